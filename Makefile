@@ -1,0 +1,73 @@
+# Leafcast: everything a developer or a visitor runs. `make` alone lists it.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.SUFFIXES:
+SHELL := /bin/sh
+
+VENV  := .venv
+BIN   := $(VENV)/bin
+SEEDS ?= 500
+PIP   := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+# A Python that is new enough and can make virtual environments; PYTHON=... is tried first.
+PYTHONS := $(PYTHON) python3.13 python3.12 python3.11 python3
+
+# What `make check` runs of the suite: everything that needs no server.
+FAST_TESTS := $(wildcard tests/unit tests/property tests/contract)
+
+.PHONY: help setup demo test check simulate
+
+help: ## list these targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
+	  while IFS='|' read -r target what; do printf '%-16s %s\n' "$$target" "$$what"; done
+
+setup: $(VENV)/.installed-dev ## make .venv with Leafcast and the tools of its developers
+
+demo: $(VENV)/.installed ## deliver a small shop through a real tree, ARGS='--regions 3 ...'
+	@$(BIN)/leafcast demo $(ARGS)
+
+test: $(VENV)/.installed-dev ## run the whole test suite, ARGS='-k mailbox ...'
+	$(BIN)/python -m pytest $(ARGS)
+
+check: $(VENV)/.installed-dev ## format, lint, types, import contracts, tidiness, fast tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q -m 'not nats and not slow' $(FAST_TESTS)
+
+simulate: $(VENV)/.installed-dev ## run the seeded simulation, SEEDS=500 or SEED=17 for one again
+	$(BIN)/python -m tests.simulation --seeds $(SEEDS) $(if $(SEED),--seed $(SEED))
+
+# Installed once, and again when pyproject.toml changes. Editable: the code runs as it stands here.
+$(VENV)/.installed: pyproject.toml | $(BIN)/pip
+	@echo 'Installing Leafcast into $(VENV) ...'
+	@$(call install,.)
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(BIN)/pip
+	@echo 'Installing Leafcast and its development tools into $(VENV) ...'
+	@$(call install,.[dev])
+	@touch $(VENV)/.installed $@
+
+install = $(PIP) install --editable '$(1)' || { \
+	echo 'error: pip could not install Leafcast: see its message above. It needs to reach PyPI, or an' >&2; \
+	echo '  index named by PIP_INDEX_URL; if $(VENV) itself is broken, remove it and run make again.' >&2; exit 1; }
+
+# ensurepip writes bin/pip last, so its presence means that the environment is whole.
+$(BIN)/pip:
+	@new=; able=; \
+	for python in $(PYTHONS); do \
+	  "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
+	  new="$$python"; \
+	  "$$python" -c 'import ensurepip, venv' 2>/dev/null || continue; \
+	  able="$$python"; break; \
+	done; \
+	if [ -z "$$new" ]; then \
+	  echo 'error: Leafcast needs Python 3.11 or later; none was found among: $(strip $(PYTHONS)).' >&2; \
+	  echo '  Install one and run make again, or name it: make demo PYTHON=/path/to/python3' >&2; exit 1; \
+	elif [ -z "$$able" ]; then \
+	  echo "error: $$new cannot make virtual environments: its module venv or ensurepip is missing." >&2; \
+	  echo '  On Debian and Ubuntu: apt install python3-venv' >&2; exit 1; \
+	fi; \
+	"$$able" -m venv --clear $(VENV)

@@ -1,0 +1,169 @@
+"""The tree keeps the house rules: sizes, names, docstrings, links, complete public lists."""
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("schemas", "relay", "controllers", "leafcast")
+CODE_FOLDERS = (*PACKAGES, "tests", "benchmarks")
+SKIPPED_FOLDERS = {"__pycache__", "build", "dist", "node_modules"}
+TEXT_SUFFIXES = {".py", ".md", ".toml", ".yaml", ".yml", ".conf", ".cfg", ".sh", ""}
+
+FILE_LINES_MAX = 400
+FUNCTION_LINES_MAX = 60
+EMPTY_NAMES = {"utils", "util", "helpers", "helper", "manager", "data"}
+# Folders that nats-py's own package has: under our nats/ they would be grafted onto it.
+NATS_PY_NAMES = {"server", "client", "jetstream", "js", "aio", "micro", "protocol", "key_value"}
+
+# Put together here, so that this file does not find itself.
+UNFINISHED = re.compile(r"\b(" + "|".join(("TO" + "DO", "FIX" + "ME")) + r")\b")
+FENCED_CODE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]\n]*\]\(\s*<?([^)\s>]+)>?[^)]*\)")
+
+
+def files_under(*folders: str) -> Iterator[Path]:
+    """All files of these folders, without hidden and built ones."""
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob("*")):
+            parts = path.relative_to(ROOT).parts
+            hidden = any(part.startswith(".") or part in SKIPPED_FOLDERS for part in parts)
+            if path.is_file() and not hidden:
+                yield path
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def modules(*folders: str) -> list[Path]:
+    return [path for path in files_under(*folders) if path.suffix == ".py"]
+
+
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+
+
+def none_of(faults: Iterable[str], rule: str) -> None:
+    found = list(faults)
+    if found:
+        pytest.fail("\n  ".join([f"{rule}:", *found]), pytrace=False)
+
+
+def test_files_stay_short():
+    sizes = {path: len(path.read_text().splitlines()) for path in modules(*CODE_FOLDERS)}
+    none_of(
+        (f"{name(path)}: {size} lines" for path, size in sizes.items() if size > FILE_LINES_MAX),
+        f"a file has at most {FILE_LINES_MAX} lines; split it by idea",
+    )
+
+
+def test_functions_fit_on_a_screen():
+    def faults() -> Iterator[str]:
+        for path in modules(*CODE_FOLDERS):
+            for node in ast.walk(tree_of(path)):
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                    size = (node.end_lineno or node.lineno) - node.lineno + 1
+                    if size > FUNCTION_LINES_MAX:
+                        yield f"{name(path)}:{node.lineno}: {node.name} has {size} lines"
+
+    none_of(faults(), f"a function has at most {FUNCTION_LINES_MAX} lines")
+
+
+def test_every_module_says_what_it_promises():
+    none_of(
+        (name(path) for path in modules(*PACKAGES) if not ast.get_docstring(tree_of(path))),
+        "every module begins with a docstring",
+    )
+
+
+def test_modules_are_named_for_what_they_hold():
+    none_of(
+        (name(path) for path in modules(*PACKAGES) if path.stem in EMPTY_NAMES),
+        "a module is named for a concept of the domain",
+    )
+
+
+def test_the_folder_nats_cannot_be_taken_for_the_library():
+    def faults() -> Iterator[str]:
+        for path in sorted((ROOT / "nats").rglob("*")):
+            if path.suffix == ".py":
+                yield f"{name(path)}: Python here becomes importable as part of nats-py"
+            if path.is_dir() and path.name in NATS_PY_NAMES:
+                yield f"{name(path)}/: a folder of this name hides a part of nats-py"
+
+    none_of(faults(), "nats/ holds server configuration only")
+
+
+def test_relative_links_in_documents_lead_somewhere():
+    def faults() -> Iterator[str]:
+        for path in files_under("."):
+            if path.suffix != ".md":
+                continue
+            for target in LINK.findall(FENCED_CODE.sub("", path.read_text(encoding="utf-8"))):
+                if re.match(r"[a-z][a-z0-9+.-]*:", target) or target.startswith("#"):
+                    continue
+                if not (path.parent / target.split("#")[0]).exists():
+                    yield f"{name(path)}: {target}"
+
+    none_of(faults(), "every relative link leads to a file that exists")
+
+
+def test_nothing_is_left_marked_as_unfinished():
+    def faults() -> Iterator[str]:
+        for path in files_under("."):
+            if path.suffix not in TEXT_SUFFIXES:
+                continue
+            for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+                if UNFINISHED.search(line):
+                    yield f"{name(path)}:{number}: {line.strip()}"
+
+    none_of(faults(), "finish it, or say in the documents what is not there yet")
+
+
+def public_names(tree: ast.Module, *, reexports: bool) -> Iterator[str]:
+    """What a module's top level defines for others; a package's face also what it imports."""
+    for node in tree.body:
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                yield node.name
+            case ast.Assign(targets=targets):
+                yield from (target.id for target in targets if isinstance(target, ast.Name))
+            case ast.AnnAssign(target=ast.Name(id=assigned)):
+                yield assigned
+            case ast.ImportFrom(names=aliases) if reexports:
+                yield from (alias.asname or alias.name for alias in aliases)
+
+
+def declared_names(tree: ast.Module) -> list[str] | None:
+    for node in tree.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id="__all__")], value=value):
+                return list(ast.literal_eval(value))
+    return None
+
+
+def test_declared_public_lists_are_complete():
+    def faults() -> Iterator[str]:
+        for path in modules(*PACKAGES):
+            tree = tree_of(path)
+            declared = declared_names(tree)
+            if declared is None:
+                continue
+            defined = {
+                public
+                for public in public_names(tree, reexports=path.name == "__init__.py")
+                if not public.startswith("_")
+            }
+            bound = set(public_names(tree, reexports=True))
+            yield from (f"{name(path)}: lacks {missing}" for missing in defined - set(declared))
+            yield from (
+                f"{name(path)}: names {extra}, which is not there"
+                for extra in declared
+                if extra not in bound
+            )
+
+    none_of(sorted(faults()), "__all__ lists exactly what is public")
