@@ -1,0 +1,43 @@
+"""What the controllers need of the centre's relay."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from schemas.identity import ContentHash, MailKey, TreeId
+from schemas.reports import ObjectResult, Summary
+from schemas.signing import Envelope
+
+
+class CentreRelay(Protocol):
+    """The relay at the root of the tree, as its controllers see it."""
+
+    @property
+    def tree(self) -> TreeId: ...
+
+    def ledger(self) -> Mapping[str, Envelope]:
+        """All records issued and kept, by OWN key (a mail key, `_index` or `_keys`), tombstones
+        included; read from the stream at start, so a second start finds what the first one wrote."""
+        ...
+
+    async def publish(
+        self, blobs: Mapping[ContentHash, bytes], envelopes: Sequence[Envelope]
+    ) -> None:
+        """Keep the blobs, then the records in the ledger, then send them to whom they concern.
+
+        Returns when blobs and ledger are kept; sending goes on by itself, also after a restart.
+        """
+        ...
+
+    def summary(self, key: MailKey) -> Summary | None:
+        """The fold over the tree for one placement; None while nothing is known of it."""
+        ...
+
+    def results(self, key: MailKey) -> Sequence[ObjectResult]:
+        """The objects' returned states for one placement: exact ones and counted ones."""
+        ...
+
+    async def summaries_changed(self) -> frozenset[MailKey]:
+        """Wait until summaries changed since the last call, and name them."""
+        ...

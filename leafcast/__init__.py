@@ -1,0 +1,1 @@
+"""The program: where concrete things meet."""

@@ -1,0 +1,1 @@
+"""One module per outside thing, and the only importer of its library."""

@@ -1,0 +1,154 @@
+"""What a node can ask for. A closed set: the driver, and the simulation, carry out each.
+
+Effects of one event are carried out in order, each kept before a later one is begun. One that
+cannot be carried out ends the node's run: it starts again from what its streams hold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from schemas.blobs import Reference
+from schemas.identity import ContentHash, MailKey, NodePath
+
+
+@dataclass(frozen=True, slots=True)
+class StoreOwn:
+    """Keep a record accepted, byte for byte, with where it was read; None erases the slot."""
+
+    key: str
+    data: bytes | None
+    generation: int = 0
+    incarnation: str = ""
+    sequence: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WriteMail:
+    """Put a message into a child's mailbox; answered by `MailWritten`.
+
+    `expected` is the sequence of the slot's last message (0: none): another writer is noticed.
+    """
+
+    child: str
+    key: MailKey
+    data: bytes
+    generation: int
+    payload_hash: bytes
+    has_body: bool
+    trace: str
+    expected: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClearMail:
+    """Take a slot out of a child's mailbox, unless something was written to it after `sequence`."""
+
+    child: str
+    key: MailKey
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class AckMail:
+    """Tell the parent that everything up to `sequence` is kept here."""
+
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class ResetMail:
+    """Read the own mailbox again from `sequence` on."""
+
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoadBlob:
+    """Get a blob from the own store, or else from the parent; answered by `BlobArrived`."""
+
+    reference: Reference
+
+
+@dataclass(frozen=True, slots=True)
+class KeepBlob:
+    """Keep a stored value whose hash was checked, for the node itself and its children."""
+
+    address: ContentHash
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SendReport:
+    """Put a report part into a slot at the parent."""
+
+    key: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SendHeartbeat:
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SendSession:
+    """Answer a child's heartbeat."""
+
+    child: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class AddChild:
+    """Open the server to a child: its account, with this public nkey, and its mail consumer."""
+
+    path: NodePath
+    nkey: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveChild:
+    """Close the server to a child, and erase its mailbox and reports here."""
+
+    path: NodePath
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryChanged:
+    """At the centre: the summary of a placement is another."""
+
+    key: MailKey
+
+
+@dataclass(frozen=True, slots=True)
+class WantsChanged:
+    """At an edge: what the syncer should make so is another, or may be pruned now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """Something an operator should be able to see: a refusal, a stale view, a session lost."""
+
+    reason: str
+    subject: str
+    detail: str
+
+
+Effect = (
+    StoreOwn
+    | WriteMail
+    | ClearMail
+    | AckMail
+    | ResetMail
+    | LoadBlob
+    | KeepBlob
+    | SendReport
+    | SendHeartbeat
+    | SendSession
+    | AddChild
+    | RemoveChild
+    | SummaryChanged
+    | WantsChanged
+    | Noted
+)

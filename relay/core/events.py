@@ -1,0 +1,125 @@
+"""What a node can be told. A closed set: `Node.handle` answers each, and mypy checks it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from schemas.blobs import Reference
+from schemas.identity import ContentHash, MailKey
+from schemas.objects import ObjectKey
+from schemas.reports import Health, SessionMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """A reading of the node's clocks: `seconds` only ever grows, `wall_ms` is since 1970."""
+
+    seconds: float
+    wall_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class MailArrived:
+    """A message of the node's mailbox; `pending` more are on their way, by its metadata."""
+
+    sequence: int
+    key: MailKey
+    data: bytes
+    pending: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionArrived:
+    """The parent's answer to a heartbeat."""
+
+    message: SessionMessage
+
+
+@dataclass(frozen=True, slots=True)
+class LinkChanged:
+    """The way to the parent opened or was lost."""
+
+    up: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BlobArrived:
+    """The answer to `LoadBlob`: the stored value, or None if there is none to be had now.
+
+    `local` says that it came out of the node's own store; `parts` holds the part values of a value
+    that is a list of parts, by address.
+    """
+
+    reference: Reference
+    value: bytes | None
+    local: bool
+    parts: tuple[tuple[ContentHash, bytes], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReportArrived:
+    """A child's report slot changed: a part, or the slot `_labels`."""
+
+    child: str
+    key: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatArrived:
+    """A child's `_node.self` changed."""
+
+    child: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """At the centre: a record that is in the ledger already, to be sent where it is meant."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class MailWritten:
+    """The parent's stream took a message; `sequence` is where."""
+
+    child: str
+    key: MailKey
+    generation: int
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectObserved:
+    """The syncer's last word on one object.
+
+    `address` is the content applied ("" if none is), `error` why the wanted one could not be;
+    `status` are the canonical bytes of the object's status. Gone objects have `present` false.
+    """
+
+    key: ObjectKey
+    present: bool
+    address: str
+    error: str
+    health: Health
+    status: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time passed; sent when `Node.deadline` is reached."""
+
+
+Event = (
+    MailArrived
+    | SessionArrived
+    | LinkChanged
+    | BlobArrived
+    | ReportArrived
+    | HeartbeatArrived
+    | Issued
+    | MailWritten
+    | ObjectObserved
+    | Tick
+)

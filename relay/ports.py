@@ -1,0 +1,234 @@
+"""What a node needs of the world, as protocols whose names tell the guarantee.
+
+Decisions are in `relay.core`; adapters keep these promises on JetStream, in memory, on Kubernetes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from relay.core.effects import AckMail, ClearMail, StoreOwn, WriteMail
+from relay.core.events import BlobArrived, Event, Instant, MailWritten
+from schemas.blobs import Reference
+from schemas.identity import ContentHash, MailKey, NodePath
+from schemas.objects import ObjectKey
+from schemas.reports import Done
+from schemas.selectors import LabelSelector
+
+Object = dict[str, Any]
+"""A Kubernetes API object, as a mapping of JSON values."""
+
+
+class Clock(Protocol):
+    """Time; the simulation has its own."""
+
+    def now(self) -> Instant: ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+
+class Dice(Protocol):
+    """Randomness; a seeded one makes runs replay."""
+
+    def entropy(self, count: int) -> bytes:
+        """`count` bytes that no one can guess (of a seeded one: that only the seed tells)."""
+        ...
+
+    def fraction(self) -> float:
+        """Uniform in [0, 1): for jitter."""
+        ...
+
+
+class BusBroken(Exception):
+    """The bus did not keep its promise in time; the node's run ends and starts again."""
+
+
+class MailConflict(BusBroken):
+    """A slot was written by someone else since: an older instance must stop writing."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnRecord:
+    """A record kept in OWN, with the place in the parent's stream where it was read."""
+
+    key: str
+    data: bytes
+    incarnation: str
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class MailSlot:
+    """The headers of the last message in a child's slot: what the child was sent."""
+
+    child: str
+    key: MailKey
+    sequence: int
+    generation: int
+    payload_hash: bytes
+    has_body: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What a node's own streams hold when it starts."""
+
+    own: tuple[OwnRecord, ...] = ()
+    mail: tuple[MailSlot, ...] = ()
+    blobs: frozenset[ContentHash] = field(default_factory=frozenset)
+
+
+class Bus(Protocol):
+    """A node's part of the message bus: its own streams, its link to the parent, its children.
+
+    All writes return after the stream's quorum has kept them, or raise BusBroken. Reports, heartbeats
+    and mail are last value per slot: a newer one may hide an older one, none is lost for good.
+    """
+
+    path: NodePath
+
+    async def start(self) -> Remembered:
+        """Make the streams if they are missing, and read back what they hold."""
+        ...
+
+    def events(self) -> AsyncIterator[Event]:
+        """What arrives, in the order of each stream, at least once: mail, sessions, reports,
+        heartbeats, changes of the link. First come the last values of all children's reports.
+        One reader; bounded, so that a slow node slows its senders and loses nothing."""
+        ...
+
+    async def store_own(self, writes: Sequence[StoreOwn]) -> None:
+        """Keep or erase records, in order."""
+        ...
+
+    async def write_mail(self, writes: Sequence[WriteMail]) -> list[MailWritten]:
+        """Write to children's mailboxes, in order; raises MailConflict if `expected` is stale."""
+        ...
+
+    async def clear_mail(self, clear: ClearMail) -> bool:
+        """Erase a slot if its last message still is the one named; whether it did."""
+        ...
+
+    async def ack_mail(self, ack: AckMail) -> None:
+        """Acknowledge all mail up to the sequence; best effort, the cursor is what counts."""
+        ...
+
+    async def reset_mail(self, sequence: int) -> None:
+        """Have the mailbox delivered again from `sequence` on; best effort while the link is down:
+        a LinkChanged follows when it is up, and the session starts anew."""
+        ...
+
+    async def keep_blobs(self, values: Mapping[ContentHash, bytes]) -> None:
+        """Keep stored values in the own BLOB stream; keeping one twice is harmless."""
+        ...
+
+    async def load_blob(self, reference: Reference) -> BlobArrived:
+        """A stored value from the own store, else from the parent (with its parts, if it is made of
+        parts); value None if neither has it now. Never raises for a missing blob or a lost link."""
+        ...
+
+    async def send_report(self, reports: Mapping[str, bytes]) -> bool:
+        """Put report parts into slots at the parent; False if the link did not take them."""
+        ...
+
+    async def send_heartbeat(self, data: bytes) -> bool:
+        """Put the heartbeat into `_node.self` at the parent; False if the link did not take it."""
+        ...
+
+    async def send_session(self, child: str, data: bytes) -> None:
+        """Tell a child about its session; not kept."""
+        ...
+
+    async def add_child(self, name: str, nkey: str) -> None:
+        """Open an account for the child and its mail consumer; doing it twice is harmless."""
+        ...
+
+    async def remove_child(self, name: str) -> None:
+        """Cut the child off, and erase its mail and its reports; twice is harmless."""
+        ...
+
+    async def load_done(self) -> list[Done]:
+        """All that the syncer applied."""
+        ...
+
+    async def store_done(self, key: str, done: Done | None) -> None:
+        """Keep or erase (None) a record of the syncer's; `key` is one subject token."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class SpaceError(Exception):
+    """A space would not do it; `reason` is a Kubernetes-like CamelCase word, `message` its prose."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+
+
+class Conflict(SpaceError):
+    """The object is not at the version, or not the one, that the caller named."""
+
+
+class ResumeTooOld(SpaceError):
+    """The watch cannot go on from that revision: list again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Objects of a space, and the revision from which a watch goes on without a gap."""
+
+    objects: tuple[Object, ...]
+    revision: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change of an object: for `deleted`, `object` is its last state as far as known."""
+
+    kind: Literal["added", "modified", "deleted"]
+    key: ObjectKey
+    object: Object
+    revision: str
+
+
+class Space(Protocol):
+    """Something that holds Kubernetes objects: a cluster, a kcp workspace, or the embedded space."""
+
+    async def identity(self) -> str:
+        """The id that this space keeps for its life; another space never has it."""
+        ...
+
+    async def list(
+        self, group: str = "", resource: str = "", *, namespace: str = "", selector: LabelSelector | None = None
+    ) -> Listing:
+        """All objects of a resource (of the whole space if `resource` is empty)."""
+        ...
+
+    def watch(self, since: str) -> AsyncIterator[Change]:
+        """Changes of the whole space after the revision, in order, without end.
+
+        Raises ResumeTooOld if changes since then are no longer known."""
+        ...
+
+    async def get(self, key: ObjectKey) -> Object | None: ...
+
+    async def apply(self, obj: Object, manager: str, *, create_only: bool = False) -> Object:
+        """Make the object hold what `obj` says, as this manager's wish: fields the manager said
+        earlier and no longer says are removed, others' fields are kept, status is not touched.
+        With `metadata.resourceVersion` set, raises Conflict unless it is current. No write, and the
+        same resourceVersion, if nothing differs. Raises SpaceError if the space refuses."""
+        ...
+
+    async def set_status(self, key: ObjectKey, status: Object) -> Object:
+        """Replace the object's status, and nothing else; raises SpaceError (NotFound)."""
+        ...
+
+    async def delete(self, key: ObjectKey, uid: str = "") -> bool:
+        """Delete the object; False if there is none. With a uid, raises Conflict if it is another."""
+        ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,1 @@
+"""An edge's syncer: makes its space equal to its mailbox, and reports what became of it."""

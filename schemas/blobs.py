@@ -1,0 +1,128 @@
+"""Blobs: immutable bytes named by their hash; how they are stored, and opened without trust.
+
+A stored value is one byte (0 plain, 1 zstd) and the bytes, or byte 2 and the addresses of its parts
+(wire.md, "Content"). The address is over the plain bytes, and the size in the reference bounds what
+is decompressed before anything is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import zstandard
+
+from schemas import codec
+from schemas.identity import ContentHash, check_hash
+
+COMPRESS_FROM_BYTES = 1024
+PART_MAX_BYTES = 512 * 1024
+BLOB_MAX_BYTES = 16 * 1024 * 1024
+OBJECT_MAX_BYTES = 3 * 512 * 1024
+_PLAIN, _ZSTD, _PARTS = b"\0", b"\1", b"\2"
+
+OBJECT, MANIFEST, MANIFEST_CHUNK = "object", "manifest", "mchunk"
+INDEX_LIST, INDEX_CHUNK, PROGRAM, PART = "ilist", "ichunk", "program", "part"
+
+
+class BlobRefused(ValueError):
+    """Bytes that are not the blob their reference names; `reason` says in what they differ."""
+
+    def __init__(self, address: str, reason: str) -> None:
+        super().__init__(f"blob {address[:12]}: {reason}")
+        self.address = address
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Names a blob: its type, its address and the size in bytes of its plain form."""
+
+    kind: str
+    address: ContentHash
+    size: int
+
+    def __post_init__(self) -> None:
+        check_hash(self.address)
+        if self.size > BLOB_MAX_BYTES:
+            raise BlobRefused(self.address, f"{self.size} bytes, at most {BLOB_MAX_BYTES}")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBlob:
+    """A blob as it lies in the store: values by address, the named blob first, then its parts."""
+
+    reference: Reference
+    values: Mapping[ContentHash, bytes]
+
+
+def store(kind: str, plain: bytes) -> StoredBlob:
+    """Address, compress and split `plain`; raises BlobRefused if it is over the limit."""
+    reference = Reference(kind, codec.address(kind, plain), len(plain))
+    value = _PLAIN + plain
+    if len(plain) >= COMPRESS_FROM_BYTES:
+        packed = zstandard.ZstdCompressor(level=3).compress(plain)
+        if len(packed) < len(plain):
+            value = _ZSTD + packed
+    if len(value) <= PART_MAX_BYTES:
+        return StoredBlob(reference, {reference.address: value})
+    pieces = [value[at : at + PART_MAX_BYTES] for at in range(0, len(value), PART_MAX_BYTES)]
+    parts = {codec.address(PART, piece): _PLAIN + piece for piece in pieces}
+    listed = [codec.address(PART, piece) for piece in pieces]
+    return StoredBlob(reference, {reference.address: _PARTS + codec.pack(listed), **parts})
+
+
+def parts_of(reference: Reference, value: bytes) -> tuple[Reference, ...]:
+    """The parts that a stored value is made of; none if it stands alone. Raises BlobRefused."""
+    if value[:1] != _PARTS:
+        return ()
+    try:
+        listed = codec.unpack(value[1:], PART_MAX_BYTES)
+        references = tuple(Reference(PART, check_hash(item), PART_MAX_BYTES) for item in listed)
+    except (ValueError, TypeError) as error:
+        raise BlobRefused(reference.address, f"its list of parts is unreadable: {error}") from error
+    if not references or len(references) > BLOB_MAX_BYTES // PART_MAX_BYTES + 1:
+        raise BlobRefused(reference.address, f"{len(references)} parts")
+    return references
+
+
+def open_value(
+    reference: Reference, value: bytes, parts: Mapping[ContentHash, bytes] | None = None
+) -> bytes:
+    """The plain bytes, checked against the reference; raises BlobRefused on any difference."""
+    if value[:1] == _PARTS:
+        value = _join(reference, value, parts or {})
+    plain = _decompress(reference, value)
+    if reference.kind != PART and len(plain) != reference.size:
+        raise BlobRefused(reference.address, f"{len(plain)} bytes instead of {reference.size}")
+    if codec.address(reference.kind, plain) != reference.address:
+        raise BlobRefused(reference.address, "its bytes have another hash")
+    return plain
+
+
+def _join(reference: Reference, value: bytes, parts: Mapping[ContentHash, bytes]) -> bytes:
+    pieces = []
+    for part in parts_of(reference, value):
+        if part.address not in parts:
+            raise BlobRefused(reference.address, f"its part {part.address[:12]} is missing")
+        pieces.append(open_value(part, parts[part.address]))
+    joined = b"".join(pieces)
+    if joined[:1] == _PARTS:
+        raise BlobRefused(reference.address, "parts within parts")
+    return joined
+
+
+def _decompress(reference: Reference, value: bytes) -> bytes:
+    if value[:1] == _PLAIN:
+        return value[1:]
+    if value[:1] != _ZSTD:
+        raise BlobRefused(reference.address, "stored in an unknown form")
+    try:
+        declared = zstandard.frame_content_size(value[1:])
+        if declared < 0 or declared > reference.size:
+            raise BlobRefused(
+                reference.address, f"opens to {declared} bytes, {reference.size} named"
+            )
+        return zstandard.ZstdDecompressor().decompress(value[1:], max_output_size=reference.size)
+    except zstandard.ZstdError as error:
+        raise BlobRefused(reference.address, f"not zstd: {error}") from error

@@ -1,0 +1,124 @@
+"""Bytes and values: canonical bytes, msgpack of records, content addresses. The one importer of msgpack."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgpack
+
+from schemas.identity import ContentHash
+
+RECORD_MAX_BYTES = 1024 * 1024
+DEPTH_MAX = 100
+_INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
+_EXACT_FLOAT = 2**53
+
+
+class CodecError(ValueError):
+    """A value that has no canonical bytes, or bytes that are no value; names the place."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path or '.'}: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+def canonical(value: object) -> bytes:
+    """The one byte string of a JSON-like value, however it came (wire.md, "Canonical bytes").
+
+    Map keys sorted by UTF-8 bytes, integers shortest, floats with an integral value below 2**53 as
+    integers. Raises CodecError with the path of what cannot be said.
+    """
+    return _pack(_plain(value, "", 0))
+
+
+def pack(value: object) -> bytes:
+    """Encode a record: arrays, strings, integers, booleans, bytes and nil."""
+    return _pack(value)
+
+
+def unpack(data: bytes, limit: int = RECORD_MAX_BYTES) -> Any:
+    """Decode one value and nothing after it; raises CodecError, whatever the bytes are."""
+    if len(data) > limit:
+        raise CodecError("", f"{len(data)} bytes, at most {limit} are read")
+    try:
+        return msgpack.unpackb(
+            data,
+            raw=False,
+            use_list=False,
+            strict_map_key=True,
+            max_str_len=limit,
+            max_bin_len=limit,
+            max_array_len=limit,
+            max_map_len=limit,
+            max_ext_len=0,
+        )
+    except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
+        raise CodecError("", f"not msgpack: {error}") from error
+
+
+def address(kind: str, plain: bytes) -> ContentHash:
+    """SHA-256 over type prefix, length and canonical bytes (wire.md, "Content")."""
+    head = b"leafcast/" + kind.encode() + b"/1\0" + len(plain).to_bytes(8, "big")
+    return ContentHash(hashlib.sha256(head + plain).hexdigest())
+
+
+def _pack(value: object) -> bytes:
+    packed = msgpack.packb(value, use_bin_type=True)
+    assert isinstance(packed, bytes)
+    return packed
+
+
+def _plain(value: object, path: str, depth: int) -> object:
+    if depth > DEPTH_MAX:
+        raise CodecError(path, f"nested deeper than {DEPTH_MAX} levels")
+    match value:
+        case None | bool():
+            return value
+        case int():
+            if not _INT_MIN <= value <= _INT_MAX:
+                raise CodecError(path, "an integer beyond 64 bits; say it as a string")
+            return int(value)
+        case float():
+            return _number(value, path)
+        case str():
+            return _text(value, path)
+        case Mapping():
+            return _mapping(value, path, depth)
+        case bytes() | bytearray():
+            raise CodecError(path, "bytes; encode them as a base64 string")
+        case Sequence():
+            return [_plain(item, f"{path}[{at}]", depth + 1) for at, item in enumerate(value)]
+        case _:
+            raise CodecError(path, f"a {type(value).__name__} has no JSON form")
+
+
+def _mapping(value: Mapping[object, object], path: str, depth: int) -> dict[str, object]:
+    texts = {}
+    for key in value:
+        if not isinstance(key, str):
+            raise CodecError(path, f"the key {key!r} is not a string; quote it")
+        texts[_text(key, path).encode()] = key
+    return {
+        texts[raw]: _plain(value[texts[raw]], f"{path}.{texts[raw]}", depth + 1)
+        for raw in sorted(texts)
+    }
+
+
+def _number(value: float, path: str) -> float | int:
+    if not math.isfinite(value):
+        raise CodecError(path, "NaN and infinities have no JSON form")
+    if value.is_integer() and abs(value) < _EXACT_FLOAT:
+        return int(value)
+    return value
+
+
+def _text(value: str, path: str) -> str:
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise CodecError(path, "a lone surrogate is no text") from error
+    return str(value)

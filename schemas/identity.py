@@ -1,0 +1,165 @@
+"""Who and where: node paths, tree and key ids, mail keys, generations, destination ids."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import NewType
+
+TreeId = NewType("TreeId", str)
+"""26 lowercase base32 characters, random, fixed when a tree is created."""
+
+KeyId = NewType("KeyId", str)
+"""26 lowercase base32 characters, names one signing key."""
+
+MailKey = NewType("MailKey", str)
+"""One subject token: 32 lowercase base32hex characters, or a reserved `_index`, `_keys`."""
+
+ContentHash = NewType("ContentHash", str)
+"""64 lowercase hexadecimal characters: the address of a blob."""
+
+DestinationId = NewType("DestinationId", str)
+"""`<inventory space>-mb-<SyncTarget UID>`: who a destination is, wherever it hangs."""
+
+Generation = NewType("Generation", int)
+"""Orders all that the centre signs; milliseconds since 1970 or more, below 2**63."""
+
+INDEX_KEY = MailKey("_index")
+KEYS_KEY = MailKey("_keys")
+
+NAME_MAX = 63
+DEPTH_MAX = 16
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
+_ID = re.compile(r"[a-z2-7]{26}\Z")
+_MAIL_KEY = re.compile(r"[0-9a-v]{32}\Z")
+_HASH = re.compile(r"[0-9a-f]{64}\Z")
+
+
+class BadIdentity(ValueError):
+    """A name, path, id or key that does not have its form; says which form it should have."""
+
+    def __init__(self, what: str, value: object, rule: str) -> None:
+        super().__init__(f"{value!r} is not a {what}: {rule}")
+        self.what = what
+        self.value = value
+        self.rule = rule
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class NodePath:
+    """A place in the tree, as the names from the centre down; the centre is the empty path."""
+
+    names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.names) > DEPTH_MAX:
+            raise BadIdentity("node path", str(self), f"at most {DEPTH_MAX} names")
+        for name in self.names:
+            if not _NAME.match(name):
+                rule = f"each name is a DNS label (a-z, 0-9, '-', at most {NAME_MAX} characters)"
+                raise BadIdentity("node path", "/" + "/".join(self.names), rule)
+
+    @classmethod
+    def parse(cls, text: str) -> NodePath:
+        """Read `/`, `/emea`, `/emea/store-1`; raises BadIdentity on anything else."""
+        if not text.startswith("/"):
+            raise BadIdentity("node path", text, "it starts with '/', as in /emea/store-1")
+        return cls(tuple(text[1:].split("/")) if len(text) > 1 else ())
+
+    def __str__(self) -> str:
+        return "/" + "/".join(self.names)
+
+    @property
+    def is_root(self) -> bool:
+        return not self.names
+
+    @property
+    def name(self) -> str:
+        """The last name; the centre has none."""
+        return self.names[-1] if self.names else ""
+
+    @property
+    def parent(self) -> NodePath:
+        """The node one step nearer the centre; raises BadIdentity at the centre."""
+        if not self.names:
+            raise BadIdentity("node path with a parent", "/", "the centre has no parent")
+        return NodePath(self.names[:-1])
+
+    @property
+    def prefix(self) -> str:
+        """The subject prefix that carries authority over this subtree: `lc`, `lc.emea.s1`."""
+        return ".".join(("lc", *self.names))
+
+    @property
+    def domain(self) -> str:
+        """JetStream domain and server name: `lc`, `lc_emea_s1` (names hold no underscore)."""
+        return "_".join(("lc", *self.names))
+
+    def child(self, name: str) -> NodePath:
+        return NodePath((*self.names, name))
+
+    def holds(self, other: NodePath) -> bool:
+        """Whether `other` is this node or lies below it."""
+        return other.names[: len(self.names)] == self.names
+
+    def step_towards(self, other: NodePath) -> str | None:
+        """The name of the child on the way to `other`; None if it does not lie below."""
+        if len(other.names) <= len(self.names) or not self.holds(other):
+            return None
+        return other.names[len(self.names)]
+
+
+def mail_key(api: str, space: str, namespace: str, name: str) -> MailKey:
+    """Hash the clear key of a record; `api` is `group/Kind` (wire.md, "Mail key")."""
+    digest = hashlib.sha256("\0".join((api, space, namespace, name)).encode()).digest()
+    return short_key(digest[:20])
+
+
+def short_key(raw: bytes) -> MailKey:
+    """Render 20 bytes as a mail key."""
+    return MailKey(base64.b32hexencode(raw).decode().lower().rstrip("="))
+
+
+def mail_key_bytes(key: MailKey) -> bytes:
+    """The 20 bytes of a mail key, as the index lists it; raises BadIdentity."""
+    if not _MAIL_KEY.match(key):
+        raise BadIdentity("mail key", key, "32 characters of base32hex, lowercase")
+    return base64.b32hexdecode(key.upper())
+
+
+def check_mail_key(text: str) -> MailKey:
+    """Admit a mail key or a reserved one; raises BadIdentity."""
+    if text not in (INDEX_KEY, KEYS_KEY) and not _MAIL_KEY.match(text):
+        raise BadIdentity("mail key", text, "32 characters of base32hex, lowercase")
+    return MailKey(text)
+
+
+def random_id(entropy: bytes) -> str:
+    """A tree or key id from 16 random bytes."""
+    return base64.b32encode(entropy[:16]).decode().lower().rstrip("=")
+
+
+def check_id(text: str, what: str = "tree or key id") -> str:
+    """Admit 26 lowercase base32 characters; raises BadIdentity."""
+    if not _ID.match(text):
+        raise BadIdentity(what, text, "26 characters of base32, lowercase")
+    return text
+
+
+def check_hash(text: str) -> ContentHash:
+    """Admit the address of a blob; raises BadIdentity."""
+    if not _HASH.match(text):
+        raise BadIdentity("content address", text, "64 lowercase hexadecimal characters")
+    return ContentHash(text)
+
+
+def destination_id(space: str, uid: str) -> DestinationId:
+    """Who the SyncTarget with this UID in this inventory space is (spec, 2.4)."""
+    return DestinationId(f"{space}-mb-{uid}")
+
+
+def next_generation(last: Generation, now_ms: int) -> Generation:
+    """The generation after `last`, no lower than the clock (design.md, "Generation")."""
+    return Generation(max(last + 1, now_ms))

@@ -1,0 +1,218 @@
+"""The records that travel up, unsigned: their author is the account they came through.
+
+Reports are state, not events: the last one of each slot counts, and parts stand alone
+(wire.md, "Reports", "Session, cursor, reading").
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeVar
+
+from schemas import codec
+from schemas.identity import MailKey, short_key
+from schemas.objects import ObjectKey
+from schemas.shape import ShapeError, from_array, to_array
+
+PART_MAX_BYTES = 64 * 1024
+EXCEPTIONS_MAX = 20
+BLOCKING_MAX = 20
+LABEL_VALUES_MAX = 256
+LABEL_DIGEST_MAX_BYTES = 32 * 1024
+
+State = Literal["pending", "synced", "failing", "leaving", "unreachable"]
+Health = Literal["healthy", "progressing", "degraded", "unknown"]
+ARM_OLDER = "older"
+ARM_NOTHING = "nothing"
+
+WANT_NONE, WANT_LIST, WANT_AGAIN = "none", "list", "again"
+
+T = TypeVar("T")
+
+
+class ReportRefused(ValueError):
+    """Bytes from below that are no report; `reason` names the place."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class ExceptionSample:
+    """Something wrong: where (object or ""), why, how often, and one node where it is so.
+
+    `severity` is 0 for the worst.
+    """
+
+    severity: int
+    object: str
+    reason: str
+    count: int
+    path: str
+
+    @property
+    def rank(self) -> tuple[int, bytes]:
+        """An order that merging cannot change: severity, then hash."""
+        text = f"{self.object}\0{self.reason}".encode()
+        return (self.severity, hashlib.sha256(text).digest())
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What became of a placement in a subtree: counts of destinations, and what is wrong.
+
+    `oldest_ms` is the oldest receipt among the destinations, 0 if there is none. `blocking` names
+    nodes that keep the summary from being complete.
+    """
+
+    states: Mapping[str, int] = field(default_factory=dict, hash=False)
+    health: Mapping[str, int] = field(default_factory=dict, hash=False)
+    arms: Mapping[str, int] = field(default_factory=dict, hash=False)
+    exceptions: tuple[ExceptionSample, ...] = ()
+    oldest_ms: int = 0
+    complete: bool = True
+    blocking: tuple[str, ...] = ()
+
+    @property
+    def destinations(self) -> int:
+        return sum(self.states.values())
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectResult:
+    """One object's returned state: exact while a single destination holds it, else only counted."""
+
+    key: ObjectKey
+    count: int
+    destination: str = ""
+    status: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Part 0: all counts of one placement. `answered` is a sequence of the reporter's own mail."""
+
+    key: MailKey
+    epoch: int
+    revision: int
+    generation: int
+    incarnation: str
+    answered: int
+    gone: bool
+    parts: int
+    summary: Summary
+
+
+@dataclass(frozen=True, slots=True)
+class ReportPart:
+    """Part 1 and on: results of the objects whose key's hash chose this part."""
+
+    key: MailKey
+    part: int
+    epoch: int
+    revision: int
+    generation: int
+    results: tuple[ObjectResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyValues:
+    """The values of one label key in a subtree; no values means any. `lacking`: someone has none."""
+
+    values: tuple[str, ...] | None
+    lacking: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceLabels:
+    """The labels of the destinations of one inventory space in a subtree."""
+
+    keys: Mapping[str, KeyValues] = field(hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelReport:
+    """The slot `_labels`: the label digest of a subtree, by inventory space."""
+
+    epoch: int
+    revision: int
+    incarnation: str
+    answered: int
+    spaces: Mapping[str, SpaceLabels] = field(hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """Node to parent: its session, its cursor, the digests of its mail and of its reports.
+
+    Epoch 0 asks for a session. `has_memory` says whether the node may act on deltas that the index
+    does not list yet; `withheld` counts placements in the index that its mailbox does not hold.
+    """
+
+    epoch: int
+    incarnation: str
+    sequence: int
+    mail_digest: bytes
+    report_digest: bytes
+    labels_hash: bytes
+    index_generation: int
+    has_memory: bool
+    refused: int = 0
+    withheld: int = 0
+    last_epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SessionMessage:
+    """Parent to child, the answer to each heartbeat; it only steers reading."""
+
+    incarnation: str
+    epoch: int
+    last_sequence: int
+    swept_through: int
+    index_generation: int
+    want: str
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a syncer applied: kept in its own DONE stream, and the only licence to prune."""
+
+    key: ObjectKey
+    uid: str
+    address: str
+    placements: tuple[str, ...]
+    made: bool
+    order: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """The slot `_cursor` of OWN: how far the parent's mail is accepted, by parent incarnation."""
+
+    incarnation: str
+    sequence: int
+    index_generation: int
+    has_memory: bool
+
+
+def part_key(key: MailKey, part: int) -> MailKey:
+    """The slot of a report part; part 0 has the placement's own."""
+    if part == 0:
+        return key
+    return short_key(hashlib.sha256(f"{key}\0{part}".encode()).digest()[:20])
+
+
+def encode(record: object) -> bytes:
+    return codec.pack(to_array(record))
+
+
+def decode(kind: type[T], data: bytes, limit: int = codec.RECORD_MAX_BYTES) -> T:
+    """Read a record of the kind; raises ReportRefused, whatever the bytes are."""
+    try:
+        return from_array(kind, codec.unpack(data, limit))
+    except (ShapeError, codec.CodecError) as error:
+        raise ReportRefused(f"{kind.__name__}: {error}") from error

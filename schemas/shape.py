@@ -1,0 +1,154 @@
+"""Records as arrays: a frozen dataclass becomes a positional msgpack array, and comes back checked.
+
+Fields are added at the end, with a default: an older reader ignores what it does not know, a newer
+one fills in what is missing. Any value gives a record or a ShapeError, never another exception.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, TypeVar
+
+from schemas.identity import BadIdentity, NodePath
+
+T = TypeVar("T")
+Decoder = Callable[[Any, str], Any]
+INT_MAX = 2**64 - 1
+
+
+class ShapeError(ValueError):
+    """A value that does not have the shape of its record; names the place and what is expected."""
+
+    def __init__(self, path: str, expected: str, got: object) -> None:
+        super().__init__(f"{path}: expected {expected}, got {type(got).__name__}")
+        self.path = path
+
+
+def to_array(record: Any) -> Any:
+    """The array form of a record, recursively."""
+    if isinstance(record, NodePath):
+        return str(record)
+    if hasattr(record, "to_wire"):
+        return record.to_wire()
+    if dataclasses.is_dataclass(record):
+        return [to_array(getattr(record, field.name)) for field in dataclasses.fields(record)]
+    if isinstance(record, (tuple, list)):
+        return [to_array(item) for item in record]
+    if isinstance(record, Mapping):
+        return {key: to_array(record[key]) for key in sorted(record)}
+    return record
+
+
+def from_array(kind: type[T], value: object, path: str = "") -> T:
+    """The record that the array says; raises ShapeError."""
+    decoded: T = _record(kind)(value, path or kind.__name__)
+    return decoded
+
+
+@cache
+def _record(kind: type[Any]) -> Decoder:
+    hints = typing.get_type_hints(kind)
+    fields = [
+        (field.name, _decoder(hints[field.name]), field.default is not dataclasses.MISSING)
+        for field in dataclasses.fields(kind)
+    ]
+    required = sum(1 for _, _, has_default in fields if not has_default)
+
+    def decode(value: Any, path: str) -> Any:
+        if not isinstance(value, (tuple, list)) or len(value) < required:
+            raise ShapeError(path, f"an array of {required} or more", value)
+        arguments = {
+            name: decoder(item, f"{path}.{name}")
+            for (name, decoder, _), item in zip(fields, value, strict=False)
+        }
+        try:
+            return kind(**arguments)
+        except ShapeError:
+            raise
+        except ValueError as error:
+            raise ShapeError(path, str(error), value) from error
+
+    return decode
+
+
+def _decoder(hint: Any) -> Decoder:
+    while hasattr(hint, "__supertype__"):  # NewType
+        hint = hint.__supertype__
+    origin = typing.get_origin(hint)
+    arguments = typing.get_args(hint)
+    if origin in (types.UnionType, typing.Union):
+        return _optional(_decoder(next(a for a in arguments if a is not type(None))))
+    if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
+        return _array(_decoder(arguments[0]))
+    if origin is tuple:
+        return _pair([_decoder(argument) for argument in arguments])
+    if origin is not None and issubclass(origin, Mapping):
+        return _mapping(_decoder(arguments[0]), _decoder(arguments[1]))
+    if hint in (int, str, bytes, bool):
+        return _scalar(hint)
+    if hint is object or hint is Any:
+        return lambda value, path: value
+    if hint is NodePath:
+        return _parsed(NodePath.parse)
+    if hasattr(hint, "from_wire"):
+        return _parsed(hint.from_wire)
+    return _record(hint)
+
+
+def _optional(inner: Decoder) -> Decoder:
+    return lambda value, path: None if value is None else inner(value, path)
+
+
+def _array(inner: Decoder) -> Decoder:
+    def decode(value: Any, path: str) -> Any:
+        if not isinstance(value, (tuple, list)):
+            raise ShapeError(path, "an array", value)
+        return tuple(inner(item, path) for item in value)
+
+    return decode
+
+
+def _pair(inner: list[Decoder]) -> Decoder:
+    def decode(value: Any, path: str) -> Any:
+        if not isinstance(value, (tuple, list)) or len(value) != len(inner):
+            raise ShapeError(path, f"an array of {len(inner)}", value)
+        return tuple(decoder(item, path) for decoder, item in zip(inner, value, strict=True))
+
+    return decode
+
+
+def _mapping(key_decoder: Decoder, value_decoder: Decoder) -> Decoder:
+    def decode(value: Any, path: str) -> Any:
+        if not isinstance(value, Mapping):
+            raise ShapeError(path, "a map", value)
+        return {
+            key_decoder(key, path): value_decoder(item, f"{path}.{key}")
+            for key, item in value.items()
+        }
+
+    return decode
+
+
+def _scalar(kind: type[Any]) -> Decoder:
+    def decode(value: Any, path: str) -> Any:
+        if type(value) is not kind:
+            raise ShapeError(path, kind.__name__, value)
+        if kind is int and not 0 <= value <= INT_MAX:
+            raise ShapeError(path, "an integer from 0 to 2**64 - 1", value)
+        return value
+
+    return decode
+
+
+def _parsed(parse: Callable[[Any], Any]) -> Decoder:
+    def decode(value: Any, path: str) -> Any:
+        try:
+            return parse(value)
+        except (BadIdentity, ValueError, TypeError, AttributeError, KeyError, IndexError) as error:
+            raise ShapeError(path, str(error), value) from error
+
+    return decode

@@ -1,0 +1,109 @@
+"""Signed messages: what is believed from above, and the bytes that are signed.
+
+A message is msgpack `[1, kind, key id, payload, signature, body or nil]`; signed are
+`"leafcast/1/" kind NUL tree-id NUL key-id NUL payload`, ed25519 (wire.md, "Records that are signed").
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, get_args
+
+from nacl.exceptions import BadSignatureError
+from nacl.signing import SigningKey, VerifyKey
+
+from schemas import codec
+from schemas.identity import KeyId, TreeId, check_id
+
+WIRE_VERSION = 1
+RecordKind = Literal["delta", "profile", "location", "node", "index", "keys", "ask"]
+KINDS: frozenset[str] = frozenset(get_args(RecordKind))
+
+
+class EnvelopeRefused(ValueError):
+    """Bytes that are no signed message of this version; `reason` says why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """One signed message; believed only after `verify` with a key that may sign it."""
+
+    kind: str
+    key_id: KeyId
+    payload: bytes
+    signature: bytes
+    body: bytes | None = None
+
+    def encode(self) -> bytes:
+        fields = [WIRE_VERSION, self.kind, self.key_id, self.payload, self.signature, self.body]
+        return codec.pack(fields)
+
+    @cached_property
+    def payload_hash(self) -> bytes:
+        """SHA-256 of the signed payload, 32 bytes."""
+        return hashlib.sha256(self.payload).digest()
+
+    def bare(self) -> Envelope:
+        """The same message without its body, for a child that is no longer meant."""
+        return Envelope(self.kind, self.key_id, self.payload, self.signature)
+
+    def verify(self, tree: TreeId, public_key: bytes) -> bool:
+        """Whether the owner of the ed25519 key (32 bytes) signed this for this tree."""
+        try:
+            signed = signed_bytes(tree, self.kind, self.key_id, self.payload)
+            VerifyKey(public_key).verify(signed, self.signature)
+        except (BadSignatureError, ValueError, TypeError):
+            return False
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Signer:
+    """A private key with its name and its tree."""
+
+    tree: TreeId
+    key_id: KeyId
+    seed: bytes
+
+    @property
+    def public_key(self) -> bytes:
+        return bytes(SigningKey(self.seed).verify_key)
+
+    def seal(self, kind: RecordKind, payload: bytes, body: bytes | None = None) -> Envelope:
+        """Sign a payload."""
+        signed = signed_bytes(self.tree, kind, self.key_id, payload)
+        signature = SigningKey(self.seed).sign(signed).signature
+        return Envelope(kind, self.key_id, payload, signature, body)
+
+
+def signed_bytes(tree: TreeId, kind: str, key_id: KeyId, payload: bytes) -> bytes:
+    return f"leafcast/1/{kind}\0{tree}\0{key_id}\0".encode() + payload
+
+
+def decode_envelope(data: bytes) -> Envelope:
+    """Read a message; raises EnvelopeRefused, whatever the bytes are."""
+    try:
+        fields = codec.unpack(data)
+    except codec.CodecError as error:
+        raise EnvelopeRefused(str(error)) from error
+    match fields:
+        case (1, str(kind), str(key_id), bytes(payload), bytes(signature), body, *_):
+            if body is not None and not isinstance(body, bytes):
+                raise EnvelopeRefused("its body is neither bytes nor nil")
+        case (int(version), *_) if version != WIRE_VERSION:
+            raise EnvelopeRefused(f"version {version}, this program reads {WIRE_VERSION}")
+        case _:
+            raise EnvelopeRefused("not [1, kind, key id, payload, signature, body]")
+    if kind not in KINDS:
+        raise EnvelopeRefused(f"unknown kind {kind!r}")
+    try:
+        check_id(key_id, "key id")
+    except ValueError as error:
+        raise EnvelopeRefused(str(error)) from error
+    return Envelope(kind, KeyId(key_id), payload, signature, body)

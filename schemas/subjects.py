@@ -1,0 +1,110 @@
+"""The subject grammar: the only place where a subject is made or taken apart.
+
+Every tail is one token, and reserved tokens start with an underscore, which no node name can:
+so the streams of different tiers never overlap (wire.md, "Subjects and streams").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from schemas.identity import BadIdentity, NodePath
+
+TAILS = ("_mail", "_blob", "_stat", "_up", "_own", "_done", "_answer")
+NODE_SELF = "self"
+LABELS_KEY = "_labels"
+CURSOR_KEY = "_cursor"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A subject of a node, taken apart: `lc.<path>.<tail>.<key>`."""
+
+    path: NodePath
+    tail: str
+    key: str
+
+    def __str__(self) -> str:
+        return f"{self.path.prefix}.{self.tail}.{self.key}"
+
+
+def parse(subject: str) -> Subject:
+    """Take a node's subject apart; raises BadIdentity if it is none."""
+    tokens = subject.split(".")
+    if len(tokens) < 3 or tokens[0] != "lc" or not (tokens[-2] in TAILS or tokens[-2] == "_node"):
+        raise BadIdentity("subject of a node", subject, "lc.<path>.<_tail>.<key>")
+    return Subject(NodePath(tuple(tokens[1:-2])), tokens[-2], tokens[-1])
+
+
+def mail(path: NodePath, key: str) -> str:
+    return f"{path.prefix}._mail.{key}"
+
+
+def blob(path: NodePath, address: str) -> str:
+    return f"{path.prefix}._blob.{address}"
+
+
+def stat(path: NodePath, key: str) -> str:
+    return f"{path.prefix}._stat.{key}"
+
+
+def node_self(path: NodePath) -> str:
+    return f"{path.prefix}._node.{NODE_SELF}"
+
+
+def own(path: NodePath, key: str) -> str:
+    return f"{path.prefix}._own.{key}"
+
+
+def done(path: NodePath, key: str) -> str:
+    return f"{path.prefix}._done.{key}"
+
+
+def answer(path: NodePath, ask_id: str) -> str:
+    return f"{path.prefix}._answer.{ask_id}"
+
+
+def deliveries(child: str) -> str:
+    """Where the parent's server delivers the child's mail; not kept."""
+    return f"lc._d.{child}.m"
+
+
+def session(child: str) -> str:
+    return f"lc._d.{child}.session"
+
+
+def ask(child: str, verb: str) -> str:
+    return f"lc._d.{child}.ask.{verb}"
+
+
+def child_mail(path: NodePath) -> str:
+    """The filter of one child's part of its parent's MAIL."""
+    return mail(path, "*")
+
+
+STREAMS = ("MAIL", "STAT", "UP", "BLOB", "OWN", "DONE")
+
+
+def stream_subjects(path: NodePath) -> dict[str, tuple[str, ...]]:
+    """What each stream at the node captures: its direct children's subjects, and its own."""
+    prefix = path.prefix
+    return {
+        "MAIL": (f"{prefix}.*._mail.*",),
+        "STAT": (f"{prefix}.*._stat.*", f"{prefix}.*._node.{NODE_SELF}"),
+        "UP": (f"{prefix}.*._up.*",),
+        "BLOB": (f"{prefix}._blob.*",),
+        "OWN": (f"{prefix}._own.*",),
+        "DONE": (f"{prefix}._done.*",),
+    }
+
+
+# Headers on MAIL and OWN, so that a restarting relay reads headers only.
+HEADER_GENERATION = "Lc-Gen"
+HEADER_HASH = "Lc-Hash"
+HEADER_HAS_BODY = "Lc-Has-Body"
+HEADER_TRACE = "Lc-Trace"
+HEADER_ORIGIN = "Lc-Origin"
+HEADER_HOPS = "Lc-Hops"
+# On OWN only: where in the parent's stream the record was read.
+HEADER_INCARNATION = "Lc-Incarnation"
+HEADER_SEQUENCE = "Lc-Sequence"
