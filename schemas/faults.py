@@ -1,0 +1,43 @@
+"""What is wrong with an object, where, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing wrong: the field's path (`spec.downsync[0].resources`), what, and the remedy."""
+
+    path: str
+    message: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        said = f"{self.message}; {self.remedy}" if self.remedy else self.message
+        return f"{self.path}: {said}" if self.path else said
+
+    def below(self, path: str) -> Fault:
+        """The same fault, seen from an object that holds the faulty one at `path`."""
+        joint = "" if not path or not self.path or self.path.startswith("[") else "."
+        return Fault(f"{path}{joint}{self.path}", self.message, self.remedy)
+
+
+class InvalidObject(ValueError):
+    """An object that is refused, before anything is changed.
+
+    Fields: `kind` and `name` as written, `object_name` in the short form `edgeplacement/shop`, and
+    `faults`, at least one.
+    """
+
+    def __init__(self, kind: str, name: str, faults: Iterable[Fault]) -> None:
+        self.kind = kind
+        self.name = name
+        self.faults = tuple(faults)
+        title = f'{kind or "object"} "{name}"' if name else (kind or "object")
+        super().__init__("\n".join(f"{title}: {fault}" for fault in self.faults))
+
+    @property
+    def object_name(self) -> str:
+        return f"{self.kind.lower() or 'object'}/{self.name}"

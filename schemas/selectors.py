@@ -1,0 +1,207 @@
+"""Label selectors as values: the Kubernetes form read, checked, matched and put on the wire.
+
+A selector is the AND of its requirements. `{}` has none and selects everything; the nil selector,
+which selects nothing, is None at the caller and never a LabelSelector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from schemas import names
+from schemas.faults import Fault
+
+IN, NOT_IN, EXISTS, DOES_NOT_EXIST = "In", "NotIn", "Exists", "DoesNotExist"
+OPERATORS = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST)
+_WITH_VALUES = (IN, NOT_IN)
+
+WireSelector = tuple[tuple[str, str, tuple[str, ...]], ...]
+
+
+class BadSelector(ValueError):
+    """A label selector that Kubernetes would refuse; `faults` name the fields, relative to it."""
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        super().__init__("; ".join(str(fault) for fault in faults))
+        self.faults = tuple(faults)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Requirement:
+    """One condition on one label; values are kept sorted and once each. Raises BadSelector."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        faults = _requirement_faults(self.key, self.operator, self.values)
+        if faults:
+            raise BadSelector(faults)
+        object.__setattr__(self, "values", tuple(sorted(set(self.values))))
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether the labels meet this condition; an absent key meets NotIn and DoesNotExist."""
+        match self.operator:
+            case "In":
+                return labels.get(self.key) in self.values
+            case "NotIn":
+                return labels.get(self.key) not in self.values
+            case "Exists":
+                return self.key in labels
+            case _:
+                return self.key not in labels
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class LabelSelector:
+    """All requirements must hold; they are kept sorted and once each, so equal means equal."""
+
+    requirements: tuple[Requirement, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "requirements", tuple(sorted(set(self.requirements))))
+
+    @classmethod
+    def from_kubernetes(cls, form: Mapping[str, object]) -> LabelSelector:
+        """Read `{matchLabels: …, matchExpressions: […]}`; raises BadSelector with every fault."""
+        faults: list[Fault] = []
+        for field in form:
+            if field not in ("matchLabels", "matchExpressions"):
+                faults.append(
+                    Fault(str(field), "unknown field", "use matchLabels or matchExpressions")
+                )
+        requirements = _read_labels(form.get("matchLabels"), faults)
+        requirements += _read_expressions(form.get("matchExpressions"), faults)
+        if faults:
+            raise BadSelector(faults)
+        return cls(tuple(requirements))
+
+    @classmethod
+    def from_wire(cls, value: object) -> LabelSelector:
+        """Read `[[key, operator, [value, …]], …]`; raises BadSelector on anything else."""
+        if not isinstance(value, (list, tuple)):
+            raise BadSelector([Fault("", "not an array of requirements")])
+        requirements = []
+        for at, item in enumerate(value):
+            match item:
+                case [str(key), str(operator), [*values]] if _all_strings(values):
+                    requirements.append(Requirement(key, operator, tuple(map(str, values))))
+                case _:
+                    raise BadSelector([Fault(f"[{at}]", "not [key, operator, [values]]")])
+        return cls(tuple(requirements))
+
+    def to_wire(self) -> WireSelector:
+        """The form that `from_wire` reads, as nested tuples of strings."""
+        return tuple((item.key, item.operator, item.values) for item in self.requirements)
+
+    def to_kubernetes(self) -> dict[str, object]:
+        """The form that `from_kubernetes` reads; `In` with one value is said by matchLabels."""
+        labels: dict[str, str] = {}
+        expressions: list[object] = []
+        for item in self.requirements:
+            if item.operator == IN and len(item.values) == 1 and item.key not in labels:
+                labels[item.key] = item.values[0]
+                continue
+            values = {"values": list(item.values)} if item.values else {}
+            expressions.append({"key": item.key, "operator": item.operator, **values})
+        form: dict[str, object] = {"matchLabels": labels} if labels else {}
+        return {**form, "matchExpressions": expressions} if expressions else form
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether the labels meet every requirement."""
+        return all(requirement.matches(labels) for requirement in self.requirements)
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether this is `{}`."""
+        return not self.requirements
+
+    @property
+    def equality_pairs(self) -> tuple[tuple[str, str], ...]:
+        """(key, value) pairs of which every matching label set holds one; empty if none is known.
+
+        They come from the `In` requirement with the fewest values, so an index by label pair looks
+        at the fewest entries.
+        """
+        equalities = [item for item in self.requirements if item.operator == IN]
+        if not equalities:
+            return ()
+        narrowest = min(equalities, key=lambda item: len(item.values))
+        return tuple((narrowest.key, value) for value in narrowest.values)
+
+
+def _requirement_faults(key: str, operator: str, values: Sequence[str]) -> list[Fault]:
+    faults = []
+    if bad_key := names.label_key_fault(key):
+        faults.append(Fault("key", bad_key, f"use {names.QUALIFIED_RULE}"))
+    if operator not in OPERATORS:
+        remedy = "use In, NotIn, Exists or DoesNotExist"
+        faults.append(Fault("operator", f'"{operator}" is not an operator', remedy))
+    elif operator in _WITH_VALUES and not values:
+        remedy = "list at least one, or use Exists or DoesNotExist"
+        faults.append(Fault("values", f"{operator} without values", remedy))
+    elif operator not in _WITH_VALUES and values:
+        faults.append(Fault("values", f"{operator} with values", "leave them out, or use In"))
+    for at, value in enumerate(values):
+        if bad_value := names.label_value_fault(value):
+            faults.append(Fault(f"values[{at}]", bad_value, f"use {names.LABEL_VALUE_RULE}"))
+    return faults
+
+
+def _read_labels(form: object, faults: list[Fault]) -> list[Requirement]:
+    if form is None:
+        return []
+    if not isinstance(form, Mapping):
+        faults.append(Fault("matchLabels", "not a mapping", "write key: value"))
+        return []
+    requirements = []
+    for key, value in form.items():
+        path = f"matchLabels[{key}]"
+        if not isinstance(key, str) or not isinstance(value, str):
+            faults.append(Fault(path, f"{value!r} is not a string", "quote it"))
+            continue
+        try:
+            requirements.append(Requirement(key, IN, (value,)))
+        except BadSelector as error:
+            faults.extend(Fault(path, fault.message, fault.remedy) for fault in error.faults)
+    return requirements
+
+
+def _read_expressions(form: object, faults: list[Fault]) -> list[Requirement]:
+    if form is None:
+        return []
+    if not isinstance(form, (list, tuple)):
+        faults.append(Fault("matchExpressions", "not a list", "write - key: …, operator: …"))
+        return []
+    requirements = []
+    for at, item in enumerate(form):
+        path = f"matchExpressions[{at}]"
+        try:
+            requirements.append(_read_expression(item))
+        except BadSelector as error:
+            faults.extend(fault.below(path) for fault in error.faults)
+    return requirements
+
+
+def _read_expression(form: object) -> Requirement:
+    if not isinstance(form, Mapping):
+        raise BadSelector([Fault("", "not a mapping", "write key, operator and values")])
+    unknown = [str(field) for field in form if field not in ("key", "operator", "values")]
+    if unknown:
+        remedy = "use key, operator and values"
+        raise BadSelector([Fault(field, "unknown field", remedy) for field in unknown])
+    key, operator, values = form.get("key"), form.get("operator"), form.get("values") or ()
+    if not isinstance(key, str):
+        raise BadSelector([Fault("key", "not a string", "name the label's key")])
+    if not isinstance(operator, str):
+        remedy = "use In, NotIn, Exists or DoesNotExist"
+        raise BadSelector([Fault("operator", "not a string", remedy)])
+    if not isinstance(values, (list, tuple)) or not _all_strings(values):
+        raise BadSelector([Fault("values", "not a list of strings", "quote the values")])
+    return Requirement(key, operator, tuple(values))
+
+
+def _all_strings(values: Sequence[object]) -> bool:
+    return all(isinstance(value, str) for value in values)
