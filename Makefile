@@ -41,12 +41,12 @@ simulate: $(VENV)/.installed-dev ## run the seeded simulation, SEEDS=500 or SEED
 
 # Installed once, and again when pyproject.toml changes. Editable: the code runs as it stands here.
 $(VENV)/.installed: pyproject.toml | $(BIN)/pip
-	@echo 'Installing Leafcast into $(VENV) ...'
+	@echo 'Installing Leafcast into $(VENV) ...' >&2
 	@$(call install,.)
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(BIN)/pip
-	@echo 'Installing Leafcast and its development tools into $(VENV) ...'
+	@echo 'Installing Leafcast and its development tools into $(VENV) ...' >&2
 	@$(call install,.[dev])
 	@touch $(VENV)/.installed $@
 
