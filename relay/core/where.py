@@ -1,0 +1,220 @@
+"""Where a record goes: from deltas, locations, profiles and label digests to children.
+
+Per child only counts of labels are kept, of its destinations and of the Locations they belong to:
+so a delta costs a step per child, however many destinations lie behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from relay.core.labels import LabelCount, SelectorIndex, digest_may_match, merge_digests
+from schemas.identity import MailKey, NodePath
+from schemas.records import OVER_LOCATION, Alternative, LocationRecord, Profile
+from schemas.reports import SpaceLabels
+
+Digests = Mapping[str, SpaceLabels]
+AltId = tuple[MailKey, int]
+
+
+class Branch:
+    """What is known of the destinations at and below one child."""
+
+    def __init__(self) -> None:
+        self.profiles: dict[MailKey, None] = {}
+        self.direct: MailKey | None = None
+        self.labels: dict[str, LabelCount] = {}
+        self.locations: dict[MailKey, None] = {}
+        self.location_labels: dict[str, LabelCount] = {}
+        self.digests: Digests | None = None
+
+    @property
+    def is_edge(self) -> bool:
+        """Whether all that hangs here is one destination at the child itself, known exactly."""
+        return self.direct is not None and len(self.profiles) == 1 and not self.foreign()
+
+    def foreign(self) -> list[str]:
+        """Inventory spaces that only the child's digest knows: someone below holds them."""
+        return [space for space in self.digests or {} if space not in self.labels]
+
+
+class Where:
+    """The resolving of one node."""
+
+    def __init__(self, path: NodePath) -> None:
+        self.path = path
+        self.branches: dict[str, Branch] = {}
+        self.locations: dict[MailKey, LocationRecord] = {}
+        self.profiles: dict[MailKey, Profile] = {}
+        self._alternatives: dict[MailKey, tuple[Alternative, ...]] = {}
+        self._over_location: SelectorIndex[AltId] = SelectorIndex()
+        self._over_target: SelectorIndex[AltId] = SelectorIndex()
+        self._instances: SelectorIndex[MailKey] = SelectorIndex()
+
+    def set_delta(self, key: MailKey, alternatives: tuple[Alternative, ...] | None) -> None:
+        """Put a delta's alternatives in force; None takes the delta out."""
+        for at, held in enumerate(self._alternatives.pop(key, ())):
+            self._index(held).put((key, at), None)
+        if alternatives is not None:
+            self._alternatives[key] = alternatives
+            for at, alternative in enumerate(alternatives):
+                self._index(alternative).put((key, at), alternative.selector)
+
+    def set_location(self, key: MailKey, record: LocationRecord | None) -> None:
+        """Put a location record in force; None takes it out."""
+        held = self.locations.pop(key, None)
+        if held is not None:
+            for branch in self.branches.values():
+                if key in branch.locations:
+                    self._detach(branch, key, held)
+        self._instances.put(key, record.instance_selector if record else None)
+        if record is None or record.instance_selector is None:
+            return
+        self.locations[key] = record
+        for branch in self.branches.values():
+            count = branch.labels.get(record.source.space)
+            if count is not None and count.may_match(record.instance_selector):
+                self._attach(branch, key, record)
+
+    def set_profile(self, key: MailKey, profile: Profile | None) -> None:
+        """Put a destination in force where its path says; None takes it out."""
+        held = self.profiles.pop(key, None)
+        if held is not None:
+            self._drop(key, held)
+        if profile is None or not self.path.holds(profile.path):
+            return
+        self.profiles[key] = profile
+        step = self.path.step_towards(profile.path)
+        if step is None:
+            return
+        branch = self.branch(step)
+        branch.profiles[key] = None
+        if profile.path == self.path.child(step):
+            branch.direct = key
+        branch.labels.setdefault(profile.source.space, LabelCount()).add(profile.labels)
+        self._refresh(branch, profile)
+
+    def set_digests(self, child: str, digests: Digests) -> None:
+        self.branch(child).digests = digests
+
+    def branch(self, child: str) -> Branch:
+        return self.branches.setdefault(child, Branch())
+
+    def concerns(self, key: MailKey, child: str) -> bool:
+        """Whether a delta in force may concern a destination at or below the child."""
+        branch = self.branch(child)
+        alternatives = self._alternatives.get(key, ())
+        if branch.is_edge and branch.direct is not None:
+            return self.matches(key, self.profiles[branch.direct], branch.locations)
+        if branch.direct is None and branch.digests is None:
+            return bool(alternatives)
+        return any(self._may(branch, alternative) for alternative in alternatives)
+
+    def matches(
+        self, key: MailKey, profile: Profile, among: Mapping[MailKey, None] | None = None
+    ) -> bool:
+        """Whether the delta is meant for this destination, exactly."""
+        for alternative in self._alternatives.get(key, ()):
+            if alternative.space not in ("", profile.source.space):
+                continue
+            if alternative.over != OVER_LOCATION:
+                if alternative.selector.matches(profile.labels):
+                    return True
+                continue
+            for location in self.locations_of(profile) if among is None else among:
+                if alternative.selector.matches(self.locations[location].labels):
+                    return True
+        return False
+
+    def locations_of(self, profile: Profile) -> Iterator[MailKey]:
+        """The locations that a destination belongs to."""
+        for key in self._instances.matching(profile.labels):
+            if self.locations[key].source.space == profile.source.space:
+                yield key
+
+    def children_of_location(self, key: MailKey) -> list[str]:
+        """The children with destinations that the location's instanceSelector may select."""
+        return [name for name, branch in self.branches.items() if key in branch.locations]
+
+    def deltas_of_location(self, record: LocationRecord) -> dict[MailKey, None]:
+        """The deltas with an alternative that the location matches."""
+        found = self._over_location.matching(record.labels)
+        return {
+            key: None
+            for key, at in found
+            if self._alternatives[key][at].space in ("", record.source.space)
+        }
+
+    def deltas_of_profile(self, profile: Profile) -> dict[MailKey, None]:
+        """The deltas that a destination matches, itself or by a location."""
+        found = {key: None for key, _ in self._over_target.matching(profile.labels)}
+        for location in self.locations_of(profile):
+            found |= self.deltas_of_location(self.locations[location])
+        return found
+
+    def digest(self) -> dict[str, SpaceLabels]:
+        """The label digest of this node's subtree, by inventory space."""
+        parts: dict[str, list[SpaceLabels]] = {}
+        for branch in self.branches.values():
+            for space, count in branch.labels.items():
+                if count.total:
+                    parts.setdefault(space, []).append(count.summary())
+            for space in branch.foreign():
+                parts.setdefault(space, []).append((branch.digests or {})[space])
+        for profile in self.profiles.values():
+            if profile.path == self.path:
+                alone = LabelCount()
+                alone.add(profile.labels)
+                parts.setdefault(profile.source.space, []).append(alone.summary())
+        return {space: merge_digests(digests) for space, digests in sorted(parts.items())}
+
+    def _may(self, branch: Branch, alternative: Alternative) -> bool:
+        over = alternative.over == OVER_LOCATION
+        counts = branch.location_labels if over else branch.labels
+        for space, count in counts.items():
+            if alternative.space in ("", space) and count.may_match(alternative.selector):
+                return True
+        for space in branch.foreign():
+            if alternative.space not in ("", space):
+                continue
+            if over or digest_may_match((branch.digests or {})[space], alternative.selector):
+                return True
+        return False
+
+    def _index(self, alternative: Alternative) -> SelectorIndex[AltId]:
+        return self._over_location if alternative.over == OVER_LOCATION else self._over_target
+
+    def _drop(self, key: MailKey, held: Profile) -> None:
+        step = self.path.step_towards(held.path)
+        if step is None:
+            return
+        branch = self.branch(step)
+        del branch.profiles[key]
+        if branch.direct == key:
+            branch.direct = None
+        count = branch.labels[held.source.space]
+        count.remove(held.labels)
+        if not count.total:
+            del branch.labels[held.source.space]
+        self._refresh(branch, held)
+
+    def _refresh(self, branch: Branch, changed: Profile) -> None:
+        """Look again at the locations that the changed destination is, or was, selected by."""
+        space = changed.source.space
+        count = branch.labels.get(space)
+        for key in list(self.locations_of(changed)):
+            record = self.locations[key]
+            selector = record.instance_selector
+            belongs = count is not None and selector is not None and count.may_match(selector)
+            if belongs and key not in branch.locations:
+                self._attach(branch, key, record)
+            elif not belongs and key in branch.locations:
+                self._detach(branch, key, record)
+
+    def _attach(self, branch: Branch, key: MailKey, record: LocationRecord) -> None:
+        branch.locations[key] = None
+        branch.location_labels.setdefault(record.source.space, LabelCount()).add(record.labels)
+
+    def _detach(self, branch: Branch, key: MailKey, record: LocationRecord) -> None:
+        del branch.locations[key]
+        branch.location_labels[record.source.space].remove(record.labels)
