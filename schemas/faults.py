@@ -19,9 +19,17 @@ class Fault:
         return f"{self.path}: {said}" if self.path else said
 
     def below(self, path: str) -> Fault:
-        """The same fault, seen from an object that holds the faulty one at `path`."""
+        """Say the same fault of an object that holds the faulty one at `path`."""
         joint = "" if not path or not self.path or self.path.startswith("[") else "."
         return Fault(f"{path}{joint}{self.path}", self.message, self.remedy)
+
+
+class Faulty(ValueError):
+    """A value with one fault or more; their paths are relative to it."""
+
+    def __init__(self, *faults: Fault) -> None:
+        super().__init__("; ".join(str(fault) for fault in faults))
+        self.faults = faults
 
 
 class InvalidObject(ValueError):
@@ -40,4 +48,5 @@ class InvalidObject(ValueError):
 
     @property
     def object_name(self) -> str:
+        """The kind in lowercase and the name, as in `edgeplacement/shop`."""
         return f"{self.kind.lower() or 'object'}/{self.name}"

@@ -1,4 +1,4 @@
-"""What Kubernetes takes as a name, a label or an annotation; each check says what is wrong, or None.
+"""What Kubernetes takes as a name or a label; each check says what is wrong, or None.
 
 The rules are those of k8s.io/apimachinery: DNS-1123 labels and subdomains, qualified names for the
 keys of labels and annotations, path segments for the names of RBAC objects.
@@ -32,21 +32,21 @@ PATH_SEGMENT_RULE = f"not '.' or '..', without '/' and '%', at most {SUBDOMAIN_M
 
 
 def dns_label_fault(text: str) -> str | None:
-    """Why the text is no DNS-1123 label (`store-1`)."""
+    """Say why the text is no DNS-1123 label (`store-1`)."""
     if len(text) <= LABEL_MAX and _DNS_LABEL.match(text):
         return None
     return f'"{text}" is not a DNS label'
 
 
 def subdomain_fault(text: str) -> str | None:
-    """Why the text is no DNS-1123 subdomain (`crontabs.stable.example.com`)."""
+    """Say why the text is no DNS-1123 subdomain (`crontabs.stable.example.com`)."""
     if len(text) <= SUBDOMAIN_MAX and _SUBDOMAIN.match(text):
         return None
     return f'"{text}" is not a DNS subdomain'
 
 
 def path_segment_fault(text: str) -> str | None:
-    """Why the text is no path segment (`system:node`)."""
+    """Say why the text is no path segment (`system:node`)."""
     if (
         text
         and len(text) <= SUBDOMAIN_MAX
@@ -58,7 +58,7 @@ def path_segment_fault(text: str) -> str | None:
 
 
 def label_key_fault(text: str) -> str | None:
-    """Why the text is no key of a label or an annotation (`app`, `example.com/tier`)."""
+    """Say why the text is no key of a label or an annotation (`app`, `example.com/tier`)."""
     prefix, slash, name = text.rpartition("/")
     if slash and subdomain_fault(prefix):
         return f'the prefix of "{text}" is not a DNS subdomain'
@@ -68,7 +68,7 @@ def label_key_fault(text: str) -> str | None:
 
 
 def label_value_fault(text: str) -> str | None:
-    """Why the text is no value of a label; the empty one is."""
+    """Say why the text is no value of a label; the empty one is."""
     if not text or (len(text) <= LABEL_MAX and _QUALIFIED.match(text)):
         return None
     return f'"{text}" is not a label value'

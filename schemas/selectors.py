@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from schemas import names
-from schemas.faults import Fault
+from schemas.faults import Fault, Faulty
 
 IN, NOT_IN, EXISTS, DOES_NOT_EXIST = "In", "NotIn", "Exists", "DoesNotExist"
 OPERATORS = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST)
@@ -19,12 +19,8 @@ _WITH_VALUES = (IN, NOT_IN)
 WireSelector = tuple[tuple[str, str, tuple[str, ...]], ...]
 
 
-class BadSelector(ValueError):
+class BadSelector(Faulty):
     """A label selector that Kubernetes would refuse; `faults` name the fields, relative to it."""
-
-    def __init__(self, faults: Sequence[Fault]) -> None:
-        super().__init__("; ".join(str(fault) for fault in faults))
-        self.faults = tuple(faults)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -38,7 +34,7 @@ class Requirement:
     def __post_init__(self) -> None:
         faults = _requirement_faults(self.key, self.operator, self.values)
         if faults:
-            raise BadSelector(faults)
+            raise BadSelector(*faults)
         object.__setattr__(self, "values", tuple(sorted(set(self.values))))
 
     def matches(self, labels: Mapping[str, str]) -> bool:
@@ -66,38 +62,37 @@ class LabelSelector:
     @classmethod
     def from_kubernetes(cls, form: Mapping[str, object]) -> LabelSelector:
         """Read `{matchLabels: …, matchExpressions: […]}`; raises BadSelector with every fault."""
-        faults: list[Fault] = []
-        for field in form:
-            if field not in ("matchLabels", "matchExpressions"):
-                faults.append(
-                    Fault(str(field), "unknown field", "use matchLabels or matchExpressions")
-                )
+        faults = [
+            Fault(str(field), "unknown field", "use matchLabels or matchExpressions")
+            for field in form
+            if field not in ("matchLabels", "matchExpressions")
+        ]
         requirements = _read_labels(form.get("matchLabels"), faults)
         requirements += _read_expressions(form.get("matchExpressions"), faults)
         if faults:
-            raise BadSelector(faults)
+            raise BadSelector(*faults)
         return cls(tuple(requirements))
 
     @classmethod
     def from_wire(cls, value: object) -> LabelSelector:
         """Read `[[key, operator, [value, …]], …]`; raises BadSelector on anything else."""
         if not isinstance(value, (list, tuple)):
-            raise BadSelector([Fault("", "not an array of requirements")])
+            raise BadSelector(Fault("", "not an array of requirements"))
         requirements = []
         for at, item in enumerate(value):
             match item:
                 case [str(key), str(operator), [*values]] if _all_strings(values):
                     requirements.append(Requirement(key, operator, tuple(map(str, values))))
                 case _:
-                    raise BadSelector([Fault(f"[{at}]", "not [key, operator, [values]]")])
+                    raise BadSelector(Fault(f"[{at}]", "not [key, operator, [values]]"))
         return cls(tuple(requirements))
 
     def to_wire(self) -> WireSelector:
-        """The form that `from_wire` reads, as nested tuples of strings."""
+        """Say it as `from_wire` reads it, in nested tuples of strings."""
         return tuple((item.key, item.operator, item.values) for item in self.requirements)
 
     def to_kubernetes(self) -> dict[str, object]:
-        """The form that `from_kubernetes` reads; `In` with one value is said by matchLabels."""
+        """Say it as `from_kubernetes` reads it, `In` with one value by matchLabels."""
         labels: dict[str, str] = {}
         expressions: list[object] = []
         for item in self.requirements:
@@ -187,19 +182,19 @@ def _read_expressions(form: object, faults: list[Fault]) -> list[Requirement]:
 
 def _read_expression(form: object) -> Requirement:
     if not isinstance(form, Mapping):
-        raise BadSelector([Fault("", "not a mapping", "write key, operator and values")])
+        raise BadSelector(Fault("", "not a mapping", "write key, operator and values"))
     unknown = [str(field) for field in form if field not in ("key", "operator", "values")]
     if unknown:
         remedy = "use key, operator and values"
-        raise BadSelector([Fault(field, "unknown field", remedy) for field in unknown])
+        raise BadSelector(*(Fault(field, "unknown field", remedy) for field in unknown))
     key, operator, values = form.get("key"), form.get("operator"), form.get("values") or ()
     if not isinstance(key, str):
-        raise BadSelector([Fault("key", "not a string", "name the label's key")])
+        raise BadSelector(Fault("key", "not a string", "name the label's key"))
     if not isinstance(operator, str):
         remedy = "use In, NotIn, Exists or DoesNotExist"
-        raise BadSelector([Fault("operator", "not a string", remedy)])
+        raise BadSelector(Fault("operator", "not a string", remedy))
     if not isinstance(values, (list, tuple)) or not _all_strings(values):
-        raise BadSelector([Fault("values", "not a list of strings", "quote the values")])
+        raise BadSelector(Fault("values", "not a list of strings", "quote the values"))
     return Requirement(key, operator, tuple(values))
 
 
