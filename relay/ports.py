@@ -6,16 +6,42 @@ Decisions are in `relay.core`; adapters keep these promises on JetStream, in mem
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from relay.core.effects import AckMail, ClearMail, StoreOwn, WriteMail
-from relay.core.events import BlobArrived, Event, Instant, MailWritten
+from relay.core.events import (
+    BlobArrived,
+    Event,
+    Instant,
+    MailSlot,
+    MailWritten,
+    OwnRecord,
+    Remembered,
+)
 from schemas.blobs import Reference
-from schemas.identity import ContentHash, MailKey, NodePath
+from schemas.identity import ContentHash, NodePath
 from schemas.objects import ObjectKey
 from schemas.reports import Done
 from schemas.selectors import LabelSelector
+
+__all__ = [
+    "Bus",
+    "BusBroken",
+    "Change",
+    "Clock",
+    "Conflict",
+    "Dice",
+    "Listing",
+    "MailConflict",
+    "MailSlot",
+    "Object",
+    "OwnRecord",
+    "Remembered",
+    "ResumeTooOld",
+    "Space",
+    "SpaceError",
+]
 
 Object = dict[str, Any]
 """A Kubernetes API object, as a mapping of JSON values."""
@@ -47,37 +73,6 @@ class BusBroken(Exception):
 
 class MailConflict(BusBroken):
     """A slot was written by someone else since: an older instance must stop writing."""
-
-
-@dataclass(frozen=True, slots=True)
-class OwnRecord:
-    """A record kept in OWN, with the place in the parent's stream where it was read."""
-
-    key: str
-    data: bytes
-    incarnation: str
-    sequence: int
-
-
-@dataclass(frozen=True, slots=True)
-class MailSlot:
-    """The headers of the last message in a child's slot: what the child was sent."""
-
-    child: str
-    key: MailKey
-    sequence: int
-    generation: int
-    payload_hash: bytes
-    has_body: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Remembered:
-    """What a node's own streams hold when it starts."""
-
-    own: tuple[OwnRecord, ...] = ()
-    mail: tuple[MailSlot, ...] = ()
-    blobs: frozenset[ContentHash] = field(default_factory=frozenset)
 
 
 class Bus(Protocol):
@@ -203,7 +198,12 @@ class Space(Protocol):
         ...
 
     async def list(
-        self, group: str = "", resource: str = "", *, namespace: str = "", selector: LabelSelector | None = None
+        self,
+        group: str = "",
+        resource: str = "",
+        *,
+        namespace: str = "",
+        selector: LabelSelector | None = None,
     ) -> Listing:
         """All objects of a resource (of the whole space if `resource` is empty)."""
         ...

@@ -52,7 +52,11 @@ class Content:
         self._wants: dict[ContentHash, _Want] = {}
 
     def begin(
-        self, owner: str, references: tuple[Reference, ...], *, read: bool = False,
+        self,
+        owner: str,
+        references: tuple[Reference, ...],
+        *,
+        read: bool = False,
         expand: bool = True,
     ) -> bool:
         """Walk for an owner, in place of its former walk; whether all is here already.
@@ -110,7 +114,9 @@ class Content:
 
     def deadline(self) -> float | None:
         """When the next retry is due."""
-        return min((w.retry_at for w in self._wants.values() if w.retry_at is not None), default=None)
+        return min(
+            (w.retry_at for w in self._wants.values() if w.retry_at is not None), default=None
+        )
 
     def retry(self, now: float) -> None:
         """Ask again for what is due."""
@@ -142,9 +148,7 @@ class Content:
             self._out.append(LoadBlob(reference))
         want.owners[owner] = None
 
-    def _advance(
-        self, want: _Want, plain: bytes, children: tuple[Reference, ...]
-    ) -> list[str]:
+    def _advance(self, want: _Want, plain: bytes, children: tuple[Reference, ...]) -> list[str]:
         address = want.reference.address
         del self._wants[address]
         done = []

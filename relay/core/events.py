@@ -19,6 +19,40 @@ class Instant:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnRecord:
+    """A record kept in OWN, with the place in the parent's stream where it was read."""
+
+    key: str
+    data: bytes
+    incarnation: str
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class MailSlot:
+    """The headers of the last message in a child's slot: what the child was sent.
+
+    `has_body` says that the slot holds content: a delta with body, or another record in force.
+    """
+
+    child: str
+    key: MailKey
+    sequence: int
+    generation: int
+    payload_hash: bytes
+    has_body: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What a node's own streams hold when it starts."""
+
+    own: tuple[OwnRecord, ...] = ()
+    mail: tuple[MailSlot, ...] = ()
+    blobs: frozenset[ContentHash] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class MailArrived:
     """A message of the node's mailbox; `pending` more are on their way, by its metadata."""
 
