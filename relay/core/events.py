@@ -129,7 +129,8 @@ class ObjectObserved:
     """The syncer's last word on one object.
 
     `address` is the content applied ("" if none is), `error` why the wanted one could not be;
-    `status` are the canonical bytes of the object's status. Gone objects have `present` false.
+    `reason` says in a few words why the health is what it is; `status` are the canonical bytes of the
+    object's status. Gone objects have `present` false.
     """
 
     key: ObjectKey
@@ -138,6 +139,7 @@ class ObjectObserved:
     error: str
     health: Health
     status: bytes | None
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

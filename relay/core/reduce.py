@@ -6,9 +6,9 @@ exact: whoever dropped an entry held k smaller ones, and so the merge drops it, 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import Generic, Protocol, TypeVar
 
 from schemas.objects import ObjectKey
 from schemas.reports import (
@@ -21,6 +21,8 @@ from schemas.reports import (
 )
 
 EMPTY = Summary()
+BLOCK_CHILDREN = 45
+"""About the square root of the most children a relay is made for, 2,000."""
 
 
 def merge(first: Summary, second: Summary) -> Summary:
@@ -76,52 +78,56 @@ def merge_results(results: Iterable[ObjectResult]) -> dict[ObjectKey, ObjectResu
     return merged
 
 
-class BlockFold:
-    """The fold over many children's summaries, so that one change costs about √n merges.
+class Folded(Protocol):
+    """Something that counts for a summary, or for nothing at the moment."""
 
-    Children keep their place; blocks are merged again only when one of theirs changed.
+    effective: Summary | None
+
+
+Entry = TypeVar("Entry", bound=Folded)
+
+
+class BlockFold(Generic[Entry]):
+    """The fold over many children, so that one change costs about √n merges.
+
+    Each child has its block by its place; a block is merged again only when one of its children
+    changed. `place` gives each child a small number of its own.
     """
 
-    def __init__(self) -> None:
-        self._summaries: dict[str, Summary] = {}
-        self._block_of: dict[str, int] = {}
-        self._blocks: list[dict[str, Summary]] = []
-        self._folded: list[Summary | None] = []
+    def __init__(self, place: Callable[[str], int]) -> None:
+        self._place = place
+        self._blocks: dict[int, dict[str, Entry]] = {}
+        self._folded: dict[int, Summary] = {}
         self._total: Summary | None = EMPTY
 
-    def put(self, child: str, summary: Summary | None) -> None:
-        """Set a child's summary, or take the child out."""
-        if self._summaries.get(child) is summary:
+    def get(self, child: str) -> Entry | None:
+        return self._blocks.get(self._place(child) // BLOCK_CHILDREN, {}).get(child)
+
+    def put(self, child: str, entry: Entry | None) -> None:
+        """Set a child's entry, or take the child out; also to say that the entry changed."""
+        at = self._place(child) // BLOCK_CHILDREN
+        block = self._blocks.setdefault(at, {})
+        if entry is not None:
+            block[child] = entry
+        elif block.pop(child, None) is None:
             return
-        block = self._place(child)
-        self._folded[block] = None
+        self._folded.pop(at, None)
         self._total = None
-        if summary is None:
-            self._summaries.pop(child, None)
-            self._blocks[block].pop(child, None)
-            self._block_of.pop(child, None)
-        else:
-            self._summaries[child] = summary
-            self._blocks[block][child] = summary
+
+    def entries(self) -> Iterator[tuple[str, Entry]]:
+        for block in self._blocks.values():
+            yield from block.items()
 
     def total(self) -> Summary:
         """The fold over all children."""
         if self._total is None:
-            for at, folded in enumerate(self._folded):
-                if folded is None:
-                    self._folded[at] = merge_all(self._blocks[at].values())
-            self._total = merge_all(part for part in self._folded if part is not None)
+            for at, block in self._blocks.items():
+                if at not in self._folded:
+                    self._folded[at] = merge_all(
+                        entry.effective for entry in block.values() if entry.effective is not None
+                    )
+            self._total = merge_all(self._folded.values())
         return self._total
-
-    def _place(self, child: str) -> int:
-        if child in self._block_of:
-            return self._block_of[child]
-        size = max(8, math.isqrt(len(self._summaries)))
-        if not self._blocks or len(self._blocks[-1]) >= size:
-            self._blocks.append({})
-            self._folded.append(None)
-        self._block_of[child] = len(self._blocks) - 1
-        return self._block_of[child]
 
 
 def _add(counts: dict[str, int], more: Mapping[str, int]) -> None:

@@ -1,0 +1,287 @@
+"""The edge's own part: which placements are meant for its destination, and what became of them.
+
+It keeps also deltas that do not match now, believes only a profile whose path is its own, and asks
+for removals only through what it no longer wants (design.md, §4, "Plan").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from relay.core.book import Held
+from relay.core.claims import Claim, Resolved, Wanted, resolve_claims
+from relay.core.content import Content, entries_of
+from relay.core.events import ObjectObserved
+from relay.core.where import Where
+from schemas.blobs import Reference
+from schemas.chunks import WANT_MULTI, WANT_SINGLETON, ManifestEntry
+from schemas.identity import MailKey, NodePath
+from schemas.objects import ObjectKey
+from schemas.records import BUCKETS, OVER_LOCATION, DeltaHead, Gate, Profile, bucket
+from schemas.reports import (
+    ARM_NOTHING,
+    Done,
+    ExceptionSample,
+    Health,
+    ObjectResult,
+    State,
+    Summary,
+)
+
+REASON_MAX_CHARACTERS = 200
+_WORST: tuple[Health, ...] = ("degraded", "progressing", "unknown", "healthy")
+
+
+@dataclass(slots=True)
+class Assignment:
+    """What one placement means for this destination: an arm, and its entries once they are here."""
+
+    arm: Reference | None
+    priority: int
+    entries: tuple[ManifestEntry, ...] | None = None
+
+
+@dataclass(slots=True)
+class _Claimed:
+    """Objects that a placement claimed here and that may still be present."""
+
+    keys: dict[ObjectKey, None] = field(default_factory=dict)
+
+
+class Edge:
+    """The destination at one node.
+
+    Holds no deltas itself: `evaluate` is told of each that may have changed.
+    """
+
+    def __init__(
+        self, path: NodePath, where: Where, content: Content, done: Iterable[Done]
+    ) -> None:
+        self.path = path
+        self.profile: Profile | None = None
+        self.assigned: dict[MailKey, Assignment] = {}
+        self.resolved = Resolved({}, {})
+        self.changed = False
+        self._where = where
+        self._content = content
+        self._observed: dict[ObjectKey, ObjectObserved] = {}
+        self._claimed: dict[MailKey, _Claimed] = {}
+        self._claimers: dict[ObjectKey, dict[MailKey, None]] = {}
+        for item in done:
+            for placement in item.placements:
+                self._note_claim(MailKey(placement), item.key)
+            self._observed[item.key] = ObjectObserved(item.key, True, "", "", "unknown", None)
+
+    def own_profile(self) -> None:
+        """Find the destination that hangs here: the newest profile whose path is this one."""
+        mine = [p for p in self._where.profiles.values() if p.path == self.path]
+        self.profile = max(mine, key=lambda profile: profile.generation, default=None)
+
+    def evaluate(self, held: Held) -> None:
+        """Look at a delta again: does it match, which arm, is its content here."""
+        key, head = held.key, held.record
+        if not isinstance(head, DeltaHead):
+            return
+        gate = self._gate(held)
+        former = self.assigned.get(key)
+        if gate is None:
+            if former is not None:
+                self.drop(key)
+            return
+        assignment = Assignment(gate.arm, head.priority, () if gate.arm is None else None)
+        if former and former.arm == gate.arm and former.entries is not None:
+            assignment.entries = former.entries
+        self.assigned[key] = assignment
+        self.changed = self.changed or former != assignment
+        if assignment.entries is None and gate.arm is not None:
+            if self._content.begin(_owner(key), (gate.arm,), read=True):
+                self.content_ready(key)
+
+    def content_ready(self, key: MailKey) -> None:
+        """Take the entries of an arm whose content is all here."""
+        assignment = self.assigned.get(key)
+        if assignment is None or assignment.arm is None:
+            return
+        plains = self._content.plains(_owner(key))
+        assignment.entries = entries_of(plains, assignment.arm)
+        plains.clear()
+        for entry in assignment.entries:
+            self._note_claim(key, entry.key)
+        self.changed = True
+
+    def drop(self, key: MailKey) -> None:
+        """The placement is not meant for this destination any more."""
+        self._content.end(_owner(key))
+        if self.assigned.pop(key, None) is not None:
+            self.changed = True
+
+    def resolve(self) -> dict[MailKey, None]:
+        """Choose again what is wanted; names the placements whose report may change."""
+        claims = [
+            Claim(key, assignment.priority, entry)
+            for key, assignment in self.assigned.items()
+            for entry in assignment.entries or ()
+        ]
+        former, self.resolved = self.resolved, resolve_claims(claims)
+        self.changed = False
+        touched = dict.fromkeys(self.assigned)
+        touched |= dict.fromkeys(key for key, _ in former.losers)
+        for object_key in former.wanted.keys() - self.resolved.wanted.keys():
+            touched |= self._claimers.get(object_key, {})
+        return touched
+
+    @property
+    def wanted(self) -> dict[ObjectKey, Wanted]:
+        return self.resolved.wanted
+
+    @property
+    def awaits_content(self) -> bool:
+        """Whether some placement meant for this destination is not all here yet."""
+        return any(assignment.entries is None for assignment in self.assigned.values())
+
+    def observe(self, event: ObjectObserved) -> dict[MailKey, None]:
+        """Take the syncer's word on an object; names the placements whose report changes."""
+        if self._observed.get(event.key) == event:
+            return {}
+        claimers = dict(self._claimers.get(event.key, {}))
+        if event.present or event.error or event.key in self.wanted:
+            self._observed[event.key] = event
+        else:
+            self._observed.pop(event.key, None)
+            self._forget_claims(event.key)
+        return claimers
+
+    def clean(self, key: MailKey) -> bool:
+        """Whether nothing of the placement is left here."""
+        return key not in self.assigned and not self._leftovers(key)
+
+    def summary(self, key: MailKey, now_ms: int) -> Summary:
+        """One destination's report on one placement; EMPTY if it has no part in it."""
+        assignment = self.assigned.get(key)
+        if assignment is None:
+            return self._leaving(key, now_ms)
+        arm = ARM_NOTHING if assignment.arm is None else assignment.arm.address
+        if assignment.entries is None:
+            samples = self._content_sample(key)
+            return _one("failing" if samples else "pending", "unknown", arm, samples, now_ms)
+        if not assignment.entries and self._leftovers(key):
+            return self._leaving(key, now_ms)
+        states = [self._state_of(key, entry) for entry in assignment.entries]
+        samples = [sample for _, sample in states if sample is not None]
+        named: set[State] = {state for state, _ in states}
+        state: State = next((s for s in ("failing", "pending") if s in named), "synced")
+        return _one(state, self._health(assignment.entries), arm, samples, now_ms)
+
+    def results(self, key: MailKey) -> list[ObjectResult]:
+        """The returned states of the objects that the placement wants back."""
+        assignment = self.assigned.get(key)
+        who = self.profile.destination if self.profile else ""
+        found = []
+        for entry in assignment.entries or () if assignment else ():
+            observed = self._observed.get(entry.key)
+            if entry.flags & (WANT_SINGLETON | WANT_MULTI) and not self._lost(key, entry):
+                status = observed.status if observed else None
+                found.append(ObjectResult(entry.key, 1, who, status))
+        return found
+
+    def _gate(self, held: Held) -> Gate | None:
+        """The first gate that admits this destination, of a delta that is meant for it."""
+        if self.profile is None or held.record.deleted:
+            return None
+        if not self._where.matches(held.key, self.profile):
+            return None
+        if held.body is None:
+            return None
+        return next((gate for gate in held.body.gates if self._admits(gate)), None)
+
+    def _admits(self, gate: Gate) -> bool:
+        assert self.profile is not None
+        if gate.below < BUCKETS and bucket(self.profile.destination, gate.salt) >= gate.below:
+            return False
+        if gate.selector is None:
+            return True
+        if gate.over != OVER_LOCATION:
+            return gate.selector.matches(self.profile.labels)
+        located = self._where.locations_of(self.profile)
+        return any(gate.selector.matches(self._where.locations[k].labels) for k in located)
+
+    def _state_of(self, key: MailKey, entry: ManifestEntry) -> tuple[State, ExceptionSample | None]:
+        name, path = str(entry.key), str(self.path)
+        winner = self.resolved.losers.get((key, entry.key))
+        if winner is not None:
+            reason = f"Overridden: placement {winner[:8]} from another source has this object"
+            return "failing", ExceptionSample(1, name, reason, 1, path)
+        observed = self._observed.get(entry.key)
+        if observed is not None and observed.error:
+            reason = observed.error[:REASON_MAX_CHARACTERS]
+            return "failing", ExceptionSample(0, name, reason, 1, path)
+        wanted = self.wanted.get(entry.key)
+        applied = observed is not None and observed.present and wanted is not None
+        if not applied or observed is None or observed.address != wanted.reference.address:
+            return "pending", None
+        if observed.health == "degraded":
+            reason = (observed.reason or "Degraded")[:REASON_MAX_CHARACTERS]
+            return "synced", ExceptionSample(2, name, reason, 1, path)
+        return "synced", None
+
+    def _health(self, entries: tuple[ManifestEntry, ...]) -> Health:
+        seen: set[Health] = set()
+        for entry in entries:
+            observed = self._observed.get(entry.key)
+            seen.add(observed.health if observed and observed.present else "progressing")
+        return next((health for health in _WORST if health in seen), "healthy")
+
+    def _leaving(self, key: MailKey, now_ms: int) -> Summary:
+        left = self._leftovers(key)
+        if not left:
+            return Summary()
+        samples = [
+            ExceptionSample(0, str(k), o.error[:REASON_MAX_CHARACTERS], 1, str(self.path))
+            for k in left
+            if (o := self._observed[k]).error
+        ]
+        return _one("leaving", "unknown", ARM_NOTHING, samples, now_ms)
+
+    def _leftovers(self, key: MailKey) -> list[ObjectKey]:
+        claimed = self._claimed.get(key)
+        return (
+            [k for k in claimed.keys if k in self._observed and k not in self.wanted]
+            if claimed
+            else []
+        )
+
+    def _lost(self, key: MailKey, entry: ManifestEntry) -> bool:
+        return (key, entry.key) in self.resolved.losers
+
+    def _content_sample(self, key: MailKey) -> list[ExceptionSample]:
+        if self._content.refused_since(_owner(key)) is None:
+            return []
+        reason = "ContentRefused: a blob of this placement is missing or damaged"
+        return [ExceptionSample(0, "", reason, 1, str(self.path))]
+
+    def _note_claim(self, placement: MailKey, key: ObjectKey) -> None:
+        self._claimed.setdefault(placement, _Claimed()).keys[key] = None
+        self._claimers.setdefault(key, {})[placement] = None
+
+    def _forget_claims(self, key: ObjectKey) -> None:
+        for placement in self._claimers.pop(key, {}):
+            assignment = self.assigned.get(placement)
+            if assignment and any(entry.key == key for entry in assignment.entries or ()):
+                self._claimers.setdefault(key, {})[placement] = None
+                continue
+            claimed = self._claimed[placement]
+            claimed.keys.pop(key, None)
+            if not claimed.keys:
+                del self._claimed[placement]
+
+
+def _one(
+    state: State, health: Health, arm: str, samples: list[ExceptionSample], now_ms: int
+) -> Summary:
+    worst = tuple(sorted(samples, key=lambda sample: sample.rank)[:20])
+    return Summary({state: 1}, {health: 1}, {arm: 1}, worst, oldest_ms=now_ms)
+
+
+def _owner(key: MailKey) -> str:
+    return f"edge/{key}"

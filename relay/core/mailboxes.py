@@ -1,0 +1,206 @@
+"""The children's mailboxes: what each was sent, what it lacks, and in which order it gets it.
+
+A relay writes to each child in the order of its own mail. A delta that waits for blobs lets others
+pass, except those that take something from this child (wire.md, "Order of writing").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+
+from relay.core.book import Held
+from relay.core.effects import ClearMail, Effect, WriteMail
+from relay.core.events import MailSlot
+from schemas.identity import MailKey
+from schemas.records import DIGEST_MODULUS, DeltaHead, digest_term
+
+
+class Send(Enum):
+    """What a child's slot should hold of a record."""
+
+    NOTHING = "nothing"
+    BARE = "bare"
+    WHOLE = "whole"
+
+
+@dataclass(slots=True)
+class Slot:
+    """The last message in one slot.
+
+    `bearing` is the sequence at which something that bears on the placement was last written to the
+    child; `flying` counts such writes that are not confirmed yet.
+    """
+
+    sequence: int
+    generation: int
+    content: bool
+    term: int
+    bearing: int = 0
+    flying: int = 0
+
+
+@dataclass(slots=True)
+class Mailbox:
+    """One child's mailbox, as its parent knows it."""
+
+    slots: dict[MailKey, Slot] = field(default_factory=dict)
+    queue: dict[MailKey, int] = field(default_factory=dict)
+    bears: dict[MailKey, dict[MailKey, None]] = field(default_factory=dict)
+    flying: dict[MailKey, tuple[MailKey, ...]] = field(default_factory=dict)
+    digest: int = 0
+    last_sequence: int = 0
+
+
+class Mailboxes:
+    """All children's mailboxes at one node.
+
+    `meant(child, held)` says what a child should have of a record; `blocked(key)` is true while its
+    content is on the way, and false once it is here or has been refused for too long.
+    """
+
+    def __init__(
+        self,
+        out: list[Effect],
+        meant: Callable[[str, Held], Send],
+        blocked: Callable[[MailKey], bool],
+        lookup: Callable[[MailKey], Held | None],
+    ) -> None:
+        self.boxes: dict[str, Mailbox] = {}
+        self._out = out
+        self._meant = meant
+        self._blocked = blocked
+        self._lookup = lookup
+
+    def restore(self, child: str, kept: MailSlot) -> None:
+        """Take in what the stream holds for a child, at the start."""
+        box = self.boxes[child]
+        term = digest_term(kept.key, kept.generation.to_bytes(8, "big") + kept.payload_hash)
+        slot = Slot(kept.sequence, kept.generation, kept.has_body, term)
+        box.slots[kept.key] = slot
+        box.last_sequence = max(box.last_sequence, kept.sequence)
+        if slot.content:
+            box.digest = (box.digest + term) % DIGEST_MODULUS
+
+    def restored(self) -> None:
+        """Let every child answer for all it was sent before the start."""
+        for box in self.boxes.values():
+            for slot in box.slots.values():
+                slot.bearing = box.last_sequence
+
+    def mark(self, child: str, key: MailKey, order: int, bears: Iterable[MailKey] = ()) -> None:
+        """Look at a slot at the next flush; `bears` are placements that the record bears on."""
+        box = self.boxes.get(child)
+        if box is not None:
+            box.queue.setdefault(key, order)
+            if bears:
+                box.bears.setdefault(key, {}).update(dict.fromkeys(bears))
+
+    def flush(self, child: str) -> None:
+        """Write what may be written now, in order."""
+        box = self.boxes.get(child)
+        if box is None:
+            return
+        waiting = False
+        for key in sorted(box.queue, key=box.queue.__getitem__):
+            if key in box.flying:
+                continue
+            held = self._lookup(key)
+            if held is None:
+                self._settle(box, key)
+                self.clear(child, key)
+                continue
+            slot, wish = box.slots.get(key), self._meant(child, held)
+            if wish is Send.NOTHING or _same(slot, held, wish):
+                self._settle(box, key)
+            elif wish is Send.WHOLE and self._blocked(key):
+                waiting = True
+            elif waiting and _takes(slot, held, wish):
+                continue
+            else:
+                self._write(child, box, held, wish)
+
+    def written(self, child: str, key: MailKey, sequence: int) -> tuple[MailKey, ...]:
+        """Take in where the stream put a message; names the placements that it bears on."""
+        box = self.boxes.get(child)
+        if box is None:
+            return ()
+        box.last_sequence = max(box.last_sequence, sequence)
+        if key in box.slots:
+            box.slots[key].sequence = sequence
+        borne = box.flying.pop(key, ())
+        for placement in borne:
+            slot = box.slots.get(placement)
+            if slot is not None:
+                slot.bearing = max(slot.bearing, sequence)
+                slot.flying = max(0, slot.flying - 1)
+        return borne
+
+    def clear(self, child: str, key: MailKey) -> None:
+        """Take a slot out of the mailbox, unless a write to it is on its way."""
+        box = self.boxes[child]
+        slot = box.slots.get(key)
+        if slot is None or key in box.flying or key in box.queue:
+            return
+        del box.slots[key]
+        if slot.content:
+            box.digest = (box.digest - slot.term) % DIGEST_MODULUS
+        self._out.append(ClearMail(child, key, slot.sequence))
+
+    def pending(self, child: str, key: MailKey) -> bool:
+        """Whether the child was not sent yet what it should have of this record."""
+        box = self.boxes[child]
+        slot = box.slots.get(key)
+        return key in box.queue or (slot is not None and slot.flying > 0)
+
+    def rewrite(self, child: str) -> None:
+        """Write every slot of a child again: what it holds is not what it was sent."""
+        box = self.boxes[child]
+        for key, slot in box.slots.items():
+            slot.generation = 0
+            held = self._lookup(key)
+            box.queue.setdefault(key, held.order if held else 0)
+        self.flush(child)
+
+    def _settle(self, box: Mailbox, key: MailKey) -> None:
+        del box.queue[key]
+        box.bears.pop(key, None)
+
+    def _write(self, child: str, box: Mailbox, held: Held, wish: Send) -> None:
+        key, content = held.key, wish is Send.WHOLE and held.has_content
+        former = box.slots.get(key)
+        slot = Slot(0, held.generation, content, held.term)
+        if former is not None:
+            slot = Slot(former.sequence, held.generation, content, held.term, former.bearing)
+            slot.flying = former.flying
+            box.digest -= former.term if former.content else 0
+        box.digest = (box.digest + (held.term if content else 0)) % DIGEST_MODULUS
+        box.slots[key] = slot
+        borne = {key: None, **box.bears.get(key, {})}
+        for placement in borne:
+            if placement in box.slots:
+                box.slots[placement].flying += 1
+        box.flying[key] = tuple(p for p in borne if p in box.slots)
+        self._settle(box, key)
+        data = held.data if wish is Send.WHOLE else held.bare_data()
+        trace = held.record.trace
+        hashed = held.payload_hash
+        expected = slot.sequence
+        self._out.append(
+            WriteMail(child, key, data, held.generation, hashed, content, trace, expected)
+        )
+
+
+def _same(slot: Slot | None, held: Held, wish: Send) -> bool:
+    content = wish is Send.WHOLE and held.has_content
+    return slot is not None and slot.generation == held.generation and slot.content == content
+
+
+def _takes(slot: Slot | None, held: Held, wish: Send) -> bool:
+    """Whether writing this may take something from the child, so that it waits for what gives."""
+    if slot is None or held.kind in ("keys", "node"):
+        return False
+    if wish is Send.BARE or held.record.deleted or held.kind in ("profile", "location"):
+        return True
+    return isinstance(held.record, DeltaHead) and held.record.last_loss > slot.generation

@@ -1,0 +1,134 @@
+"""One manager's wish applied to an object: what it says is set, what it no longer says is taken out.
+
+Lists are atomic, associative ones included: a wish replaces a list whole. A null in a mapping says
+nothing, as in Kubernetes. `status` is never touched, nor are the fields that a space itself writes
+into `metadata`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Object = dict[str, Any]
+
+SERVER_METADATA = frozenset(
+    {
+        "creationTimestamp",
+        "deletionGracePeriodSeconds",
+        "deletionTimestamp",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+        "selfLink",
+        "uid",
+    }
+)
+_NOTHING: Mapping[str, Any] = {}
+
+
+def merge_applied(
+    live: Mapping[str, Any], previous: Mapping[str, Any], wanted: Mapping[str, Any]
+) -> Object:
+    """The object after a manager whose last wish was `previous` now wishes `wanted`.
+
+    A field in `previous` and not in `wanted` is removed, and a section that this empties with it;
+    what others put into the section stays. Nothing that is handed in is changed or shared.
+    """
+    return _merge(live, wish_of(previous), wish_of(wanted))
+
+
+def subsumes(live: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Whether the object holds all that the wish says; it may hold more.
+
+    In a list, item by item: a server may add defaults to items, but not items.
+    """
+    return _holds(live, wish_of(wanted))
+
+
+def wish_of(obj: Mapping[str, Any]) -> Object:
+    """What an object says as a wish: without `status`, a space's own metadata, and nulls."""
+    wish = {name: copied(value) for name, value in obj.items() if name != "status"}
+    metadata = wish.get("metadata")
+    if isinstance(metadata, dict):
+        wish["metadata"] = {
+            name: value for name, value in metadata.items() if name not in SERVER_METADATA
+        }
+    said = _without_nulls(wish)
+    assert isinstance(said, dict)
+    return said
+
+
+def fields_said(wish: Mapping[str, Any]) -> Object:
+    """The fields of a wish without their values: all that `previous` needs, and much smaller."""
+    return {
+        name: fields_said(value) if isinstance(value, Mapping) else 0
+        for name, value in wish_of(wish).items()
+    }
+
+
+def copied(value: Any) -> Any:
+    """A JSON value of its own: mappings as dicts, sequences as lists."""
+    if isinstance(value, Mapping):
+        return {name: copied(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [copied(item) for item in value]
+    return value
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two JSON values are equal; true is not 1, and a tuple is as good as a list."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
+    if _is_list(one) and _is_list(other):
+        return len(one) == len(other) and all(map(same, one, other))
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+
+
+def _merge(live: Any, previous: Any, wanted: Any) -> Any:
+    if not isinstance(wanted, Mapping) or not isinstance(live, Mapping):
+        return copied(wanted)
+    said = previous if isinstance(previous, Mapping) else _NOTHING
+    merged = _withdraw(live, {name: said[name] for name in said if name not in wanted})
+    for name, value in wanted.items():
+        merged[name] = _merge(live.get(name), said.get(name), value)
+    return merged
+
+
+def _withdraw(live: Mapping[str, Any], previous: Mapping[str, Any]) -> Object:
+    """What is left of `live` without the fields of `previous`."""
+    left = {}
+    for name, value in live.items():
+        if name not in previous:
+            left[name] = copied(value)
+            continue
+        section = previous[name]
+        if isinstance(value, Mapping) and isinstance(section, Mapping):
+            remaining = _withdraw(value, section)
+            if remaining:
+                left[name] = remaining
+    return left
+
+
+def _holds(live: Any, wanted: Any) -> bool:
+    if isinstance(wanted, Mapping):
+        if not isinstance(live, Mapping):
+            return False
+        return all(
+            name in live and _holds(live[name], value)
+            for name, value in wanted.items()
+            if value is not None
+        )
+    if _is_list(wanted):
+        return _is_list(live) and len(live) == len(wanted) and all(map(_holds, live, wanted))
+    return same(live, wanted)
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_nulls(item) for name, item in value.items() if item is not None}
+    return value
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
