@@ -222,6 +222,9 @@ def _defined_kinds(
                     spec.get("scope") != "Cluster",
                 )
                 yield (group, kind), entry
+            case _:
+                # A definition that says nothing of use is refused by whoever applies it.
+                continue
 
 
 _NAMESPACED = {

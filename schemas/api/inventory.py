@@ -1,0 +1,173 @@
+"""The inventory: SyncTarget, a cluster at an edge, and Location, what placements select.
+
+A Location's instanceSelector chooses SyncTargets of its own inventory space: absent it chooses
+none, `{}` all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, PlainValidator, field_validator, model_validator
+
+from schemas import names
+from schemas.api.shared import (
+    ApiObject,
+    Condition,
+    Count,
+    ListOf,
+    ObjectMeta,
+    Selector,
+    Value,
+    checked,
+)
+from schemas.faults import Fault, Faulty
+from schemas.identity import BadIdentity, NodePath
+
+PATH_ANNOTATION = "leafcast.io/path"
+LABEL_KEY_MAX = 255
+
+_LabelKey = Annotated[
+    str,
+    Field(max_length=LABEL_KEY_MAX),
+    AfterValidator(checked(names.label_key_fault, f"use {names.QUALIFIED_RULE}")),
+]
+_LabelValue = Annotated[
+    str, AfterValidator(checked(names.label_value_fault, f"use {names.LABEL_VALUE_RULE}"))
+]
+
+
+def _quantity(form: object) -> str | int | float:
+    if isinstance(form, (str, int, float)) and not isinstance(form, bool):
+        return form
+    raise Faulty(Fault("", "not a quantity", "write it as Kubernetes does, as in 500m or 2Gi"))
+
+
+_Quantities = Mapping[str, Annotated[str | int | float, PlainValidator(_quantity)]]
+
+
+class ApiExport(Value):
+    """An API that a SyncTarget supports."""
+
+    export: str
+    path: str = ""
+
+
+class SyncTargetSpec(Value):
+    """What an operator says of a cluster; SyncTargets with equal cells behave as one."""
+
+    unschedulable: bool = False
+    evict_after: str | None = None
+    supported_api_exports: ListOf[ApiExport] = Field(
+        (ApiExport(export="kubernetes"),), alias="supportedAPIExports"
+    )
+    cells: Mapping[str, str] = Field(default_factory=dict)
+
+
+class SyncedResource(Value):
+    """A resource that a SyncTarget's cluster takes, and in which versions."""
+
+    group: str = ""
+    resource: str
+    versions: Annotated[ListOf[str], Field(min_length=1)]
+    identity_hash: str = ""
+    state: Literal["Pending", "Accepted", "Incompatible"] = "Pending"
+
+
+class VirtualWorkspace(Value):
+    """Where a kcp syncer would read and write."""
+
+    syncer_url: str = Field("", alias="syncerURL")
+    upsyncer_url: str = Field("", alias="upsyncerURL")
+
+
+class SyncTargetStatus(Value):
+    """What is known of a cluster; quantities are written as Kubernetes does (`500m`, `2Gi`)."""
+
+    allocatable: _Quantities = Field(default_factory=dict)
+    capacity: _Quantities = Field(default_factory=dict)
+    conditions: ListOf[Condition] = ()
+    synced_resources: ListOf[SyncedResource] = ()
+    last_syncer_heartbeat_time: str | None = None
+    virtual_workspaces: ListOf[VirtualWorkspace] = ()
+
+
+class SyncTarget(ApiObject):
+    """A workload execution cluster; the annotation `leafcast.io/path` says where it hangs."""
+
+    kind: Literal["SyncTarget"]
+    spec: SyncTargetSpec = SyncTargetSpec()
+    status: SyncTargetStatus | None = None
+
+    @field_validator("metadata")
+    @classmethod
+    def _hangs_somewhere(cls, metadata: ObjectMeta) -> ObjectMeta:
+        text = metadata.annotations.get(PATH_ANNOTATION)
+        if text is None:
+            return metadata
+        field = f"annotations[{PATH_ANNOTATION}]"
+        remedy = "write the names from the centre down, each a DNS label, as in /emea/store-1"
+        try:
+            parsed = NodePath.parse(text)
+        except BadIdentity as error:
+            raise Faulty(Fault(field, f'"{text}" is not a path in the tree', remedy)) from error
+        if parsed.is_root:
+            raise Faulty(Fault(field, "the centre holds no cluster", remedy))
+        return metadata
+
+    @property
+    def path(self) -> NodePath | None:
+        """Where it hangs in the tree; None if nothing says so yet."""
+        text = self.metadata.annotations.get(PATH_ANNOTATION)
+        return None if text is None else NodePath.parse(text)
+
+
+class LocationResource(Value):
+    """What a Location is a location of; there is one possibility."""
+
+    group: Literal["edge.kubestellar.io"]
+    version: Literal["v2alpha1"]
+    resource: Literal["synctargets"]
+
+
+class AvailableSelectorLabel(Value):
+    """A label that users of the Location may select by; for people, not used in matching."""
+
+    key: _LabelKey
+    values: Annotated[ListOf[_LabelValue], Field(min_length=1)]
+    description: str = ""
+
+
+class LocationSpec(Value):
+    """Which SyncTargets of the same inventory space are at this Location."""
+
+    resource: LocationResource
+    description: str = ""
+    available_selector_labels: ListOf[AvailableSelectorLabel] = ()
+    instance_selector: Selector | None = None
+
+    @model_validator(mode="after")
+    def _each_label_once(self) -> LocationSpec:
+        seen: set[str] = set()
+        for at, label in enumerate(self.available_selector_labels):
+            if label.key in seen:
+                path = f"availableSelectorLabels[{at}].key"
+                raise Faulty(Fault(path, f'"{label.key}" is listed twice', "merge the two"))
+            seen.add(label.key)
+        return self
+
+
+class LocationStatus(Value):
+    """How many SyncTargets are at the Location, and how many of them take work."""
+
+    instances: Count | None = None
+    available_instances: Count | None = None
+
+
+class Location(ApiObject):
+    """A place that placements select by its labels."""
+
+    kind: Literal["Location"]
+    spec: LocationSpec
+    status: LocationStatus | None = None

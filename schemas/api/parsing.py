@@ -1,0 +1,168 @@
+"""From a mapping to an API kind, or to every fault in it with its path and remedy."""
+
+from __future__ import annotations
+
+import difflib
+import types
+import typing
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from schemas.api.inventory import Location, SyncTarget
+from schemas.api.placement import EdgePlacement, SinglePlacementSlice
+from schemas.api.shared import GROUP, VERSION
+from schemas.faults import Fault, Faulty, InvalidObject
+from schemas.objects import object_faults, title_of
+
+Kind = Location | SyncTarget | EdgePlacement | SinglePlacementSlice
+
+_KINDS: Mapping[str, type[Kind]] = {
+    "EdgePlacement": EdgePlacement,
+    "Location": Location,
+    "SinglePlacementSlice": SinglePlacementSlice,
+    "SyncTarget": SyncTarget,
+}
+_EXPECTED: Mapping[str, tuple[str, str]] = {
+    "bool_type": ("a boolean", "write true or false"),
+    "dict_type": ("a mapping", "write key: value"),
+    "int_type": ("an integer", "write it without quotes"),
+    "mapping_type": ("a mapping", "write key: value"),
+    "model_type": ("a mapping", "write its fields"),
+    "string_type": ("a string", "quote it"),
+    "tuple_type": ("a list", "write it as a list"),
+}
+# `object_faults` has said what is wrong with these.
+_CHECKED_ALREADY = (
+    "apiVersion",
+    "metadata.annotations",
+    "metadata.labels",
+    "metadata.name",
+    "metadata.namespace",
+)
+# What the fields are called in the API that came after this one.
+_LATER_NAMES = {"objectSelectors": "labelSelectors", "clusterSelectors": "locationSelectors"}
+
+
+def parse_kind(obj: Mapping[str, Any]) -> Kind | None:
+    """Read an object of our API group; None for other kinds. Raises InvalidObject."""
+    group, slash, version = str(obj.get("apiVersion", "")).partition("/")
+    kind = obj.get("kind")
+    model = _KINDS.get(kind) if isinstance(kind, str) and slash and group == GROUP else None
+    if model is None:
+        return None
+    faults = {fault.path: fault for fault in object_faults(obj)}
+    if version != VERSION:
+        remedy = f"write {GROUP}/{VERSION}"
+        faults["apiVersion"] = Fault("apiVersion", f'version "{version}" is not served', remedy)
+    parsed: Kind | None = None
+    try:
+        parsed = model.model_validate(_without_nulls(obj), by_alias=True, by_name=False)
+    except ValidationError as error:
+        for fault in _faults_of(model, error.errors(include_url=False)):
+            faults.setdefault(fault.path, fault)
+    if faults:
+        raise InvalidObject(*title_of(obj), faults.values())
+    return parsed
+
+
+def _without_nulls(form: Any) -> Any:
+    # In Kubernetes a field that is null is a field that is not given.
+    if isinstance(form, Mapping):
+        return {key: _without_nulls(item) for key, item in form.items() if item is not None}
+    if isinstance(form, list):
+        return [_without_nulls(item) for item in form]
+    return form
+
+
+def _faults_of(model: type[BaseModel], errors: Iterable[ErrorDetails]) -> Iterator[Fault]:
+    for error in errors:
+        path = _path(error["loc"])
+        cause = error.get("ctx", {}).get("error")
+        if isinstance(cause, Faulty):
+            yield from (fault.below(path) for fault in cause.faults)
+        elif error["type"] == "extra_forbidden":
+            yield Fault(path, "unknown field", _suggestion(model, error["loc"]))
+        elif not path.startswith(_CHECKED_ALREADY):
+            yield _fault_of(path, error)
+
+
+def _fault_of(path: str, error: ErrorDetails) -> Fault:
+    shown = _shown(error["input"])
+    match error["type"]:
+        case "missing":
+            return Fault(path, "missing", "it is required")
+        case "literal_error":
+            expected = error["ctx"]["expected"].replace("'", "")
+            return Fault(path, f"{shown} is not allowed", f"write {expected}")
+        case "too_short":
+            return Fault(path, "empty", "list at least one")
+        case str(type_) if type_ in _EXPECTED:
+            what, remedy = _EXPECTED[type_]
+            return Fault(path, f"{shown} is not {what}", remedy)
+        case _:
+            return Fault(path, f"{shown} is out of bounds", error["msg"].lower())
+
+
+def _path(location: Sequence[str | int]) -> str:
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
+    return "".join(parts).removeprefix(".")
+
+
+def _suggestion(model: type[BaseModel], location: Sequence[str | int]) -> str:
+    holder = _annotation_at(model, location[:-1])
+    known = sorted(_aliases(holder)) if _is_model(holder) else []
+    wrong = str(location[-1])
+    if _LATER_NAMES.get(wrong) in known:
+        return f'did you mean "{_LATER_NAMES[wrong]}"?'
+    close = difflib.get_close_matches(wrong, known, n=1)
+    folded = [name for name in known if name.lower() == wrong.replace("_", "").lower()]
+    for name in (*folded, *close):
+        return f'did you mean "{name}"?'
+    return f"use {', '.join(known)}" if known else ""
+
+
+def _annotation_at(model: type[BaseModel], location: Sequence[str | int]) -> Any:
+    current: Any = model
+    for part in location:
+        if isinstance(part, int):
+            current = _unwrapped(typing.get_args(current)[0])
+        elif _is_model(current) and part in _aliases(current):
+            current = _unwrapped(_aliases(current)[part])
+        else:
+            return None
+    return current
+
+
+def _aliases(model: type[BaseModel]) -> dict[str, Any]:
+    return {field.alias or name: field.annotation for name, field in model.model_fields.items()}
+
+
+def _unwrapped(annotation: Any) -> Any:
+    """Look through Annotated and optional types."""
+    while True:
+        origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+        if origin is typing.Annotated:
+            annotation = arguments[0]
+        elif origin in (types.UnionType, typing.Union):
+            annotation = next(item for item in arguments if item is not type(None))
+        else:
+            return annotation
+
+
+def _is_model(annotation: object) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
+def _shown(value: object) -> str:
+    match value:
+        case str():
+            return f'"{value}"'
+        case bool() | int() | float():
+            return str(value).lower()
+        case Mapping():
+            return "a mapping"
+        case _:
+            return "a list"

@@ -1,0 +1,152 @@
+"""Placement: EdgePlacement, what goes where, and SinglePlacementSlice, where that turned out to be.
+
+A downsync clause ANDs its fields, the clauses of a placement are ORed. An empty field of a downsync
+clause admits everything; an empty field of an upsync set admits nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from schemas import names
+from schemas.api.shared import (
+    ANY,
+    ApiObject,
+    Condition,
+    Count,
+    ListOf,
+    Selector,
+    Value,
+    checked,
+    group_fault,
+    or_any,
+    resource_fault,
+)
+from schemas.faults import Fault, Faulty
+
+INT32_MAX = 2**31 - 1
+
+_ApiGroup = Annotated[
+    str,
+    AfterValidator(checked(group_fault, 'write "" for core, or leave it out to mean any group')),
+]
+_OneApiGroup = Annotated[
+    str, AfterValidator(checked(group_fault, 'write "" for core, or a group such as apps'))
+]
+_RESOURCE_REMEDY = or_any("the lowercase plural without its group, such as deployments")
+_Resource = Annotated[str, AfterValidator(checked(resource_fault, _RESOURCE_REMEDY, any_=True))]
+_Namespace = Annotated[
+    str,
+    AfterValidator(checked(names.dns_label_fault, or_any(names.DNS_LABEL_RULE), any_=True)),
+]
+_ObjectName = Annotated[
+    str,
+    AfterValidator(checked(names.path_segment_fault, or_any(names.PATH_SEGMENT_RULE), any_=True)),
+]
+_CollectorName = Annotated[
+    str,
+    AfterValidator(checked(names.subdomain_fault, "name a StatusCollector")),
+]
+_Int32 = Annotated[int, Field(ge=0, le=INT32_MAX)]
+
+
+class DownsyncClause(Value):
+    """Which objects go down, and how; at least one field must tell objects apart.
+
+    `api_group` None is any group, "" is core. Namespaces named without `*` never admit
+    cluster-scoped objects; a namespaceSelector `{}` does.
+    """
+
+    api_group: _ApiGroup | None = None
+    resources: ListOf[_Resource] = ()
+    namespaces: ListOf[_Namespace] = ()
+    namespace_selectors: ListOf[Selector] = ()
+    object_names: ListOf[_ObjectName] = ()
+    label_selectors: ListOf[Selector] = ()
+    create_only: bool = False
+    status_collectors: ListOf[_CollectorName] = ()
+    want_singleton_reported_state: bool = False
+    want_multi_wec_reported_state: bool = Field(default=False, alias="wantMultiWECReportedState")
+
+    @model_validator(mode="after")
+    def _tells_objects_apart(self) -> DownsyncClause:
+        lists = (self.resources, self.namespaces, self.object_names)
+        selectors = (self.namespace_selectors, self.label_selectors)
+        tells = (
+            self.api_group is not None
+            or any(listed and ANY not in listed for listed in lists)
+            # Of a list of selectors one must match: `{}` among them admits all.
+            or any(
+                listed and not any(selector.is_everything for selector in listed)
+                for listed in selectors
+            )
+        )
+        if not tells:
+            remedy = (
+                "narrow apiGroup, resources, namespaces, namespaceSelectors, objectNames "
+                "or labelSelectors"
+            )
+            raise Faulty(Fault("", "no field tells objects apart: it means every object", remedy))
+        return self
+
+
+class UpsyncSet(Value):
+    """Which objects that arise at edges come up; an empty list admits nothing."""
+
+    api_group: _OneApiGroup = ""
+    resources: ListOf[_Resource]
+    namespaces: ListOf[_Namespace] = ()
+    names: ListOf[_ObjectName] = ()
+
+
+class EdgePlacementSpec(Value):
+    """What (downsync clauses) goes where (Locations that any selector matches; none if empty)."""
+
+    location_selectors: ListOf[Selector] = ()
+    downsync: ListOf[DownsyncClause] = ()
+    want_singleton_reported_state: bool = False
+    upsync: ListOf[UpsyncSet] = ()
+
+
+class EdgePlacementStatus(Value):
+    """What became of a placement, from the summaries; `specGeneration` 0 is no status yet.
+
+    Counts are of destinations and exact only if `complete`, else they read "at least".
+    """
+
+    spec_generation: _Int32 = 0
+    matching_location_count: _Int32 = 0
+    conditions: ListOf[Condition] = ()
+    destinations: Count | None = None
+    synced: Count | None = None
+    healthy: Count | None = None
+    failing: Count | None = None
+    unreachable: Count | None = None
+    complete: bool | None = None
+    errors: ListOf[str] = ()
+
+
+class EdgePlacement(ApiObject):
+    """What goes where, as a user of a workload description space says it."""
+
+    kind: Literal["EdgePlacement"]
+    spec: EdgePlacementSpec = EdgePlacementSpec()
+    status: EdgePlacementStatus | None = None
+
+
+class Destination(Value):
+    """One (Location, SyncTarget) pair; `cluster` is the inventory space's identity."""
+
+    cluster: str
+    location_name: str
+    sync_target_name: str
+    sync_target_uid: str = Field(alias="syncTargetUID")
+
+
+class SinglePlacementSlice(ApiObject):
+    """The destinations of the EdgePlacement of the same name; for display."""
+
+    kind: Literal["SinglePlacementSlice"]
+    destinations: ListOf[Destination] = ()

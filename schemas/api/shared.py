@@ -1,0 +1,132 @@
+"""What all API kinds share: how they read and write themselves, metadata, conditions, checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, PlainValidator
+from pydantic.alias_generators import to_camel
+
+from schemas import names
+from schemas.faults import Fault, Faulty
+from schemas.selectors import LabelSelector
+
+GROUP = "edge.kubestellar.io"
+VERSION = "v2alpha1"
+ANY = "*"
+
+Item = TypeVar("Item")
+Check = Callable[[str], str]
+
+
+class Value(BaseModel):
+    """A part of an API object: frozen, camelCase on the wire, nothing converted or ignored."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        allow_inf_nan=False,
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        validate_by_alias=True,
+        validate_by_name=True,
+    )
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Say it in JSON types as Kubernetes does: what was given, without nulls."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=True)
+
+
+def _as_tuple(form: object) -> object:
+    if isinstance(form, list):
+        return tuple(form)
+    return () if form is None else form
+
+
+ListOf = Annotated[tuple[Item, ...], BeforeValidator(_as_tuple)]
+"""A JSON list, kept as a tuple; null is an empty one."""
+
+
+def _selector(form: object) -> LabelSelector:
+    if isinstance(form, LabelSelector):
+        return form
+    if not isinstance(form, Mapping):
+        raise Faulty(Fault("", "not a label selector", "write matchLabels or matchExpressions"))
+    return LabelSelector.from_kubernetes(form)
+
+
+Selector = Annotated[
+    LabelSelector, PlainValidator(_selector), PlainSerializer(LabelSelector.to_kubernetes)
+]
+
+
+def checked(fault_of: Callable[[str], str | None], remedy: str, *, any_: bool = False) -> Check:
+    """Make a validator of strings out of a name check; `any_` admits `*` too."""
+
+    def check(text: str) -> str:
+        fault = None if any_ and text == ANY else fault_of(text)
+        if fault:
+            raise Faulty(Fault("", fault, remedy))
+        return text
+
+    return check
+
+
+def or_any(rule: str) -> str:
+    """Say a naming rule as the remedy of a list that takes `*`."""
+    return f"use {rule}; or * for all"
+
+
+Count = Annotated[int, Field(ge=0, le=2**32 - 1)]
+"""How many, as the unsigned 32 bits of a status."""
+
+
+class ObjectMeta(Value):
+    """Kubernetes' ObjectMeta: the fields that Leafcast reads are typed, all others are kept."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    deletion_timestamp: str | None = None
+    labels: Mapping[str, str] = Field(default_factory=dict)
+    annotations: Mapping[str, str] = Field(default_factory=dict)
+
+
+class Condition(Value):
+    """One condition of an object, as Kubernetes and kcp write them; times are RFC 3339."""
+
+    type: str
+    status: Literal["True", "False", "Unknown"]
+    severity: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+    last_update_time: str | None = None
+    observed_generation: int = 0
+
+
+class ApiObject(Value):
+    """What every API object has: its version, its metadata."""
+
+    api_version: Literal["edge.kubestellar.io/v2alpha1"]
+    metadata: ObjectMeta
+
+    @property
+    def name(self) -> str:
+        """The metadata.name."""
+        return self.metadata.name
+
+
+def resource_fault(text: str) -> str | None:
+    """Say why the text is no resource, which is a lowercase plural without its group."""
+    return f'"{text}" is not a resource' if names.dns_label_fault(text) else None
+
+
+def group_fault(text: str) -> str | None:
+    """Say why the text is no API group; "" is core."""
+    return f'"{text}" is not an API group' if text and names.subdomain_fault(text) else None
