@@ -1,0 +1,123 @@
+"""YAML text to Kubernetes objects: JSON types only, every fault with file, line and column.
+
+A stream may hold many documents; empty ones are skipped, and lists (`kind: List`, `RoleList`) are
+taken apart. Scalars are read as kubectl reads them (see schemas.scalars), merge keys (`<<`) and
+anchors work. What kubectl lets pass and no one means is refused: a key given twice in one mapping,
+tags that have no JSON form, aliases that blow a small text up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from schemas.faults import Fault, InvalidObject
+from schemas.objects import validate_object
+from schemas.yaml_documents import Document, InvalidManifest, Position, Problem, read_documents
+
+LIST_DEPTH_MAX = 10
+
+__all__ = ["InvalidManifest", "LoadedObject", "Problem", "load_manifests"]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedObject:
+    """A valid object (a mapping of JSON types), the file it came from and its line, from 1."""
+
+    object: Mapping[str, Any]
+    origin: str
+    line: int
+
+
+def load_manifests(text: str, origin: str) -> list[LoadedObject]:
+    """Read all objects of a text; `origin` names it in errors.
+
+    Raises InvalidManifest if any part is wrong: at the first place that is not YAML, else with all
+    objects that are not valid (no kind, a bad name, labels that are not strings, …).
+    """
+    loaded: list[LoadedObject] = []
+    problems: list[Problem] = []
+    for document in read_documents(text, origin):
+        for obj, position in _objects(document, document.root, document.position, 0, problems):
+            try:
+                validate_object(obj)
+            except InvalidObject as error:
+                problems.extend(_located(document, obj, error))
+            else:
+                loaded.append(LoadedObject(obj, origin, position.line))
+    if problems:
+        raise InvalidManifest(sorted(problems, key=lambda problem: problem.position))
+    return loaded
+
+
+def _objects(
+    document: Document, value: object, position: Position, depth: int, problems: list[Problem]
+) -> Iterator[tuple[Mapping[str, Any], Position]]:
+    """The objects that a value holds: itself, or the items of a list of objects."""
+    if not isinstance(value, dict):
+        said = "not an object; write apiVersion, kind and metadata"
+        problems.append(Problem(document.origin, position, said))
+        return
+    items = _items(value)
+    if items is None:
+        yield value, position
+        return
+    if not isinstance(items, list):
+        said = f"{value['kind']}: items: not a list; write - before each object"
+        problems.append(Problem(document.origin, position, said))
+        return
+    if depth >= LIST_DEPTH_MAX:
+        said = f"lists nested deeper than {LIST_DEPTH_MAX}; write their objects in one list"
+        problems.append(Problem(document.origin, position, said))
+        return
+    for at, item in enumerate(items):
+        where = document.positions.get((id(items), at), position)
+        if isinstance(item, dict):
+            _complete(item, value)
+        yield from _objects(document, item, where, depth + 1, problems)
+
+
+def _items(value: Mapping[str, Any]) -> object:
+    """What a list of objects lists; None if the value is no such list."""
+    kind = value.get("kind")
+    if not isinstance(kind, str) or not kind.endswith("List"):
+        return None
+    if kind == "List":
+        return value.get("items") or []
+    # A custom kind may be named `AllowList`: it then has a name, which lists never have.
+    metadata = value.get("metadata")
+    named = isinstance(metadata, Mapping) and "name" in metadata
+    return None if named or "items" not in value else value["items"] or []
+
+
+def _complete(item: dict[str, Any], holder: Mapping[str, Any]) -> None:
+    """Give an item of a typed list the kind that the list implies, as the API server writes it."""
+    kind = holder["kind"]
+    if kind != "List" and "kind" not in item:
+        item["kind"] = kind.removesuffix("List")
+        item.setdefault("apiVersion", holder.get("apiVersion"))
+
+
+def _located(document: Document, obj: Mapping[str, Any], error: InvalidObject) -> Iterator[Problem]:
+    for fault in error.faults:
+        said = str(InvalidObject(error.kind, error.name, [fault]))
+        yield Problem(document.origin, _position_of(document, obj, fault), said)
+
+
+def _position_of(document: Document, obj: Mapping[str, Any], fault: Fault) -> Position:
+    """Where the fault's field stands, or the nearest that holds it."""
+    position = document.positions.get((id(obj), None), document.position)
+    value: object = obj
+    for part in _parts(fault.path):
+        if not isinstance(value, dict) or part not in value:
+            break
+        position = document.positions.get((id(value), part), position)
+        value = value[part]
+    return position
+
+
+def _parts(path: str) -> Sequence[str]:
+    """Take apart `metadata.labels[app.kubernetes.io/name]`."""
+    return [first or second for first, second in re.findall(r"([^.\[\]]+)|\[([^\]]*)\]", path)]

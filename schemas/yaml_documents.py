@@ -1,0 +1,297 @@
+"""YAML text as documents of JSON values, with the place of each key; the one importer of PyYAML.
+
+Values are built from parser events, without recursion and without PyYAML's constructors, so
+nothing in a text can make anything but mappings, lists and scalars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from schemas.codec import DEPTH_MAX
+from schemas.scalars import NoJsonForm, Scalar, key_text, resolve
+
+# Characters that aliases may add to one document: more than any object that Kubernetes would take.
+ALIASED_CHARACTERS_MAX = 4 * 1024 * 1024
+
+_TAG = "tag:yaml.org,2002:"
+_STRING_TAGS = frozenset((f"{_TAG}str", "!"))
+_READ_TAGS = frozenset(f"{_TAG}{name}" for name in ("null", "bool", "int", "float"))
+_MERGE = "<<"
+# libyaml's parser is about ten times as fast; the one in Python reads the same language.
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Position:
+    """Line and column, both from 1."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong in a text: where, and what."""
+
+    origin: str
+    position: Position
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.origin}:{self.position.line}:{self.position.column}: {self.message}"
+
+
+class InvalidManifest(ValueError):
+    """A text that is refused as a whole; `problems` are at least one, in the order of the text."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__("\n".join(str(problem) for problem in problems))
+        self.problems = tuple(problems)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document's value and the places in it.
+
+    `positions` is keyed by the id of a mapping (or list) of the document and the key (or index) in
+    it; with None as the key, by the place where that mapping or list itself begins.
+    """
+
+    origin: str
+    root: Any
+    position: Position
+    positions: dict[tuple[int, object], Position]
+
+
+def read_documents(text: str, origin: str) -> Iterator[Document]:
+    """Yield the documents that are not empty; raises InvalidManifest at the first fault."""
+    builder: _Builder | None = None
+    try:
+        for event in yaml.parse(text, Loader=_LOADER):
+            if isinstance(event, yaml.DocumentStartEvent):
+                builder = _Builder(origin)
+            elif isinstance(event, yaml.DocumentEndEvent):
+                if builder is not None and builder.root is not None:
+                    yield builder.document()
+                builder = None
+            elif builder is not None:
+                builder.take(event)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise _invalid(origin, mark, error.problem or error.context or "not YAML") from error
+    except yaml.reader.ReaderError as error:
+        raise _unreadable(text, origin, error) from error
+    except UnicodeEncodeError as error:
+        position = _position_at(text, error.start)
+        raise InvalidManifest([Problem(origin, position, "half a character")]) from error
+
+
+@dataclass(slots=True)
+class _Frame:
+    """A mapping or list that is being read."""
+
+    value: dict[str, Any] | list[Any]
+    anchor: str | None
+    weight: int = 1
+    key: str | None = None
+    merging: bool = False
+    merged: list[dict[str, Any]] = field(default_factory=list)
+
+
+class _Builder:
+    """One document in the making."""
+
+    def __init__(self, origin: str) -> None:
+        self._origin = origin
+        self.root: Any = None
+        self._started: Position | None = None
+        self._frames: list[_Frame] = []
+        self._anchors: dict[str, tuple[Any, int]] = {}
+        self._aliased = 0
+        self._positions: dict[tuple[int, object], Position] = {}
+        # Positions go by id: what was merged stays, so that its id is not given again.
+        self._kept: list[Any] = []
+
+    def document(self) -> Document:
+        return Document(self._origin, self.root, self._started or Position(1, 1), self._positions)
+
+    def take(self, event: Any) -> None:
+        """Read one event."""
+        if self._started is None:
+            self._started = _position(event.start_mark)
+        match event:
+            case yaml.ScalarEvent():
+                self._scalar(event)
+            case yaml.AliasEvent():
+                self._alias(event)
+            case yaml.MappingStartEvent() | yaml.SequenceStartEvent():
+                self._open(event)
+            case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
+                self._close(event)
+            case _:
+                raise _invalid(self._origin, event.start_mark, "not expected here")
+
+    def _scalar(self, event: Any) -> None:
+        frame = self._frames[-1] if self._frames else None
+        wants_key = frame is not None and isinstance(frame.value, dict) and frame.key is None
+        if wants_key and event.value == _MERGE and event.implicit[0]:
+            assert frame is not None
+            frame.key, frame.merging = _MERGE, True
+            return
+        try:
+            value = self._resolve(event)
+            if wants_key:
+                assert frame is not None
+                self._key(frame, key_text(value), event)
+            else:
+                self._add(value, 1 + len(event.value), event)
+        except NoJsonForm as error:
+            raise _invalid(self._origin, event.start_mark, str(error)) from error
+        if event.anchor:
+            self._anchors[event.anchor] = (value, 1 + len(event.value))
+
+    def _resolve(self, event: Any) -> Scalar:
+        plain, _ = event.implicit
+        if plain:
+            return resolve(event.value)
+        if event.tag is None or event.tag in _STRING_TAGS or event.implicit[1]:
+            return str(event.value)
+        if event.tag in _READ_TAGS:
+            return _as_tagged(event.tag, event.value)
+        raise NoJsonForm(f"the tag {_short(event.tag)} has no JSON form; leave it out")
+
+    def _key(self, frame: _Frame, key: str, event: Any) -> None:
+        assert isinstance(frame.value, dict)
+        if key in frame.value:
+            first = self._positions[id(frame.value), key].line
+            raise _invalid(
+                self._origin, event.start_mark, f'"{key}" is given twice, first in line {first}'
+            )
+        # Its value comes next; the place is kept by then, for a second one to be found.
+        self._positions[id(frame.value), key] = _position(event.start_mark)
+        frame.value[key] = None
+        frame.key = key
+        frame.weight += 1 + len(key)
+
+    def _add(self, value: Any, weight: int, event: Any) -> None:
+        """Put a finished value where it belongs."""
+        if not self._frames:
+            self.root = value
+            return
+        frame = self._frames[-1]
+        frame.weight += weight
+        if isinstance(frame.value, list):
+            self._positions[id(frame.value), len(frame.value)] = _position(event.start_mark)
+            frame.value.append(value)
+        elif frame.key is None:
+            raise _invalid(self._origin, event.start_mark, "a key must be a string, not a list")
+        elif frame.merging:
+            frame.merged.extend(self._merged(value, event))
+            frame.key, frame.merging = None, False
+        else:
+            frame.value[frame.key] = value
+            frame.key = None
+
+    def _merged(self, value: Any, event: Any) -> list[dict[str, Any]]:
+        sources = value if isinstance(value, list) else [value]
+        if not all(isinstance(source, dict) for source in sources):
+            raise _invalid(self._origin, event.start_mark, "<< takes a mapping or mappings")
+        self._kept.extend(sources)
+        return sources
+
+    def _alias(self, event: Any) -> None:
+        if event.anchor not in self._anchors:
+            said = f"*{event.anchor} names an anchor that is not finished before it"
+            raise _invalid(self._origin, event.start_mark, said)
+        value, weight = self._anchors[event.anchor]
+        self._aliased += weight
+        if self._aliased > ALIASED_CHARACTERS_MAX:
+            said = f"aliases add more than {ALIASED_CHARACTERS_MAX} characters"
+            raise _invalid(self._origin, event.start_mark, said)
+        frame = self._frames[-1] if self._frames else None
+        if frame is not None and isinstance(frame.value, dict) and frame.key is None:
+            if isinstance(value, (dict, list)):
+                said = "a key must be a string, not a mapping or a list"
+                raise _invalid(self._origin, event.start_mark, said)
+            self._key(frame, key_text(value), event)
+            return
+        # A copy, so that the value is a tree and no change to one place shows at another.
+        self._add(_copy(value), weight, event)
+
+    def _open(self, event: Any) -> None:
+        mapping = isinstance(event, yaml.MappingStartEvent)
+        usual = f"{_TAG}{'map' if mapping else 'seq'}"
+        if event.tag not in (None, "!", usual):
+            said = f"the tag {_short(event.tag)} has no JSON form; leave it out"
+            raise _invalid(self._origin, event.start_mark, said)
+        if len(self._frames) >= DEPTH_MAX:
+            said = f"nested deeper than {DEPTH_MAX} levels"
+            raise _invalid(self._origin, event.start_mark, said)
+        holder = self._frames[-1] if self._frames else None
+        if holder is not None and isinstance(holder.value, dict) and holder.key is None:
+            said = "a key must be a string, not a mapping or a list"
+            raise _invalid(self._origin, event.start_mark, said)
+        value: dict[str, Any] | list[Any] = {} if mapping else []
+        self._positions[id(value), None] = _position(event.start_mark)
+        self._frames.append(_Frame(value, event.anchor))
+
+    def _close(self, event: Any) -> None:
+        frame = self._frames.pop()
+        if isinstance(frame.value, dict):
+            for source in frame.merged:
+                for key, value in source.items():
+                    frame.value.setdefault(key, value)
+        if frame.anchor:
+            self._anchors[frame.anchor] = (frame.value, frame.weight)
+        self._add(frame.value, frame.weight, event)
+
+
+def _as_tagged(tag: str, text: str) -> Scalar:
+    value = resolve(text)
+    match tag.removeprefix(_TAG), value:
+        case ("null", None) | ("bool", bool()):
+            return value
+        case ("int", int()) | ("float", int() | float()) if not isinstance(value, bool):
+            return value
+        case name, _:
+            raise NoJsonForm(f"{text} is not a {name}, as its tag says")
+
+
+def _copy(value: Any) -> Any:
+    match value:
+        case dict():
+            return {key: _copy(item) for key, item in value.items()}
+        case list():
+            return [_copy(item) for item in value]
+        case _:
+            return value
+
+
+def _short(tag: str) -> str:
+    return f"!!{tag.removeprefix(_TAG)}" if tag.startswith(_TAG) else tag
+
+
+def _position(mark: Any) -> Position:
+    return Position(mark.line + 1, mark.column + 1)
+
+
+def _invalid(origin: str, mark: Any, message: str) -> InvalidManifest:
+    position = Position(1, 1) if mark is None else _position(mark)
+    return InvalidManifest([Problem(origin, position, message)])
+
+
+def _unreadable(text: str, origin: str, error: yaml.reader.ReaderError) -> InvalidManifest:
+    # libyaml counts bytes, the parser in Python characters; the character itself is surest.
+    at = text.find(chr(error.character)) if isinstance(error.character, int) else -1
+    position = _position_at(text, max(at, 0))
+    return InvalidManifest([Problem(origin, position, str(error.reason))])
+
+
+def _position_at(text: str, offset: int) -> Position:
+    before = text[:offset]
+    return Position(before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1)
