@@ -1,0 +1,269 @@
+"""A node's own nats-server: started, supervised, reloaded when children come and go, stopped.
+
+The folder holds everything of it: ports, configuration (with a secret, so readable by the owner
+only) and JetStream's store. Restarting on the same folder gives the same server again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import nats
+
+from relay.adapters.guard import Guard
+from relay.adapters.nats_config import AccountSeeds, ParentLink, ServerSettings, render
+from relay.adapters.server_ports import PortTaken, ServerPorts, free_ports, keep_ports, kept_ports
+from relay.adapters.server_process import ServerFailed, ServerProcess, server_binary
+from relay.ports import Clock
+from schemas.identity import NodePath
+
+READY_SECONDS = 60.0
+"""A store of a million subjects is back in two seconds; slow disks take their time."""
+CRASHES_MAX = 10
+BACKOFF_SECONDS_MIN, BACKOFF_SECONDS_MAX = 0.1, 30.0
+HEALTHY_SECONDS = 60.0
+PORT_ATTEMPTS = 8
+PORT_WAIT_SECONDS = 15.0
+PORT_RETRY_SECONDS = 0.25
+SYSTEM_REQUEST_SECONDS = 5.0
+
+logger = logging.getLogger(__name__)
+
+
+class EmbeddedServer:
+    """A nats-server that runs from `async with` on, and again soon after each crash.
+
+    If it cannot be brought back the block is cancelled and ends with ServerFailed (in a group).
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        path: NodePath,
+        seeds: AccountSeeds,
+        *,
+        guard: Guard,
+        clock: Clock,
+        parent: ParentLink | None = None,
+        children: Mapping[str, str] | None = None,
+    ) -> None:
+        self.path = path
+        self._folder = folder
+        self._config = folder / "nats.conf"
+        self._seeds = seeds
+        self._guard = guard
+        self._clock = clock
+        self._parent = parent
+        self._children = dict(children or {})
+        self._ports = ServerPorts(0, 0)
+        self._process: ServerProcess | None = None
+        self._starts = 0
+        self._started = asyncio.Event()
+        self._tasks = asyncio.TaskGroup()
+        self._supervisor: asyncio.Task[None] | None = None
+        self._reload_lock = asyncio.Lock()
+        self._changes_wanted = self._changes_done = 0
+
+    @property
+    def url(self) -> str:
+        """Where clients connect; the same for the life of the folder."""
+        return f"nats://127.0.0.1:{self._ports.client}"
+
+    @property
+    def leaf_url(self) -> str:
+        """Where the children's servers connect; the same for the life of the folder."""
+        return f"nats://127.0.0.1:{self._ports.leaf}"
+
+    @property
+    def pid(self) -> int:
+        """The process of the run now, or of the last one."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def log(self) -> list[str]:
+        """The last lines the server said in this run."""
+        return self._process.log if self._process else []
+
+    @property
+    def starts(self) -> int:
+        """How often it was started and became ready; above 1 there were crashes."""
+        return self._starts
+
+    async def next_start(self, seen: int) -> int:
+        """Wait until `starts` is above `seen`, which it may be already; its value then."""
+        while self._starts <= seen:
+            await self._started.wait()
+        return self._starts
+
+    async def __aenter__(self) -> Self:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        try:
+            await self._first_start()
+        except BaseException:
+            await self._stop()
+            raise
+        await self._tasks.__aenter__()
+        self._supervisor = self._tasks.create_task(self._supervise(), name=f"server:{self.path}")
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._supervisor is not None
+        self._supervisor.cancel()
+        try:
+            # Only a cancellation is the group's business: it may be its own, for a lost server.
+            mine = isinstance(error, asyncio.CancelledError)
+            await self._tasks.__aexit__(*((kind, error, trace) if mine else (None, None, None)))
+        finally:
+            await self._stop()
+
+    async def reload(self) -> None:
+        """Have the server read its configuration as it should be now; return when it has.
+
+        Calls that come while one is under way share the next. Raises ReloadRefused, ServerFailed.
+        """
+        self._changes_wanted += 1
+        mine = self._changes_wanted
+        async with self._reload_lock:
+            if self._changes_done >= mine:
+                return
+            process = await self._up()
+            including = self._changes_wanted
+            self._write_config()
+            if not await process.reload():
+                await self._up()  # It crashed; what it starts with is what was written.
+            self._changes_done = including
+
+    async def add_child(self, name: str, nkey: str) -> None:
+        """Open an account for the child's public nkey; twice is harmless, another key replaces it.
+
+        Raises BadIdentity, BadNkey or BadServerSettings, and then nothing has changed.
+        """
+        old = self._children.get(name)
+        if old == nkey:
+            return
+        render(self._settings({**self._children, name: nkey}))
+        self._children[name] = nkey
+        await self.reload()
+        if old is not None:
+            await self._cut_links(name)
+
+    async def remove_child(self, name: str) -> None:
+        """Close the child's account, cut its connections and its leaf link; twice is harmless."""
+        if self._children.pop(name, None) is not None:
+            await self.reload()
+        await self._cut_links(name)
+
+    async def _first_start(self) -> None:
+        kept = kept_ports(self._folder)
+        if kept is not None:
+            self._ports = kept
+            return await self._start_on_kept_ports()
+        for attempt in range(PORT_ATTEMPTS):
+            self._ports = free_ports(self._folder, attempt)
+            if await self._start():
+                keep_ports(self._folder, self._ports)
+                return None
+        raise PortTaken(self._ports, self._folder)
+
+    async def _start_on_kept_ports(self) -> None:
+        """The last holder of the ports may be about to end; wait for it, with a limit."""
+        until = self._clock.now().seconds + PORT_WAIT_SECONDS
+        while not await self._start():
+            if self._clock.now().seconds > until:
+                raise PortTaken(self._ports, self._folder)
+            await self._clock.sleep(PORT_RETRY_SECONDS)
+
+    async def _start(self) -> bool:
+        """Run the server until it is ready; False if a port is taken. Raises ServerFailed."""
+        self._write_config()
+        process = self._process = ServerProcess(self._guard, server_binary(), self._config)
+        if not await process.until_ready(READY_SECONDS):
+            if process.port_taken:
+                return False
+            raise ServerFailed(f"the nats-server of {self.path} ended as it started", process.log)
+        self._starts += 1
+        started, self._started = self._started, asyncio.Event()
+        started.set()
+        return True
+
+    async def _supervise(self) -> None:
+        delay = BACKOFF_SECONDS_MIN
+        crashes = 0
+        while True:
+            began = self._clock.now().seconds
+            assert self._process is not None
+            await self._process.ended.wait()
+            if self._clock.now().seconds - began > HEALTHY_SECONDS:
+                delay, crashes = BACKOFF_SECONDS_MIN, 0
+            crashes += 1
+            if crashes > CRASHES_MAX:
+                raise ServerFailed(f"the nats-server of {self.path} does not stay up", self.log)
+            logger.warning("nats-server ended; starting it again in %.1f s", delay)
+            await self._clock.sleep(delay)
+            delay = min(2 * delay, BACKOFF_SECONDS_MAX)
+            await self._start_on_kept_ports()
+
+    async def _up(self) -> ServerProcess:
+        """The run that serves now, or the next one."""
+        while True:
+            process = self._process
+            if process and process.ready.is_set() and not process.ended.is_set():
+                return process
+            await self.next_start(self._starts)
+
+    async def _stop(self) -> None:
+        if self._process is not None:
+            await self._process.stop()
+
+    def _settings(self, children: Mapping[str, str]) -> ServerSettings:
+        return ServerSettings(
+            path=self.path,
+            port=self._ports.client,
+            leaf_port=self._ports.leaf,
+            store_dir=self._folder / "jetstream",
+            nkeys=self._seeds.public(),
+            parent=self._parent,
+            children=children,
+        )
+
+    def _write_config(self) -> None:
+        text = render(self._settings(self._children))
+        draft = self._config.with_suffix(".draft")
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        draft.replace(self._config)
+
+    async def _cut_links(self, child: str) -> None:
+        """Close leaf links bound to the child's account: a reload leaves them open, only deaf."""
+        await self._up()
+        system = await nats.connect(
+            self.url, nkeys_seed_str=self._seeds.system, allow_reconnect=False
+        )
+        try:
+            filter_ = json.dumps({"account": child}).encode()
+            answer = await system.request(
+                "$SYS.REQ.SERVER.PING.LEAFZ", filter_, timeout=SYSTEM_REQUEST_SECONDS
+            )
+            found = json.loads(answer.data)
+            server = found["server"]["id"]
+            for link in found["data"].get("leafs") or ():
+                kick = json.dumps({"cid": link["id"]}).encode()
+                await system.request(
+                    f"$SYS.REQ.SERVER.{server}.KICK", kick, timeout=SYSTEM_REQUEST_SECONDS
+                )
+        finally:
+            await system.close()

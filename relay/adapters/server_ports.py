@@ -1,0 +1,79 @@
+"""A server keeps its ports for the life of its folder, because its children know the leaf port.
+
+Candidates lie below the range from which systems take ports for outgoing connections: otherwise
+such a connection could sit on a server's port while the server restarts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import socket
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+_FIRST, _COUNT = 20_000, 12_000
+_FILE = "ports.json"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerPorts:
+    """TCP ports on the loopback address: for clients, and for the children's leaf links."""
+
+    client: int
+    leaf: int
+
+
+class PortTaken(OSError):
+    """A port that must not change is used by someone else."""
+
+    def __init__(self, ports: ServerPorts, folder: Path) -> None:
+        super().__init__(
+            f"port {ports.client} or {ports.leaf} is in use: "
+            f"does another Leafcast run on {folder}? "
+            f"Stop it, or remove {folder / _FILE} if no child was given the address yet."
+        )
+        self.ports = ports
+        self.folder = folder
+
+
+def kept_ports(folder: Path) -> ServerPorts | None:
+    """The ports this folder's server had, None if it never ran; raises ValueError if damaged."""
+    file = folder / _FILE
+    try:
+        return ServerPorts(**json.loads(file.read_text()))
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{file} is damaged: it should hold a client and a leaf port") from error
+
+
+def keep_ports(folder: Path, ports: ServerPorts) -> None:
+    """Remember them for the next start, whole or not at all."""
+    draft = folder / f"{_FILE}.draft"
+    draft.write_text(json.dumps(asdict(ports)))
+    draft.replace(folder / _FILE)
+
+
+def free_ports(folder: Path, attempt: int) -> ServerPorts:
+    """Two ports nobody listens on now; folders and attempts differ in where they begin to look."""
+    free = (port for port in _candidates(folder, attempt) if _is_free(port))
+    return ServerPorts(client=next(free), leaf=next(free))
+
+
+def _candidates(folder: Path, attempt: int) -> Iterator[int]:
+    seed = hashlib.sha256(os.fsencode(folder.resolve()) + bytes([attempt])).digest()
+    begin = int.from_bytes(seed[:8], "big")
+    return (_FIRST + (begin + step) % _COUNT for step in range(_COUNT))
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True

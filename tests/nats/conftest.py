@@ -1,0 +1,162 @@
+"""Real servers for tests: `async with Grove(tmp_path) as grove`, then nodes and connections."""
+
+import asyncio
+import json
+import os
+import time
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+import pytest
+from nats.aio.client import Client
+from nats.errors import Error as NatsError
+
+from relay.adapters.guard import Guard
+from relay.adapters.nats_config import AccountSeeds, ParentLink
+from relay.adapters.nats_server import EmbeddedServer
+from relay.adapters.nkey_pairs import new_user_nkey
+from relay.core.events import Instant
+from schemas.identity import NodePath
+from schemas.subjects import stream_subjects
+
+
+class WallClock:
+    def now(self) -> Instant:
+        return Instant(time.monotonic(), int(time.time() * 1000))
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+def new_nkey() -> tuple[str, str]:
+    return new_user_nkey(os.urandom(32))
+
+
+def new_seeds() -> AccountSeeds:
+    return AccountSeeds(*(new_nkey()[0] for _ in range(4)))
+
+
+@dataclass
+class Node:
+    """A running server, its secrets, and the seed by which it is known at its parent."""
+
+    server: EmbeddedServer
+    seeds: AccountSeeds
+    link_seed: str = ""
+    path: NodePath = field(default_factory=NodePath)
+
+
+class Grove:
+    """Servers and connections that end with the block, under a guard of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._stack = AsyncExitStack()
+        self.guard = Guard()
+
+    async def __aenter__(self) -> Self:
+        await self._stack.enter_async_context(self.guard)
+        return self
+
+    async def __aexit__(self, *error) -> None:
+        await self._stack.aclose()
+
+    def server(self, path="/", seeds=None, **options) -> EmbeddedServer:
+        """Not started; the same path gives the same folder."""
+        node = NodePath.parse(path)
+        return EmbeddedServer(
+            self._folder / node.domain,
+            node,
+            seeds or new_seeds(),
+            guard=self.guard,
+            clock=WallClock(),
+            **options,
+        )
+
+    async def plant(self, path="/", parent: Node | None = None) -> Node:
+        """Start a node; below a parent, after opening its account there."""
+        seeds, (link_seed, link_nkey) = new_seeds(), new_nkey()
+        node_path = NodePath.parse(path)
+        link = None
+        if parent is not None:
+            await parent.server.add_child(node_path.name, link_nkey)
+            link = ParentLink(parent.server.leaf_url, link_seed)
+        server = self.server(path, seeds, parent=link)
+        await self._stack.enter_async_context(server)
+        return Node(server, seeds, link_seed, node_path)
+
+    async def connect(self, node: Node, seed: str | None, **options) -> Client:
+        async def quiet(error: Exception) -> None:
+            pass
+
+        options = {"error_cb": quiet, "allow_reconnect": False, **options}
+        client = Client()
+        self._stack.push_async_callback(_close, client)
+        await client.connect(node.server.url, nkeys_seed_str=seed, **options)
+        return client
+
+    async def is_refused(self, node: Node, seed: str | None) -> bool:
+        try:
+            await self.connect(node, seed)
+        except NatsError as refusal:
+            return "authorization" in str(refusal).lower()
+        return False
+
+
+async def _close(client: Client) -> None:
+    await client.close()
+    if client._transport is not None:  # nats-py leaves it open when it was refused
+        client._transport.close()
+        with suppress(ConnectionError):
+            await client._transport.wait_closed()
+
+
+async def call(client: Client, subject: str, body: object = b"", timeout: float = 5) -> dict:
+    """A JetStream API request; the answer as it stands."""
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return json.loads((await client.request(subject, data, timeout=timeout)).data)
+
+
+async def make_streams(relay: Client, path: NodePath, *children: str) -> None:
+    """The streams of a relay, and a mail consumer for each child."""
+    for name, subjects in stream_subjects(path).items():
+        config = {
+            "name": name,
+            "subjects": list(subjects),
+            "max_msgs_per_subject": 1,
+            "allow_direct": True,
+            "max_consumers": 5000,
+            "retention": "limits",
+            "storage": "file",
+            "discard": "old",
+            "num_replicas": 1,
+        }
+        assert "error" not in await call(relay, f"$JS.API.STREAM.CREATE.{name}", config)
+    for child in children:
+        await make_mail_consumer(relay, path, child)
+
+
+async def make_mail_consumer(relay: Client, path: NodePath, child: str) -> None:
+    config = {
+        "name": child,
+        "durable_name": child,
+        "deliver_subject": f"lc._d.{child}.m",
+        "filter_subject": f"{path.child(child).prefix}._mail.*",
+        "deliver_policy": "all",
+        "ack_policy": "all",
+        "flow_control": True,
+        "idle_heartbeat": 30_000_000_000,
+        "ack_wait": 3_600_000_000_000,
+        "max_ack_pending": 10_000,
+    }
+    subject = f"$JS.API.CONSUMER.CREATE.MAIL.{child}.{config['filter_subject']}"
+    answer = await call(relay, subject, {"stream_name": "MAIL", "config": config})
+    assert "error" not in answer, answer
+
+
+@pytest.fixture
+def grove(tmp_path) -> Grove:
+    """To be entered by the test: `async with grove`."""
+    return Grove(tmp_path)

@@ -1,0 +1,222 @@
+"""The embedded server: ready by event, back after a crash, the same ports, nothing left behind."""
+
+import asyncio
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from relay.adapters.guard import Guard, GuardLost
+from relay.adapters.nats_config import BadServerSettings
+from relay.adapters.nkey_pairs import BadNkey
+from relay.adapters.server_ports import PortTaken
+from relay.adapters.server_process import ServerFailed
+from schemas.identity import BadIdentity
+from tests.nats.conftest import new_nkey, new_seeds
+
+pytestmark = pytest.mark.nats
+
+
+def is_alive(pid: int) -> bool:
+    """Running, and not merely waiting to be reaped by whoever adopted it."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    status = Path(f"/proc/{pid}/stat")
+    try:
+        return not status.parent.parent.joinpath("self").exists() or (
+            status.read_text().rpartition(")")[2].split()[0] != "Z"
+        )
+    except FileNotFoundError:
+        return False
+
+
+async def until_gone(pid: int) -> None:
+    async with asyncio.timeout(20):
+        while is_alive(pid):
+            await asyncio.sleep(0.02)
+
+
+async def test_a_started_server_serves_its_accounts_and_no_stranger(grove):
+    async with grove:
+        node = await grove.plant()
+        relay = await grove.connect(node, node.seeds.relay)
+        assert (await relay.jetstream().account_info()).domain == "lc"
+        assert relay.max_payload == 1024 * 1024
+        assert await grove.is_refused(node, new_nkey()[0])
+        assert await grove.is_refused(node, None)
+
+
+async def test_its_secrets_are_readable_by_the_owner_only(grove, tmp_path):
+    async with grove:
+        await grove.plant()
+        mode = stat.S_IMODE((tmp_path / "lc" / "nats.conf").stat().st_mode)
+        assert mode == 0o600
+
+
+async def test_after_a_crash_it_is_back_on_the_same_ports_with_what_it_stored(grove):
+    async with grove:
+        node = await grove.plant()
+        before = (node.server.url, node.server.leaf_url)
+        relay = await grove.connect(node, node.seeds.relay)
+        await relay.jetstream().add_stream(name="OWN", subjects=["lc._own.*"])
+        await relay.jetstream().publish("lc._own.a", b"kept")
+
+        os.kill(node.server.pid, signal.SIGKILL)
+        async with asyncio.timeout(20):
+            assert await node.server.next_start(1) == 2
+
+        assert (node.server.url, node.server.leaf_url) == before
+        again = await grove.connect(node, node.seeds.relay)
+        stored = await again.jetstream().get_last_msg("OWN", "lc._own.a")
+        assert stored.data == b"kept"
+
+
+async def test_a_folder_keeps_its_ports_for_life(grove):
+    seeds = new_seeds()
+    async with grove:
+        async with grove.server("/emea", seeds) as first:
+            before = (first.url, first.leaf_url)
+        async with grove.server("/emea", seeds) as second:
+            assert (second.url, second.leaf_url) == before
+
+
+async def test_two_servers_on_one_folder_are_refused(grove, monkeypatch):
+    monkeypatch.setattr("relay.adapters.nats_server.PORT_WAIT_SECONDS", 0.3)
+    seeds = new_seeds()
+    async with grove, grove.server("/", seeds):
+        with pytest.raises(PortTaken, match="in use"):
+            async with grove.server("/", seeds):
+                pass
+
+
+async def test_a_server_that_cannot_start_says_why(grove, tmp_path):
+    (tmp_path / "lc").mkdir()
+    (tmp_path / "lc" / "jetstream").write_text("a file where the store should be")
+    async with grove:
+        with pytest.raises(ServerFailed, match="ended as it started") as failed:
+            async with grove.server():
+                pass
+        assert failed.value.log
+
+
+async def test_a_server_that_does_not_stay_up_ends_its_owners_block(grove, monkeypatch, tmp_path):
+    monkeypatch.setattr("relay.adapters.nats_server.CRASHES_MAX", 0)
+    async with grove:
+
+        async def own() -> None:
+            async with grove.server() as server:
+                os.kill(server.pid, signal.SIGKILL)
+                await asyncio.Event().wait()
+
+        with pytest.raises(ExceptionGroup) as lost:
+            await own()
+        assert lost.group_contains(ServerFailed, match="does not stay up")
+
+
+async def test_an_added_child_is_admitted_and_nobody_else_is_disturbed(grove):
+    async with grove:
+        node = await grove.plant()
+        relay = await grove.connect(node, node.seeds.relay)
+        children = {f"site-{number}": new_nkey() for number in range(20)}
+        async with asyncio.TaskGroup() as group:
+            for name, (_, nkey) in children.items():
+                group.create_task(node.server.add_child(name, nkey))
+        for seed, _ in children.values():
+            await grove.connect(node, seed)
+        assert relay.is_connected
+        assert node.server.starts == 1
+
+
+async def test_a_reload_that_meets_a_crash_returns_when_the_next_run_serves(grove):
+    async with grove:
+        node = await grove.plant()
+        seed, nkey = new_nkey()
+        os.kill(node.server.pid, signal.SIGKILL)
+        async with asyncio.timeout(20):
+            await node.server.add_child("late", nkey)
+        await grove.connect(node, seed)
+        assert node.server.starts == 2
+
+
+async def test_bad_children_are_refused_before_anything_changes(grove):
+    async with grove:
+        node = await grove.plant()
+        _, nkey = new_nkey()
+        await node.server.add_child("good", nkey)
+        wrong = nkey[:-1] + ("A" if nkey[-1] != "A" else "B")
+        for name, key, refusal in (
+            ("RELAY", new_nkey()[1], BadIdentity),
+            ("a.b", new_nkey()[1], BadIdentity),
+            ("typo", wrong, BadNkey),
+            ("seed", new_nkey()[0], BadNkey),
+            ("twin", nkey, BadServerSettings),
+            ("self", node.seeds.public().system, BadServerSettings),
+        ):
+            with pytest.raises(refusal):
+                await node.server.add_child(name, key)
+        await node.server.reload()
+        assert node.server.starts == 1
+
+
+PARENT = """
+import asyncio, sys
+from pathlib import Path
+from tests.nats.conftest import Grove
+
+async def main():
+    folder = Path(sys.argv[1])
+    async with Grove(folder) as grove:
+        grove.guard.remove_at_end(folder)
+        node = await grove.plant()
+        print(node.server.pid, flush=True)
+        await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+async def test_nothing_outlives_a_killed_program(tmp_path):
+    folder = tmp_path / "with a space"
+    folder.mkdir()
+    program = subprocess.Popen(
+        [sys.executable, "-c", PARENT, str(folder)],
+        stdout=subprocess.PIPE,
+        cwd=Path(__file__).parents[2],
+    )
+    with program:
+        line = await asyncio.to_thread(program.stdout.readline)
+        server = int(line)
+        assert is_alive(server)
+        assert any(folder.iterdir())
+        program.kill()
+        # Whoever reads the program's output sees its end at once: no one else holds it open.
+        assert await asyncio.to_thread(program.stdout.read) == b""
+    await until_gone(server)
+    async with asyncio.timeout(20):
+        while folder.exists():
+            await asyncio.sleep(0.02)
+
+
+async def test_the_guard_ends_only_what_is_still_registered(tmp_path):
+    async with asyncio.TaskGroup() as group, Guard() as guard:
+        first, released, last = (
+            guard.spawn(["sleep", "600"], cwd=tmp_path, stderr=subprocess.DEVNULL) for _ in range(3)
+        )
+        guard.release(released.pid)
+        # Reaped as they end, as the owner of a process does.
+        codes = [group.create_task(asyncio.to_thread(process.wait)) for process in (first, last)]
+    assert [code.result() for code in codes] == [-signal.SIGTERM, -signal.SIGTERM]
+    assert released.poll() is None
+    released.kill()
+    released.wait()
+
+
+async def test_a_guard_that_is_not_open_starts_nothing(tmp_path):
+    with pytest.raises(GuardLost):
+        Guard().spawn(["sleep", "600"], cwd=tmp_path, stderr=subprocess.DEVNULL)
