@@ -3,15 +3,21 @@
 from importlib.resources import files
 from typing import Any
 
-import yaml
+from schemas.api import EdgePlacement, parse_kind
+from schemas.manifests import load_manifests
 
 Object = dict[str, Any]
 
 
 def shop() -> list[Object]:
-    sources = (item for item in files("leafcast").joinpath("shop").iterdir())
-    texts = [item.read_text() for item in sources if item.name.endswith(".yaml")]
-    return [document for text in texts for document in yaml.safe_load_all(text)]
+    """All objects, as the program itself reads them: an invalid one raises."""
+    sources = [item for item in files("leafcast").joinpath("shop").iterdir()]
+    return [
+        dict(loaded.object)
+        for source in sources
+        if source.name.endswith(".yaml")
+        for loaded in load_manifests(source.read_text(), source.name)
+    ]
 
 
 def named(kind: str) -> dict[str, Object]:
@@ -22,6 +28,12 @@ def test_the_package_carries_the_whole_shop():
     assert set(named("Deployment")) == {"web", "catalog", "cart", "checkout", "cache"}
     assert set(named("Service")) == set(named("Deployment"))
     assert set(named("EdgePlacement")) == {"shop"}
+
+
+def test_the_placement_is_valid_and_goes_everywhere():
+    placement = parse_kind(named("EdgePlacement")["shop"])
+    assert isinstance(placement, EdgePlacement)
+    assert [selector.is_everything for selector in placement.spec.location_selectors] == [True]
 
 
 def test_all_but_namespace_and_placement_lie_in_the_namespace_shop():
