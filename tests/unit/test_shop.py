@@ -11,7 +11,7 @@ Object = dict[str, Any]
 
 def shop() -> list[Object]:
     """All objects, as the program itself reads them: an invalid one raises."""
-    sources = [item for item in files("leafcast").joinpath("shop").iterdir()]
+    sources = files("leafcast").joinpath("shop").iterdir()
     return [
         dict(loaded.object)
         for source in sources
