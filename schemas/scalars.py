@@ -29,6 +29,7 @@ _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
 _NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)\Z|\.(nan|NaN|NAN)\Z")
 _BASES = (16, 2, 8, 10)
 _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
+# More digits than 64 bits have in base 2, leading zeros aside.
 _DIGITS_MAX = 80
 
 
@@ -46,7 +47,7 @@ def resolve(text: str) -> Scalar:
         raise NoJsonForm(f"{text} has no JSON form; quote it if it is a string")
     # Only numbers that begin with a sign or digit may hold underscores.
     plain = text if text[0] == "." else text.replace("_", "")
-    if len(plain) <= _DIGITS_MAX and (found := _INTEGER.match(plain)):
+    if found := _INTEGER.match(plain):
         return _integer(found, text)
     if _FLOAT.match(plain):
         value = float(plain)
@@ -72,7 +73,7 @@ def _integer(found: re.Match[str], text: str) -> int:
     digits, base = next(
         (form, base) for form, base in zip(forms, _BASES, strict=True) if form is not None
     )
-    value = int(f"{sign}{digits}", base)
-    if not _INT_MIN <= value <= _INT_MAX:
+    value = int(f"{sign}{digits}", base) if len(digits) <= _DIGITS_MAX else None
+    if value is None or not _INT_MIN <= value <= _INT_MAX:
         raise NoJsonForm(f"{text} is an integer beyond 64 bits; quote it")
     return value
