@@ -156,10 +156,12 @@ class _Builder:
             self._anchors[event.anchor] = (value, 1 + len(event.value))
 
     def _resolve(self, event: Any) -> Scalar:
-        plain, _ = event.implicit
+        plain, quoted = event.implicit
+        if event.tag in _STRING_TAGS:
+            return str(event.value)
         if plain:
             return resolve(event.value)
-        if event.tag is None or event.tag in _STRING_TAGS or event.implicit[1]:
+        if quoted or event.tag is None:
             return str(event.value)
         if event.tag in _READ_TAGS:
             return _as_tagged(event.tag, event.value)
@@ -186,7 +188,9 @@ class _Builder:
         frame = self._frames[-1]
         frame.weight += weight
         if isinstance(frame.value, list):
-            self._positions[id(frame.value), len(frame.value)] = _position(event.start_mark)
+            # A mapping or list is finished where it ends, and found where it began.
+            began = self._positions.get((id(value), None)) or _position(event.start_mark)
+            self._positions[id(frame.value), len(frame.value)] = began
             frame.value.append(value)
         elif frame.key is None:
             raise _invalid(self._origin, event.start_mark, "a key must be a string, not a list")
