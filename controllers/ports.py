@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from schemas.blobs import Reference
 from schemas.identity import ContentHash, MailKey, TreeId
 from schemas.reports import ObjectResult, Summary
 from schemas.signing import Envelope
@@ -17,8 +18,11 @@ class CentreRelay(Protocol):
     def tree(self) -> TreeId: ...
 
     def ledger(self) -> Mapping[str, Envelope]:
-        """All records issued and kept, by OWN key (a mail key, `_index` or `_keys`), tombstones
-        included; read from the stream at start, so a second start finds what the first one wrote."""
+        """All records issued and kept, by OWN key (a mail key, `_index` or `_keys`).
+
+        Tombstones are included; it is read from the stream at start, so a second start finds what
+        the first one wrote.
+        """
         ...
 
     async def publish(
@@ -28,6 +32,10 @@ class CentreRelay(Protocol):
 
         Returns when blobs and ledger are kept; sending goes on by itself, also after a restart.
         """
+        ...
+
+    async def load(self, reference: Reference) -> bytes | None:
+        """The plain bytes of a blob kept earlier, checked; None if it is not there."""
         ...
 
     def summary(self, key: MailKey) -> Summary | None:

@@ -120,6 +120,7 @@ class EdgePlacementStatus(Value):
     matching_location_count: _Int32 = 0
     conditions: ListOf[Condition] = ()
     destinations: Count | None = None
+    pending: Count | None = None
     synced: Count | None = None
     healthy: Count | None = None
     failing: Count | None = None

@@ -1,0 +1,72 @@
+"""The controllers of a centre: what they decide is in the ledger, what they know in statuses."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from controllers.index_keeper import IndexKeeper
+from controllers.issuing import Issuer, first_start
+from controllers.keys import KeysUnusable, load_or_make_keys
+from controllers.mailbox_controller import MailboxController
+from controllers.placement_translator import PlacementTranslator
+from controllers.ports import CentreRelay
+from controllers.status_summarizer import StatusSummarizer
+from relay.ports import Clock, Dice, Space
+
+
+class Controllers:
+    """All reconcilers over one workload description space and one inventory space.
+
+    The keys lie in `keys_folder`; the relay must have been made for their tree.
+    """
+
+    def __init__(
+        self,
+        relay: CentreRelay,
+        wds: Space,
+        inventory: Space,
+        clock: Clock,
+        dice: Dice,
+        keys_folder: Path,
+    ) -> None:
+        self._relay = relay
+        self._clock = clock
+        self.keys = load_or_make_keys(keys_folder, dice)
+        if self.keys.tree != relay.tree:
+            raise KeysUnusable(self.keys.path, "they are another tree's", "name the right folder")
+        self.issuer = Issuer(relay, self.keys.signing, clock)
+        self._index = IndexKeeper(self.issuer, clock)
+        self.translator = PlacementTranslator(self.issuer, relay, wds, clock)
+        self.translator.renew = self._index.renew
+        self.mailboxes = MailboxController(self.issuer, inventory, clock)
+        self._summarizer = StatusSummarizer(
+            relay, wds, clock, self.translator, self.mailboxes.locations
+        )
+        self.translator.told = self._summarizer.look
+        self.mailboxes.told = self._summarizer.look_at_all
+
+    @property
+    def errors(self) -> dict[str, str]:
+        """What is wrong now, by object: `edgeplacement/shop`, `synctarget/s1`, `location/l1`."""
+        workloads = self.translator.workloads
+        found = {f"edgeplacement/{name}": text for name, text in workloads.invalid.items()}
+        for name, text in self.translator.held.items():
+            found[f"edgeplacement/{name}"] = text
+        for name, faults in self.translator.faults.items():
+            if faults:
+                found[f"edgeplacement/{name}"] = "; ".join(str(fault) for fault in faults)
+        return {**found, **self.mailboxes.errors}
+
+    async def start(self) -> None:
+        """Issue what a new tree needs first; harmless on a later start. Raises KeysUnusable."""
+        await first_start(self.issuer, self._relay, self.keys)
+
+    async def run(self) -> None:
+        """Reconcile until cancelled; raises BusBroken when the run must start again."""
+        await self.start()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._index.run(), name="index")
+            group.create_task(self.translator.run(), name="placement translator")
+            group.create_task(self.mailboxes.run(), name="mailbox controller")
+            group.create_task(self._summarizer.run(), name="status summarizer")

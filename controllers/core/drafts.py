@@ -1,0 +1,71 @@
+"""Records before they are issued: all but generation, trace and signature.
+
+What would differ from the ledger's record in nothing else is not issued: a restart issues nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from schemas.blobs import StoredBlob
+from schemas.identity import INDEX_KEY, KEYS_KEY, ContentHash, Generation, MailKey, random_id
+from schemas.records import DeltaHead, Record
+from schemas.signing import RecordKind
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A record to be issued, with the blobs that are kept first.
+
+    `loses` says that a placement loses an object by it.
+    """
+
+    kind: RecordKind
+    record: Record
+    body: bytes | None = None
+    blobs: Mapping[ContentHash, bytes] = field(default_factory=dict)
+    loses: bool = False
+
+    @property
+    def slot(self) -> MailKey:
+        return slot_of(self.kind, self.record)
+
+    def stamped(self, generation: Generation) -> Record:
+        """The record as it will be signed."""
+        record = self.record
+        if isinstance(record, DeltaHead) and self.loses:
+            record = replace(record, last_loss=int(generation))
+        return replace(record, generation=int(generation), trace=_trace(self.slot, generation))
+
+
+def slot_of(kind: str, record: Record) -> MailKey:
+    """The key under which a record lies in ledgers and mailboxes."""
+    match kind:
+        case "index":
+            return INDEX_KEY
+        case "keys":
+            return KEYS_KEY
+        case _:
+            return record.source.key
+
+
+def same(record: Record, other: Record | None) -> bool:
+    """Whether two records say the same but for when they were issued."""
+    return other is not None and _timeless(record) == _timeless(other)
+
+
+def values_of(*stored: StoredBlob) -> dict[ContentHash, bytes]:
+    """All stored values of these blobs, their parts included."""
+    return {address: value for blob in stored for address, value in blob.values.items()}
+
+
+def _timeless(record: Record) -> Record:
+    if isinstance(record, DeltaHead):
+        return replace(record, generation=0, trace="", last_loss=0)
+    return replace(record, generation=0, trace="")
+
+
+def _trace(slot: MailKey, generation: Generation) -> str:
+    return random_id(hashlib.sha256(f"trace\0{slot}\0{generation}".encode()).digest())

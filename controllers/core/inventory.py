@@ -1,0 +1,117 @@
+"""The inventory as records: SyncTargets become profiles, Locations become location records.
+
+A path has one claimant: of two SyncTargets the older one, by creation time, then by name.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from controllers.core.conditions import condition
+from controllers.core.drafts import Draft
+from schemas.api import PATH_ANNOTATION, Condition, Location, SyncTarget
+from schemas.identity import NodePath, destination_id
+from schemas.records import (
+    API_LOCATION,
+    API_SYNC_TARGET,
+    DeltaHead,
+    LocationRecord,
+    Profile,
+    Record,
+    Source,
+)
+from schemas.signing import RecordKind
+
+REGISTERED = "Registered"
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """Profiles of the SyncTargets that have a place, and a condition for each one by name."""
+
+    drafts: tuple[Draft, ...]
+    conditions: Mapping[str, Condition]
+
+
+def register(space: str, targets: Iterable[SyncTarget]) -> Registration:
+    """Say which destinations there are, and where they hang."""
+    drafts, conditions = [], {}
+    claims: dict[NodePath, list[SyncTarget]] = defaultdict(list)
+    for target in targets:
+        if target.path is None:
+            conditions[target.name] = _without_path(target)
+        else:
+            claims[target.path].append(target)
+    for path, claimants in claims.items():
+        first, *others = sorted(claimants, key=_age)
+        drafts.append(Draft("profile", _profile(space, first, path)))
+        message = f'destination "{first.name}" hangs at {path}'
+        conditions[first.name] = condition(REGISTERED, "True", "Registered", message)
+        for other in others:
+            conditions[other.name] = _path_taken(other, first, path)
+    return Registration(tuple(drafts), conditions)
+
+
+def location_draft(space: str, location: Location) -> Draft:
+    """The record of a Location."""
+    record = LocationRecord(
+        source=Source(API_LOCATION, space, "", location.name),
+        generation=0,
+        deleted=False,
+        trace="",
+        references=(),
+        labels=dict(location.metadata.labels),
+        annotations=_annotations(location.metadata.annotations),
+        instance_selector=location.spec.instance_selector,
+    )
+    return Draft("location", record)
+
+
+def tombstone(kind: RecordKind, record: Record) -> Draft:
+    """The same record, said to be deleted."""
+    if isinstance(record, DeltaHead):
+        raise TypeError("a placement is withdrawn by its own rule")
+    return Draft(kind, replace(record, deleted=True))
+
+
+def _profile(space: str, target: SyncTarget, path: NodePath) -> Profile:
+    return Profile(
+        source=Source(API_SYNC_TARGET, space, "", target.name),
+        generation=0,
+        deleted=False,
+        trace="",
+        references=(),
+        destination=destination_id(space, target.metadata.uid),
+        path=path,
+        labels=dict(target.metadata.labels),
+        annotations=_annotations(target.metadata.annotations),
+        properties={},
+    )
+
+
+def _age(target: SyncTarget) -> tuple[str, str]:
+    extra = target.metadata.model_extra or {}
+    return (str(extra.get("creationTimestamp", "")), target.name)
+
+
+def _annotations(given: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in given.items() if key != _LAST_APPLIED}
+
+
+def _without_path(target: SyncTarget) -> Condition:
+    message = (
+        f'SyncTarget "{target.name}" has no annotation {PATH_ANNOTATION}; '
+        "set it to the place in the tree, as in /emea/store-1"
+    )
+    return condition(REGISTERED, "False", "NoPath", message)
+
+
+def _path_taken(target: SyncTarget, first: SyncTarget, path: NodePath) -> Condition:
+    message = (
+        f'SyncTargets "{first.name}" and "{target.name}" both claim {path} by {PATH_ANNOTATION}; '
+        f'the older one, "{first.name}", has it; give "{target.name}" a path of its own'
+    )
+    return condition(REGISTERED, "False", "PathTaken", message)

@@ -1,0 +1,74 @@
+"""Nothing is deleted because something is unknown: which removals pass, which are held.
+
+An explicit deletion, or an edit of a placement or a label, is taken at its word. A removal that is
+only inferred, because a list no longer shows what was there, is held if it looks like blindness.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from schemas.objects import ObjectKey
+
+REMOVALS_MIN = 10
+REMOVALS_SHARE = 0.2
+
+T = TypeVar("T", bound=Hashable)
+Kind = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Held(Generic[T]):
+    """Removals that wait for someone's word, and why; nothing is held if `items` is empty."""
+
+    items: frozenset[T]
+    reason: str = ""
+
+
+def removals_max(count: int) -> int:
+    """How many of `count` may go at once by inference."""
+    return max(REMOVALS_MIN, int(count * REMOVALS_SHARE))
+
+
+def hold_objects(
+    before: AbstractSet[ObjectKey],
+    inferred: AbstractSet[ObjectKey],
+    kinds_now: AbstractSet[Kind],
+) -> Held[ObjectKey]:
+    """Judge the inferred removals of one placement's objects.
+
+    `before` is all that the placement held, `kinds_now` the kinds of which the space still shows
+    some object. (A space of another identity has placements of its own, and removes none of these.)
+    """
+    if not inferred:
+        return Held(frozenset())
+    if len(inferred) > removals_max(len(before)):
+        return Held(frozenset(inferred), _too_many(len(inferred), len(before), "objects"))
+    blind = {key for key in inferred if (key.group, key.resource) not in kinds_now}
+    if blind:
+        kinds = sorted({key.resource for key in blind})
+        return Held(frozenset(blind), f"no {', '.join(kinds)} are seen any more")
+    return Held(frozenset())
+
+
+def hold_records(
+    before: Collection[T], inferred: AbstractSet[T], what: str, *, seen_any: bool
+) -> Held[T]:
+    """Judge inferred removals of whole placements, destinations or Locations.
+
+    `seen_any` says whether the space still shows one of their kind.
+    """
+    if not inferred:
+        return Held(frozenset())
+    if not seen_any:
+        return Held(frozenset(inferred), f"no {what} are seen any more")
+    if len(inferred) > removals_max(len(before)):
+        return Held(frozenset(inferred), _too_many(len(inferred), len(before), what))
+    return Held(frozenset())
+
+
+def _too_many(count: int, whole: int, what: str) -> str:
+    return f"{count} of {whole} {what} would go at once, at most {removals_max(whole)} may"

@@ -1,0 +1,180 @@
+"""The selection rules of one placement: which objects it wants, by group, name, namespace, labels.
+
+The meaning of each field is that of EdgePlacement v2alpha1: fields of a clause are ANDed, clauses
+are ORed, an empty list matches everything, `*` matches any; in an upsync rule an empty list of
+namespaces or names matches nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from schemas.api import DownsyncClause, EdgePlacementSpec
+from schemas.chunks import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON
+from schemas.objects import ObjectKey
+from schemas.selectors import LabelSelector
+
+ANY = "*"
+
+_GROUPS_KEPT = frozenset(
+    {
+        "flowcontrol.apiserver.k8s.io",
+        "discovery.k8s.io",
+        "apiregistration.k8s.io",
+        "coordination.k8s.io",
+        "control.kubestellar.io",
+        "edge.kubestellar.io",
+        "leafcast.io",
+    }
+)
+_RESOURCES_KEPT = frozenset(
+    {
+        ("", "events"),
+        ("events.k8s.io", "events"),
+        ("", "nodes"),
+        ("", "endpoints"),
+        ("storage.k8s.io", "csistoragecapacities"),
+        ("storage.k8s.io", "csinodes"),
+    }
+)
+_TOKEN_SECRETS = frozenset({"kubernetes.io/service-account-token", "bootstrap.kubernetes.io/token"})
+_SYSTEM_NAMES = frozenset({("configmaps", "kube-root-ca.crt"), ("serviceaccounts", "default")})
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One test of `downsync`; `group` None is any group. `flags` are those of a manifest entry."""
+
+    group: str | None = None
+    resources: frozenset[str] = frozenset()
+    namespaces: frozenset[str] = frozenset()
+    namespace_selectors: tuple[LabelSelector, ...] = ()
+    names: frozenset[str] = frozenset()
+    selectors: tuple[LabelSelector, ...] = ()
+    flags: int = 0
+
+    def matches(
+        self, key: ObjectKey, labels: Mapping[str, str], namespace: Mapping[str, str] | None
+    ) -> bool:
+        """Whether the object passes; `namespace` holds its Namespace's labels, None if unknown."""
+        return (
+            (self.group is None or self.group == key.group)
+            and _listed(self.resources, key.resource)
+            and _listed(self.namespaces, key.namespace)
+            and _listed(self.names, key.name)
+            and self._namespace_matches(key, namespace)
+            and (not self.selectors or any(item.matches(labels) for item in self.selectors))
+        )
+
+    def _namespace_matches(self, key: ObjectKey, labels: Mapping[str, str] | None) -> bool:
+        if not self.namespace_selectors:
+            return True
+        if any(selector.is_everything for selector in self.namespace_selectors):
+            return True
+        if not key.namespace or labels is None:
+            return False
+        return any(selector.matches(labels) for selector in self.namespace_selectors)
+
+
+@dataclass(frozen=True, slots=True)
+class UpsyncRule:
+    """What a placement brings up from edges; an object that matches is never sent down."""
+
+    group: str
+    resources: frozenset[str]
+    namespaces: frozenset[str]
+    names: frozenset[str]
+
+    def matches(self, key: ObjectKey) -> bool:
+        return (
+            self.group == key.group
+            and _named(self.resources, key.resource)
+            and (not key.namespace or _named(self.namespaces, key.namespace))
+            and _named(self.names, key.name)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """All clauses of one placement; `flags` are added to every object it selects."""
+
+    clauses: tuple[Clause, ...] = ()
+    upsync: tuple[UpsyncRule, ...] = ()
+    flags: int = 0
+
+    def flags_of(
+        self, key: ObjectKey, labels: Mapping[str, str], namespace: Mapping[str, str] | None
+    ) -> int | None:
+        """The flags of all clauses that match, ORed; None if the object is not selected."""
+        matching = [item for item in self.clauses if item.matches(key, labels, namespace)]
+        if not matching or self.brings_up(key):
+            return None
+        flags = self.flags
+        for clause in matching:
+            flags |= clause.flags
+        return flags
+
+    def in_any_namespace(self) -> Rules:
+        """The same rules, whatever the labels of Namespaces are."""
+        clauses = tuple(replace(clause, namespace_selectors=()) for clause in self.clauses)
+        return replace(self, clauses=clauses)
+
+    def brings_up(self, key: ObjectKey) -> bool:
+        """Whether the object is one that comes from edges: upsync wins over downsync."""
+        return any(rule.matches(key) for rule in self.upsync)
+
+
+def never_selected(key: ObjectKey, obj: Mapping[str, Any]) -> bool:
+    """Whether the object stays at the centre whatever a placement says.
+
+    Such are control objects, what a cluster's own machinery makes, and what would be an identity.
+    """
+    if key.group in _GROUPS_KEPT or (key.group, key.resource) in _RESOURCES_KEPT:
+        return True
+    if key.group:
+        return False
+    if key.resource == "secrets":
+        return obj.get("type") in _TOKEN_SECRETS
+    return (key.resource, key.name) in _SYSTEM_NAMES
+
+
+def rules_of(spec: EdgePlacementSpec) -> Rules:
+    """The selection rules that an EdgePlacement says."""
+    return Rules(
+        clauses=tuple(_clause(item) for item in spec.downsync),
+        upsync=tuple(
+            UpsyncRule(
+                item.api_group,
+                frozenset(item.resources),
+                frozenset(item.namespaces),
+                frozenset(item.names),
+            )
+            for item in spec.upsync
+        ),
+        flags=WANT_SINGLETON if spec.want_singleton_reported_state else 0,
+    )
+
+
+def _listed(wanted: frozenset[str], value: str) -> bool:
+    return not wanted or value in wanted or ANY in wanted
+
+
+def _named(wanted: frozenset[str], value: str) -> bool:
+    return value in wanted or ANY in wanted
+
+
+def _clause(item: DownsyncClause) -> Clause:
+    flags = CREATE_ONLY if item.create_only else 0
+    flags |= WANT_SINGLETON if item.want_singleton_reported_state else 0
+    flags |= WANT_MULTI if item.want_multi_wec_reported_state else 0
+    return Clause(
+        group=item.api_group,
+        resources=frozenset(item.resources),
+        namespaces=frozenset(item.namespaces),
+        namespace_selectors=item.namespace_selectors,
+        names=frozenset(item.object_names),
+        selectors=item.label_selectors,
+        flags=flags,
+    )

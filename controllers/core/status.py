@@ -1,0 +1,175 @@
+"""What comes back, as status: counts and first errors of a placement, and a singleton's own status.
+
+Counts are exact only if `complete`; without it they read "at least".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from controllers.core.conditions import condition, merged
+from schemas import codec
+from schemas.api import Condition
+from schemas.faults import Fault
+from schemas.objects import ObjectKey
+from schemas.reports import ExceptionSample, ObjectResult, Summary
+
+ERRORS_MAX = 20
+VALID, SYNCED, HEALTHY = "Valid", "Synced", "Healthy"
+REMOVAL_HELD, OBJECTS_REFUSED = "RemovalHeld", "ObjectsRefused"
+_OWNED = (VALID, SYNCED, HEALTHY, REMOVAL_HELD, OBJECTS_REFUSED)
+_NO_STATUS = frozenset({("", "namespaces"), ("apiextensions.k8s.io", "customresourcedefinitions")})
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementFacts:
+    """What the centre itself knows of a placement, beside the summary."""
+
+    generation: int
+    locations: int
+    invalid: str = ""
+    held: str = ""
+    faults: tuple[Fault, ...] = ()
+
+
+def placement_status(
+    facts: PlacementFacts, summary: Summary | None, before: object, now_ms: int
+) -> dict[str, Any]:
+    """The status of an EdgePlacement; `before` is the one it has now."""
+    known = summary or Summary(complete=False)
+    states = known.states
+    old = before.get("conditions") if isinstance(before, Mapping) else None
+    return {
+        "specGeneration": max(1, facts.generation),
+        "matchingLocationCount": facts.locations,
+        "destinations": known.destinations,
+        "synced": states.get("synced", 0),
+        "pending": states.get("pending", 0),
+        "failing": states.get("failing", 0),
+        "unreachable": states.get("unreachable", 0),
+        "healthy": known.health.get("healthy", 0),
+        "complete": known.complete,
+        "errors": _errors(facts, known.exceptions),
+        "conditions": merged(old, _conditions(facts, known), now_ms, _OWNED),
+    }
+
+
+def error_text(sample: ExceptionSample) -> str:
+    """One exception for people: `shop/deployments.apps/web: ImagePullBackOff (…)`."""
+    noun = "destination" if sample.count == 1 else "destinations"
+    where = _namespace_first(sample.object)
+    what = f"{where}: {sample.reason}" if where else sample.reason
+    return f"{what} ({sample.count} {noun}, e.g. {sample.path})"
+
+
+@dataclass(frozen=True, slots=True)
+class Singleton:
+    """What an object's own status shall be: `count` destinations hold it for those who ask.
+
+    `status` None leaves it as it is, `{}` clears it.
+    """
+
+    count: int
+    status: dict[str, Any] | None
+
+
+def singleton(
+    key: ObjectKey, asking: Sequence[tuple[Summary | None, Sequence[ObjectResult]]]
+) -> Singleton:
+    """Judge one object from the placements that ask for its singleton state.
+
+    An edge books the object under one of them only, so the counts of their results add up.
+    """
+    results = [item for _, listed in asking for item in listed if item.key == key]
+    count = sum(item.count for item in results)
+    if len(asking) == 1 and asking[0][0] is not None:
+        count = asking[0][0].destinations - asking[0][0].states.get("leaving", 0)
+    if (key.group, key.resource) in _NO_STATUS:
+        return Singleton(count, None)
+    complete = all(summary is not None and summary.complete for summary, _ in asking)
+    if count > 1 or (count == 0 and complete):
+        return Singleton(count, {})
+    if not complete or count == 0:
+        return Singleton(count, None)
+    return Singleton(count, _status_of(results))
+
+
+def _status_of(results: Iterable[ObjectResult]) -> dict[str, Any] | None:
+    """The one returned status; `{}` while there is none, None if it is unreadable."""
+    returned = [item.status for item in results if item.count == 1 and item.status]
+    if not returned:
+        return {}
+    try:
+        status = codec.unpack(returned[0], codec.RECORD_MAX_BYTES)
+    except codec.CodecError:
+        return None
+    return _as_json(status) if isinstance(status, Mapping) else None
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _as_json(item) for key, item in value.items()}
+    return [_as_json(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _errors(facts: PlacementFacts, samples: Iterable[ExceptionSample]) -> list[str]:
+    own = [facts.invalid] if facts.invalid else []
+    own += [str(fault) for fault in facts.faults]
+    worst = sorted(samples, key=lambda sample: (sample.severity, -sample.count, sample.object))
+    return [*own, *(error_text(sample) for sample in worst)][:ERRORS_MAX]
+
+
+def _conditions(facts: PlacementFacts, summary: Summary) -> list[Condition]:
+    listed = [_valid(facts), _synced(summary), _healthy(summary)]
+    if facts.held:
+        listed.append(condition(REMOVAL_HELD, "True", "RemovalHeld", facts.held))
+    if facts.faults:
+        message = "; ".join(str(fault) for fault in facts.faults[:ERRORS_MAX])
+        listed.append(condition(OBJECTS_REFUSED, "True", "ObjectsRefused", message))
+    return listed
+
+
+def _valid(facts: PlacementFacts) -> Condition:
+    if facts.invalid:
+        message = f"{facts.invalid}; its last good state stays in force"
+        return condition(VALID, "False", "Invalid", message)
+    return condition(VALID, "True", "Valid", "")
+
+
+def _synced(summary: Summary) -> Condition:
+    synced, whole = summary.states.get("synced", 0), summary.destinations
+    message = f"{synced} of {whole} destinations are synced"
+    if not summary.complete:
+        waiting = ", ".join(summary.blocking) or "the first reports"
+        return condition(
+            SYNCED, "Unknown", "Incomplete", f"at least {message}; waiting for {waiting}"
+        )
+    if not whole:
+        return condition(SYNCED, "False", "NoDestinations", "no destination is selected")
+    if synced == whole:
+        return condition(SYNCED, "True", "Synced", message)
+    reason = "Failing" if summary.states.get("failing") else "Pending"
+    return condition(SYNCED, "False", reason, message)
+
+
+def _healthy(summary: Summary) -> Condition:
+    healthy, whole = summary.health.get("healthy", 0), summary.destinations
+    message = f"{healthy} of {whole} destinations are healthy"
+    if not summary.complete:
+        return condition(HEALTHY, "Unknown", "Incomplete", f"at least {message}")
+    if not whole:
+        return condition(HEALTHY, "False", "NoDestinations", "no destination is selected")
+    if healthy == whole:
+        return condition(HEALTHY, "True", "Healthy", message)
+    reason = "Degraded" if summary.health.get("degraded") else "Progressing"
+    return condition(HEALTHY, "False", reason, message)
+
+
+def _namespace_first(text: str) -> str:
+    match text.split("/"):
+        case [kind, namespace, name]:
+            return f"{namespace}/{kind}/{name}"
+        case _:
+            return text

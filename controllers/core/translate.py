@@ -1,0 +1,237 @@
+"""The placement translator's decision: from a placement's object set to its delta.
+
+One changed object costs its own blob and one chunk of the manifest. An object that cannot be sent
+becomes a fault that names it, keeps its last good content, and holds up no other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from controllers.core.cleaning import clean
+from controllers.core.drafts import Draft, same, values_of
+from schemas import blobs
+from schemas.blobs import Reference, StoredBlob
+from schemas.chunks import ManifestEntry, build_manifest
+from schemas.codec import CodecError, address, canonical
+from schemas.faults import Fault
+from schemas.identity import ContentHash
+from schemas.objects import ObjectKey, apply_order
+from schemas.records import OVER_LOCATION, Alternative, DeltaBody, DeltaHead, Gate, Source
+from schemas.selectors import LabelSelector
+
+Entries = Mapping[ObjectKey, ManifestEntry]
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """A placement as the ledger has it; entries are None if its manifest could not be read."""
+
+    head: DeltaHead
+    entries: Entries | None
+    kept: frozenset[ContentHash] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """What a placement comes to: its entries, what it gains and loses, and its delta.
+
+    No draft: the ledger says it already.
+    """
+
+    entries: Entries
+    kept: frozenset[ContentHash]
+    gains: frozenset[ObjectKey]
+    losses: frozenset[ObjectKey]
+    faults: tuple[Fault, ...]
+    draft: Draft | None
+
+
+class ObjectRefused(ValueError):
+    """An object that cannot be sent; says why, and what to do."""
+
+    def __init__(self, key: ObjectKey, message: str, remedy: str) -> None:
+        super().__init__(f"{key}: {message}; {remedy}")
+        self.fault = Fault(str(key), message, remedy)
+
+
+@dataclass(slots=True)
+class CleanObjects:
+    """Addresses of clean objects, so that an object is cleaned once per change."""
+
+    _known: dict[ObjectKey, tuple[Mapping[str, Any], Reference]] = field(default_factory=dict)
+
+    def reference(self, key: ObjectKey, obj: Mapping[str, Any]) -> Reference:
+        """Where the object's clean bytes lie; raises ObjectRefused."""
+        known = self._known.get(key)
+        if known is not None and known[0] is obj:
+            return known[1]
+        plain = self._bytes(key, obj)
+        reference = Reference(blobs.OBJECT, address(blobs.OBJECT, plain), len(plain))
+        self._known[key] = (obj, reference)
+        return reference
+
+    def blob(self, key: ObjectKey, obj: Mapping[str, Any]) -> StoredBlob:
+        """The blob itself; raises ObjectRefused."""
+        return blobs.store(blobs.OBJECT, self._bytes(key, obj))
+
+    def forget(self, key: ObjectKey) -> None:
+        self._known.pop(key, None)
+
+    def _bytes(self, key: ObjectKey, obj: Mapping[str, Any]) -> bytes:
+        try:
+            plain = canonical(clean(key, obj))
+        except CodecError as error:
+            raise ObjectRefused(key, str(error), "correct the field") from error
+        if len(plain) > blobs.OBJECT_MAX_BYTES:
+            message = f"{len(plain)} bytes, at most {blobs.OBJECT_MAX_BYTES} can be sent"
+            raise ObjectRefused(key, message, "split the object")
+        return plain
+
+
+def alternatives_of(selectors: Iterable[LabelSelector]) -> tuple[Alternative, ...]:
+    """Who is meant by `locationSelectors`: any one that matches a Location of the destination."""
+    return tuple(Alternative(OVER_LOCATION, selector) for selector in selectors)
+
+
+def translate(
+    head: DeltaHead,
+    selected: Mapping[ObjectKey, int],
+    objects: Mapping[ObjectKey, Mapping[str, Any]],
+    cleaned: CleanObjects,
+    before: Issued | None = None,
+    held: AbstractSet[ObjectKey] = frozenset(),
+) -> Translation:
+    """Say a placement's object set as a delta.
+
+    `head` tells the source and who is meant; `held` names objects that stay as they were although
+    they are no longer selected.
+    """
+    old = before.entries if before and before.entries is not None else {}
+    entries = {key: old[key] for key in held if key in old}
+    faults = []
+    for key in sorted(selected):
+        try:
+            entries[key] = _entry(head.source, key, objects[key], selected[key], cleaned, old)
+        except ObjectRefused as refused:
+            faults.append(refused.fault)
+            if key in old:
+                entries[key] = old[key]
+    gains = frozenset(entries.keys() - old.keys())
+    losses = frozenset(old.keys() - entries.keys())
+    manifest = build_manifest(entries.values())
+    kept = frozenset(blob.reference.address for blob in manifest)
+    draft = _draft(head, manifest[0].reference, before, loses=_loses(before, losses))
+    if draft is not None:
+        known = before.kept if before else frozenset[ContentHash]()
+        stored = [blob for blob in manifest if blob.reference.address not in known]
+        stored += _new_objects(entries, old, objects, cleaned)
+        draft = replace(draft, blobs=values_of(*stored))
+    return Translation(entries, kept, gains, losses, tuple(faults), draft)
+
+
+def withdrawal(before: Issued) -> Draft:
+    """The tombstone of a placement."""
+    head = replace(before.head, deleted=True, references=(), body_hash=b"", alternatives=())
+    return Draft("delta", head, loses=True)
+
+
+def bare_head(source: Source, alternatives: tuple[Alternative, ...]) -> DeltaHead:
+    """A delta's head to be translated: who says it, and who is meant."""
+    return DeltaHead(
+        source,
+        generation=0,
+        deleted=False,
+        trace="",
+        references=(),
+        body_hash=b"",
+        alternatives=alternatives,
+        last_loss=0,
+    )
+
+
+def in_order(
+    drafts: Iterable[tuple[Draft, frozenset[ObjectKey], frozenset[ObjectKey]]],
+) -> list[Draft]:
+    """Deltas (with what each gains and loses) so that gaining an object comes before losing it."""
+    waiting = list(drafts)
+    ordered: list[Draft] = []
+    while waiting:
+        gained: dict[ObjectKey, int] = {}
+        for _, gains, _ in waiting:
+            for key in gains:
+                gained[key] = gained.get(key, 0) + 1
+        ready = [item for item in waiting if not any(key in gained for key in item[2])]
+        chosen = ready or waiting[:1]
+        ordered += [draft for draft, _, _ in chosen]
+        waiting = [item for item in waiting if not any(item is one for one in chosen)]
+    return ordered
+
+
+def _entry(
+    source: Source,
+    key: ObjectKey,
+    obj: Mapping[str, Any],
+    flags: int,
+    cleaned: CleanObjects,
+    old: Entries,
+) -> ManifestEntry:
+    reference = cleaned.reference(key, obj)
+    metadata = obj.get("metadata") or {}
+    uid, version = str(metadata.get("uid", "")), str(metadata.get("resourceVersion", ""))
+    entry = ManifestEntry(
+        group=key.group,
+        resource=key.resource,
+        namespace=key.namespace,
+        name=key.name,
+        address=reference.address,
+        size=reference.size,
+        space=source.space,
+        uid=uid,
+        revision=int(version) if version.isdecimal() else 0,
+        flags=flags,
+        order=apply_order(key.group, key.resource),
+    )
+    known = old.get(key)
+    if known is not None and (known.address, known.uid) == (entry.address, entry.uid):
+        # A new status, or a write that changed nothing, is no news to a destination.
+        return replace(entry, revision=known.revision)
+    return entry
+
+
+def _draft(head: DeltaHead, root: Reference, before: Issued | None, *, loses: bool) -> Draft | None:
+    body = DeltaBody((Gate(root),)).encode()
+    full = replace(
+        head,
+        references=(root,),
+        body_hash=hashlib.sha256(body).digest(),
+        last_loss=before.head.last_loss if before else 0,
+    )
+    if before is not None and same(full, before.head):
+        return None
+    return Draft("delta", full, body, loses=loses)
+
+
+def _loses(before: Issued | None, losses: frozenset[ObjectKey]) -> bool:
+    """Whether an object goes; if what was there cannot be read, one may."""
+    return bool(losses) or (
+        before is not None and before.entries is None and not before.head.deleted
+    )
+
+
+def _new_objects(
+    entries: Entries,
+    old: Entries,
+    objects: Mapping[ObjectKey, Mapping[str, Any]],
+    cleaned: CleanObjects,
+) -> list[StoredBlob]:
+    there = {entry.address for entry in old.values()}
+    return [
+        cleaned.blob(key, objects[key])
+        for key, entry in entries.items()
+        if entry.address not in there
+    ]

@@ -1,0 +1,216 @@
+"""The what resolver: from a space's objects and its placements to each placement's object set.
+
+It is incremental: one object's change costs a test against the placements that may want its
+resource, a Namespace's change of labels a test of the objects in it. The order in which objects and
+placements become known does not matter.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+from controllers.core.selection import ANY, Rules, never_selected
+from schemas.objects import ObjectKey
+
+_CRDS = ("apiextensions.k8s.io", "customresourcedefinitions")
+_NAMESPACES = ("", "namespaces")
+_NONE: frozenset[str] = frozenset()
+
+Kind = tuple[str, str]
+
+
+class WhatResolver:
+    """Holds the objects and the rules of one space.
+
+    Each change returns the placements whose object set, or one of whose objects, is now another.
+    """
+
+    def __init__(self) -> None:
+        self.objects: dict[ObjectKey, Mapping[str, Any]] = {}
+        self._rules: dict[str, Rules] = {}
+        self._wanting: dict[str, set[str]] = defaultdict(set)  # resource or ANY -> placements
+        self._selected: dict[str, dict[ObjectKey, int]] = {}
+        self._selecting: dict[ObjectKey, set[str]] = defaultdict(set)
+        self._inside: dict[str, set[ObjectKey]] = defaultdict(set)  # namespace -> its objects
+        self._kinds: dict[Kind, Counter[str]] = defaultdict(Counter)  # how many each one selects
+        self._crds: dict[Kind, ObjectKey] = {}
+
+    def put(self, key: ObjectKey, obj: Mapping[str, Any]) -> frozenset[str]:
+        """Learn of an object's present state; one that is terminating counts as gone."""
+        if _metadata(obj).get("deletionTimestamp"):
+            return self.remove(key)
+        before = self.objects.get(key)
+        self.objects[key] = obj
+        if key.namespace:
+            self._inside[key.namespace].add(key)
+        changed = self._evaluate(key)
+        if (key.group, key.resource) == _CRDS:
+            changed |= self._learn_crd(key, obj)
+        if _is_namespace(key) and (before is None or _labels(before) != _labels(obj)):
+            changed |= self._evaluate_inside(key.name)
+        return frozenset(changed)
+
+    def remove(self, key: ObjectKey) -> frozenset[str]:
+        """Learn that an object is gone."""
+        if self.objects.pop(key, None) is None:
+            return _NONE
+        changed = self._unselect(key)
+        if key.namespace:
+            self._inside[key.namespace].discard(key)
+            if not self._inside[key.namespace]:
+                del self._inside[key.namespace]
+        if _is_namespace(key):
+            changed |= self._evaluate_inside(key.name)
+        for kind in [kind for kind, crd in self._crds.items() if crd == key]:
+            del self._crds[kind]
+            changed |= set(self._kinds.get(kind, ()))
+        return frozenset(changed)
+
+    def put_placement(self, name: str, rules: Rules) -> bool:
+        """Learn of a placement's rules; whether its object set is now another."""
+        if self._rules.get(name) == rules:
+            return False
+        before = self.selection(name)
+        self.remove_placement(name)
+        self._rules[name] = rules
+        self._selected[name] = {}
+        for resource in _resources(rules):
+            self._wanting[resource].add(name)
+        for key in self.objects:
+            self._test(key, name)
+        return self.selection(name) != before
+
+    def remove_placement(self, name: str) -> None:
+        """Learn that a placement is gone."""
+        rules = self._rules.pop(name, None)
+        if rules is None:
+            return
+        for resource in _resources(rules):
+            self._wanting[resource].discard(name)
+        for key in list(self._selected[name]):
+            self._drop(key, name)
+        del self._selected[name]
+
+    def selection(self, name: str) -> dict[ObjectKey, int]:
+        """The objects a placement selects now, with their flags, and the CRDs that these need."""
+        selected = dict(self._selected.get(name, {}))
+        for kind, crd in self._crds.items():
+            if name in self._kinds.get(kind, ()) and not self._rules[name].brings_up(crd):
+                selected.setdefault(crd, 0)
+        return selected
+
+    def asking(self, key: ObjectKey, flag: int) -> list[str]:
+        """The placements that select an object with this flag, in order."""
+        return sorted(
+            name for name in self._selecting.get(key, ()) if self._selected[name][key] & flag
+        )
+
+    def lacks_namespace(self, key: ObjectKey, name: str) -> bool:
+        """Whether a placement would select the object, were its Namespace known to match."""
+        obj, rules = self.objects.get(key), self._rules.get(name)
+        if (
+            obj is None
+            or rules is None
+            or ObjectKey(*_NAMESPACES, "", key.namespace) in self.objects
+        ):
+            return False
+        return rules.in_any_namespace().flags_of(key, _labels(obj), None) is not None
+
+    def _evaluate(self, key: ObjectKey) -> set[str]:
+        """Test an object against all that may want it; who selects or selected it is changed."""
+        changed = set(self._selecting.get(key, ()))
+        for name in self._wanting[key.resource] | self._wanting[ANY] | changed:
+            self._test(key, name)
+        return changed | self._selecting.get(key, set())
+
+    def _evaluate_inside(self, namespace: str) -> set[str]:
+        changed = set()
+        for key in tuple(self._inside.get(namespace, ())):
+            before = {name: self._selected[name][key] for name in self._selecting.get(key, ())}
+            self._evaluate(key)
+            after = {name: self._selected[name][key] for name in self._selecting.get(key, ())}
+            changed |= {name for name, _ in before.items() ^ after.items()}
+        return changed
+
+    def _test(self, key: ObjectKey, name: str) -> None:
+        obj = self.objects[key]
+        flags = None
+        if not never_selected(key, obj):
+            namespace = self.objects.get(ObjectKey(*_NAMESPACES, "", key.namespace))
+            labels = None if namespace is None else _labels(namespace)
+            flags = self._rules[name].flags_of(key, _labels(obj), labels)
+        if flags is None:
+            self._drop(key, name)
+        else:
+            self._take(key, name, flags)
+
+    def _take(self, key: ObjectKey, name: str, flags: int) -> None:
+        if key not in self._selected[name]:
+            self._kinds[key.group, key.resource][name] += 1
+            self._selecting[key].add(name)
+        self._selected[name][key] = flags
+
+    def _drop(self, key: ObjectKey, name: str) -> None:
+        if self._selected[name].pop(key, None) is None:
+            return
+        kind = (key.group, key.resource)
+        self._kinds[kind][name] -= 1
+        if not self._kinds[kind][name]:
+            del self._kinds[kind][name]
+        self._selecting[key].discard(name)
+        if not self._selecting[key]:
+            del self._selecting[key]
+
+    def _unselect(self, key: ObjectKey) -> set[str]:
+        changed = set(self._selecting.get(key, ()))
+        for name in changed:
+            self._drop(key, name)
+        return changed
+
+    def _learn_crd(self, key: ObjectKey, obj: Mapping[str, Any]) -> set[str]:
+        kind = _defines(obj)
+        changed = set()
+        for old in [old for old, crd in self._crds.items() if crd == key and old != kind]:
+            del self._crds[old]
+            changed |= set(self._kinds.get(old, ()))
+        if kind is None:
+            return changed
+        self._crds[kind] = key
+        return changed | set(self._kinds.get(kind, ()))
+
+
+def _resources(rules: Rules) -> frozenset[str]:
+    """The resources that some clause names; ANY if one names none."""
+    named: set[str] = set()
+    for clause in rules.clauses:
+        named |= clause.resources or {ANY}
+    return frozenset(named)
+
+
+def _defines(crd: Mapping[str, Any]) -> Kind | None:
+    """The group and resource that a CustomResourceDefinition defines, if it says so."""
+    spec = crd.get("spec")
+    names = spec.get("names") if isinstance(spec, Mapping) else None
+    if not isinstance(spec, Mapping) or not isinstance(names, Mapping):
+        return None
+    match spec.get("group"), names.get("plural"):
+        case str(group), str(plural):
+            return (group, plural)
+        case _:
+            return None
+
+
+def _is_namespace(key: ObjectKey) -> bool:
+    return (key.group, key.resource) == _NAMESPACES
+
+
+def _metadata(obj: Mapping[str, Any]) -> Mapping[str, Any]:
+    metadata = obj.get("metadata")
+    return metadata if isinstance(metadata, Mapping) else {}
+
+
+def _labels(obj: Mapping[str, Any]) -> Mapping[str, str]:
+    labels = _metadata(obj).get("labels")
+    return labels if isinstance(labels, Mapping) else {}

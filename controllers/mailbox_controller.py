@@ -1,0 +1,225 @@
+"""The inventory's SyncTargets and Locations are in the ledger as profiles and location records."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+
+from controllers.core.conditions import condition, merged
+from controllers.core.drafts import Draft, same
+from controllers.core.inventory import REGISTERED, location_draft, register, tombstone
+from controllers.core.removal import hold_records
+from controllers.following import RETRY_SECONDS, Gathering, follow
+from controllers.issuing import Issuer
+from controllers.status_writing import write_status
+from relay.ports import Change, Clock, Object, Space
+from schemas.api import Condition, Location, SyncTarget, parse_kind
+from schemas.faults import InvalidObject
+from schemas.identity import NodePath
+from schemas.objects import ObjectKey
+from schemas.records import API_LOCATION, API_SYNC_TARGET, Record
+
+_GROUP = "edge.kubestellar.io"
+_TARGETS, _LOCATIONS = "synctargets", "locations"
+_APIS = {_TARGETS: API_SYNC_TARGET, _LOCATIONS: API_LOCATION}
+
+
+class MailboxController:
+    """The reconciler of one inventory space; `told` hears when Locations changed."""
+
+    def __init__(self, issuer: Issuer, space: Space, clock: Clock) -> None:
+        self.locations: dict[str, Location] = {}
+        self.errors: dict[str, str] = {}
+        self._targets: dict[str, SyncTarget] = {}
+        self._hanging: dict[NodePath, set[str]] = defaultdict(set)
+        self._objects: dict[ObjectKey, Object] = {}
+        self._unseen: set[ObjectKey] = set()
+        self._issuer = issuer
+        self._space = space
+        self._clock = clock
+        self.told: Callable[[], None] = lambda: None
+        self._identity = ""
+        self._waiting: Gathering[ObjectKey] = Gathering(clock)
+
+    async def run(self) -> None:
+        """Reconcile until cancelled; raises BusBroken."""
+        self._identity = await self._space.identity()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(follow(self._space, self._clock, self), name="inventory")
+            group.create_task(self._register_all(), name="register")
+
+    def listed(self, objects: Mapping[ObjectKey, Object]) -> None:
+        """Take a whole list of the space."""
+        ours = {key: obj for key, obj in objects.items() if _is_inventory(key)}
+        for key in self._objects.keys() - ours.keys():
+            self._forget(key)
+        for key, obj in ours.items():
+            self._put(key, obj)
+        self._unseen = self._in_ledger().keys() - ours.keys()
+        self._waiting.add(self._unseen)
+
+    def changed(self, change: Change) -> None:
+        """Take a change of the space."""
+        if not _is_inventory(change.key):
+            return
+        self._unseen.discard(change.key)
+        if change.kind == "deleted":
+            self._forget(change.key)
+        else:
+            self._put(change.key, change.object)
+
+    def accept_removals(self) -> None:
+        """Let held removals pass."""
+        unseen, self._unseen = self._unseen, set()
+        self._waiting.add(unseen)
+
+    async def _register_all(self) -> None:
+        while True:
+            keys = await self._waiting.take()
+            drafts, conditions = self._wanted(keys)
+            drafts += self._gone(keys)
+            if drafts:
+                await self._issuer.issue(drafts)
+            if any(key.resource == _LOCATIONS for key in keys):
+                self.told()
+            await self._write(conditions)
+
+    def _wanted(self, keys: Iterable[ObjectKey]) -> tuple[list[Draft], dict[str, Condition]]:
+        """What the ledger lacks of these, and conditions of SyncTargets."""
+        named = [key.name for key in keys if key.resource == _TARGETS]
+        changed = [self._targets[name] for name in named if name in self._targets]
+        rivals = {name for item in changed if item.path for name in self._hanging[item.path]}
+        unplaced = {item.name for item in changed if item.path is None}
+        registration = register(
+            self._identity, [self._targets[name] for name in sorted(rivals | unplaced)]
+        )
+        drafts = list(registration.drafts)
+        for key in keys:
+            location = self.locations.get(key.name) if key.resource == _LOCATIONS else None
+            if location is not None:
+                drafts.append(location_draft(self._identity, location))
+        conditions = dict(registration.conditions)
+        for name in named:
+            if message := self.errors.get(f"synctarget/{name}"):
+                said = f"{message}; its last good state stays in force"
+                conditions[name] = condition(REGISTERED, "False", "Invalid", said)
+        records = self._issuer.records
+        news = [draft for draft in drafts if not same(draft.record, records.get(draft.slot))]
+        return news, conditions
+
+    def _gone(self, keys: frozenset[ObjectKey]) -> list[Draft]:
+        """Tombstones for what is not there, or lost its place; what is only unseen may be held."""
+        in_ledger = self._in_ledger()
+        held: set[ObjectKey] = set()
+        for resource in (_TARGETS, _LOCATIONS):
+            self.errors.pop(f"{resource}/RemovalHeld", None)
+            unseen = {key for key in self._unseen if key.resource == resource}
+            known = [key for key in in_ledger if key.resource == resource]
+            seen_any = any(key.resource == resource for key in self._objects)
+            verdict = hold_records(known, unseen, resource, seen_any=seen_any)
+            if verdict.items:
+                held |= verdict.items
+                self.errors[f"{resource}/RemovalHeld"] = verdict.reason
+        going = [key for key in sorted(keys) if key in in_ledger and key not in held]
+        return [
+            tombstone("profile" if key.resource == _TARGETS else "location", in_ledger[key])
+            for key in going
+            if not self._stays(key)
+        ]
+
+    def _stays(self, key: ObjectKey) -> bool:
+        if f"{key.resource[:-1]}/{key.name}" in self.errors:
+            return True
+        if key.resource == _LOCATIONS:
+            return key.name in self.locations
+        target = self._targets.get(key.name)
+        if target is None or target.path is None:
+            return False
+        rivals = [self._targets[name] for name in self._hanging[target.path]]
+        drafts = register(self._identity, rivals).drafts
+        return any(draft.record.source.name == key.name for draft in drafts)
+
+    def _in_ledger(self) -> dict[ObjectKey, Record]:
+        resources = {api: resource for resource, api in _APIS.items()}
+        return {
+            ObjectKey(_GROUP, resources[record.source.api], "", record.source.name): record
+            for record in self._issuer.records.values()
+            if record.source.api in resources
+            and record.source.space == self._identity
+            and not record.deleted
+        }
+
+    def _put(self, key: ObjectKey, obj: Object) -> None:
+        if obj.get("metadata", {}).get("deletionTimestamp"):
+            self._forget(key)
+            return
+        self._unseen.discard(key)
+        before = self._objects.get(key)
+        self._objects[key] = obj
+        if before is not None and _timeless(before) == _timeless(obj):
+            return
+        name = f"{key.resource[:-1]}/{key.name}"
+        self._waiting.add([key])
+        try:
+            parsed = parse_kind({field: obj[field] for field in obj if field != "status"})
+        except InvalidObject as error:
+            self.errors[name] = "; ".join(str(fault) for fault in error.faults)
+            return
+        self.errors.pop(name, None)
+        if isinstance(parsed, SyncTarget):
+            self._unhang(key.name)
+            self._targets[key.name] = parsed
+            if parsed.path:
+                self._hanging[parsed.path].add(key.name)
+        elif isinstance(parsed, Location):
+            self.locations[key.name] = parsed
+
+    def _forget(self, key: ObjectKey) -> None:
+        self._objects.pop(key, None)
+        self.errors.pop(f"{key.resource[:-1]}/{key.name}", None)
+        self._waiting.add([key])
+        if key.resource == _TARGETS:
+            self._unhang(key.name)
+            self._targets.pop(key.name, None)
+        else:
+            self.locations.pop(key.name, None)
+
+    def _unhang(self, name: str) -> None:
+        """Take a SyncTarget from its path; whoever else claims that path is looked at again."""
+        target = self._targets.get(name)
+        if target is None or target.path is None:
+            return
+        self._hanging[target.path].discard(name)
+        self._waiting.add(_target_key(other) for other in self._hanging[target.path])
+
+    async def _write(self, conditions: Mapping[str, Condition]) -> None:
+        """Say what is wrong; that nothing is wrong is said only to who was told otherwise."""
+        for name, said in conditions.items():
+            key = _target_key(name)
+            obj = self._objects.get(key)
+            status = (obj or {}).get("status") or {}
+            listed = status.get("conditions") or []
+            told = any(item.get("type") == REGISTERED for item in listed)
+            if said.status == "True" and not told:
+                continue
+            now_ms = self._clock.now().wall_ms
+            new = {**status, "conditions": merged(listed, [said], now_ms)}
+            if not await write_status(self._space, key, obj, new):
+                await self._clock.sleep(RETRY_SECONDS)
+                self._waiting.add([key])
+
+
+def _target_key(name: str) -> ObjectKey:
+    return ObjectKey(_GROUP, _TARGETS, "", name)
+
+
+def _is_inventory(key: ObjectKey) -> bool:
+    return key.group == _GROUP and key.resource in _APIS
+
+
+def _timeless(obj: Object) -> Object:
+    """What counts: spec, labels, annotations, and which object it is."""
+    metadata = obj.get("metadata", {})
+    named = {field: metadata.get(field) for field in ("uid", "labels", "annotations")}
+    return {"spec": obj.get("spec"), **named}

@@ -1,0 +1,91 @@
+"""Nodes of the tree come and go by signed records, issued to the parent of their path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from controllers.core.drafts import Draft
+from controllers.core.inventory import tombstone
+from controllers.issuing import Issuer
+from schemas.identity import NodePath, TreeId
+from schemas.records import API_NODE, NodeRecord, Source
+
+NewNkey = Callable[[bytes], tuple[str, str]]
+"""Entropy (32 bytes) to (seed, public nkey)."""
+
+
+class NodeRefused(ValueError):
+    """A node that cannot be added or removed; names its path and the remedy."""
+
+    def __init__(self, path: NodePath, reason: str, remedy: str) -> None:
+        super().__init__(f"node {path}: {reason}; {remedy}")
+        self.path = path
+        self.reason = reason
+        self.remedy = remedy
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCredentials:
+    """What a new node proves itself with; the seed is secret, and kept by no one else."""
+
+    path: NodePath
+    seed: str
+    nkey: str
+
+
+async def add_node(
+    issuer: Issuer, tree: TreeId, path: NodePath, entropy: bytes, new_nkey: NewNkey
+) -> NodeCredentials:
+    """Make a key pair and issue the node's record; a node that exists gets a new key.
+
+    Raises NodeRefused for the centre itself, and below a parent that has no record.
+    """
+    if path.is_root:
+        raise NodeRefused(path, "the centre is no child", "name a path such as /emea")
+    if not path.parent.is_root and node_record(issuer, tree, path.parent) is None:
+        reason = f"its parent {path.parent} is no node"
+        raise NodeRefused(path, reason, f"add {path.parent} first")
+    seed, nkey = new_nkey(entropy)
+    record = NodeRecord(
+        source=_source(tree, path),
+        generation=0,
+        deleted=False,
+        trace="",
+        references=(),
+        path=path,
+        nkey=nkey,
+    )
+    await issuer.issue([Draft("node", record)])
+    return NodeCredentials(path, seed, nkey)
+
+
+async def remove_node(issuer: Issuer, tree: TreeId, path: NodePath) -> None:
+    """Issue the tombstone of a node; raises NodeRefused if it is none, or has nodes below it."""
+    record = node_record(issuer, tree, path)
+    if record is None:
+        raise NodeRefused(path, "there is no such node", "look at the tree for its path")
+    below = [
+        str(node.path) for node in nodes(issuer) if node.path != path and path.holds(node.path)
+    ]
+    if below:
+        raise NodeRefused(
+            path, f"there are nodes below it: {', '.join(below)}", "remove them first"
+        )
+    await issuer.issue([tombstone("node", record)])
+
+
+def nodes(issuer: Issuer) -> list[NodeRecord]:
+    """All nodes of the tree but the centre, by path."""
+    records = [item for item in issuer.records.values() if isinstance(item, NodeRecord)]
+    return sorted((item for item in records if not item.deleted), key=lambda item: item.path)
+
+
+def node_record(issuer: Issuer, tree: TreeId, path: NodePath) -> NodeRecord | None:
+    """The record of a node in force."""
+    record = issuer.records.get(_source(tree, path).key)
+    return record if isinstance(record, NodeRecord) and not record.deleted else None
+
+
+def _source(tree: TreeId, path: NodePath) -> Source:
+    return Source(API_NODE, tree, "", str(path))

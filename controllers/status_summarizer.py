@@ -1,0 +1,147 @@
+"""Placements say in their status what became of them; a singleton's object says its one copy's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from controllers.core.cleaning import EXECUTING_COUNT_LABEL
+from controllers.core.status import PlacementFacts, placement_status, singleton
+from controllers.following import RETRY_SECONDS, Gathering
+from controllers.placement_translator import PlacementTranslator
+from controllers.ports import CentreRelay
+from controllers.status_writing import write_status
+from controllers.workloads import placement_key
+from relay.ports import Clock, Space, SpaceError
+from schemas.api import Location
+from schemas.chunks import WANT_SINGLETON
+from schemas.objects import ObjectKey
+
+MANAGER = "leafcast-status"
+
+
+class StatusSummarizer:
+    """Writes into one workload description space what the tree reports."""
+
+    def __init__(
+        self,
+        relay: CentreRelay,
+        space: Space,
+        clock: Clock,
+        translator: PlacementTranslator,
+        locations: Mapping[str, Location],
+    ) -> None:
+        self._relay = relay
+        self._space = space
+        self._clock = clock
+        self._translator = translator
+        self._locations = locations
+        self._waiting: Gathering[str] = Gathering(clock)
+
+    def look(self, names: Iterable[str]) -> None:
+        """Look again at these placements."""
+        self._waiting.add(names)
+
+    def look_at_all(self) -> None:
+        """Look again at every placement: Locations changed."""
+        self._waiting.add(self._translator.workloads.objects)
+
+    async def run(self) -> None:
+        """Summarize until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._listen(), name="summaries")
+            group.create_task(self._write_all(), name="statuses")
+
+    async def _listen(self) -> None:
+        while True:
+            keys = await self._relay.summaries_changed()
+            names = [self._translator.name_of(key) for key in keys]
+            self._waiting.add(name for name in names if name is not None)
+
+    async def _write_all(self) -> None:
+        while True:
+            names = await self._waiting.take()
+            again = [name for name in sorted(names) if not await self._write(name)]
+            objects = self._concerned(names)
+            refused = [key for key in sorted(objects) if not await self._return(key)]
+            if again or refused:
+                await self._clock.sleep(RETRY_SECONDS)
+                self._waiting.add(names)
+
+    async def _write(self, name: str) -> bool:
+        workloads = self._translator.workloads
+        obj = workloads.objects.get(name)
+        if obj is None:
+            return True
+        placement = workloads.placements.get(name)
+        selectors = placement.spec.location_selectors if placement else ()
+        facts = PlacementFacts(
+            generation=int(obj.get("metadata", {}).get("generation") or 0),
+            locations=sum(
+                any(selector.matches(item.metadata.labels) for selector in selectors)
+                for item in self._locations.values()
+            ),
+            invalid=workloads.invalid.get(name, ""),
+            held=self._translator.held.get(name, ""),
+            faults=self._translator.faults.get(name, ()),
+        )
+        summary = self._relay.summary(self._translator.source(name).key)
+        before, now_ms = obj.get("status"), self._clock.now().wall_ms
+        status = placement_status(facts, summary, before, now_ms)
+        return await write_status(self._space, placement_key(name), obj, status)
+
+    def _concerned(self, names: Iterable[str]) -> set[ObjectKey]:
+        """Objects whose status these placements ask for, and those that still carry one."""
+        resolver = self._translator.workloads.resolver
+        asked = {
+            key
+            for name in names
+            for key, flags in resolver.selection(name).items()
+            if flags & WANT_SINGLETON
+        }
+        return asked | {key for key, obj in resolver.objects.items() if _count_label(obj)}
+
+    async def _return(self, key: ObjectKey) -> bool:
+        """Bring an object's status and its executing-count label up to date."""
+        resolver = self._translator.workloads.resolver
+        obj = resolver.objects.get(key)
+        if obj is None:
+            return True
+        asking = [
+            self._translator.source(name).key for name in resolver.asking(key, WANT_SINGLETON)
+        ]
+        if not asking:
+            cleared = await write_status(self._space, key, obj, {})
+            return cleared and await self._label(obj, None)
+        found = [(self._relay.summary(item), self._relay.results(item)) for item in asking]
+        judged = singleton(key, found)
+        written = True
+        if judged.status is not None:
+            written = await write_status(self._space, key, obj, judged.status)
+        return written and await self._label(obj, str(judged.count))
+
+    async def _label(self, obj: Mapping[str, Any], count: str | None) -> bool:
+        """Set the executing-count label, or take it off."""
+        if _count_label(obj) == count:
+            return True
+        metadata = {
+            field: obj["metadata"][field]
+            for field in ("name", "namespace")
+            if field in obj["metadata"]
+        }
+        if count is not None:
+            metadata["labels"] = {EXECUTING_COUNT_LABEL: count}
+        said = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": metadata}
+        try:
+            await self._space.apply(said, MANAGER)
+        except SpaceError:
+            return False
+        return True
+
+
+def _count_label(obj: Mapping[str, object]) -> str | None:
+    metadata = obj.get("metadata")
+    labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
+    count = labels.get(EXECUTING_COUNT_LABEL) if isinstance(labels, Mapping) else None
+    return count if isinstance(count, str) else None

@@ -1,0 +1,24 @@
+"""A status is written if it differs from what the object says, and again if the space refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from relay.ports import Space, SpaceError
+from schemas.objects import ObjectKey
+
+_NOT_FOUND = "NotFound"
+
+
+async def write_status(
+    space: Space, key: ObjectKey, obj: Mapping[str, Any] | None, status: Mapping[str, Any]
+) -> bool:
+    """Write the status of an object that is known as `obj`; False if that is to be tried again."""
+    if obj is None or (obj.get("status") or {}) == status:
+        return True
+    try:
+        await space.set_status(key, dict(status))
+    except SpaceError as error:
+        return error.reason == _NOT_FOUND
+    return True

@@ -1,0 +1,119 @@
+"""What a workload description space wants now: its objects, and its placements where valid.
+
+A placement that becomes invalid keeps its last good state; what a list no longer shows is
+remembered as unseen, which is less than deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from controllers.core.selection import rules_of
+from controllers.core.what import WhatResolver
+from relay.ports import Change, Object
+from schemas.api import EdgePlacement, parse_kind
+from schemas.faults import InvalidObject
+from schemas.objects import ObjectKey
+
+_PLACEMENTS = ("edge.kubestellar.io", "edgeplacements")
+
+
+def placement_key(name: str) -> ObjectKey:
+    return ObjectKey(*_PLACEMENTS, "", name)
+
+
+class Workloads:
+    """The present state of one space; each change returns the placements that it touches."""
+
+    def __init__(self) -> None:
+        self.resolver = WhatResolver()
+        self.placements: dict[str, EdgePlacement] = {}
+        self.objects: dict[str, Object] = {}
+        self.invalid: dict[str, str] = {}
+        self.unseen: set[ObjectKey] = set()
+        self.unseen_namespaces: set[str] = set()
+        self.unseen_placements: set[str] = set()
+
+    def listed(
+        self, objects: Mapping[ObjectKey, Object], issued: Mapping[str, Collection[ObjectKey]]
+    ) -> frozenset[str]:
+        """Take a whole list; `issued` says which objects each placement in the ledger holds."""
+        for key in self.resolver.objects.keys() - objects.keys():
+            self.resolver.remove(key)
+        for name in [name for name in self.objects if placement_key(name) not in objects]:
+            self._forget(name)
+        for key, obj in objects.items():
+            self.put(key, obj)
+        there = {key for keys in issued.values() for key in keys}
+        self.unseen = there - objects.keys()
+        self.unseen_namespaces = {
+            key.namespace
+            for key in there
+            if ObjectKey("", "namespaces", "", key.namespace) not in objects
+        }
+        self.unseen_placements = {name for name in issued if placement_key(name) not in objects}
+        return frozenset(issued) | frozenset(self.objects)
+
+    def changed(self, change: Change) -> frozenset[str]:
+        """Take one change of an unbroken watch: what it says is deleted, is deleted."""
+        if change.kind != "deleted":
+            return self.put(change.key, change.object)
+        self._seen(change.key)
+        if (change.key.group, change.key.resource) == _PLACEMENTS:
+            self._forget(change.key.name)
+            return frozenset({change.key.name})
+        return self.resolver.remove(change.key)
+
+    def put(self, key: ObjectKey, obj: Object) -> frozenset[str]:
+        """Take an object's present state."""
+        self._seen(key)
+        if (key.group, key.resource) != _PLACEMENTS:
+            return self.resolver.put(key, obj)
+        if obj.get("metadata", {}).get("deletionTimestamp"):
+            self._forget(key.name)
+        else:
+            self.objects[key.name] = obj
+            self._read(key.name, obj)
+        return frozenset({key.name})
+
+    def accept(self, objects: Iterable[ObjectKey], placement: str) -> None:
+        """Take it that what is unseen is gone."""
+        self.unseen.difference_update(objects)
+        self.unseen_namespaces.difference_update({key.namespace for key in objects})
+        self.unseen_placements.discard(placement)
+
+    def inferred(self, name: str, losses: Iterable[ObjectKey]) -> frozenset[ObjectKey]:
+        """Which of a placement's losses nobody said, neither by a deletion nor by an edit."""
+        return frozenset(
+            key
+            for key in losses
+            if key in self.unseen
+            or (
+                key.namespace in self.unseen_namespaces and self.resolver.lacks_namespace(key, name)
+            )
+        )
+
+    def _read(self, name: str, obj: Object) -> None:
+        try:
+            said = {field: value for field, value in obj.items() if field != "status"}
+            placement = parse_kind(said)
+        except InvalidObject as error:
+            self.invalid[name] = "; ".join(str(fault) for fault in error.faults)
+            return
+        self.invalid.pop(name, None)
+        if isinstance(placement, EdgePlacement):
+            self.placements[name] = placement
+            self.resolver.put_placement(name, rules_of(placement.spec))
+
+    def _seen(self, key: ObjectKey) -> None:
+        self.unseen.discard(key)
+        if (key.group, key.resource) == ("", "namespaces"):
+            self.unseen_namespaces.discard(key.name)
+        if (key.group, key.resource) == _PLACEMENTS:
+            self.unseen_placements.discard(key.name)
+
+    def _forget(self, name: str) -> None:
+        self.objects.pop(name, None)
+        self.placements.pop(name, None)
+        self.invalid.pop(name, None)
+        self.resolver.remove_placement(name)
