@@ -17,7 +17,7 @@ from schemas.faults import Fault, InvalidObject
 from schemas.objects import validate_object
 from schemas.yaml_documents import Document, InvalidManifest, Position, Problem, read_documents
 
-LIST_DEPTH_MAX = 10
+_LIST_DEPTH_MAX = 10
 
 __all__ = ["InvalidManifest", "LoadedObject", "Problem", "load_manifests"]
 
@@ -68,8 +68,8 @@ def _objects(
         said = f"{value['kind']}: items: not a list; write - before each object"
         problems.append(Problem(document.origin, position, said))
         return
-    if depth >= LIST_DEPTH_MAX:
-        said = f"lists nested deeper than {LIST_DEPTH_MAX}; write their objects in one list"
+    if depth >= _LIST_DEPTH_MAX:
+        said = f"lists nested deeper than {_LIST_DEPTH_MAX}; write their objects in one list"
         problems.append(Problem(document.origin, position, said))
         return
     for at, item in enumerate(items):

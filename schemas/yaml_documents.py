@@ -6,6 +6,7 @@ nothing in a text can make anything but mappings, lists and scalars.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +23,9 @@ _TAG = "tag:yaml.org,2002:"
 _STRING_TAGS = frozenset((f"{_TAG}str", "!"))
 _READ_TAGS = frozenset(f"{_TAG}{name}" for name in ("null", "bool", "int", "float"))
 _MERGE = "<<"
+# JSON says characters beyond U+FFFF as two escapes, which YAML does not know.
+_ESCAPE = re.compile(r"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|.)")
+_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 # libyaml's parser is about ten times as fast; the one in Python reads the same language.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -72,7 +76,7 @@ def read_documents(text: str, origin: str) -> Iterator[Document]:
     """Yield the documents that are not empty; raises InvalidManifest at the first fault."""
     builder: _Builder | None = None
     try:
-        for event in yaml.parse(text, Loader=_LOADER):
+        for event in yaml.parse(_joined_escapes(text), Loader=_LOADER):
             if isinstance(event, yaml.DocumentStartEvent):
                 builder = _Builder(origin)
             elif isinstance(event, yaml.DocumentEndEvent):
@@ -156,6 +160,8 @@ class _Builder:
             self._anchors[event.anchor] = (value, 1 + len(event.value))
 
     def _resolve(self, event: Any) -> Scalar:
+        if event.style == '"' and _HALF_CHARACTER.search(event.value):
+            raise NoJsonForm("half a character; write both escapes of the pair")
         plain, quoted = event.implicit
         if event.tag in _STRING_TAGS:
             return str(event.value)
@@ -253,6 +259,21 @@ class _Builder:
         if frame.anchor:
             self._anchors[frame.anchor] = (frame.value, frame.weight)
         self._add(frame.value, frame.weight, event)
+
+
+def _joined_escapes(text: str) -> str:
+    """In a text that is JSON, write a pair of escapes as the one that YAML has for it."""
+    if not text.lstrip().startswith(("{", "[")):
+        return text
+
+    def joined(found: re.Match[str]) -> str:
+        high, low = found.groups()
+        if high is None:
+            return found.group()
+        code = 0x10000 + ((int(high, 16) - 0xD800) << 10) + (int(low, 16) - 0xDC00)
+        return f"\\U{code:08X}"
+
+    return _ESCAPE.sub(joined, text)
 
 
 def _as_tagged(tag: str, text: str) -> Scalar:

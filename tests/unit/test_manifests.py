@@ -1,5 +1,6 @@
 """Manifests are read as kubectl reads them; what is wrong is named by file, line and column."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,15 @@ def test_empty_documents_are_skipped(text):
 def test_json_is_yaml():
     text = '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "x": [1, null]}'
     assert load_manifests(text, "shop.json")[0].object["x"] == [1, None]
+
+
+def test_json_may_say_one_character_in_two_escapes():
+    text = json.dumps(
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "x": "\\\U0001f600"},
+        indent=2,
+    )
+    assert "\\ud83d\\ude00" in text
+    assert load_manifests(text, "shop.json")[0].object["x"] == "\\\U0001f600"
 
 
 @pytest.mark.parametrize(
@@ -158,6 +168,7 @@ def test_merge_keys_fill_in_what_is_not_given():
         ("{a: " * 200, "1:401", "nested deeper than 100 levels"),
         ("a: 1\nb: \x01", "2:4", "not allowed"),
         ("a: 1\nb: \ud800", "2:4", ""),
+        ('{"a": "\\ud83d"}', "1:", ""),
     ],
 )
 def test_text_that_is_not_json_in_yaml_is_refused_with_its_place(text, place, said):
