@@ -1,4 +1,4 @@
-"""One manager's wish applied to an object: what it says is set, what it no longer says is taken out.
+"""One manager's wish applied to an object: what it says is set, what it says no more is taken out.
 
 Lists are atomic, associative ones included: a wish replaces a list whole. A null in a mapping says
 nothing, as in Kubernetes. `status` is never touched, nor are the fields that a space itself writes
@@ -35,7 +35,8 @@ def merge_applied(
     A field in `previous` and not in `wanted` is removed, and a section that this empties with it;
     what others put into the section stays. Nothing that is handed in is changed or shared.
     """
-    return _merge(live, wish_of(previous), wish_of(wanted))
+    merged: Object = _merge(live, wish_of(previous), wish_of(wanted))
+    return merged
 
 
 def subsumes(live: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
@@ -61,10 +62,7 @@ def wish_of(obj: Mapping[str, Any]) -> Object:
 
 def fields_said(wish: Mapping[str, Any]) -> Object:
     """The fields of a wish without their values: all that `previous` needs, and much smaller."""
-    return {
-        name: fields_said(value) if isinstance(value, Mapping) else 0
-        for name, value in wish_of(wish).items()
-    }
+    return _names_of(wish_of(wish))
 
 
 def copied(value: Any) -> Any:
@@ -83,6 +81,12 @@ def same(one: Any, other: Any) -> bool:
     if _is_list(one) and _is_list(other):
         return len(one) == len(other) and all(map(same, one, other))
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+
+
+def _names_of(wish: Mapping[str, Any]) -> Object:
+    return {
+        name: _names_of(value) if isinstance(value, Mapping) else 0 for name, value in wish.items()
+    }
 
 
 def _merge(live: Any, previous: Any, wanted: Any) -> Any:

@@ -5,15 +5,16 @@ All of an embedded space that is not storage; shared by every implementation of 
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from relay.core.merge import Object, copied, fields_said, merge_applied, same, wish_of
-from schemas import codec, names
-from schemas.blobs import BLOB_MAX_BYTES
-from schemas.objects import ObjectKey
+from schemas import codec
+from schemas.blobs import BLOB_MAX_BYTES, OBJECT_MAX_BYTES
+from schemas.faults import InvalidObject
+from schemas.objects import ObjectKey, validate_object
 
 NOT_FOUND, CONFLICT, INVALID = "NotFound", "Conflict", "Invalid"
 TOO_LARGE = "RequestEntityTooLarge"
@@ -41,17 +42,29 @@ class StoredObject:
     born: int = 0
 
 
+class Births:
+    """Tells one watcher which change is the first it can have seen of an object."""
+
+    def __init__(self, since: int) -> None:
+        self._since = since
+        self._seen: set[ObjectKey] = set()
+
+    def change(self, key: ObjectKey, held: StoredObject) -> Literal["added", "modified"]:
+        if 0 < held.born <= self._since or key in self._seen:
+            return "modified"
+        self._seen.add(key)
+        return "added"
+
+    def deleted(self, key: ObjectKey) -> None:
+        self._seen.discard(key)
+
+
 def admit(obj: Mapping[str, Any]) -> None:
     """Check what every object needs; raises Refused (Invalid), naming the field and the remedy."""
-    metadata = obj.get("metadata")
-    if not isinstance(metadata, Mapping):
-        raise Refused(INVALID, "metadata: missing; an object needs metadata.name")
-    for name, value in (("apiVersion", obj.get("apiVersion")), ("kind", obj.get("kind"))):
-        if not isinstance(value, str) or not value:
-            raise Refused(INVALID, f"{name}: missing; write it as a string")
-    name = metadata.get("name")
-    if not isinstance(name, str) or names.path_segment_fault(name):
-        raise Refused(INVALID, f"metadata.name: {name!r}: a name is {names.PATH_SEGMENT_RULE}")
+    try:
+        validate_object(obj)
+    except InvalidObject as error:
+        raise Refused(INVALID, str(error)) from error
 
 
 def check_version(key: ObjectKey, wish: Mapping[str, Any], revision: int | None) -> None:
@@ -62,6 +75,13 @@ def check_version(key: ObjectKey, wish: Mapping[str, Any], revision: int | None)
         raise Refused(CONFLICT, f"{key}: written for version {version}, and {now}: read it again")
 
 
+def check_size(key: ObjectKey, size: int, limit: int) -> None:
+    """Hold an object to a limit in bytes; raises Refused (RequestEntityTooLarge)."""
+    if size > limit:
+        said = f"{key}: {size} bytes, at most {limit} fit: split it, or keep less in it"
+        raise Refused(TOO_LARGE, said)
+
+
 def check_uid(key: ObjectKey, held: StoredObject, uid: str) -> None:
     """Hold a caller to the uid it named, if it did; raises Refused (Conflict)."""
     if uid and uid != held.object["metadata"]["uid"]:
@@ -70,8 +90,9 @@ def check_uid(key: ObjectKey, held: StoredObject, uid: str) -> None:
 
 
 def applied(
+    key: ObjectKey,
     held: StoredObject | None,
-    revision: int | None,
+    revision: int,
     wish: Mapping[str, Any],
     manager: str,
     *,
@@ -80,30 +101,31 @@ def applied(
 ) -> StoredObject:
     """The object after this manager's wish; `held` itself if nothing differs.
 
-    `uid` is for an object that is new, `revision` where `held` lies.
+    `revision` is where `held` lies; `uid` is for an object that is new. Raises Refused.
     """
+    check_version(key, wish, revision if held else None)
     said = fields_said(wish)
     if held is None:
-        fresh = wish_of(wish)
-        fresh["metadata"] |= {
-            "uid": uid,
-            "creationTimestamp": timestamp(now_ms),
-            "generation": 1,
-        }
-        return StoredObject(_canonical(fresh), {manager: said})
-    merged = _canonical(merge_applied(held.object, held.said.get(manager, {}), wish))
+        fresh = _named(wish_of(wish), key)
+        stamps = {"uid": uid, "creationTimestamp": timestamp(now_ms), "generation": 1}
+        fresh["metadata"] |= stamps
+        return StoredObject(_canonical(key, fresh), {manager: said})
+    merged = merge_applied(held.object, held.said.get(manager, {}), wish)
+    merged = _canonical(key, _named(merged, key, held.object))
     if same(merged, held.object) and same(said, held.said.get(manager)):
         return held
     if not same(_spec(merged), _spec(held.object)):
         merged["metadata"]["generation"] = held.object["metadata"].get("generation", 0) + 1
-    return StoredObject(merged, {**held.said, manager: said}, held.born or revision or 0)
+    return StoredObject(merged, {**held.said, manager: said}, held.born or revision)
 
 
-def with_status(held: StoredObject, revision: int, status: Mapping[str, Any]) -> StoredObject:
+def with_status(
+    key: ObjectKey, held: StoredObject, revision: int, status: Mapping[str, Any]
+) -> StoredObject:
     """The object with another status and nothing else changed; `held` itself if it is the same."""
     if same(held.object.get("status"), status):
         return held
-    changed = _canonical({**held.object, "status": status})
+    changed = _canonical(key, {**held.object, "status": status})
     return replace(held, object=changed, born=held.born or revision)
 
 
@@ -128,9 +150,15 @@ def decode(data: bytes) -> StoredObject:
             raise codec.CodecError("", "not an object at rest of version 1")
 
 
+def labels_of(obj: Mapping[str, Any]) -> dict[str, str]:
+    """The object's labels, none if it has none."""
+    labels = obj["metadata"].get("labels")
+    return dict(labels) if isinstance(labels, Mapping) else {}
+
+
 def timestamp(now_ms: int) -> str:
     """Kubernetes' form of a moment, to the second: 2026-01-31T12:00:00Z."""
-    moment = datetime.datetime.fromtimestamp(now_ms // 1000, tz=datetime.timezone.utc)
+    moment = dt.datetime.fromtimestamp(now_ms // 1000, tz=dt.UTC)
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -148,11 +176,25 @@ def _spec(obj: Mapping[str, Any]) -> Object:
     return {name: value for name, value in obj.items() if name not in ("metadata", "status")}
 
 
-def _canonical(obj: Object) -> Object:
-    """The object as it reads back from its canonical bytes; raises Refused (Invalid)."""
+def _named(obj: Object, key: ObjectKey, held: Mapping[str, Any] | None = None) -> Object:
+    """The object under its key: the namespace it lives in, its kind even if a wish lost it."""
+    metadata = obj.setdefault("metadata", {})
+    metadata["name"] = key.name
+    metadata.pop("namespace", None)
+    if key.namespace:
+        metadata["namespace"] = key.namespace
+    for name in ("apiVersion", "kind"):
+        if held is not None and name not in obj:
+            obj[name] = held[name]
+    return obj
+
+
+def _canonical(key: ObjectKey, obj: Object) -> Object:
+    """The object as it reads back from its canonical bytes; raises Refused."""
     try:
         plain = codec.canonical(obj)
     except codec.CodecError as error:
-        raise Refused(INVALID, str(error)) from error
-    read: Object = copied(codec.unpack(plain, 2 * BLOB_MAX_BYTES))
+        raise Refused(INVALID, f"{key}: {error}") from error
+    check_size(key, len(plain), OBJECT_MAX_BYTES)
+    read: Object = copied(codec.unpack(plain, OBJECT_MAX_BYTES))
     return read

@@ -1,0 +1,268 @@
+"""The embedded space: Kubernetes objects in a JetStream key-value bucket, no cluster needed.
+
+One entry per object, with the fields that each manager said beside it. An object's resourceVersion
+is its entry's revision. Of several changes of one object a watcher that lags sees the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from nats.aio.client import Client
+
+from relay.adapters import bucket as kv
+from relay.adapters.bucket import Bucket, Entry
+from relay.adapters.refusals import as_space_errors
+from relay.core import stored_object as rules
+from relay.core.stored_object import Births, StoredObject
+from relay.ports import Change, Clock, Conflict, Dice, Listing, Object, ResumeTooOld, SpaceError
+from schemas import codec
+from schemas.identity import random_id
+from schemas.objects import BUILT_IN_KINDS, CRD_GROUP, KindTable, ObjectKey, group_of
+from schemas.selectors import LabelSelector
+
+ATTEMPTS_MAX = 16
+RESUME_SECONDS_MAX = 3600
+_IDENTITY = "identity"
+_OBJECTS = "o"
+_DEFINITIONS = (CRD_GROUP, "customresourcedefinitions")
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What lies at an object's key: the object unless there is none, and the entry's revision."""
+
+    stored: StoredObject | None
+    revision: int
+
+
+class EmbeddedSpace:
+    """Implements relay.ports.Space on a bucket; the connection is the caller's to close."""
+
+    def __init__(
+        self,
+        connection: Client,
+        bucket: str,
+        clock: Clock,
+        dice: Dice,
+        *,
+        domain: str = "",
+        replicas: int = 1,
+    ) -> None:
+        self._bucket = Bucket(connection, bucket, domain, replicas)
+        self._clock = clock
+        self._dice = dice
+        self._kinds: KindTable = BUILT_IN_KINDS
+
+    async def open(self) -> None:
+        """Make the bucket if it is missing and learn the kinds defined in it; raises SpaceError."""
+        await self._bucket.open()
+        await self._learn_kinds()
+
+    async def identity(self) -> str:
+        fresh = random_id(self._dice.entropy(16)).encode()
+        if await self._bucket.write(_IDENTITY, kv.pack(fresh), 0):
+            return fresh.decode()
+        entry = await self._bucket.read(_IDENTITY)
+        if entry is None:
+            raise SpaceError("InternalError", "the space's identity was erased from its bucket")
+        return entry.value.decode()
+
+    async def list(
+        self,
+        group: str = "",
+        resource: str = "",
+        *,
+        namespace: str = "",
+        selector: LabelSelector | None = None,
+    ) -> Listing:
+        revision = self._position(await self._bucket.last_revision())
+        kinds = f"{token(group)}.{resource}" if resource else "*.*"
+        found = []
+        where = token(namespace) if namespace else "*"
+        async with aclosing(self._bucket.list(f"{_OBJECTS}.{kinds}.{where}.*")) as entries:
+            async for entry in entries:
+                stored = None if entry.deleted else _decoded(entry)
+                if stored and (
+                    selector is None or selector.matches(rules.labels_of(stored.object))
+                ):
+                    found.append((key_from(entry.key), rules.at_revision(stored, entry.revision)))
+        found.sort(key=lambda item: item[0])
+        return Listing(tuple(obj for _, obj in found), revision)
+
+    async def watch(self, since: str) -> AsyncIterator[Change]:
+        position, seen_ms = await self._resume(since)
+        births = Births(position)
+        while True:
+            await self._check_known(position, seen_ms)
+            pattern = f"{_OBJECTS}.>"
+            async with aclosing(self._bucket.follow(pattern, position + 1)) as entries:
+                async for entry in entries:
+                    seen_ms = self._clock.now().wall_ms
+                    if entry:
+                        position = entry.revision
+                        yield _change(entry, births, f"{position}.{seen_ms}")
+
+    async def get(self, key: ObjectKey) -> Object | None:
+        found = await self._find(key)
+        return rules.at_revision(found.stored, found.revision) if found.stored else None
+
+    async def apply(self, obj: Object, manager: str, *, create_only: bool = False) -> Object:
+        with as_space_errors():
+            rules.admit(obj)
+        key = await self._key_of(obj)
+        uid = rules.uid_from(self._dice.entropy(16))
+        for _ in range(ATTEMPTS_MAX):
+            found = await self._find(key)
+            if found.stored and create_only:
+                return rules.at_revision(found.stored, found.revision)
+            with as_space_errors():
+                changed = rules.applied(
+                    key,
+                    found.stored,
+                    found.revision,
+                    obj,
+                    manager,
+                    uid=uid,
+                    now_ms=self._clock.now().wall_ms,
+                )
+            kept = await self._keep(key, found, changed)
+            if kept is not None:
+                self._kinds = self._kinds.extended_by([kept])
+                return kept
+        raise self._contended(key)
+
+    async def set_status(self, key: ObjectKey, status: Object) -> Object:
+        for _ in range(ATTEMPTS_MAX):
+            found = await self._find(key)
+            if found.stored is None:
+                raise SpaceError(rules.NOT_FOUND, f"{key}: there is no such object")
+            with as_space_errors():
+                changed = rules.with_status(key, found.stored, found.revision, status)
+            kept = await self._keep(key, found, changed)
+            if kept is not None:
+                return kept
+        raise self._contended(key)
+
+    async def delete(self, key: ObjectKey, uid: str = "") -> bool:
+        for _ in range(ATTEMPTS_MAX):
+            found = await self._find(key)
+            if found.stored is None:
+                return False
+            with as_space_errors():
+                rules.check_uid(key, found.stored, uid)
+            packed = kv.pack(rules.encode(found.stored))
+            if await self._bucket.write(path_of(key), packed, found.revision, deleted=True):
+                return True
+        raise self._contended(key)
+
+    async def close(self) -> None:
+        """Nothing of its own to give back."""
+
+    async def _find(self, key: ObjectKey) -> _Found:
+        entry = await self._bucket.read(path_of(key))
+        if entry is None:
+            return _Found(None, 0)
+        return _Found(None if entry.deleted else _decoded(entry), entry.revision)
+
+    async def _keep(self, key: ObjectKey, found: _Found, changed: StoredObject) -> Object | None:
+        """Write what changed, if anything did; None if someone else wrote meanwhile."""
+        if changed is found.stored:
+            return rules.at_revision(changed, found.revision)
+        packed = kv.pack(rules.encode(changed))
+        with as_space_errors():
+            rules.check_size(key, len(packed), self._bucket.limit)
+        revision = await self._bucket.write(path_of(key), packed, found.revision)
+        return rules.at_revision(changed, revision) if revision else None
+
+    async def _key_of(self, obj: Object) -> ObjectKey:
+        if self._kinds.lookup(group_of(obj), obj["kind"]) is None:
+            await self._learn_kinds()
+        return self._kinds.key_of(obj)
+
+    async def _learn_kinds(self) -> None:
+        definitions = await self.list(*_DEFINITIONS)
+        self._kinds = self._kinds.extended_by(definitions.objects)
+
+    def _position(self, revision: int) -> str:
+        return f"{revision}.{self._clock.now().wall_ms}"
+
+    async def _resume(self, since: str) -> tuple[int, int]:
+        """Revision and the time it was known at; a bare resourceVersion's time is looked up."""
+        revision, _, wall_ms = since.partition(".")
+        if not revision.isdigit() or (wall_ms and not wall_ms.isdigit()):
+            raise _too_old(since)
+        if wall_ms:
+            return int(revision), int(wall_ms)
+        return int(revision), await self._bucket.written_at(int(revision)) or 0
+
+    async def _check_known(self, position: int, seen_ms: int) -> None:
+        """Deletions since `position` are surely kept only for a time; raises ResumeTooOld."""
+        last = await self._bucket.last_revision()
+        fresh = self._clock.now().wall_ms - seen_ms <= RESUME_SECONDS_MAX * 1000
+        if position > last or (position < last and not fresh):
+            raise _too_old(str(position))
+
+    def _contended(self, key: ObjectKey) -> Conflict:
+        said = f"{key}: changed by others at each of {ATTEMPTS_MAX} attempts: try again"
+        return Conflict(rules.CONFLICT, said)
+
+
+def _change(entry: Entry, births: Births, revision: str) -> Change:
+    key, stored = key_from(entry.key), _decoded(entry)
+    shown = rules.at_revision(stored, entry.revision)
+    if entry.deleted:
+        births.deleted(key)
+        return Change("deleted", key, shown, revision)
+    return Change(births.change(key, stored), key, shown, revision)
+
+
+def path_of(key: ObjectKey) -> str:
+    """The bucket key of an object: five tokens, whatever characters its name has."""
+    parts = (key.group, key.resource, key.namespace, key.name)
+    return ".".join((_OBJECTS, *map(token, parts)))
+
+
+def key_from(path: str) -> ObjectKey:
+    """The object that a bucket key names; the inverse of `path_of`."""
+    return ObjectKey(*(_text(part) for part in path.split(".")[1:]))
+
+
+def token(text: str) -> str:
+    """One legal token: dots as slashes, other strangers as `=` and two hex digits, "" as `_`."""
+    if not text:
+        return "_"
+    return "".join(map(_letter, text.encode()))
+
+
+def _letter(byte: int) -> str:
+    letter = chr(byte)
+    if letter == ".":
+        return "/"
+    return letter if byte < 128 and (letter.isalnum() or letter == "-") else f"={byte:02x}"
+
+
+def _text(encoded: str) -> str:
+    if encoded == "_":
+        return ""
+    raw = bytearray()
+    at = 0
+    while at < len(encoded):
+        letter = encoded[at]
+        raw.append(int(encoded[at + 1 : at + 3], 16) if letter == "=" else ord(letter))
+        at += 3 if letter == "=" else 1
+    return raw.decode().replace("/", ".")
+
+
+def _decoded(entry: Entry) -> StoredObject:
+    try:
+        return rules.decode(entry.value)
+    except codec.CodecError as error:
+        said = f"{key_from(entry.key)}: its entry is unreadable: {error}"
+        raise SpaceError("InternalError", said) from error
+
+
+def _too_old(since: str) -> ResumeTooOld:
+    return ResumeTooOld("Expired", f"changes since {since!r} are not known: list again")

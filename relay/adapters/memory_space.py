@@ -1,0 +1,173 @@
+"""A space in memory: what the embedded space does without its server, for tests and simulation."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from relay.adapters.refusals import as_space_errors
+from relay.core import stored_object as rules
+from relay.core.stored_object import Births, StoredObject
+from relay.ports import Change, Clock, Dice, Listing, Object, ResumeTooOld, SpaceError
+from schemas.identity import random_id
+from schemas.objects import BUILT_IN_KINDS, KindTable, ObjectKey
+from schemas.selectors import LabelSelector
+
+DELETIONS_KEPT_SECONDS = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """An object at a revision, or where it was deleted at some time."""
+
+    stored: StoredObject
+    revision: int
+    deleted_at: float | None = None
+
+
+class MemorySpace:
+    """Implements relay.ports.Space; it lives as long as the process."""
+
+    def __init__(self, clock: Clock, dice: Dice, kinds: KindTable = BUILT_IN_KINDS) -> None:
+        self._clock = clock
+        self._dice = dice
+        self._kinds = kinds
+        self._identity = random_id(dice.entropy(16))
+        self._entries: dict[ObjectKey, _Entry] = {}
+        self._revision = 0
+        self._forgotten = 0
+        self._watchers: list[_Watcher] = []
+
+    async def identity(self) -> str:
+        return self._identity
+
+    async def list(
+        self,
+        group: str = "",
+        resource: str = "",
+        *,
+        namespace: str = "",
+        selector: LabelSelector | None = None,
+    ) -> Listing:
+        found = []
+        for key, entry in sorted(self._entries.items()):
+            if entry.deleted_at is not None or (namespace and key.namespace != namespace):
+                continue
+            if resource and (key.group, key.resource) != (group, resource):
+                continue
+            if selector is None or selector.matches(rules.labels_of(entry.stored.object)):
+                found.append(rules.at_revision(entry.stored, entry.revision))
+        return Listing(tuple(found), str(self._revision))
+
+    async def watch(self, since: str) -> AsyncIterator[Change]:
+        watcher = _Watcher(self._position(since))
+        later = [entry for entry in self._entries.items() if entry[1].revision > watcher.position]
+        for key, entry in sorted(later, key=lambda item: item[1].revision):
+            watcher.note(key, entry)
+        self._watchers.append(watcher)
+        try:
+            while True:
+                yield await watcher.next()
+        finally:
+            self._watchers.remove(watcher)
+
+    async def get(self, key: ObjectKey) -> Object | None:
+        entry = self._present(key)
+        return rules.at_revision(entry.stored, entry.revision) if entry else None
+
+    async def apply(self, obj: Object, manager: str, *, create_only: bool = False) -> Object:
+        with as_space_errors():
+            rules.admit(obj)
+            key = self._kinds.key_of(obj)
+            entry = self._present(key)
+            if entry and create_only:
+                return rules.at_revision(entry.stored, entry.revision)
+            changed = rules.applied(
+                key,
+                entry.stored if entry else None,
+                entry.revision if entry else 0,
+                obj,
+                manager,
+                uid=rules.uid_from(self._dice.entropy(16)),
+                now_ms=self._clock.now().wall_ms,
+            )
+        self._kinds = self._kinds.extended_by([changed.object])
+        return self._keep(key, entry, changed)
+
+    async def set_status(self, key: ObjectKey, status: Object) -> Object:
+        entry = self._present(key)
+        if entry is None:
+            raise SpaceError(rules.NOT_FOUND, f"{key}: there is no such object")
+        with as_space_errors():
+            changed = rules.with_status(key, entry.stored, entry.revision, status)
+        return self._keep(key, entry, changed)
+
+    async def delete(self, key: ObjectKey, uid: str = "") -> bool:
+        entry = self._present(key)
+        if entry is None:
+            return False
+        with as_space_errors():
+            rules.check_uid(key, entry.stored, uid)
+        self._forget_old_deletions()
+        self._put(key, entry.stored, self._clock.now().seconds)
+        return True
+
+    async def close(self) -> None:
+        """Nothing to give back."""
+
+    def _present(self, key: ObjectKey) -> _Entry | None:
+        entry = self._entries.get(key)
+        return entry if entry and entry.deleted_at is None else None
+
+    def _keep(self, key: ObjectKey, entry: _Entry | None, changed: StoredObject) -> Object:
+        if entry is None or changed is not entry.stored:
+            entry = self._put(key, changed, None)
+        return rules.at_revision(entry.stored, entry.revision)
+
+    def _put(self, key: ObjectKey, stored: StoredObject, deleted_at: float | None) -> _Entry:
+        self._revision += 1
+        entry = self._entries[key] = _Entry(stored, self._revision, deleted_at)
+        for watcher in self._watchers:
+            watcher.note(key, entry)
+        return entry
+
+    def _position(self, since: str) -> int:
+        position = int(since) if since.isdigit() else -1
+        if not self._forgotten <= position <= self._revision:
+            raise ResumeTooOld("Expired", f"changes since {since!r} are not known: list again")
+        return position
+
+    def _forget_old_deletions(self) -> None:
+        horizon = self._clock.now().seconds - DELETIONS_KEPT_SECONDS
+        for key, entry in list(self._entries.items()):
+            if entry.deleted_at is not None and entry.deleted_at < horizon:
+                del self._entries[key]
+                self._forgotten = max(self._forgotten, entry.revision)
+
+
+class _Watcher:
+    """What one reader has still to be told: of each object only its latest state."""
+
+    def __init__(self, position: int) -> None:
+        self.position = position
+        self._births = Births(position)
+        self._news: dict[ObjectKey, _Entry] = {}
+        self._some = asyncio.Event()
+
+    def note(self, key: ObjectKey, entry: _Entry) -> None:
+        self._news.pop(key, None)
+        self._news[key] = entry
+        self._some.set()
+
+    async def next(self) -> Change:
+        while not self._news:
+            self._some.clear()
+            await self._some.wait()
+        key = next(iter(self._news))
+        entry = self._news.pop(key)
+        shown = rules.at_revision(entry.stored, entry.revision)
+        if entry.deleted_at is not None:
+            self._births.deleted(key)
+            return Change("deleted", key, shown, str(entry.revision))
+        return Change(self._births.change(key, entry.stored), key, shown, str(entry.revision))

@@ -1,0 +1,19 @@
+"""What the rules of stored objects refuse, said as a space's own errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from relay.core.stored_object import CONFLICT, Refused
+from relay.ports import Conflict, SpaceError
+
+
+@contextmanager
+def as_space_errors() -> Iterator[None]:
+    """Raise SpaceError, or Conflict, in place of Refused."""
+    try:
+        yield
+    except Refused as refused:
+        kind = Conflict if refused.reason == CONFLICT else SpaceError
+        raise kind(refused.reason, refused.message) from refused

@@ -1,0 +1,284 @@
+"""How well an object is, by its kind and status, in the words and by the rules users know.
+
+The rules follow kstatus and Argo CD: a status that is behind the spec (`observedGeneration`) means
+progressing, a Deployment past its progress deadline is degraded, a kind that only holds data is
+healthy by existing. A kind not known here goes by its own conditions: Stalled=True is degraded,
+Reconciling=True progressing, then Ready (else Available) decides: True healthy, False degraded,
+Unknown progressing. Without such a condition it is healthy: no status is expected of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from schemas.reports import Health
+
+Assessment = tuple[Health, str]
+_Fields = Mapping[str, Any]
+
+_HEALTHY: Assessment = ("healthy", "")
+
+
+def health_of(obj: Mapping[str, Any]) -> Health:
+    """The object's health, in one word."""
+    return assess(obj)[0]
+
+
+def assess(obj: Mapping[str, Any]) -> Assessment:
+    """The object's health and, unless it is healthy, a line that says why."""
+    metadata = _section(obj, "metadata")
+    if metadata.get("deletionTimestamp"):
+        return "progressing", "being deleted"
+    spec, status = _section(obj, "spec"), _section(obj, "status")
+    behind = _behind(metadata, status)
+    if behind:
+        return "progressing", behind
+    group = str(obj.get("apiVersion", "")).rpartition("/")[0]
+    rule = _RULES.get((group, str(obj.get("kind", ""))), _by_conditions)
+    return rule(spec, status)
+
+
+def _section(fields: Mapping[str, Any], name: str) -> _Fields:
+    section = fields.get(name)
+    return section if isinstance(section, Mapping) else {}
+
+
+def _behind(metadata: _Fields, status: _Fields) -> str:
+    observed, generation = status.get("observedGeneration"), metadata.get("generation")
+    if isinstance(observed, int) and isinstance(generation, int) and observed < generation:
+        return f"observed generation {observed} of {generation}"
+    return ""
+
+
+def _conditions(status: _Fields) -> dict[str, _Fields]:
+    listed = status.get("conditions")
+    if not isinstance(listed, (list, tuple)):
+        return {}
+    return {str(item.get("type")): item for item in listed if isinstance(item, Mapping)}
+
+
+def _why(condition: _Fields) -> str:
+    reason, message = condition.get("reason", ""), condition.get("message", "")
+    return ": ".join(str(part) for part in (reason, message) if part) or "no reason given"
+
+
+def _count(fields: _Fields, name: str, default: int = 0) -> int:
+    value = fields.get(name)
+    return value if isinstance(value, int) else default
+
+
+def _deployment(spec: _Fields, status: _Fields) -> Assessment:
+    if spec.get("paused"):
+        return "progressing", "paused"
+    conditions = _conditions(status)
+    progressing = conditions.get("Progressing", {})
+    if progressing.get("reason") == "ProgressDeadlineExceeded":
+        return "degraded", _why(progressing)
+    failure = conditions.get("ReplicaFailure", {})
+    if failure.get("status") == "True":
+        return "degraded", _why(failure)
+    if "observedGeneration" not in status:
+        return "progressing", "not observed by its controller yet"
+    wanted, updated = _count(spec, "replicas", 1), _count(status, "updatedReplicas")
+    if updated < wanted:
+        return "progressing", f"{updated} of {wanted} replicas updated"
+    if _count(status, "replicas") > updated:
+        return "progressing", f"{_count(status, 'replicas') - updated} old replicas to go"
+    available = _count(status, "availableReplicas")
+    if available < wanted:
+        return "progressing", f"{available} of {wanted} replicas available"
+    return _HEALTHY
+
+
+def _stateful_set(spec: _Fields, status: _Fields) -> Assessment:
+    if "observedGeneration" not in status:
+        return "progressing", "not observed by its controller yet"
+    wanted, ready = _count(spec, "replicas", 1), _count(status, "readyReplicas")
+    if ready < wanted:
+        return "progressing", f"{ready} of {wanted} replicas ready"
+    strategy = _section(spec, "updateStrategy")
+    if strategy.get("type") == "OnDelete":
+        return _HEALTHY
+    partition = _count(_section(strategy, "rollingUpdate"), "partition")
+    updated = _count(status, "updatedReplicas")
+    if partition:
+        if updated < wanted - partition:
+            return "progressing", f"{updated} of {wanted - partition} replicas updated"
+    elif status.get("updateRevision") != status.get("currentRevision"):
+        return "progressing", f"{updated} of {wanted} replicas updated"
+    return _HEALTHY
+
+
+def _daemon_set(spec: _Fields, status: _Fields) -> Assessment:
+    if "observedGeneration" not in status:
+        return "progressing", "not observed by its controller yet"
+    wanted = _count(status, "desiredNumberScheduled")
+    on_delete = _section(spec, "updateStrategy").get("type") == "OnDelete"
+    updated = _count(status, "updatedNumberScheduled")
+    if updated < wanted and not on_delete:
+        return "progressing", f"{updated} of {wanted} nodes updated"
+    available = _count(status, "numberAvailable")
+    if available < wanted:
+        return "progressing", f"available on {available} of {wanted} nodes"
+    return _HEALTHY
+
+
+def _replica_set(spec: _Fields, status: _Fields) -> Assessment:
+    failure = _conditions(status).get("ReplicaFailure", {})
+    if failure.get("status") == "True":
+        return "degraded", _why(failure)
+    wanted, available = _count(spec, "replicas", 1), _count(status, "availableReplicas")
+    if available < wanted:
+        return "progressing", f"{available} of {wanted} replicas available"
+    return _HEALTHY
+
+
+def _job(_spec: _Fields, status: _Fields) -> Assessment:
+    conditions = _conditions(status)
+    if conditions.get("Failed", {}).get("status") == "True":
+        return "degraded", _why(conditions["Failed"])
+    if conditions.get("Complete", {}).get("status") == "True":
+        return _HEALTHY
+    if conditions.get("Suspended", {}).get("status") == "True":
+        return "progressing", "suspended"
+    return "progressing", "not complete"
+
+
+def _pod(spec: _Fields, status: _Fields) -> Assessment:
+    waiting = _container_trouble(status)
+    match status.get("phase"):
+        case "Succeeded":
+            return _HEALTHY
+        case "Failed":
+            return "degraded", _why(status)
+        case "Running" if spec.get("restartPolicy", "Always") != "Always":
+            return "progressing", "running to its end"
+        case "Running" if waiting:
+            return "degraded", waiting
+        case "Running":
+            ready = _conditions(status).get("Ready", {})
+            if ready.get("status") == "True":
+                return _HEALTHY
+            return "progressing", "not ready"
+        case _ if waiting:
+            return "degraded", waiting
+        case "Unknown":
+            return "unknown", _why(status)
+        case _:
+            return "progressing", "pending"
+
+
+def _container_trouble(status: _Fields) -> str:
+    for name in ("initContainerStatuses", "containerStatuses"):
+        listed = status.get(name)
+        for container in listed if isinstance(listed, (list, tuple)) else ():
+            waiting = _section(_section(container, "state"), "waiting")
+            reason = str(waiting.get("reason", ""))
+            if reason.endswith(("BackOff", "Error")) or reason.startswith(("Err", "Invalid")):
+                return _why(waiting)
+    return ""
+
+
+def _service(spec: _Fields, status: _Fields) -> Assessment:
+    if spec.get("type") != "LoadBalancer" or _section(status, "loadBalancer").get("ingress"):
+        return _HEALTHY
+    return "progressing", "waiting for the load balancer's address"
+
+
+def _ingress(_spec: _Fields, status: _Fields) -> Assessment:
+    if _section(status, "loadBalancer").get("ingress"):
+        return _HEALTHY
+    return "progressing", "waiting for an address"
+
+
+def _claim(_spec: _Fields, status: _Fields) -> Assessment:
+    match status.get("phase"):
+        case "Bound":
+            return _HEALTHY
+        case "Lost":
+            return "degraded", "the volume is lost"
+        case _:
+            return "progressing", "not bound to a volume"
+
+
+def _namespace(_spec: _Fields, status: _Fields) -> Assessment:
+    if status.get("phase") == "Terminating":
+        return "progressing", "terminating"
+    return _HEALTHY
+
+
+def _definition(_spec: _Fields, status: _Fields) -> Assessment:
+    conditions = _conditions(status)
+    refused = conditions.get("NamesAccepted", {})
+    if refused.get("status") == "False":
+        return "degraded", _why(refused)
+    if conditions.get("Established", {}).get("status") == "True":
+        return _HEALTHY
+    return "progressing", "not established"
+
+
+def _api_service(_spec: _Fields, status: _Fields) -> Assessment:
+    available = _conditions(status).get("Available")
+    if available is None:
+        return "progressing", "not checked yet"
+    if available.get("status") == "True":
+        return _HEALTHY
+    return "progressing", _why(available)
+
+
+def _autoscaler(_spec: _Fields, status: _Fields) -> Assessment:
+    conditions = _conditions(status)
+    for name in ("AbleToScale", "ScalingActive"):
+        condition = conditions.get(name, {})
+        idle = condition.get("reason") == "ScalingDisabled"
+        if condition.get("status") == "False" and not idle:
+            return "degraded", _why(condition)
+    if conditions.get("AbleToScale", {}).get("status") == "True":
+        return _HEALTHY
+    return "progressing", "waiting to autoscale"
+
+
+def _disruption_budget(_spec: _Fields, status: _Fields) -> Assessment:
+    if "observedGeneration" not in status:
+        return "progressing", "not observed by its controller yet"
+    healthy, wanted = _count(status, "currentHealthy"), _count(status, "desiredHealthy")
+    if healthy < wanted:
+        return "progressing", f"{healthy} of {wanted} pods healthy"
+    return _HEALTHY
+
+
+def _by_conditions(_spec: _Fields, status: _Fields) -> Assessment:
+    conditions = _conditions(status)
+    if conditions.get("Stalled", {}).get("status") == "True":
+        return "degraded", _why(conditions["Stalled"])
+    if conditions.get("Reconciling", {}).get("status") == "True":
+        return "progressing", _why(conditions["Reconciling"])
+    deciding = conditions.get("Ready") or conditions.get("Available")
+    if deciding is None:
+        return _HEALTHY
+    match deciding.get("status"):
+        case "True":
+            return _HEALTHY
+        case "False":
+            return "degraded", _why(deciding)
+        case _:
+            return "progressing", _why(deciding)
+
+
+_RULES: Mapping[tuple[str, str], Callable[[_Fields, _Fields], Assessment]] = {
+    ("", "Namespace"): _namespace,
+    ("", "PersistentVolumeClaim"): _claim,
+    ("", "Pod"): _pod,
+    ("", "Service"): _service,
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): _definition,
+    ("apiregistration.k8s.io", "APIService"): _api_service,
+    ("apps", "DaemonSet"): _daemon_set,
+    ("apps", "Deployment"): _deployment,
+    ("apps", "ReplicaSet"): _replica_set,
+    ("apps", "StatefulSet"): _stateful_set,
+    ("autoscaling", "HorizontalPodAutoscaler"): _autoscaler,
+    ("batch", "Job"): _job,
+    ("networking.k8s.io", "Ingress"): _ingress,
+    ("policy", "PodDisruptionBudget"): _disruption_budget,
+}

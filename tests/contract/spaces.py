@@ -1,0 +1,56 @@
+"""Clocks, dice and objects for the tests of spaces."""
+
+import asyncio
+import random
+import time
+
+from relay.core.events import Instant
+
+
+class HandClock:
+    """Real waiting, and a time that a test can move."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+
+    def now(self) -> Instant:
+        seconds = asyncio.get_running_loop().time() + self.ahead
+        return Instant(seconds, int((time.time() + self.ahead) * 1000))
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+class SeededDice:
+    def __init__(self, seed: int = 0) -> None:
+        self._random = random.Random(seed)  # noqa: S311
+
+    def entropy(self, count: int) -> bytes:
+        return self._random.randbytes(count)
+
+    def fraction(self) -> float:
+        return self._random.random()
+
+
+def config_map(name="settings", namespace="shop", labels=None, **data):
+    metadata = {"name": name, "namespace": namespace}
+    if labels is not None:
+        metadata["labels"] = labels
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+def deployment(name="web", namespace="shop", image="web:1", replicas=2, **spec):
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "replicas": replicas,
+            "template": {"spec": {"containers": [{"name": "main", "image": image}]}},
+            **spec,
+        },
+    }
+
+
+def namespace(name="shop"):
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
