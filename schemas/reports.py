@@ -96,6 +96,7 @@ class Report:
     """Part 0: all counts of one placement. `answered` is a sequence of the reporter's own mail."""
 
     key: MailKey
+    part: int
     epoch: int
     revision: int
     generation: int
@@ -148,7 +149,7 @@ class LabelReport:
 class Heartbeat:
     """Node to parent: its session, its cursor, the digests of its mail and of its reports.
 
-    Epoch 0 asks for a session. `has_memory` says whether the node may act on deltas that the index
+    Epoch 0 asks for a session. `run` is random, new at each start of the node. `has_memory` says whether the node may act on deltas that the index
     does not list yet; `withheld` counts placements in the index that its mailbox does not hold.
     """
 
@@ -163,11 +164,15 @@ class Heartbeat:
     refused: int = 0
     withheld: int = 0
     last_epoch: int = 0
+    run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionMessage:
-    """Parent to child, the answer to each heartbeat; it only steers reading."""
+    """Parent to child, the answer to each heartbeat; it only steers reading.
+
+    `run` names the start of the child that is answered; empty when the parent speaks by itself.
+    """
 
     incarnation: str
     epoch: int
@@ -175,6 +180,7 @@ class SessionMessage:
     swept_through: int
     index_generation: int
     want: str
+    run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +210,16 @@ def part_key(key: MailKey, part: int) -> MailKey:
     if part == 0:
         return key
     return short_key(hashlib.sha256(f"{key}\0{part}".encode()).digest()[:20])
+
+
+def decode_report(data: bytes) -> Report | ReportPart:
+    """Read a report slot, part 0 or another; raises ReportRefused, whatever the bytes are."""
+    try:
+        value = codec.unpack(data, PART_MAX_BYTES)
+        is_first = isinstance(value, tuple) and len(value) > 1 and value[1] == 0
+        return from_array(Report, value) if is_first else from_array(ReportPart, value)
+    except (ShapeError, codec.CodecError) as error:
+        raise ReportRefused(f"report: {error}") from error
 
 
 def encode(record: object) -> bytes:

@@ -50,7 +50,7 @@ def from_array(kind: type[T], value: object, path: str = "") -> T:
 
 
 @cache
-def _record(kind: type[Any]) -> Decoder:
+def _record(kind: Any) -> Decoder:
     hints = typing.get_type_hints(kind)
     fields = [
         (field.name, _decoder(hints[field.name]), field.default is not dataclasses.MISSING)

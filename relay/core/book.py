@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from schemas.identity import MailKey
+from schemas.identity import INDEX_KEY, KEYS_KEY, MailKey
 from schemas.records import (
     API_PLACEMENT,
     DeltaBody,
@@ -55,10 +55,16 @@ class Held:
         return decode_envelope(self.data).bare().encode() if self.has_body else self.data
 
 
-def read_record(key: MailKey, data: bytes, order: int) -> tuple[Envelope, Held]:
+def key_of(kind: str, record: Record) -> MailKey:
+    """The mail key that a record belongs under."""
+    return {"index": INDEX_KEY, "keys": KEYS_KEY}.get(kind) or record.source.key
+
+
+def read_record(data: bytes, order: int) -> tuple[Envelope, Held]:
     """Decode a message; raises EnvelopeRefused or RecordRefused, whatever the bytes are."""
     envelope = decode_envelope(data)
     record = decode_payload(envelope.kind, envelope.payload)
+    key = key_of(envelope.kind, record)
     body = None
     if isinstance(record, DeltaHead) and envelope.body is not None and not record.deleted:
         body = decode_body(record, envelope.body)

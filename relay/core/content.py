@@ -79,6 +79,9 @@ class Content:
             if not want.owners:
                 del self._wants[address]
 
+    def knows(self, owner: str) -> bool:
+        return owner in self._walks
+
     def ready(self, owner: str) -> bool:
         walk = self._walks.get(owner)
         return walk is not None and not walk.missing

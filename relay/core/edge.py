@@ -35,11 +35,20 @@ _WORST: tuple[Health, ...] = ("degraded", "progressing", "unknown", "healthy")
 
 @dataclass(slots=True)
 class Assignment:
-    """What one placement means for this destination: an arm, and its entries once they are here."""
+    """What one placement means for this destination: an arm, and its entries once they are here.
+
+    `former` are the entries that stay in force until then. Without an arm to fetch and without
+    entries the content is withheld: the parent sent a bare head, yet the placement matches here.
+    """
 
     arm: Reference | None
     priority: int
     entries: tuple[ManifestEntry, ...] | None = None
+    former: tuple[ManifestEntry, ...] = ()
+
+    @property
+    def in_force(self) -> tuple[ManifestEntry, ...]:
+        return self.former if self.entries is None else self.entries
 
 
 @dataclass(slots=True)
@@ -71,7 +80,9 @@ class Edge:
         for item in done:
             for placement in item.placements:
                 self._note_claim(MailKey(placement), item.key)
-            self._observed[item.key] = ObjectObserved(item.key, True, "", "", "unknown", None)
+            self._observed[item.key] = ObjectObserved(
+                item.key, present=True, address="", error="", health="unknown", status=None
+            )
 
     def own_profile(self) -> None:
         """Find the destination that hangs here: the newest profile whose path is this one."""
@@ -83,19 +94,24 @@ class Edge:
         key, head = held.key, held.record
         if not isinstance(head, DeltaHead):
             return
-        gate = self._gate(held)
         former = self.assigned.get(key)
-        if gate is None:
-            if former is not None:
-                self.drop(key)
+        if not self._meant(held):
+            self.drop(key)
             return
+        if held.body is None:
+            self.assigned[key] = former or Assignment(None, head.priority)
+            return
+        gate = next(gate for gate in held.body.gates if self._admits(gate))
         assignment = Assignment(gate.arm, head.priority, () if gate.arm is None else None)
-        if former and former.arm == gate.arm and former.entries is not None:
-            assignment.entries = former.entries
+        if former is not None:
+            same = former.arm == gate.arm and former.entries is not None
+            assignment.entries = former.entries if same else assignment.entries
+            assignment.former = former.in_force
         self.assigned[key] = assignment
         self.changed = self.changed or former != assignment
         if assignment.entries is None and gate.arm is not None:
-            if self._content.begin(_owner(key), (gate.arm,), read=True):
+            here = self._content.begin(_owner(key), (gate.arm,), read=True)
+            if here:
                 self.content_ready(key)
 
     def content_ready(self, key: MailKey) -> None:
@@ -104,7 +120,7 @@ class Edge:
         if assignment is None or assignment.arm is None:
             return
         plains = self._content.plains(_owner(key))
-        assignment.entries = entries_of(plains, assignment.arm)
+        assignment.entries, assignment.former = entries_of(plains, assignment.arm), ()
         plains.clear()
         for entry in assignment.entries:
             self._note_claim(key, entry.key)
@@ -121,7 +137,7 @@ class Edge:
         claims = [
             Claim(key, assignment.priority, entry)
             for key, assignment in self.assigned.items()
-            for entry in assignment.entries or ()
+            for entry in assignment.in_force
         ]
         former, self.resolved = self.resolved, resolve_claims(claims)
         self.changed = False
@@ -185,15 +201,11 @@ class Edge:
                 found.append(ObjectResult(entry.key, 1, who, status))
         return found
 
-    def _gate(self, held: Held) -> Gate | None:
-        """The first gate that admits this destination, of a delta that is meant for it."""
+    def _meant(self, held: Held) -> bool:
+        """Whether the delta is in force and means this destination, by what is signed."""
         if self.profile is None or held.record.deleted:
-            return None
-        if not self._where.matches(held.key, self.profile):
-            return None
-        if held.body is None:
-            return None
-        return next((gate for gate in held.body.gates if self._admits(gate)), None)
+            return False
+        return self._where.matches(held.key, self.profile)
 
     def _admits(self, gate: Gate) -> bool:
         assert self.profile is not None
@@ -217,8 +229,9 @@ class Edge:
             reason = observed.error[:REASON_MAX_CHARACTERS]
             return "failing", ExceptionSample(0, name, reason, 1, path)
         wanted = self.wanted.get(entry.key)
-        applied = observed is not None and observed.present and wanted is not None
-        if not applied or observed is None or observed.address != wanted.reference.address:
+        if observed is None or wanted is None or not observed.present:
+            return "pending", None
+        if observed.address != wanted.reference.address:
             return "pending", None
         if observed.health == "degraded":
             reason = (observed.reason or "Degraded")[:REASON_MAX_CHARACTERS]
@@ -267,7 +280,7 @@ class Edge:
     def _forget_claims(self, key: ObjectKey) -> None:
         for placement in self._claimers.pop(key, {}):
             assignment = self.assigned.get(placement)
-            if assignment and any(entry.key == key for entry in assignment.entries or ()):
+            if assignment and any(entry.key == key for entry in assignment.in_force):
                 self._claimers.setdefault(key, {})[placement] = None
                 continue
             claimed = self._claimed[placement]

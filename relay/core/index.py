@@ -43,7 +43,7 @@ class IndexView:
         """Take a chunk of the current root; raises ShapeError or CodecError."""
         self._chunks[address] = read_index_chunk(plain)
 
-    def listed(self, key: MailKey) -> int | None | Unknown:
+    def listed(self, key: MailKey) -> int | Unknown | None:
         """The generation that the index lists for the key, None if it lists none."""
         if self.root is None:
             return None

@@ -25,6 +25,14 @@ class Send(Enum):
     WHOLE = "whole"
 
 
+class Supply(Enum):
+    """How far the content is that a record names; what takes waits for what is coming."""
+
+    HERE = "here"
+    COMING = "coming"
+    REFUSED = "refused"
+
+
 @dataclass(slots=True)
 class Slot:
     """The last message in one slot.
@@ -56,21 +64,23 @@ class Mailbox:
 class Mailboxes:
     """All children's mailboxes at one node.
 
-    `meant(child, held)` says what a child should have of a record; `blocked(key)` is true while its
-    content is on the way, and false once it is here or has been refused for too long.
+    `meant(child, held)` says what a child should have of a record, `content(key)` how far the
+    content is that it names. While `paused`, as at the start, nothing is written. `touched` gathers the slots that changed, for the one who empties it.
     """
 
     def __init__(
         self,
         out: list[Effect],
         meant: Callable[[str, Held], Send],
-        blocked: Callable[[MailKey], bool],
+        content: Callable[[MailKey], Supply],
         lookup: Callable[[MailKey], Held | None],
     ) -> None:
         self.boxes: dict[str, Mailbox] = {}
+        self.paused = False
+        self.touched: dict[tuple[str, MailKey], None] = {}
         self._out = out
         self._meant = meant
-        self._blocked = blocked
+        self._content = content
         self._lookup = lookup
 
     def restore(self, child: str, kept: MailSlot) -> None:
@@ -94,13 +104,14 @@ class Mailboxes:
         box = self.boxes.get(child)
         if box is not None:
             box.queue.setdefault(key, order)
+            self.touched[child, key] = None
             if bears:
                 box.bears.setdefault(key, {}).update(dict.fromkeys(bears))
 
     def flush(self, child: str) -> None:
         """Write what may be written now, in order."""
         box = self.boxes.get(child)
-        if box is None:
+        if box is None or self.paused:
             return
         waiting = False
         for key in sorted(box.queue, key=box.queue.__getitem__):
@@ -114,8 +125,8 @@ class Mailboxes:
             slot, wish = box.slots.get(key), self._meant(child, held)
             if wish is Send.NOTHING or _same(slot, held, wish):
                 self._settle(box, key)
-            elif wish is Send.WHOLE and self._blocked(key):
-                waiting = True
+            elif wish is Send.WHOLE and (supply := self._content(key)) is not Supply.HERE:
+                waiting = waiting or supply is Supply.COMING
             elif waiting and _takes(slot, held, wish):
                 continue
             else:
@@ -135,6 +146,7 @@ class Mailboxes:
             if slot is not None:
                 slot.bearing = max(slot.bearing, sequence)
                 slot.flying = max(0, slot.flying - 1)
+                self.touched[child, placement] = None
         return borne
 
     def clear(self, child: str, key: MailKey) -> None:
@@ -144,6 +156,7 @@ class Mailboxes:
         if slot is None or key in box.flying or key in box.queue:
             return
         del box.slots[key]
+        self.touched[child, key] = None
         if slot.content:
             box.digest = (box.digest - slot.term) % DIGEST_MODULUS
         self._out.append(ClearMail(child, key, slot.sequence))
@@ -154,14 +167,31 @@ class Mailboxes:
         slot = box.slots.get(key)
         return key in box.queue or (slot is not None and slot.flying > 0)
 
+    def force(self, child: str, key: MailKey, order: int) -> None:
+        """Write a slot again, also if it holds the newest already."""
+        box = self.boxes[child]
+        if key in box.slots:
+            box.slots[key].generation = 0
+        box.queue.setdefault(key, order)
+
+    def again(self, child: str) -> None:
+        """Write once more what takes away: the child answers for it in its new session."""
+        for key, slot in list(self.boxes[child].slots.items()):
+            held = self._lookup(key)
+            if held is not None and not slot.content and held.kind != "index":
+                self.force(child, key, held.order)
+        self.flush(child)
+
     def rewrite(self, child: str) -> None:
         """Write every slot of a child again: what it holds is not what it was sent."""
-        box = self.boxes[child]
-        for key, slot in box.slots.items():
-            slot.generation = 0
+        for key in list(self.boxes[child].slots):
             held = self._lookup(key)
-            box.queue.setdefault(key, held.order if held else 0)
+            self.force(child, key, held.order if held else 0)
         self.flush(child)
+
+    def awaiting(self, key: MailKey) -> list[str]:
+        """The children whose queue holds the key."""
+        return [child for child, box in self.boxes.items() if key in box.queue]
 
     def _settle(self, box: Mailbox, key: MailKey) -> None:
         del box.queue[key]

@@ -1,0 +1,57 @@
+"""The children of a node: their sessions, and whether they are heard of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from schemas.reports import WANT_AGAIN, WANT_NONE, Heartbeat, SessionMessage
+
+HEARTBEAT_SECONDS = 30.0
+SILENT_AFTER_SECONDS = 3 * HEARTBEAT_SECONDS
+INDEX_TO_EDGE_SECONDS = 600.0
+
+
+@dataclass(slots=True)
+class Child:
+    """One child, by its node record in force; heard of or not.
+
+    Times are the node's own monotonic seconds; `silent_since_ms` is wall time, for people.
+    """
+
+    nkey: str
+    heard: float
+    silent_since_ms: int | None = None
+    epoch: int = 0
+    has_memory: bool = False
+    labels_stamp: tuple[int, int] = (0, 0)
+    index_sent: float = float("-inf")
+    mismatches: int = 0
+    cursor: int = 0
+
+    def answer(
+        self, heartbeat: Heartbeat, mail: SessionMessage, digest: bytes, wall_ms: int
+    ) -> SessionMessage:
+        """The answer to a heartbeat: the epoch granted or in force, and what should be read.
+
+        `mail` carries what the parent knows of the mailbox. Digests are compared only when both
+        speak of the same sequence, or when the child's cursor is of another incarnation.
+        """
+        if not heartbeat.epoch:
+            self.epoch = max(self.epoch + 1, heartbeat.last_epoch + 1, wall_ms)
+        elif heartbeat.epoch > self.epoch:
+            self.epoch = heartbeat.epoch
+        foreign = heartbeat.incarnation != mail.incarnation
+        comparable = foreign or heartbeat.sequence == mail.last_sequence
+        differs = comparable and heartbeat.mail_digest != digest
+        if not foreign:
+            self.mismatches = self.mismatches + 1 if differs else 0
+        want = WANT_AGAIN if differs else WANT_NONE
+        return SessionMessage(
+            mail.incarnation,
+            self.epoch,
+            mail.last_sequence,
+            mail.swept_through,
+            mail.index_generation,
+            want,
+            heartbeat.run,
+        )

@@ -1,0 +1,174 @@
+"""A node and its children: their reports, heartbeats and sessions, and when they fall silent."""
+
+from __future__ import annotations
+
+from relay.core.accepting import Accepting
+from relay.core.children import SILENT_AFTER_SECONDS, Child
+from relay.core.effects import Noted, SendSession
+from relay.core.state import State
+from schemas.identity import INDEX_KEY, MailKey
+from schemas.reports import (
+    PART_MAX_BYTES,
+    WANT_NONE,
+    Heartbeat,
+    LabelReport,
+    Report,
+    ReportPart,
+    ReportRefused,
+    SessionMessage,
+    decode,
+    decode_report,
+    encode,
+)
+from schemas.subjects import LABELS_KEY
+
+REWRITE_AFTER_MISMATCHES = 2
+
+
+class Downlink:
+    """What comes from below, at one node."""
+
+    def __init__(self, state: State, accepting: Accepting) -> None:
+        self._state = state
+        self._accepting = accepting
+
+    def heartbeat(self, name: str, data: bytes) -> None:
+        """Answer a child's heartbeat with its session, and with what it should read again."""
+        state, child = self._state, self._state.children.get(name)
+        if child is None:
+            return
+        try:
+            heartbeat = decode(Heartbeat, data, PART_MAX_BYTES)
+        except ReportRefused as error:
+            self._refuse(name, error)
+            return
+        if heartbeat.epoch and heartbeat.epoch < child.epoch:
+            self._send(name, self._mail_of(name, child))
+            return
+        self._heard(name, child)
+        box = state.mailboxes.boxes[name]
+        digest = box.digest.to_bytes(16, "big")
+        answer = child.answer(heartbeat, self._mail_of(name, child), digest, state.now.wall_ms)
+        child.has_memory = heartbeat.has_memory
+        if heartbeat.incarnation == state.config.incarnation:
+            child.cursor = heartbeat.sequence
+            self._clear_answered(name, child)
+        if child.mismatches >= REWRITE_AFTER_MISMATCHES:
+            child.mismatches = 0
+            state.out.append(Noted("MailDiffers", name, "its mailbox is written again"))
+            state.mailboxes.rewrite(name)
+        index = state.held.get(INDEX_KEY)
+        if not heartbeat.epoch:
+            state.mailboxes.again(name)
+            if index is not None:
+                self._accepting.send_index(name, child, index, again=True)
+        self._send(name, answer)
+
+    def report(self, name: str, key: str, data: bytes) -> None:
+        """Take a report slot of a child: a part, or its label digest."""
+        state, child = self._state, self._state.children.get(name)
+        if child is None:
+            return
+        self._heard(name, child)
+        if not data:
+            return
+        try:
+            if key == LABELS_KEY:
+                self._labels(name, child, decode(LabelReport, data, PART_MAX_BYTES))
+                return
+            report = decode_report(data)
+            if isinstance(report, ReportPart):
+                state.reporting.take_part(name, report)
+            else:
+                self._placement(name, report)
+        except ReportRefused as error:
+            self._refuse(name, error)
+
+    def tick(self) -> None:
+        """Count children as unreachable that have been silent for three heartbeats."""
+        state = self._state
+        for name, child in state.children.items():
+            if child.silent_since_ms is None and self._overdue(child):
+                child.silent_since_ms = state.now.wall_ms
+                state.out.append(Noted("Unreachable", name, "no heartbeat"))
+                for key in self._reported(name):
+                    state.reporting.refresh(name, key)
+
+    def deadline(self) -> float | None:
+        """When the next child may have been silent for too long."""
+        due = [c.heard for c in self._state.children.values() if c.silent_since_ms is None]
+        return min(due) + SILENT_AFTER_SECONDS if due else None
+
+    def greet(self) -> None:
+        """Tell all children that this node's run is new, so that they begin a session."""
+        for name, child in self._state.children.items():
+            self._send(name, self._mail_of(name, child))
+
+    def _overdue(self, child: Child) -> bool:
+        return child.heard + SILENT_AFTER_SECONDS <= self._state.now.seconds
+
+    def _heard(self, name: str, child: Child) -> None:
+        state = self._state
+        child.heard = state.now.seconds
+        if child.silent_since_ms is not None:
+            child.silent_since_ms = None
+            for key in self._reported(name):
+                state.reporting.refresh(name, key)
+
+    def _reported(self, name: str) -> list[MailKey]:
+        state = self._state
+        keys = dict.fromkeys(state.reporting.keys_of(name))
+        keys |= dict.fromkeys(k for k in state.mailboxes.boxes[name].slots if k in state.held)
+        return [key for key in keys if key in state.held and state.held[key].kind == "delta"]
+
+    def _placement(self, name: str, report: Report) -> None:
+        state = self._state
+        if not state.reporting.take(name, report, state.config.incarnation):
+            return
+        slot = state.mailboxes.boxes[name].slots.get(report.key)
+        current = report.incarnation == state.config.incarnation
+        if report.gone and slot is not None and not slot.content and current:
+            if slot.sequence and report.answered >= slot.sequence:
+                state.mailboxes.clear(name, report.key)
+                state.touch(report.key)
+
+    def _labels(self, name: str, child: Child, report: LabelReport) -> None:
+        state = self._state
+        stamp = (report.epoch, report.revision)
+        if stamp < child.labels_stamp:
+            return
+        child.labels_stamp = stamp
+        former = state.where.branch(name).digests
+        if former != report.spaces:
+            state.where.set_digests(name, report.spaces)
+            state.labels_dirty = True
+            self._accepting.refresh_deltas(name)
+
+    def _clear_answered(self, name: str, child: Child) -> None:
+        """Take tombstones of profiles and locations out of the mailbox once they were read."""
+        state = self._state
+        for key, slot in list(state.mailboxes.boxes[name].slots.items()):
+            held = state.held.get(key)
+            if held is None or not held.record.deleted or held.kind == "delta":
+                continue
+            if slot.generation == held.generation and 0 < slot.sequence <= child.cursor:
+                state.mailboxes.clear(name, key)
+
+    def _mail_of(self, name: str, child: Child) -> SessionMessage:
+        state = self._state
+        box = state.mailboxes.boxes[name]
+        return SessionMessage(
+            incarnation=state.config.incarnation,
+            epoch=child.epoch,
+            last_sequence=box.last_sequence,
+            swept_through=0,
+            index_generation=state.index.generation,
+            want=WANT_NONE,
+        )
+
+    def _send(self, name: str, message: SessionMessage) -> None:
+        self._state.out.append(SendSession(name, encode(message)))
+
+    def _refuse(self, name: str, error: ReportRefused) -> None:
+        self._state.refused += 1
+        self._state.out.append(Noted("BadReport", name, error.reason))

@@ -1,0 +1,208 @@
+"""The node's own mailbox: what is accepted, how far it is read, and what its absences mean.
+
+Whatever arrives gives one verdict: take it, pass over it, park it until a key or the index settles
+it, or refuse it with a reason (wire.md, "Index and acceptance").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from relay.core.book import Held, is_delta, read_record
+from relay.core.events import MailArrived
+from relay.core.index import IndexView, Unknown
+from relay.core.trust import Trust, Verdict
+from schemas.blobs import Reference
+from schemas.identity import MailKey
+from schemas.records import DIGEST_MODULUS, RecordRefused
+from schemas.reports import Cursor, SessionMessage
+from schemas.signing import EnvelopeRefused
+
+PARKED_MAX = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """Believed and newer than what is held, or the same with the body that was missing."""
+
+    held: Held
+
+
+@dataclass(frozen=True, slots=True)
+class PassOver:
+    """Believed, and nothing new. `gone` asks to answer that nothing of it is here."""
+
+    held: Held
+    gone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Park:
+    """Not to be judged yet; `chunk` of the index would tell, if it is set."""
+
+    reason: str
+    chunk: Reference | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Never to be acted on."""
+
+    reason: str
+    detail: str
+
+
+Ruling = Take | PassOver | Park | Refuse
+
+
+@dataclass(slots=True)
+class Inbox:
+    """How far the own mail is read, and the digest of what the mailbox holds.
+
+    `incarnation` is the parent's, `high` the last sequence read in it. `settled` is true once the
+    mailbox was read to its end in this session.
+    """
+
+    trust: Trust
+    index: IndexView
+    incarnation: str = ""
+    high: int = 0
+    epoch: int = 0
+    last_epoch: int = 0
+    settled: bool = False
+    read_whole: bool = False
+    shown_index: bool = False
+    remembers: bool = False
+    stored_index: int = 0
+    parked: dict[int, MailArrived] = field(default_factory=dict)
+    terms: dict[MailKey, int] = field(default_factory=dict)
+    seen: dict[MailKey, None] | None = None
+
+    @property
+    def has_memory(self) -> bool:
+        """Whether deltas newer than the index may be believed (wire.md)."""
+        return self.remembers and self.shown_index
+
+    @property
+    def answered(self) -> int:
+        """The highest sequence up to which all mail was taken into account."""
+        return min(self.parked) - 1 if self.parked else self.high
+
+    @property
+    def digest(self) -> int:
+        return sum(self.terms.values()) % DIGEST_MODULUS
+
+    def cursor(self) -> Cursor:
+        return Cursor(self.incarnation, self.answered, self.stored_index, self.remembers)
+
+    def restore(self, cursor: Cursor) -> None:
+        """Go on from what OWN holds."""
+        self.incarnation, self.high = cursor.incarnation, cursor.sequence
+        self.stored_index, self.remembers = cursor.index_generation, cursor.has_memory
+
+    def begin_session(self, message: SessionMessage) -> int:
+        """Start reading in a granted session; returns the sequence to read from.
+
+        The same incarnation goes on after the cursor, unless the mailbox ends before it or was
+        swept; another one is read whole, unless the digests agreed.
+        """
+        self.epoch = self.last_epoch = message.epoch
+        self.shown_index = self.settled = False
+        self.parked.clear()
+        same = message.incarnation == self.incarnation
+        resumable = same and message.swept_through <= self.high <= message.last_sequence
+        adopted = not same and message.want == "none"
+        self.incarnation = message.incarnation
+        if adopted:
+            self.high = message.last_sequence
+        if message.want == "again" or not (resumable or adopted):
+            return self.read_again(message.last_sequence)
+        self.seen = None
+        self.settled = self.high >= message.last_sequence
+        self.read_whole = True
+        return self.high + 1
+
+    def read_again(self, last_sequence: int) -> int:
+        """Begin a full read; returns the sequence to read from."""
+        self.high, self.seen, self.settled = 0, {}, False
+        self.parked.clear()
+        if not last_sequence:
+            self._finish()
+        return 1
+
+    def arrived(self, event: MailArrived) -> None:
+        """Count a message that was judged, or parked."""
+        self.high = max(self.high, event.sequence)
+        if self.seen is not None:
+            self.seen[event.key] = None
+        if not event.pending:
+            self._finish()
+
+    def count(self, held: Held) -> None:
+        """Take a slot's content into the digest, or out of it."""
+        if held.has_content:
+            self.terms[held.key] = held.term
+        else:
+            self.terms.pop(held.key, None)
+
+    def settle_memory(self) -> bool:
+        """Note that a full read was finished against an index; whether that is news."""
+        if self.shown_index:
+            self.stored_index = max(self.stored_index, self.index.generation)
+        if self.remembers or not (self.settled and self.read_whole and self.shown_index):
+            return False
+        if self.parked:
+            return False
+        self.remembers = True
+        return True
+
+    def judge(self, event: MailArrived, known: Held | None, order: int) -> Ruling:
+        """What to make of a message, given what is held under its key."""
+        try:
+            envelope, held = read_record(event.data, order)
+        except (EnvelopeRefused, RecordRefused) as error:
+            return Refuse("Unreadable", error.reason)
+        if held.key != event.key:
+            return Refuse("WrongKey", f"it says {held.record.source} under key {event.key}")
+        verdict = self.trust.judge(envelope, held.record)
+        if verdict is Verdict.UNKNOWN_KEY:
+            return Park(f"key {envelope.key_id} is not known here")
+        if verdict is not Verdict.BELIEVED:
+            return Refuse(verdict.name.title().replace("_", ""), verdict.value)
+        if known is not None:
+            return _against(held, known)
+        if is_delta(held):
+            return self._unheld_delta(held)
+        return PassOver(held) if held.record.deleted else Take(held)
+
+    def _unheld_delta(self, held: Held) -> Ruling:
+        if held.record.deleted or not held.has_body:
+            return PassOver(held, gone=True)
+        newer = held.generation > self.index.generation
+        if newer and self.has_memory:
+            return Take(held)
+        listed = self.index.listed(held.key)
+        if isinstance(listed, Unknown):
+            return Park("a chunk of the index is on its way", listed.chunk)
+        if listed is not None and listed <= held.generation:
+            return Take(held)
+        if newer:
+            return Park("no index shown here lists it yet")
+        return Refuse("Superseded", f"the index lists {listed or 'nothing'} for it")
+
+    def _finish(self) -> None:
+        if self.seen is not None:
+            self.terms = {key: term for key, term in self.terms.items() if key in self.seen}
+            self.seen = None
+            self.read_whole = True
+        self.settled = True
+
+
+def _against(held: Held, known: Held) -> Ruling:
+    if held.kind != known.kind:
+        return Refuse("WrongKind", f"a {held.kind} where a {known.kind} is held")
+    if held.generation > known.generation:
+        return Take(held)
+    if held.generation == known.generation and held.has_body and not known.has_body:
+        return Take(held)
+    return PassOver(held)

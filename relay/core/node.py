@@ -1,0 +1,278 @@
+"""A node of the tree as a state machine: events in, effects out, the same at every tier."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import assert_never
+
+from relay.core.accepting import INDEX_CHUNKS, INDEX_ROOT, Accepting
+from relay.core.book import Held, is_delta, read_record
+from relay.core.children import INDEX_TO_EDGE_SECONDS
+from relay.core.claims import Wanted
+from relay.core.downlink import Downlink
+from relay.core.effects import Effect, Noted, SummaryChanged, WantsChanged
+from relay.core.events import (
+    BlobArrived,
+    Event,
+    HeartbeatArrived,
+    Instant,
+    Issued,
+    LinkChanged,
+    MailArrived,
+    MailWritten,
+    ObjectObserved,
+    Remembered,
+    ReportArrived,
+    SessionArrived,
+    Tick,
+)
+from relay.core.reduce import EMPTY
+from relay.core.state import NodeConfig, State, owner_key
+from relay.core.trust import Verdict
+from relay.core.uplink import Uplink
+from schemas.identity import KEYS_KEY, MailKey
+from schemas.objects import ObjectKey
+from schemas.records import RecordRefused
+from schemas.reports import Cursor, Done, ObjectResult, ReportRefused, Summary, decode
+from schemas.signing import EnvelopeRefused
+from schemas.subjects import CURSOR_KEY
+
+GATHER_SECONDS = 0.1
+GATHER_MAX_SECONDS = 5.0
+BUSY_REPORTS = 500
+
+
+class Node:
+    """One node. Feed it events in order, carry out the effects in order, wake it at `deadline`."""
+
+    def __init__(
+        self, config: NodeConfig, remembered: Remembered, done: Iterable[Done], now: Instant
+    ) -> None:
+        self._state = State(config, remembered, done, now)
+        self._accepting = Accepting(self._state)
+        self._downlink = Downlink(self._state, self._accepting)
+        self._uplink = None if config.path.is_root else Uplink(self._state, self._accepting)
+        self._gather = GATHER_SECONDS
+        self._reports_seen = 0
+        self._flush_at: float | None = None
+        self._parked_stamp = (0, 0, 0)
+        self._restore(remembered)
+        self._after()
+        self._started = self._take_out()
+
+    def start(self) -> tuple[Effect, ...]:
+        """What follows from what the node's streams held; once, before the first event."""
+        started, self._started = self._started, ()
+        return started
+
+    def handle(self, event: Event, now: Instant) -> tuple[Effect, ...]:
+        """What to do about an event, in this order."""
+        self._state.now = now
+        self._dispatch(event)
+        self._after()
+        return self._take_out()
+
+    def deadline(self) -> float | None:
+        """The monotonic second at which the node wants a Tick; None if nothing is due."""
+        due = [self._flush_at, self._state.content.deadline(), self._downlink.deadline()]
+        if self._uplink is not None:
+            due.append(self._uplink.deadline())
+        return min((at for at in due if at is not None), default=None)
+
+    @property
+    def superseded(self) -> bool:
+        """Whether a newer session of this same node exists, so that this run must end."""
+        return self._uplink is not None and self._uplink.superseded
+
+    @property
+    def records(self) -> dict[MailKey, Held]:
+        """What the node holds, by mail key; not to be changed."""
+        return self._state.held
+
+    @property
+    def wanted(self) -> dict[ObjectKey, Wanted]:
+        """At an edge: what its space shall hold."""
+        return self._state.edge.wanted if self._state.edge else {}
+
+    @property
+    def may_prune(self) -> bool:
+        """Whether nothing is pending: the mailbox is read to its end and all content is here."""
+        state = self._state
+        if state.edge is None or not state.inbox.settled or state.inbox.parked:
+            return False
+        return state.inbox.remembers and not state.edge.awaits_content
+
+    def summary(self, key: MailKey) -> Summary:
+        """What became of a placement in this subtree, as far as it is known now."""
+        state = self._state
+        own = state.edge.summary(key, state.now.wall_ms) if state.edge else EMPTY
+        return state.reporting.summary(key, own)
+
+    def results(self, key: MailKey) -> dict[ObjectKey, ObjectResult]:
+        """The objects' returned states in this subtree."""
+        state = self._state
+        return state.reporting.results(key, state.edge.results(key) if state.edge else ())
+
+    def children(self) -> dict[str, int | None]:
+        """The children by name, and since when (ms since 1970) each cannot be reached."""
+        return {name: child.silent_since_ms for name, child in self._state.children.items()}
+
+    def _dispatch(self, event: Event) -> None:
+        state, uplink = self._state, self._uplink
+        match event:
+            case MailArrived():
+                if uplink is not None:
+                    uplink.mail(event)
+            case SessionArrived():
+                if uplink is not None:
+                    uplink.session(event.message)
+            case LinkChanged():
+                if uplink is not None:
+                    uplink.link(up=event.up)
+            case BlobArrived():
+                for owner in state.content.arrived(event, state.now.seconds):
+                    self._content_here(owner)
+            case ReportArrived():
+                self._reports_seen += 1
+                self._downlink.report(event.child, event.key, event.data)
+            case HeartbeatArrived():
+                self._downlink.heartbeat(event.child, event.data)
+            case Issued():
+                self._issued(event.data)
+            case MailWritten():
+                state.mailboxes.written(event.child, event.key, event.sequence)
+                state.mailboxes.flush(event.child)
+            case ObjectObserved():
+                if state.edge is not None:
+                    state.reporting.dirty.update(state.edge.observe(event))
+            case Tick():
+                self._tick()
+            case _:
+                assert_never(event)
+
+    def _tick(self) -> None:
+        state = self._state
+        state.content.retry(state.now.seconds)
+        self._downlink.tick()
+        if self._uplink is not None:
+            self._uplink.tick()
+        if any(
+            child.index_sent + INDEX_TO_EDGE_SECONDS <= state.now.seconds
+            for child in state.children.values()
+        ):
+            self._accepting.pass_index_on()
+        if self._flush_at is not None and self._flush_at <= state.now.seconds:
+            self._flush()
+
+    def _after(self) -> None:
+        """What every event may lead to: reports to say again, wants, things to forget."""
+        state = self._state
+        if self._uplink is not None and self._retry_due():
+            self._uplink.retry_parked()
+        touched, state.mailboxes.touched = state.mailboxes.touched, {}
+        for child, key in touched:
+            if is_delta(state.held.get(key)):
+                state.reporting.refresh(child, key)
+        if state.edge is not None and state.edge.changed:
+            state.reporting.dirty.update(state.edge.resolve())
+            state.out.append(WantsChanged())
+        if (state.reporting.dirty or state.labels_dirty) and self._flush_at is None:
+            self._flush_at = state.now.seconds + self._gather
+
+    def _retry_due(self) -> bool:
+        """Whether keys or index are newer than when something was parked."""
+        inbox = self._state.inbox
+        stamp = (self._state.index.generation, len(self._state.index.unread()), self._keys_stamp())
+        changed = stamp != self._parked_stamp
+        self._parked_stamp = stamp
+        return changed and bool(inbox.parked)
+
+    def _keys_stamp(self) -> int:
+        held = self._state.held.get(KEYS_KEY)
+        return held.generation if held else 0
+
+    def _flush(self) -> None:
+        """Report what changed since the last window; under load the windows grow."""
+        state = self._state
+        busy = self._reports_seen > BUSY_REPORTS
+        self._gather = min(self._gather * 2, GATHER_MAX_SECONDS) if busy else GATHER_SECONDS
+        self._reports_seen = 0
+        self._flush_at = None
+        dirty, state.reporting.dirty = state.reporting.dirty, {}
+        for key in dirty:
+            if self._uplink is None:
+                state.out.append(SummaryChanged(key))
+                continue
+            if self._uplink.report(key, self.summary(key)):
+                self._accepting.forget_if_done(key)
+        if self._uplink is None:
+            state.labels_dirty = False
+        elif state.labels_dirty:
+            self._uplink.labels()
+
+    def _content_here(self, owner: str) -> None:
+        state = self._state
+        if owner in (INDEX_ROOT, INDEX_CHUNKS):
+            self._accepting.index_arrived(owner)
+        elif (key := owner_key(owner)) is not None:
+            for child in state.mailboxes.awaiting(key):
+                state.mailboxes.flush(child)
+        elif state.edge is not None:
+            state.edge.content_ready(MailKey(owner[5:]))
+
+    def _issued(self, data: bytes) -> None:
+        held = self._read_own("issued here", data)
+        if held is not None:
+            self._accepting.put(held)
+
+    def _read_own(self, what: str, data: bytes) -> Held | None:
+        """Read a record of the node's own stream; what does not verify is not believed."""
+        state = self._state
+        try:
+            envelope, held = read_record(data, state.next_order())
+        except (EnvelopeRefused, RecordRefused) as error:
+            state.out.append(Noted("Unreadable", what, error.reason))
+            return None
+        verdict = state.inbox.trust.judge(envelope, held.record)
+        if verdict is not Verdict.BELIEVED:
+            state.out.append(Noted("Unbelieved", what, verdict.value))
+            return None
+        return held
+
+    def _restore(self, remembered: Remembered) -> None:
+        """Take in what the streams hold: keys first, then the children and what they were sent."""
+        state = self._state
+        state.mailboxes.paused = True
+        records = []
+        for own in sorted(remembered.own, key=lambda own: own.key != KEYS_KEY):
+            if own.key == CURSOR_KEY:
+                self._restore_cursor(own.data)
+            elif (held := self._read_own(f"own {own.key}", own.data)) is not None:
+                records.append(held)
+                if held.kind == "keys":
+                    self._accepting.put(held)
+        records.sort(key=lambda held: (held.kind != "node", held.generation))
+        for held in records:
+            if held.kind == "node":
+                self._accepting.put(held)
+        for slot in remembered.mail:
+            if slot.child in state.mailboxes.boxes:
+                state.mailboxes.restore(slot.child, slot)
+        state.mailboxes.restored()
+        for held in records:
+            if held.kind not in ("node", "keys"):
+                self._accepting.put(held)
+        state.mailboxes.paused = False
+        self._accepting.refresh_all()
+        self._downlink.greet()
+
+    def _restore_cursor(self, data: bytes) -> None:
+        try:
+            self._state.inbox.restore(decode(Cursor, data))
+        except ReportRefused as error:
+            self._state.out.append(Noted("Unreadable", "own cursor", error.reason))
+
+    def _take_out(self) -> tuple[Effect, ...]:
+        taken = tuple(self._state.out)
+        self._state.out.clear()
+        return taken

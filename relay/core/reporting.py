@@ -1,0 +1,163 @@
+"""What a node says of each placement: its children's reports folded, its own added, and whether all
+who are concerned have answered (wire.md, "Reports").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from relay.core import reduce
+from relay.core.reduce import BlockFold
+from schemas.identity import MailKey
+from schemas.objects import ObjectKey
+from schemas.reports import ARM_OLDER, ObjectResult, Report, ReportPart, Summary, encode
+
+INTERNED_MAX = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the node knows of one child and one placement, besides the child's report.
+
+    `bearing` is the sequence the child must have answered; None while something is still unsent.
+    """
+
+    concerned: bool
+    sent: bool
+    bearing: int | None
+    silent: bool
+    edge: bool
+    path: str
+    generation: int
+
+
+@dataclass(slots=True)
+class ChildReport:
+    """A child's latest report on one placement; `effective` is what it counts for now."""
+
+    answered: int = 0
+    current: bool = False
+    epoch: int = 0
+    revision: int = 0
+    generation: int = 0
+    summary: Summary | None = None
+    effective: Summary | None = None
+    results: dict[int, tuple[ObjectResult, ...]] | None = None
+
+
+class Reporting:
+    """All reports of all children, folded by placement."""
+
+    def __init__(self, place: Callable[[str], int], facts: Callable[[str, MailKey], Facts]) -> None:
+        self.dirty: dict[MailKey, None] = {}
+        self._place = place
+        self._facts = facts
+        self._folds: dict[MailKey, BlockFold[ChildReport]] = {}
+        self._interned: dict[bytes, Summary] = {}
+
+    def take(self, child: str, report: Report, incarnation: str) -> bool:
+        """Take a child's part 0; False if it is older than what is known."""
+        fold = self._fold(report.key)
+        held = fold.get(child) or ChildReport()
+        if (report.epoch, report.revision) < (held.epoch, held.revision):
+            return False
+        held.answered, held.current = report.answered, report.incarnation == incarnation
+        held.epoch, held.revision = report.epoch, report.revision
+        held.generation = report.generation
+        held.summary = self._intern(report.summary)
+        if held.results is not None:
+            held.results = {n: r for n, r in held.results.items() if n <= report.parts}
+        fold.put(child, held)
+        self.refresh(child, report.key)
+        return True
+
+    def take_part(self, child: str, part: ReportPart) -> None:
+        """Take a child's results of some objects."""
+        fold = self._fold(part.key)
+        held = fold.get(child) or ChildReport()
+        if part.epoch >= held.epoch:
+            held.results = {**(held.results or {}), part.part: part.results}
+            fold.put(child, held)
+            self.dirty[part.key] = None
+
+    def refresh(self, child: str, key: MailKey) -> None:
+        """Say again what a child counts for: its report, its mail or its liveness changed."""
+        fold = self._fold(key)
+        held = fold.get(child)
+        facts = self._facts(child, key)
+        effective = self._effective(held, facts)
+        if held is None and effective is None:
+            return
+        held = held or ChildReport()
+        if effective is None:
+            fold.put(child, None)
+        elif held.effective != effective or fold.get(child) is None:
+            held.effective = self._intern(effective)
+            fold.put(child, held)
+        else:
+            return
+        self.dirty[key] = None
+
+    def forget_child(self, child: str) -> None:
+        for key, fold in self._folds.items():
+            if fold.get(child) is not None:
+                fold.put(child, None)
+                self.dirty[key] = None
+
+    def forget(self, key: MailKey) -> None:
+        self._folds.pop(key, None)
+
+    def keys_of(self, child: str) -> list[MailKey]:
+        """The placements that the child has, or should have, a say in."""
+        return [key for key, fold in self._folds.items() if fold.get(child) is not None]
+
+    def summary(self, key: MailKey, own: Summary) -> Summary:
+        """The node's summary: its children's and its own destination's."""
+        fold = self._folds.get(key)
+        return reduce.merge(fold.total(), own) if fold else own
+
+    def results(self, key: MailKey, own: Iterable[ObjectResult]) -> dict[ObjectKey, ObjectResult]:
+        """The returned states of the subtree, by object."""
+        fold = self._folds.get(key)
+        found = list(own)
+        for _, held in fold.entries() if fold else ():
+            for part in (held.results or {}).values():
+                found.extend(part)
+        return reduce.merge_results(found)
+
+    def _effective(self, held: ChildReport | None, facts: Facts) -> Summary | None:
+        if not facts.concerned and not facts.sent:
+            return None
+        summary = held.summary if held else None
+        if held is not None and summary is not None:
+            if held.generation < facts.generation:
+                summary = reduce.older(summary)
+            answered = facts.bearing is not None and held.current
+            if answered and held.answered >= (facts.bearing or 0):
+                return reduce.unreachable(summary) if facts.silent else summary
+        if facts.silent and (facts.edge or summary is not None):
+            return self._silent(summary, facts)
+        if facts.edge and facts.concerned and (summary is None or not summary.destinations):
+            summary = Summary({"pending": 1}, {"unknown": 1}, {ARM_OLDER: 1})
+        return replace(summary or reduce.EMPTY, complete=False, blocking=(facts.path,))
+
+    def _silent(self, summary: Summary | None, facts: Facts) -> Summary:
+        """A subtree that cannot be reached: its parent counts what it must hold."""
+        if summary is not None and (summary.destinations or not facts.edge):
+            return reduce.unreachable(summary)
+        if facts.concerned:
+            return Summary({"unreachable": 1}, {"unknown": 1}, {ARM_OLDER: 1})
+        return reduce.EMPTY
+
+    def _fold(self, key: MailKey) -> BlockFold[ChildReport]:
+        fold = self._folds.get(key)
+        if fold is None:
+            fold = self._folds[key] = BlockFold(self._place)
+        return fold
+
+    def _intern(self, summary: Summary) -> Summary:
+        """One object for equal summaries: most edges say the same."""
+        if len(self._interned) > INTERNED_MAX:
+            self._interned.clear()
+        return self._interned.setdefault(encode(summary), summary)

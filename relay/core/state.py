@@ -1,0 +1,158 @@
+"""What a node is at a moment: its records, its children, its destination, and how they meet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from relay.core.book import Held, is_delta
+from relay.core.children import Child
+from relay.core.content import Content
+from relay.core.edge import Edge
+from relay.core.effects import Effect
+from relay.core.events import Instant, Remembered
+from relay.core.inbox import Inbox
+from relay.core.index import IndexView
+from relay.core.mailboxes import Mailboxes, Send, Supply
+from relay.core.reporting import Facts, Reporting
+from relay.core.trust import Trust
+from relay.core.where import Where
+from schemas.identity import KeyId, MailKey, NodePath, TreeId
+from schemas.records import DeltaHead, LocationRecord, NodeRecord, Profile
+from schemas.reports import Done
+
+REFUSED_CONTENT_HOLDS_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class NodeConfig:
+    """Who a node is. `incarnation` is random, new at each start; `attached` says that a space, and
+    so a destination, may hang here.
+    """
+
+    path: NodePath
+    tree: TreeId
+    roots: Mapping[KeyId, bytes]
+    incarnation: str
+    attached: bool = False
+
+
+class State:
+    """The parts of one node, wired together."""
+
+    def __init__(
+        self, config: NodeConfig, remembered: Remembered, done: Iterable[Done], now: Instant
+    ) -> None:
+        self.config = config
+        self.now = now
+        self.out: list[Effect] = []
+        self.order = 0
+        self.refused = 0
+        self.labels_dirty = True
+        self.held: dict[MailKey, Held] = {}
+        self.unmeant: dict[MailKey, None] = {}
+        self.children: dict[str, Child] = {}
+        self.places: dict[str, int] = {}
+        self.where = Where(config.path)
+        self.content = Content(remembered.blobs, self.out)
+        self.index = IndexView()
+        self.inbox = Inbox(Trust(config.tree, config.roots), self.index)
+        self.mailboxes = Mailboxes(self.out, self.meant, self.supply, self.held.get)
+        self.reporting = Reporting(self.place, self.facts)
+        self.edge = Edge(config.path, self.where, self.content, done) if config.attached else None
+
+    @property
+    def is_root(self) -> bool:
+        return self.config.path.is_root
+
+    def next_order(self) -> int:
+        self.order += 1
+        return self.order
+
+    def place(self, child: str) -> int:
+        """A small number for each child, for the blocks of the fold."""
+        return self.places.setdefault(child, len(self.places))
+
+    def touch(self, key: MailKey) -> None:
+        """The node's own report on the placement may have changed."""
+        self.reporting.dirty[key] = None
+
+    def deltas(self) -> list[Held]:
+        """The placements' deltas held, tombstones included."""
+        return [held for held in self.held.values() if is_delta(held)]
+
+    def meant(self, child: str, held: Held) -> Send:
+        """What the child should have of a record."""
+        slot = self.mailboxes.boxes[child].slots.get(held.key)
+        record = held.record
+        if held.kind in ("keys", "index"):
+            return Send.WHOLE
+        if isinstance(record, NodeRecord):
+            goes = self.config.path.step_towards(record.path.parent) == child
+        elif isinstance(record, Profile):
+            goes = self.config.path.step_towards(record.path) == child
+        elif isinstance(record, LocationRecord):
+            goes = held.key in self.where.branch(child).locations
+        else:
+            return self._delta_meant(child, held, sent=slot is not None)
+        if record.deleted:
+            goes = False
+        return Send.WHOLE if goes or slot is not None else Send.NOTHING
+
+    def supply(self, key: MailKey) -> Supply:
+        """How far the content of a delta is; a delta that is looked at for the first time starts it.
+
+        At the centre blobs are kept before the ledger, so all is here.
+        """
+        held = self.held[key]
+        if self.is_root or not is_delta(held) or not held.has_body:
+            return Supply.HERE
+        owner = _owner(key)
+        if not self.content.knows(owner):
+            self.content.begin(owner, held.record.references)
+        if self.content.ready(owner):
+            return Supply.HERE
+        since = self.content.refused_since(owner)
+        if since is not None and self.now.seconds - since > REFUSED_CONTENT_HOLDS_SECONDS:
+            return Supply.REFUSED
+        return Supply.COMING
+
+    def forget_supply(self, key: MailKey) -> None:
+        self.content.end(_owner(key))
+
+    def facts(self, child: str, key: MailKey) -> Facts:
+        """What bears on a child's say in a placement."""
+        held = self.held.get(key)
+        box = self.mailboxes.boxes.get(child)
+        known = self.children.get(child)
+        path = str(self.config.path.child(child))
+        if box is None or known is None or held is None:
+            return Facts(False, False, None, False, False, path, 0)
+        slot = box.slots.get(key)
+        pending = self.mailboxes.pending(child, key)
+        return Facts(
+            concerned=self._delta_meant(child, held, sent=False) is Send.WHOLE,
+            sent=slot is not None,
+            bearing=None if pending or slot is None else slot.bearing,
+            silent=known.silent_since_ms is not None,
+            edge=self.where.branch(child).is_edge,
+            path=path,
+            generation=held.generation,
+        )
+
+    def _delta_meant(self, child: str, held: Held, *, sent: bool) -> Send:
+        record = held.record
+        assert isinstance(record, DeltaHead)
+        whole = held.has_body and held.key not in self.unmeant
+        if whole and self.where.concerns(held.key, child):
+            return Send.WHOLE
+        return Send.BARE if sent else Send.NOTHING
+
+
+def owner_key(owner: str) -> MailKey | None:
+    """The placement whose content for children an owner of a walk names."""
+    return MailKey(owner[5:]) if owner.startswith("mail/") else None
+
+
+def _owner(key: MailKey) -> str:
+    return f"mail/{key}"

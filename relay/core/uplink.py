@@ -1,0 +1,300 @@
+"""A node and its parent: the session, reading the own mail, heartbeats and reports."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+from relay.core.accepting import Accepting
+from relay.core.book import is_delta
+from relay.core.children import HEARTBEAT_SECONDS
+from relay.core.effects import AckMail, Noted, ResetMail, SendHeartbeat, SendReport, StoreOwn
+from relay.core.events import MailArrived
+from relay.core.inbox import Park, PassOver, Refuse, Take
+from relay.core.parts import split_results
+from relay.core.state import State
+from schemas.identity import MailKey
+from schemas.records import DIGEST_MODULUS, digest_term
+from schemas.reports import (
+    WANT_AGAIN,
+    Heartbeat,
+    LabelReport,
+    Report,
+    ReportPart,
+    SessionMessage,
+    Summary,
+    encode,
+    part_key,
+)
+from schemas.subjects import CURSOR_KEY, LABELS_KEY
+
+SESSION_RETRY_SECONDS = 2.0
+SESSION_RETRY_MAX_SECONDS = 30.0
+QUIET_SECONDS = 2.0
+
+
+class Uplink:
+    """What goes to the parent and comes from it, at one node that is not the centre."""
+
+    def __init__(self, state: State, accepting: Accepting) -> None:
+        self._state = state
+        self._accepting = accepting
+        self._up = False
+        self._asked = 0
+        self._beat_at: float | None = None
+        self._quiet_at: float | None = None
+        self._revision = 0
+        self._sent: dict[MailKey, bytes] = {}
+        self._parts: dict[MailKey, int] = {}
+        self._stat_terms: dict[str, int] = {}
+        self._labels: bytes = b""
+        self._stored = state.inbox.cursor()
+        self._superseded = False
+
+    @property
+    def superseded(self) -> bool:
+        """Whether a newer session of this same node exists: this one must stop."""
+        return self._superseded
+
+    def link(self, *, up: bool) -> None:
+        """Begin a session when the way to the parent is open."""
+        self._up = up
+        self._beat_at = None
+        if up:
+            self._state.inbox.epoch = 0
+            self._asked = 0
+            self._ask_session()
+            self._state.content.retry_all()
+
+    def session(self, message: SessionMessage) -> None:
+        """Take the parent's answer to a heartbeat."""
+        inbox = self._state.inbox
+        fresh = inbox.epoch == 0
+        if message.run != self._state.config.incarnation:
+            self._heard_otherwise(message)
+            return
+        if not message.epoch or message.epoch < inbox.epoch:
+            return
+        if not fresh and message.incarnation != inbox.incarnation:
+            self.link(up=True)
+            return
+        inbox.epoch = inbox.last_epoch = message.epoch
+        if fresh:
+            start = inbox.begin_session(message)
+            self._beat_at = self._state.now.seconds + HEARTBEAT_SECONDS
+            self._begin_reports()
+            self._state.out.append(ResetMail(start))
+            self._settled()
+        elif message.want == WANT_AGAIN:
+            self._state.out.append(ResetMail(inbox.read_again(message.last_sequence)))
+
+    def mail(self, event: MailArrived) -> None:
+        """Judge a message, act on it, and acknowledge what is dealt with."""
+        state, inbox = self._state, self._state.inbox
+        if not inbox.epoch:
+            return
+        self._quiet_at = state.now.seconds + QUIET_SECONDS
+        self._judge(event)
+        inbox.arrived(event)
+        state.out.append(AckMail(inbox.answered))
+        if not event.pending:
+            self._settled()
+
+    def retry_parked(self) -> None:
+        """Judge again what waited for a key or for the index."""
+        inbox = self._state.inbox
+        for sequence in sorted(inbox.parked):
+            event = inbox.parked.pop(sequence, None)
+            if event is not None:
+                self._judge(event)
+        self._settled()
+        self._state.out.append(AckMail(inbox.answered))
+
+    def tick(self) -> None:
+        """Send what is due: the session's beginning again, a heartbeat, the cursor."""
+        now = self._state.now.seconds
+        if self._beat_at is not None and self._beat_at <= now:
+            if self._state.inbox.epoch:
+                self._heartbeat()
+            else:
+                self._ask_session()
+        if self._quiet_at is not None and self._quiet_at <= now:
+            self._quiet_at = None
+            self._store_cursor()
+            if self._state.inbox.epoch:
+                self._heartbeat()
+
+    def deadline(self) -> float | None:
+        due = [at for at in (self._beat_at, self._quiet_at) if at is not None]
+        return min(due, default=None)
+
+    def report(self, key: MailKey, summary: Summary) -> bool:
+        """Send a placement's report if it says something else than the last one sent.
+
+        False if there is no session to send it in: a new one says everything again.
+        """
+        state, inbox = self._state, self._state.inbox
+        if not inbox.epoch:
+            return False
+        held = state.held.get(key)
+        gone = held is None or self._accepting.is_gone(held)
+        edge = state.edge
+        own = edge.results(key) if edge else ()
+        parts, results = split_results(state.reporting.results(key, own).values())
+        generation = held.generation if held else 0
+        self._revision += 1
+        report = Report(
+            key=key,
+            part=0,
+            epoch=inbox.epoch,
+            revision=self._revision,
+            generation=generation,
+            incarnation=inbox.incarnation,
+            answered=inbox.answered,
+            gone=gone,
+            parts=parts,
+            summary=summary,
+        )
+        content = _content(report, results)
+        if self._sent.get(key) == content:
+            return True
+        self._sent[key] = content
+        for part in range(1, max(parts, self._parts.get(key, 0)) + 1):
+            listed = results.get(part, ())
+            later = ReportPart(key, part, inbox.epoch, self._revision, generation, listed)
+            self._send(part_key(key, part), encode(later) if part <= parts else b"")
+        self._parts[key] = parts
+        self._send(key, encode(report))
+        if held is None:
+            self._sent.pop(key, None)
+            self._parts.pop(key, None)
+        return True
+
+    def labels(self) -> None:
+        """Send the label digest of the subtree, if it is another than the last one sent."""
+        state, inbox = self._state, self._state.inbox
+        if not inbox.epoch or not inbox.settled:
+            return
+        state.labels_dirty = False
+        spaces = state.where.digest()
+        self._revision += 1
+        report = LabelReport(inbox.epoch, self._revision, inbox.incarnation, inbox.answered, spaces)
+        digest = hashlib.sha256(encode(LabelReport(0, 0, "", 0, spaces))).digest()
+        if digest != self._labels:
+            self._labels = digest
+            self._send(LABELS_KEY, encode(report))
+
+    def _heard_otherwise(self, message: SessionMessage) -> None:
+        """Hear the parent speak by itself, as after its start, or to another run of this node."""
+        inbox = self._state.inbox
+        if message.run and inbox.epoch and message.epoch > inbox.epoch:
+            self._superseded = True
+            self._state.out.append(Noted("Superseded", "session", "a newer run of this node"))
+        elif not message.run and message.incarnation != inbox.incarnation:
+            self.link(up=True)
+
+    def _judge(self, event: MailArrived) -> None:
+        state, inbox = self._state, self._state.inbox
+        known = state.held.get(event.key)
+        ruling = inbox.judge(event, known, state.next_order())
+        match ruling:
+            case Refuse(reason, detail):
+                state.refused += 1
+                state.out.append(Noted(reason, f"mail {event.key}", detail))
+            case Park():
+                inbox.parked[event.sequence] = event
+                if ruling.chunk is not None:
+                    self._accepting.want_chunks()
+            case PassOver(held, gone):
+                inbox.count(held)
+                if gone:
+                    self._answer_gone(held.key)
+                elif is_delta(known) and held.generation == known.generation:
+                    self._accepting.bare(known, unmeant=known.has_body and not held.has_body)
+                    state.touch(known.key)
+            case Take(held):
+                inbox.count(held)
+                at = (inbox.incarnation, event.sequence)
+                state.out.append(StoreOwn(held.key, held.data, held.generation, *at))
+                self._accepting.put(held)
+
+    def _answer_gone(self, key: MailKey) -> None:
+        self._sent.pop(key, None)
+        self._state.touch(key)
+
+    def _settled(self) -> None:
+        """Note the end of a read, and what a node may believe from then on."""
+        inbox = self._state.inbox
+        if inbox.settle_memory() or inbox.stored_index != self._stored.index_generation:
+            self._store_cursor()
+            self._quiet_at = self._state.now.seconds
+        if inbox.settled and self._state.edge is not None:
+            self._state.edge.changed = True
+
+    def _store_cursor(self) -> None:
+        cursor = self._state.inbox.cursor()
+        if cursor != self._stored:
+            self._stored = cursor
+            self._state.out.append(StoreOwn(CURSOR_KEY, encode(cursor)))
+
+    def _ask_session(self) -> None:
+        delay = min(SESSION_RETRY_SECONDS * 2**self._asked, SESSION_RETRY_MAX_SECONDS)
+        self._asked += 1
+        self._beat_at = self._state.now.seconds + delay
+        self._send_heartbeat(0)
+
+    def _heartbeat(self) -> None:
+        self._beat_at = self._state.now.seconds + HEARTBEAT_SECONDS
+        self._send_heartbeat(self._state.inbox.epoch)
+
+    def _send_heartbeat(self, epoch: int) -> None:
+        state, inbox = self._state, self._state.inbox
+        heartbeat = Heartbeat(
+            epoch=epoch,
+            incarnation=inbox.incarnation,
+            sequence=inbox.answered,
+            mail_digest=inbox.digest.to_bytes(16, "big"),
+            report_digest=(sum(self._stat_terms.values()) % DIGEST_MODULUS).to_bytes(16, "big"),
+            labels_hash=self._labels,
+            index_generation=state.index.generation,
+            has_memory=inbox.has_memory,
+            refused=state.refused,
+            withheld=self._withheld(),
+            last_epoch=inbox.last_epoch,
+            run=state.config.incarnation,
+        )
+        state.out.append(SendHeartbeat(encode(heartbeat)))
+
+    def _withheld(self) -> int:
+        """How many placements are held and enforced, but missing from the mailbox."""
+        state = self._state
+        if not state.inbox.settled:
+            return 0
+        return sum(
+            1
+            for held in state.deltas()
+            if held.has_body and held.key not in state.inbox.terms and held.key not in state.unmeant
+        )
+
+    def _begin_reports(self) -> None:
+        """Say everything again: the session is new."""
+        self._sent.clear()
+        self._labels = b""
+        self._state.labels_dirty = True
+        for held in self._state.deltas():
+            self._state.touch(held.key)
+
+    def _send(self, slot: str, data: bytes) -> None:
+        rest = self._revision.to_bytes(8, "big") + hashlib.sha256(data).digest()
+        if data:
+            self._stat_terms[slot] = digest_term(slot, rest)
+        else:
+            self._stat_terms.pop(slot, None)
+        self._state.out.append(SendReport(slot, data))
+
+
+def _content(report: Report, results: object) -> bytes:
+    """What makes a report another one; the revision alone does not."""
+    summary = replace(report.summary, oldest_ms=0)
+    fields = (report.generation, report.incarnation, report.answered, report.gone, summary)
+    return hashlib.sha256(encode([*fields, repr(results)])).digest()

@@ -1,0 +1,294 @@
+"""The shell around a node: event → core → effects → ports, with bounded queues.
+
+Effects of a batch are carried out in stages, each kept before the next: blobs, own records, mail,
+acknowledgements. Whatever the bus cannot keep ends the run, and the next one starts from the streams.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from relay.core.book import read_record
+from relay.core.effects import (
+    AckMail,
+    AddChild,
+    ClearMail,
+    Effect,
+    KeepBlob,
+    LoadBlob,
+    Noted,
+    RemoveChild,
+    ResetMail,
+    SendHeartbeat,
+    SendReport,
+    SendSession,
+    StoreOwn,
+    SummaryChanged,
+    WantsChanged,
+    WriteMail,
+)
+from relay.core.events import Event, Issued, LinkChanged, MailArrived, ObjectObserved, Tick
+from relay.core.node import Node
+from relay.core.state import NodeConfig
+from relay.ports import Bus, BusBroken, Clock
+from schemas.blobs import BlobRefused, Reference, open_value
+from schemas.identity import ContentHash, MailKey, NodePath, TreeId
+from schemas.reports import ObjectResult, Summary
+from schemas.signing import Envelope, decode_envelope
+
+INBOX_MAX = 10_000
+BATCH_MAX = 512
+LOADS_AT_ONCE = 32
+
+log = logging.getLogger("leafcast.relay")
+
+
+class Superseded(Exception):
+    """A newer run of this same node took over: this one has stopped."""
+
+    def __init__(self, path: NodePath) -> None:
+        super().__init__(f"node {path}: a newer run with this identity took over; this one stops")
+        self.path = path
+
+
+@dataclass(slots=True)
+class Counters:
+    """What a node did, for people and tests."""
+
+    mail_written: int = 0
+    mail_bytes: int = 0
+    index_written: int = 0
+    blobs_kept: int = 0
+    noted: Counter[str] = field(default_factory=Counter)
+
+
+class Driver:
+    """Runs one node on a bus. At the centre it is what the controllers publish through."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        config: NodeConfig,
+        clock: Clock,
+        *,
+        on_wants: Callable[[Node], None] | None = None,
+    ) -> None:
+        self.config = config
+        self.counters = Counters()
+        self.started = asyncio.Event()
+        self._bus = bus
+        self._clock = clock
+        self._on_wants = on_wants
+        self._node: Node | None = None
+        self._inbox: asyncio.Queue[Event] = asyncio.Queue(INBOX_MAX)
+        self._back: deque[Event] = deque()
+        self._reports: dict[str, bytes] = {}
+        self._heartbeat: bytes | None = None
+        self._outgoing = asyncio.Event()
+        self._loads = asyncio.Semaphore(LOADS_AT_ONCE)
+        self._summaries: dict[MailKey, None] = {}
+        self._summarized = asyncio.Event()
+
+    @property
+    def node(self) -> Node:
+        """The state machine; raises BusBroken before the run has begun."""
+        if self._node is None:
+            raise BusBroken(f"node {self.config.path} has not started")
+        return self._node
+
+    @property
+    def tree(self) -> TreeId:
+        return self.config.tree
+
+    async def run(self) -> None:
+        """Run until cancelled; raises BusBroken if the bus gives out, or Superseded."""
+        remembered = await self._bus.start()
+        done = await self._bus.load_done() if self.config.attached else []
+        node = self._node = Node(self.config, remembered, done, self._clock.now())
+        try:
+            async with asyncio.TaskGroup() as group:
+                await self._perform(node.start(), group)
+                group.create_task(self._pump(), name=f"pump {self.config.path}")
+                group.create_task(self._send_up(), name=f"send {self.config.path}")
+                self.started.set()
+                await self._loop(node, group)
+        except* BusBroken as broken:
+            raise BusBroken(f"node {self.config.path}: {broken.exceptions[0]}") from broken
+        except* Superseded as stopped:
+            raise Superseded(self.config.path) from stopped
+
+    async def observe(self, event: ObjectObserved) -> None:
+        """Take the syncer's word on an object."""
+        await self._inbox.put(event)
+
+    async def plain(self, reference: Reference) -> bytes:
+        """The plain bytes of a blob; raises BlobRefused if it is missing or damaged."""
+        loaded = await self._bus.load_blob(reference)
+        if loaded.value is None:
+            raise BlobRefused(reference.address, "neither here nor at the parent")
+        return open_value(reference, loaded.value, dict(loaded.parts))
+
+    def ledger(self) -> Mapping[str, Envelope]:
+        """All records held, by OWN key."""
+        return {key: decode_envelope(held.data) for key, held in self.node.records.items()}
+
+    async def publish(
+        self, blobs: Mapping[ContentHash, bytes], envelopes: Sequence[Envelope]
+    ) -> None:
+        """Keep blobs, then records in the ledger, then send them to whom they concern."""
+        if blobs:
+            self.counters.blobs_kept += len(blobs)
+            await self._bus.keep_blobs(blobs)
+        issued = [Issued(envelope.encode()) for envelope in envelopes]
+        await self._bus.store_own([_ledger_entry(envelope) for envelope in envelopes])
+        for event in issued:
+            await self._inbox.put(event)
+
+    def summary(self, key: MailKey) -> Summary | None:
+        """What is known of a placement in the whole tree; None if it is not in force."""
+        return self.node.summary(key) if key in self.node.records else None
+
+    def results(self, key: MailKey) -> Sequence[ObjectResult]:
+        """The objects' returned states for a placement."""
+        return tuple(self.node.results(key).values())
+
+    async def summaries_changed(self) -> frozenset[MailKey]:
+        """Wait until summaries changed since the last call, and name them."""
+        await self._summarized.wait()
+        self._summarized.clear()
+        changed, self._summaries = self._summaries, {}
+        return frozenset(changed)
+
+    async def _loop(self, node: Node, group: asyncio.TaskGroup) -> None:
+        while True:
+            effects: list[Effect] = []
+            batch = await self._next_batch(node)
+            while batch:
+                made = node.handle(batch.popleft(), self._clock.now())
+                effects.extend(made)
+                if any(isinstance(effect, ResetMail) for effect in made):
+                    # What was delivered before the reset tells nothing about the read after it.
+                    self._back.extend(e for e in batch if not isinstance(e, MailArrived))
+                    break
+            await self._perform(effects, group)
+            if node.superseded:
+                raise Superseded(self.config.path)
+
+    async def _next_batch(self, node: Node) -> deque[Event]:
+        batch = self._back
+        self._back = deque()
+        if not batch:
+            due = node.deadline()
+            wait = None if due is None else max(0.0, due - self._clock.now().seconds)
+            try:
+                async with asyncio.timeout(wait):
+                    batch.append(await self._inbox.get())
+            except TimeoutError:
+                batch.append(Tick())
+        while len(batch) < BATCH_MAX and not self._inbox.empty():
+            batch.append(self._inbox.get_nowait())
+        due = node.deadline()
+        if due is not None and due <= self._clock.now().seconds:
+            batch.append(Tick())
+        return batch
+
+    async def _perform(self, effects: Sequence[Effect], group: asyncio.TaskGroup) -> None:
+        bus = self._bus
+        blobs = {e.address: e.value for e in effects if isinstance(e, KeepBlob)}
+        if blobs:
+            self.counters.blobs_kept += len(blobs)
+            await bus.keep_blobs(blobs)
+        own = {e.key: e for e in effects if isinstance(e, StoreOwn)}
+        if own:
+            await bus.store_own(list(own.values()))
+        for effect in effects:
+            if isinstance(effect, AddChild):
+                await bus.add_child(effect.path.name, effect.nkey)
+            elif isinstance(effect, RemoveChild):
+                await bus.remove_child(effect.path.name)
+        await self._write([e for e in effects if isinstance(e, WriteMail)])
+        acks = [e for e in effects if isinstance(e, AckMail)]
+        if acks:
+            await bus.ack_mail(acks[-1])
+        for effect in effects:
+            await self._perform_one(effect, group)
+
+    async def _write(self, writes: list[WriteMail]) -> None:
+        if not writes:
+            return
+        self.counters.mail_bytes += sum(len(write.data) for write in writes)
+        index = sum(1 for write in writes if write.key == "_index")
+        self.counters.index_written += index
+        self.counters.mail_written += len(writes) - index
+        self._back.extend(await self._bus.write_mail(writes))
+
+    async def _perform_one(self, effect: Effect, group: asyncio.TaskGroup) -> None:
+        match effect:
+            case LoadBlob():
+                group.create_task(self._load(effect.reference))
+            case ClearMail():
+                await self._bus.clear_mail(effect)
+            case ResetMail():
+                await self._bus.reset_mail(effect.sequence)
+                self._drop_delivered()
+            case SendReport():
+                self._reports[effect.key] = effect.data
+                self._outgoing.set()
+            case SendHeartbeat():
+                self._heartbeat = effect.data
+                self._outgoing.set()
+            case SendSession():
+                await self._bus.send_session(effect.child, effect.data)
+            case SummaryChanged():
+                self._summaries[effect.key] = None
+                self._summarized.set()
+            case WantsChanged():
+                if self._on_wants is not None:
+                    self._on_wants(self.node)
+            case Noted():
+                self.counters.noted[effect.reason] += 1
+                where = f"{self.config.path}: {effect.reason}"
+                log.info("%s: %s: %s", where, effect.subject, effect.detail)
+            case _:
+                pass
+
+    def _drop_delivered(self) -> None:
+        kept = []
+        while not self._inbox.empty():
+            event = self._inbox.get_nowait()
+            if not isinstance(event, MailArrived):
+                kept.append(event)
+        self._back.extend(kept)
+
+    async def _load(self, reference: Reference) -> None:
+        async with self._loads:
+            loaded = await self._bus.load_blob(reference)
+        await self._inbox.put(loaded)
+
+    async def _pump(self) -> None:
+        async for event in self._bus.events():
+            await self._inbox.put(event)
+
+    async def _send_up(self) -> None:
+        """Send reports, then the heartbeat that speaks of them; the newest of each slot counts."""
+        while True:
+            await self._outgoing.wait()
+            self._outgoing.clear()
+            reports, self._reports = self._reports, {}
+            heartbeat, self._heartbeat = self._heartbeat, None
+            sent = True
+            if reports:
+                sent = await self._bus.send_report(reports)
+            if heartbeat is not None:
+                sent = await self._bus.send_heartbeat(heartbeat) and sent
+            if not sent:
+                await self._inbox.put(LinkChanged(up=False))
+
+
+def _ledger_entry(envelope: Envelope) -> StoreOwn:
+    _, held = read_record(envelope.encode(), 0)
+    return StoreOwn(held.key, held.data, held.generation)
