@@ -9,9 +9,9 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from schemas.identity import BadIdentity, NodePath
 
@@ -45,7 +45,7 @@ def to_array(record: Any) -> Any:
 
 def from_array(kind: type[T], value: object, path: str = "") -> T:
     """The record that the array says; raises ShapeError."""
-    decoded: T = _record(kind)(value, path or kind.__name__)
+    decoded: T = _record(cast("Hashable", kind))(value, path or kind.__name__)
     return decoded
 
 

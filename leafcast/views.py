@@ -1,0 +1,65 @@
+"""What a person is shown of a running tree: plain values, made by the tree, drawn by the views."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class TreeShape:
+    """How a demo's tree is laid out: `depth` tiers in all, 3 being centre, regions and sites.
+
+    Tiers beyond the third are added between region and site, one relay below each region's.
+    """
+
+    regions: int = 2
+    sites: int = 3
+    depth: int = 3
+
+    @property
+    def destinations(self) -> int:
+        return self.regions * self.sites
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """One node: `role` is centre, relay or edge; `up` once it is in session with its parent."""
+
+    path: str
+    role: str
+    up: bool
+    children: int
+    mail_written: int
+    blobs_kept: int
+    objects_applied: int
+    silent_since_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementView:
+    """One placement, as the centre knows it; counts are of destinations."""
+
+    name: str
+    destinations: int
+    states: Mapping[str, int]
+    health: Mapping[str, int]
+    complete: bool
+    exceptions: tuple[str, ...] = ()
+
+    @property
+    def synced(self) -> int:
+        return self.states.get("synced", 0)
+
+    @property
+    def healthy(self) -> int:
+        return self.health.get("healthy", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class TreeView:
+    """The whole tree at a moment, the centre first, children after their parents."""
+
+    nodes: tuple[NodeView, ...]
+    placements: tuple[PlacementView, ...]
+    noted: Mapping[str, int] = field(default_factory=dict)
