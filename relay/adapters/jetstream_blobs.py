@@ -1,0 +1,93 @@
+"""Content comes out of the own BLOB stream, else of the parent's, by direct get."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from relay.adapters.jetstream_connection import Connection
+from relay.adapters.jetstream_publish import Outgoing, Publisher
+from relay.adapters.jetstream_reading import Stored, StreamReader
+from relay.adapters.jetstream_uplink import Uplink, blob_value
+from relay.core.events import BlobArrived
+from relay.ports import Clock
+from schemas import subjects
+from schemas.blobs import BlobRefused, Reference, parts_of
+from schemas.identity import ContentHash, NodePath
+
+PARTS_AT_ONCE = 8
+LOCAL_SECONDS = 5.0
+
+
+class Blobs:
+    """The node's own store, with the parent's behind it."""
+
+    def __init__(
+        self, connection: Connection, publisher: Publisher, path: NodePath, uplink: Uplink | None
+    ) -> None:
+        self._connection = connection
+        self._publisher = publisher
+        self._path = path
+        self._uplink = uplink
+
+    async def addresses(self, clock: Clock) -> frozenset[ContentHash]:
+        """What the own store holds."""
+        found: set[ContentHash] = set()
+
+        async def take(stored: Stored) -> None:
+            found.add(ContentHash(subjects.parse(stored.subject).key))
+
+        await StreamReader(self._connection, clock, "BLOB", headers_only=True).read_all(take)
+        return frozenset(found)
+
+    async def keep(self, values: Mapping[ContentHash, bytes]) -> None:
+        """Raises BusBroken."""
+        await self._publisher.publish(
+            [Outgoing(subjects.blob(self._path, address), data) for address, data in values.items()]
+        )
+
+    async def load(self, reference: Reference) -> BlobArrived:
+        value, local = await self._find(reference.address)
+        missing = BlobArrived(reference, None, local=False)
+        if value is None:
+            return missing
+        try:
+            wanted = parts_of(reference, value)
+        except BlobRefused:
+            wanted = ()  # Whoever opens the value refuses it, and says so.
+        found = await self._find_all([part.address for part in wanted])
+        parts = []
+        for address, (part, part_local) in found.items():
+            if part is None:
+                return missing
+            parts.append((address, part))
+            local = local and part_local
+        return BlobArrived(reference, value, local, tuple(parts))
+
+    async def _find_all(
+        self, addresses: list[ContentHash]
+    ) -> dict[ContentHash, tuple[bytes | None, bool]]:
+        found: dict[ContentHash, tuple[bytes | None, bool]] = dict.fromkeys(
+            addresses, (None, False)
+        )
+        places = asyncio.Semaphore(PARTS_AT_ONCE)
+
+        async def find(address: ContentHash) -> None:
+            async with places:
+                found[address] = await self._find(address)
+
+        async with asyncio.TaskGroup() as group:
+            for address in found:
+                group.create_task(find(address))
+        return found
+
+    async def _find(self, address: ContentHash) -> tuple[bytes | None, bool]:
+        """A stored value, and whether it is from here."""
+        subject = subjects.blob(self._path, address)
+        answer = await self._connection.request(
+            f"$JS.API.DIRECT.GET.BLOB.{subject}", seconds=LOCAL_SECONDS
+        )
+        value = blob_value(answer)
+        if value is not None or self._uplink is None:
+            return value, value is not None
+        return await self._uplink.load_blob(address), False

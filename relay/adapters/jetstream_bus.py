@@ -1,0 +1,231 @@
+"""The message bus on NATS JetStream keeps every promise of `relay.ports.Bus`.
+
+The node holds two connections to that server: as account RELAY, which has the streams, and as
+account UPLINK, at which the leaf link to the parent ends. The centre has no UPLINK.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Protocol
+
+from nats.errors import Error as NatsError
+
+from relay.adapters.inbox import Inbox
+from relay.adapters.jetstream_blobs import Blobs
+from relay.adapters.jetstream_connection import Connection
+from relay.adapters.jetstream_publish import Outgoing, Publisher
+from relay.adapters.jetstream_reading import Stored, StreamReader
+from relay.adapters.jetstream_records import (
+    mail_slot,
+    outgoing_mail,
+    outgoing_own,
+    own_record,
+    reported,
+)
+from relay.adapters.jetstream_streams import (
+    delete_message,
+    erase_child,
+    make_mail_consumer,
+    make_streams,
+    purge,
+)
+from relay.adapters.jetstream_uplink import Uplink
+from relay.core.effects import AckMail, ClearMail, StoreOwn, WriteMail
+from relay.core.events import BlobArrived, Event, MailSlot, MailWritten, OwnRecord, Remembered
+from relay.ports import BusBroken, Clock, Dice
+from schemas import subjects
+from schemas.blobs import Reference
+from schemas.identity import ContentHash, NodePath
+from schemas.reports import Done, decode, encode
+
+
+class ServerControl(Protocol):
+    """The node's own server, as far as children come and go."""
+
+    async def add_child(self, name: str, nkey: str) -> None: ...
+
+    async def remove_child(self, name: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class BusAddress:
+    """The node's own server, and the seeds that open the two accounts; the centre has no uplink."""
+
+    url: str
+    relay_seed: str = field(repr=False)
+    uplink_seed: str | None = field(default=None, repr=False)
+
+
+class JetStreamBus:
+    """A node's bus; see `relay.ports.Bus`."""
+
+    def __init__(
+        self,
+        path: NodePath,
+        address: BusAddress,
+        server: ServerControl,
+        *,
+        clock: Clock,
+        dice: Dice,
+    ) -> None:
+        self.path = path
+        self._server = server
+        self._clock = clock
+        self._inbox = Inbox()
+        label = f"leafcast {path}"
+        self._relay = Connection(address.url, address.relay_seed, label, "_INBOX.relay")
+        self._connections = [self._relay]
+        self._publisher = Publisher(self._relay)
+        self._uplink: Uplink | None = None
+        if address.uplink_seed is not None:
+            up = Connection(address.url, address.uplink_seed, f"{label} uplink", "_INBOX.uplink")
+            self._connections.append(up)
+            self._uplink = Uplink(up, path, self._inbox, clock, dice)
+        self._blobs = Blobs(self._relay, self._publisher, path, self._uplink)
+        self._running: asyncio.Task[None] | None = None
+
+    async def start(self) -> Remembered:
+        try:
+            return await self._start()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _start(self) -> Remembered:
+        for connection in self._connections:
+            await connection.open()
+        await self._publisher.start()
+        await make_streams(self._relay, self.path)
+        remembered = Remembered(
+            own=tuple(await self._read_own()),
+            mail=tuple(await self._read_mail()),
+            blobs=await self._blobs.addresses(self._clock),
+        )
+        if self._uplink is not None:
+            await self._uplink.start()
+        # Owned by the bus from start to close, which no `async with` of a caller's can span.
+        self._running = asyncio.get_running_loop().create_task(self._run(), name=f"bus:{self.path}")
+        self._running.add_done_callback(self._ended)
+        return remembered
+
+    async def _run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            reader = StreamReader(self._relay, self._clock, "STAT")
+            group.create_task(reader.follow(self._report_came), name=f"reports:{self.path}")
+            if self._uplink is not None:
+                group.create_task(self._uplink.run(), name=f"uplink:{self.path}")
+
+    def _ended(self, running: asyncio.Task[None]) -> None:
+        error = None if running.cancelled() else running.exception()
+        self._inbox.fail(error or BusBroken("the bus is closed"))
+
+    async def close(self) -> None:
+        running, self._running = self._running, None
+        if running is not None:
+            running.cancel()
+            await asyncio.wait([running])
+        for connection in self._connections:
+            await connection.close()
+
+    def events(self) -> AsyncIterator[Event]:
+        return self._inbox.events()
+
+    async def store_own(self, writes: Sequence[StoreOwn]) -> None:
+        for kept, group in groupby(writes, lambda write: write.data is not None):
+            if kept:
+                await self._publisher.publish([outgoing_own(self.path, write) for write in group])
+            else:
+                for write in group:
+                    await purge(self._relay, "OWN", subjects.own(self.path, write.key))
+
+    async def write_mail(self, writes: Sequence[WriteMail]) -> list[MailWritten]:
+        sequences = await self._publisher.publish(
+            [outgoing_mail(self.path, write) for write in writes]
+        )
+        return [
+            MailWritten(write.child, write.key, write.generation, sequence)
+            for write, sequence in zip(writes, sequences, strict=True)
+        ]
+
+    async def clear_mail(self, clear: ClearMail) -> bool:
+        return await delete_message(self._relay, "MAIL", clear.sequence)
+
+    async def ack_mail(self, ack: AckMail) -> None:
+        if self._uplink is not None:
+            await self._uplink.mailbox.acknowledge(ack.sequence)
+
+    async def reset_mail(self, sequence: int) -> None:
+        if self._uplink is not None:
+            await self._uplink.mailbox.read_from(sequence)
+
+    async def keep_blobs(self, values: Mapping[ContentHash, bytes]) -> None:
+        await self._blobs.keep(values)
+
+    async def load_blob(self, reference: Reference) -> BlobArrived:
+        return await self._blobs.load(reference)
+
+    async def send_report(self, reports: Mapping[str, bytes]) -> bool:
+        values = {subjects.stat(self.path, key): data for key, data in reports.items()}
+        return self._uplink is not None and await self._uplink.send(values)
+
+    async def send_heartbeat(self, data: bytes) -> bool:
+        values = {subjects.node_self(self.path): data}
+        return self._uplink is not None and await self._uplink.send(values)
+
+    async def send_session(self, child: str, data: bytes) -> None:
+        await self._relay.ready()
+        try:
+            await self._relay.client.publish(subjects.session(child), data)
+        except NatsError as error:
+            raise BusBroken(f"the session of {child} could not be sent: {error}") from error
+
+    async def add_child(self, name: str, nkey: str) -> None:
+        await self._server.add_child(name, nkey)
+        await make_mail_consumer(self._relay, self.path, name)
+
+    async def remove_child(self, name: str) -> None:
+        await self._server.remove_child(name)
+        await erase_child(self._relay, self.path, name)
+
+    async def load_done(self) -> list[Done]:
+        found: list[Done] = []
+
+        async def take(stored: Stored) -> None:
+            found.append(decode(Done, stored.data))
+
+        await StreamReader(self._relay, self._clock, "DONE").read_all(take)
+        return found
+
+    async def store_done(self, key: str, done: Done | None) -> None:
+        subject = subjects.done(self.path, key)
+        if done is None:
+            await purge(self._relay, "DONE", subject)
+        else:
+            await self._publisher.publish([Outgoing(subject, encode(done))])
+
+    async def _read_own(self) -> list[OwnRecord]:
+        found: list[OwnRecord] = []
+
+        async def take(stored: Stored) -> None:
+            found.append(own_record(stored))
+
+        await StreamReader(self._relay, self._clock, "OWN").read_all(take)
+        return found
+
+    async def _read_mail(self) -> list[MailSlot]:
+        found: list[MailSlot] = []
+
+        async def take(stored: Stored) -> None:
+            found.append(mail_slot(stored))
+
+        await StreamReader(self._relay, self._clock, "MAIL", headers_only=True).read_all(take)
+        return found
+
+    async def _report_came(self, stored: Stored) -> None:
+        event = reported(stored)
+        if event is not None:
+            await self._inbox.put(event)

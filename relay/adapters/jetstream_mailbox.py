@@ -1,0 +1,166 @@
+"""The node's own mailbox, read over the consumer its parent made: no delivery is lost unnoticed.
+
+The consumer counts its deliveries. A gap in the count, seen in the next delivery or in an idle
+heartbeat, means that messages went into a broken link: then the consumer is set back to what came
+last, and whatever is delivered before it begins anew, with delivery 1, is passed over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections import deque
+from collections.abc import Callable
+
+from nats.aio.msg import Msg
+from nats.errors import Error as NatsError
+
+from relay.adapters.inbox import Inbox
+from relay.adapters.jetstream_connection import (
+    ApiError,
+    Connection,
+    answer_control,
+    checked,
+    is_control,
+)
+from relay.adapters.jetstream_delivery import Place, place_of
+from relay.adapters.jetstream_streams import ACK_PENDING_MAX
+from relay.core.events import MailArrived
+from relay.ports import Clock
+from schemas import subjects
+from schemas.identity import BadIdentity, MailKey
+
+RESET_SECONDS = 5.0
+BEGIN_SECONDS = 2.0
+"""How long after a reset its first delivery may take."""
+
+logger = logging.getLogger(__name__)
+
+
+class Mailbox:
+    """Takes deliveries, puts them in the inbox, acknowledges and resets."""
+
+    def __init__(
+        self, connection: Connection, inbox: Inbox, clock: Clock, lost: Callable[[], None]
+    ) -> None:
+        self._connection = connection
+        self._inbox = inbox
+        self._clock = clock
+        self._lost = lost
+        self._resetting = asyncio.Lock()
+        self._torn = asyncio.Event()
+        self._begun = asyncio.Event()
+        self._begun.set()
+        self._deliveries = 0
+        self._resume: int | None = None
+        """The stream sequence to go on from; None: after what was acknowledged last."""
+        self._accepted_at: float | None = None
+        self._unacknowledged: deque[tuple[int, str]] = deque(maxlen=ACK_PENDING_MAX)
+
+    async def take(self, message: Msg) -> None:
+        """A message on the delivery subject."""
+        if is_control(message):
+            await answer_control(self._connection.client, message)
+            delivered = (message.headers or {}).get("Nats-Last-Consumer", "0")
+            if delivered.isdigit() and int(delivered) > self._deliveries:
+                self._missing()
+            return
+        place = place_of(message.reply)
+        if place is None:
+            return
+        if not self._follows(place):
+            self._missing()
+            return
+        await self._accept(message, place)
+
+    def _follows(self, place: Place) -> bool:
+        if place.delivery == 1 and place.sequence >= (self._resume or 0):
+            self._begun.set()
+            self._unacknowledged.clear()
+            return True
+        return self._begun.is_set() and place.delivery <= self._deliveries + 1
+
+    async def _accept(self, message: Msg, place: Place) -> None:
+        self._deliveries = place.delivery
+        self._resume = max(self._resume or 0, place.sequence + 1)
+        self._unacknowledged.append((place.sequence, message.reply))
+        try:
+            key = MailKey(subjects.parse(message.subject).key)
+        except BadIdentity as error:
+            logger.warning("mail on a strange subject: %s", error)
+            return
+        await self._inbox.put(MailArrived(place.sequence, key, message.data, place.pending))
+
+    def _missing(self) -> None:
+        """Messages are lost on the way, unless a reset is under way that brings them again."""
+        now = self._clock.now().seconds
+        waiting = not self._begun.is_set()
+        if waiting and self._accepted_at is not None and now < self._accepted_at + BEGIN_SECONDS:
+            return
+        if not waiting:
+            self._begun.clear()
+            self._accepted_at = None
+        self._torn.set()
+
+    async def mend(self) -> None:
+        """Set the consumer back after each gap, without end."""
+        while True:
+            await self._torn.wait()
+            self._torn.clear()
+            async with self._resetting:
+                if not self._begun.is_set():
+                    await self._reset()
+
+    def link_opened(self) -> None:
+        """Whatever was asked for while the link was broken is asked for again."""
+        if not self._begun.is_set():
+            self._torn.set()
+
+    async def read_from(self, sequence: int) -> None:
+        """Have everything from the sequence on delivered again; mail in the inbox is forgotten."""
+        async with self._resetting:
+            await self._until_begun()
+            self._resume = max(sequence, 1)
+            self._begun.clear()
+            self._inbox.forget_mail()
+            await self._reset()
+
+    async def _until_begun(self) -> None:
+        """Deliveries of an earlier reset must not be taken for those of the next one."""
+        try:
+            async with asyncio.timeout(BEGIN_SECONDS if self._accepted_at is not None else 0):
+                await self._begun.wait()
+        except TimeoutError:
+            return
+
+    async def _reset(self) -> None:
+        self._accepted_at = None
+        body = b"" if self._resume is None else json.dumps({"seq": self._resume}).encode()
+        answer = await self._connection.request("up.reset", body, RESET_SECONDS)
+        if answer is None:
+            self._lost()
+            return
+        try:
+            pending = checked("up.reset", answer)["num_pending"]
+        except ApiError as error:
+            logger.warning("the mailbox could not be read again: %s", error)
+            self._lost()
+            return
+        # With nothing pending there is no delivery to wait for: the next one has the number 1.
+        self._accepted_at = self._clock.now().seconds if pending else None
+        if not pending and not self._begun.is_set():
+            self._deliveries = 0
+            self._begun.set()
+
+    async def acknowledge(self, sequence: int) -> None:
+        """Acknowledge all deliveries up to the stream sequence; best effort."""
+        reply = ""
+        while self._unacknowledged and self._unacknowledged[0][0] <= sequence:
+            _, reply = self._unacknowledged.popleft()
+        if not reply:
+            return
+        try:
+            await self._connection.client.publish(reply)
+        except NatsError as error:
+            logger.debug("an acknowledgement was lost: %s", error)

@@ -1,0 +1,82 @@
+"""What is said in a message's subject and headers, so that a restarting relay need not open it."""
+
+from __future__ import annotations
+
+import logging
+
+from relay.adapters.jetstream_publish import EXPECTED_SEQUENCE, Outgoing
+from relay.adapters.jetstream_reading import Stored
+from relay.core.effects import StoreOwn, WriteMail
+from relay.core.events import HeartbeatArrived, MailSlot, OwnRecord, ReportArrived
+from relay.ports import BusBroken
+from schemas import subjects
+from schemas.identity import BadIdentity, MailKey, NodePath
+
+_YES, _NO = "1", "0"
+
+logger = logging.getLogger(__name__)
+
+
+def outgoing_own(path: NodePath, write: StoreOwn) -> Outgoing:
+    """A record for OWN."""
+    headers = {
+        subjects.HEADER_GENERATION: str(write.generation),
+        subjects.HEADER_SEQUENCE: str(write.sequence),
+    }
+    if write.incarnation:
+        headers[subjects.HEADER_INCARNATION] = write.incarnation
+    return Outgoing(subjects.own(path, write.key), write.data or b"", headers)
+
+
+def own_record(stored: Stored) -> OwnRecord:
+    """Read a record back; raises BusBroken if its headers are damaged."""
+    try:
+        return OwnRecord(
+            key=subjects.parse(stored.subject).key,
+            data=stored.data,
+            incarnation=stored.headers.get(subjects.HEADER_INCARNATION, ""),
+            sequence=int(stored.headers.get(subjects.HEADER_SEQUENCE, "0")),
+        )
+    except ValueError as error:
+        raise BusBroken(f"the record {stored.subject} in OWN is unreadable: {error}") from error
+
+
+def outgoing_mail(path: NodePath, write: WriteMail) -> Outgoing:
+    """A message for MAIL, that the stream takes only if the slot is as the writer believes."""
+    headers = {
+        EXPECTED_SEQUENCE: str(write.expected),
+        subjects.HEADER_GENERATION: str(write.generation),
+        subjects.HEADER_HASH: write.payload_hash.hex(),
+        subjects.HEADER_HAS_BODY: _YES if write.has_body else _NO,
+    }
+    if write.trace:
+        headers[subjects.HEADER_TRACE] = write.trace
+    return Outgoing(subjects.mail(path.child(write.child), write.key), write.data, headers)
+
+
+def mail_slot(stored: Stored) -> MailSlot:
+    """Read a slot's headers back; raises BusBroken if they are damaged."""
+    try:
+        subject = subjects.parse(stored.subject)
+        return MailSlot(
+            child=subject.path.name,
+            key=MailKey(subject.key),
+            sequence=stored.sequence,
+            generation=int(stored.headers[subjects.HEADER_GENERATION]),
+            payload_hash=bytes.fromhex(stored.headers[subjects.HEADER_HASH]),
+            has_body=stored.headers[subjects.HEADER_HAS_BODY] == _YES,
+        )
+    except (ValueError, KeyError) as error:
+        raise BusBroken(f"the slot {stored.subject} in MAIL has no headers: {error}") from error
+
+
+def reported(stored: Stored) -> ReportArrived | HeartbeatArrived | None:
+    """A child's report part or heartbeat; None if the subject is neither's."""
+    try:
+        subject = subjects.parse(stored.subject)
+    except BadIdentity as error:
+        logger.warning("a report on a strange subject: %s", error)
+        return None
+    if subject.tail == "_node":
+        return HeartbeatArrived(subject.path.name, stored.data)
+    return ReportArrived(subject.path.name, subject.key, stored.data)

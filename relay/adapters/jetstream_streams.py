@@ -1,0 +1,88 @@
+"""The streams of a node and its children's mail consumers, as wire.md lays them down."""
+
+from __future__ import annotations
+
+from relay.adapters.jetstream_connection import ApiError, Connection
+from schemas import subjects
+from schemas.identity import NodePath
+
+MESSAGE_MAX_BYTES = 1024 * 1024
+CONSUMERS_MAX = 5000
+"""Said explicitly: without a limit of its own a stream takes 1,000."""
+ACK_PENDING_MAX = 20_000
+IDLE_HEARTBEAT_SECONDS = 30
+ACK_WAIT_SECONDS = 300
+
+_SECOND = 1_000_000_000
+_NAME_IN_USE, _NO_CONSUMER, _NO_MESSAGE = 10058, 10014, 10057
+
+
+async def make_streams(connection: Connection, path: NodePath) -> None:
+    """Make the node's streams, or give those that are there today's settings."""
+    for name, captured in subjects.stream_subjects(path).items():
+        config = {
+            "name": name,
+            "subjects": list(captured),
+            "storage": "file",
+            "retention": "limits",
+            "discard": "old",
+            "max_msgs_per_subject": 1,
+            "max_msg_size": MESSAGE_MAX_BYTES,
+            "max_consumers": CONSUMERS_MAX,
+            "allow_direct": True,
+        }
+        try:
+            await connection.api(f"STREAM.CREATE.{name}", **config)
+        except ApiError as error:
+            if error.code != _NAME_IN_USE:
+                raise
+            await connection.api(f"STREAM.UPDATE.{name}", **config)
+
+
+async def make_mail_consumer(connection: Connection, path: NodePath, child: str) -> None:
+    """Make the child's consumer on MAIL; one that is there goes on where it is."""
+    filter_ = subjects.child_mail(path.child(child))
+    config = {
+        "name": child,
+        "durable_name": child,
+        "deliver_subject": subjects.deliveries(child),
+        "filter_subject": filter_,
+        "deliver_policy": "all",
+        "ack_policy": "all",
+        "ack_wait": ACK_WAIT_SECONDS * _SECOND,
+        "max_ack_pending": ACK_PENDING_MAX,
+        "flow_control": True,
+        "idle_heartbeat": IDLE_HEARTBEAT_SECONDS * _SECOND,
+    }
+    verb = f"CONSUMER.CREATE.MAIL.{child}.{filter_}"
+    await connection.api(verb, stream_name="MAIL", config=config)
+
+
+async def erase_child(connection: Connection, path: NodePath, child: str) -> None:
+    """Delete the child's consumer, its mail and its reports."""
+    try:
+        await connection.api(f"CONSUMER.DELETE.MAIL.{child}")
+    except ApiError as error:
+        if error.code != _NO_CONSUMER:
+            raise
+    whole = path.child(child)
+    await purge(connection, "MAIL", subjects.child_mail(whole))
+    await purge(connection, "STAT", subjects.stat(whole, "*"))
+    await purge(connection, "STAT", subjects.node_self(whole))
+
+
+async def purge(connection: Connection, stream: str, subject: str) -> None:
+    """Erase what is kept under the subject."""
+    await connection.api(f"STREAM.PURGE.{stream}", filter=subject)
+
+
+async def delete_message(connection: Connection, stream: str, sequence: int) -> bool:
+    """Delete one message; False if it is not there, for instance because it was overwritten."""
+    verb = f"STREAM.MSG.DELETE.{stream}"
+    try:
+        await connection.api(verb, seq=sequence, no_erase=True)
+    except ApiError as error:
+        if error.code != _NO_MESSAGE:
+            raise
+        return False
+    return True

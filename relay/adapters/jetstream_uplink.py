@@ -1,0 +1,160 @@
+"""The link to the parent: whether it is open, what goes up over it, and content that comes down."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+
+from nats.aio.msg import Msg
+from nats.errors import Error as NatsError
+
+from relay.adapters.inbox import Inbox
+from relay.adapters.jetstream_connection import (
+    PENDING_BYTES_MAX,
+    PENDING_MESSAGES_MAX,
+    ApiError,
+    Connection,
+    checked,
+    status_of,
+)
+from relay.adapters.jetstream_mailbox import Mailbox
+from relay.adapters.jetstream_publish import Outgoing, Publisher
+from relay.core.events import LinkChanged, SessionArrived
+from relay.ports import BusBroken, Clock, Dice
+from schemas import subjects
+from schemas.identity import ContentHash, NodePath
+from schemas.reports import ReportRefused, SessionMessage, decode
+
+PROBE_SECONDS = 2.0
+BACKOFF_SECONDS_MIN, BACKOFF_SECONDS_MAX = 0.25, 5.0
+QUIET_SECONDS = 75.0
+"""Two of the mail consumer's idle heartbeats missing."""
+ANSWER_SECONDS = 5.0
+BLOB_SECONDS = 10.0
+
+logger = logging.getLogger(__name__)
+
+
+class Uplink:
+    """What a node says to its parent and hears from it, as account UPLINK of its own server."""
+
+    def __init__(
+        self, connection: Connection, path: NodePath, inbox: Inbox, clock: Clock, dice: Dice
+    ) -> None:
+        self._connection = connection
+        self._path = path
+        self._inbox = inbox
+        self._clock = clock
+        self._dice = dice
+        self._publisher = Publisher(connection, ANSWER_SECONDS)
+        self._open = False
+        self._lost = asyncio.Event()
+        self._heard = 0.0
+        self.mailbox = Mailbox(connection, inbox, clock, self.lost)
+
+    async def start(self) -> None:
+        client, name = self._connection.client, self._path.name
+        await self._publisher.start()
+        self._connection.when_lost.append(self.lost)
+        for subject, callback in (
+            (subjects.deliveries(name), self._mail_came),
+            (subjects.session(name), self._session_came),
+        ):
+            await client.subscribe(
+                subject,
+                cb=callback,
+                pending_msgs_limit=PENDING_MESSAGES_MAX,
+                pending_bytes_limit=PENDING_BYTES_MAX,
+            )
+
+    async def run(self) -> None:
+        """Watch the link and the deliveries, without end."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._watch(), name=f"link:{self._path}")
+            group.create_task(self.mailbox.mend(), name=f"mailbox:{self._path}")
+
+    def lost(self) -> None:
+        """Something was not answered: LinkChanged follows, and then the search for the parent."""
+        self._lost.set()
+
+    async def send(self, values: Mapping[str, bytes]) -> bool:
+        """Put values under subjects of this node's at the parent; False if the link is lost."""
+        if not self._open or self._lost.is_set():
+            return False
+        try:
+            await self._publisher.publish([Outgoing(*value) for value in values.items()])
+        except BusBroken as error:
+            logger.debug("the parent of %s did not answer: %s", self._path, error)
+            self.lost()
+            return False
+        return True
+
+    async def load_blob(self, address: ContentHash) -> bytes | None:
+        """A stored value from the parent; None if it has it not, or does not answer."""
+        if not self._open:
+            return None
+        answer = await self._connection.request(f"up.blob.{address}", seconds=BLOB_SECONDS)
+        return blob_value(answer)
+
+    async def _watch(self) -> None:
+        while True:
+            await self._find_parent()
+            self._lost.clear()
+            self._open = True
+            self.mailbox.link_opened()
+            await self._inbox.put(LinkChanged(up=True))
+            await self._until_lost()
+            self._open = False
+            await self._inbox.put(LinkChanged(up=False))
+
+    async def _find_parent(self) -> None:
+        delay = BACKOFF_SECONDS_MIN
+        while not await self._probe():
+            await self._clock.sleep(delay * (0.5 + self._dice.fraction() / 2))
+            delay = min(2 * delay, BACKOFF_SECONDS_MAX)
+
+    async def _until_lost(self) -> None:
+        while not self._lost.is_set():
+            try:
+                async with asyncio.timeout(QUIET_SECONDS):
+                    await self._lost.wait()
+            except TimeoutError:
+                quiet = self._clock.now().seconds - self._heard
+                if quiet >= QUIET_SECONDS and not await self._probe():
+                    return
+
+    async def _probe(self) -> bool:
+        """Whether the parent answers, and has a mailbox for this node."""
+        answer = await self._connection.request("up.info", seconds=PROBE_SECONDS)
+        if answer is None:
+            return False
+        try:
+            checked("up.info", answer)
+        except ApiError as error:
+            logger.debug("the parent of %s has no mailbox for it: %s", self._path, error)
+            return False
+        return True
+
+    async def _mail_came(self, message: Msg) -> None:
+        self._heard = self._clock.now().seconds
+        try:
+            await self.mailbox.take(message)
+        except NatsError as error:
+            logger.debug("flow control of %s: %s", self._path, error)
+            self.lost()
+
+    async def _session_came(self, message: Msg) -> None:
+        try:
+            session = decode(SessionMessage, message.data)
+        except ReportRefused as error:
+            logger.warning("%s: the parent sent an unreadable session: %s", self._path, error)
+            return
+        await self._inbox.put(SessionArrived(session))
+
+
+def blob_value(answer: Msg | None) -> bytes | None:
+    """What a direct get answered; None if there is no such value."""
+    if answer is None or status_of(answer) or not answer.data:
+        return None
+    return answer.data

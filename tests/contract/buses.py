@@ -1,0 +1,254 @@
+"""Trees of buses, in memory and on real servers, that a test grows, cuts and restarts alike."""
+
+import asyncio
+import os
+import signal
+from contextlib import AsyncExitStack, suppress
+
+from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.guard import Guard
+from relay.adapters.jetstream_bus import BusAddress, JetStreamBus
+from relay.adapters.memory_bus import MemoryBus, MemoryNetwork
+from relay.adapters.nats_config import AccountSeeds, ParentLink
+from relay.adapters.nats_server import EmbeddedServer
+from relay.adapters.nkey_pairs import new_user_nkey
+from relay.core.events import LinkChanged, MailArrived
+from relay.ports import BusBroken
+from schemas.identity import NodePath
+
+WAIT_SECONDS = 30
+
+
+class Listener:
+    """Reads a bus's events as they come, and waits for what should be among them."""
+
+    def __init__(self, bus, remembered) -> None:
+        self.remembered = remembered
+        self.events = []
+        self._bus = bus
+        self._more = asyncio.Condition()
+        self._task = asyncio.get_running_loop().create_task(self._read())
+
+    async def _read(self) -> None:
+        with suppress(BusBroken):
+            async for event in self._bus.events():
+                async with self._more:
+                    self.events.append(event)
+                    self._more.notify_all()
+
+    async def until(self, holds):
+        """Wait until `holds(events)` is true; its value."""
+        try:
+            async with asyncio.timeout(WAIT_SECONDS), self._more:
+                await self._more.wait_for(lambda: holds(self.events))
+        except TimeoutError:
+            raise AssertionError(f"did not come; the last events: {self.events[-5:]}") from None
+        return holds(self.events)
+
+    async def mail(self, count):
+        """The first so many mails, and any that came by then."""
+        await self.until(lambda events: len(mails(events)) >= count)
+        return mails(self.events)
+
+    async def linked(self, up=True):
+        """Wait until the last word on the link is this."""
+        await self.until(lambda events: links(events)[-1:] == [up])
+
+    async def stop(self) -> None:
+        self._task.cancel()
+        await asyncio.wait([self._task])
+
+
+def of(kind, events):
+    return [event for event in events if isinstance(event, kind)]
+
+
+def mails(events):
+    return of(MailArrived, events)
+
+
+def links(events):
+    return [event.up for event in of(LinkChanged, events)]
+
+
+class Gate:
+    """A TCP relay before a server's leaf port, that can be shut."""
+
+    def __init__(self, port) -> None:
+        self._to = port
+        self._open = True
+        self._writers = set()
+
+    async def __aenter__(self):
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.url = f"nats://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        return self
+
+    async def __aexit__(self, *error) -> None:
+        self._server.close()
+        await self.shut()
+        await self._server.wait_closed()
+
+    async def shut(self) -> None:
+        self._open = False
+        writers = list(self._writers)
+        for writer in writers:
+            writer.transport.abort()
+        for writer in writers:
+            with suppress(OSError):
+                await writer.wait_closed()
+
+    def unshut(self) -> None:
+        self._open = True
+
+    async def _serve(self, reader, writer) -> None:
+        if not self._open:
+            writer.transport.abort()
+            return
+        try:
+            to_reader, to_writer = await asyncio.open_connection("127.0.0.1", self._to)
+        except OSError:
+            writer.transport.abort()
+            return
+        self._writers |= {writer, to_writer}
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(_copy(reader, to_writer))
+                group.create_task(_copy(to_reader, writer))
+        finally:
+            self._writers -= {writer, to_writer}
+            writer.transport.abort()
+            to_writer.transport.abort()
+
+
+async def _copy(reader, writer) -> None:
+    with suppress(OSError):
+        while data := await reader.read(65536):
+            writer.write(data)
+            await writer.drain()
+    writer.transport.abort()
+
+
+class Tree:
+    """Nodes by path (text); `open` starts a node's bus and listens to it."""
+
+    def __init__(self) -> None:
+        self.stack = AsyncExitStack()
+        self._open = {}
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *error) -> None:
+        for path in list(self._open):
+            await self.close(path)
+        await self.stack.aclose()
+
+    async def open(self, path="/"):
+        """Start a bus at the node: (bus, listener)."""
+        bus = self.new_bus(path)
+        listener = Listener(bus, await bus.start())
+        self._open[path] = (bus, listener)
+        return bus, listener
+
+    async def close(self, path) -> None:
+        bus, listener = self._open.pop(path)
+        await bus.close()
+        await listener.stop()
+
+    async def sprout(self, path, parent):
+        """Plant a node below the parent's bus, and open it: (bus, listener), linked."""
+        await self.plant(path, parent)
+        bus, listener = await self.open(path)
+        await listener.linked()
+        return bus, listener
+
+
+class MemoryTree(Tree):
+    def __init__(self, folder) -> None:
+        super().__init__()
+        self.network = MemoryNetwork()
+
+    async def plant(self, path, parent=None) -> None:
+        if parent is not None:
+            await parent.add_child(NodePath.parse(path).name, "nkey")
+
+    async def readmit(self, path, parent) -> None:
+        """Open the child's account once more."""
+        await self.plant(path, parent)
+
+    def new_bus(self, path):
+        return MemoryBus(self.network, NodePath.parse(path))
+
+    async def cut(self, path) -> None:
+        self.network.cut(NodePath.parse(path))
+
+    async def heal(self, path) -> None:
+        self.network.heal(NodePath.parse(path))
+
+    async def kill_server(self, path) -> None:
+        """Memory does not fail."""
+
+
+class NatsTree(Tree):
+    def __init__(self, folder) -> None:
+        super().__init__()
+        self._folder = folder
+        self._servers = {}
+        self._gates = {}
+        self._nkeys = {}
+        self._guard = Guard()
+        self._clock = SystemClock()
+
+    async def __aenter__(self):
+        await self.stack.enter_async_context(self._guard)
+        return self
+
+    async def plant(self, path, parent=None) -> None:
+        node = NodePath.parse(path)
+        link = None
+        if parent is not None:
+            server, _ = self._servers[str(node.parent)]
+            gate = Gate(int(server.leaf_url.rpartition(":")[2]))
+            self._gates[path] = await self.stack.enter_async_context(gate)
+            seed, nkey = self._nkeys[path] = _nkey()
+            await parent.add_child(node.name, nkey)
+            link = ParentLink(gate.url, seed)
+        seeds = AccountSeeds(*(_nkey()[0] for _ in range(4)))
+        server = EmbeddedServer(
+            self._folder / node.domain,
+            node,
+            seeds,
+            guard=self._guard,
+            clock=self._clock,
+            parent=link,
+        )
+        self._servers[path] = (await self.stack.enter_async_context(server), seeds)
+
+    async def readmit(self, path, parent) -> None:
+        """Open the child's account once more."""
+        await parent.add_child(NodePath.parse(path).name, self._nkeys[path][1])
+
+    def new_bus(self, path):
+        server, seeds = self._servers[path]
+        uplink = None if path == "/" else seeds.uplink
+        address = BusAddress(server.url, seeds.relay, uplink)
+        node = NodePath.parse(path)
+        return JetStreamBus(node, address, server, clock=self._clock, dice=SystemDice())
+
+    async def cut(self, path) -> None:
+        await self._gates[path].shut()
+
+    async def heal(self, path) -> None:
+        self._gates[path].unshut()
+
+    async def kill_server(self, path) -> None:
+        """End the node's server at once, and wait until it is back."""
+        server, _ = self._servers[path]
+        seen = server.starts
+        os.kill(server.pid, signal.SIGKILL)
+        await server.next_start(seen)
+
+
+def _nkey():
+    return new_user_nkey(os.urandom(32))

@@ -1,0 +1,353 @@
+"""What every message bus promises: one suite over the bus in memory and over real nats-servers."""
+
+import os
+
+import pytest
+from buses import MemoryTree, NatsTree, links, mails, of
+
+from relay.core.effects import AckMail, ClearMail, StoreOwn, WriteMail
+from relay.core.events import HeartbeatArrived, ReportArrived, SessionArrived
+from relay.ports import MailConflict, MailSlot, OwnRecord
+from schemas.blobs import OBJECT, Reference, open_value, store
+from schemas.identity import ContentHash, mail_key
+from schemas.objects import ObjectKey
+from schemas.reports import Done, SessionMessage, encode
+
+NATS = pytest.param(NatsTree, marks=pytest.mark.nats, id="nats")
+
+
+@pytest.fixture(params=[pytest.param(MemoryTree, id="memory"), NATS])
+async def tree(request, tmp_path):
+    async with request.param(tmp_path) as tree:
+        await tree.plant("/")
+        yield tree
+
+
+def key(number):
+    return mail_key("leafcast.io/Delta", "wds", "shop", f"placement-{number}")
+
+
+def letter(child, number, expected=0, generation=1, data=None):
+    return WriteMail(
+        child=child,
+        key=key(number),
+        data=data or b"delta %d" % number,
+        generation=generation,
+        payload_hash=bytes([number % 256]) * 32,
+        has_body=number % 2 == 0,
+        trace="trace",
+        expected=expected,
+    )
+
+
+async def test_what_was_stored_is_remembered_after_a_restart(tree):
+    centre, listener = await tree.open()
+    assert listener.remembered.own == ()
+    await tree.plant("/emea", centre)
+    blob = store(OBJECT, b"x" * 100)
+    done = Done(ObjectKey("", "configmaps", "shop", "a"), "uid", "00", ("p",), True, 1)
+    await centre.store_own(
+        [
+            StoreOwn("_cursor", b"c1", 1, "inc", 7),
+            StoreOwn("gone", b"x", 2),
+            StoreOwn("_cursor", b"c2", 3, "inc", 8),
+            StoreOwn("gone", None),
+            StoreOwn("late", b"l", 4),
+        ]
+    )
+    (written,) = await centre.write_mail([letter("emea", 2, generation=5)])
+    await centre.keep_blobs(blob.values)
+    await centre.store_done("a", done)
+    await centre.store_done("b", done)
+    await centre.store_done("b", None)
+    await tree.close("/")
+
+    centre, listener = await tree.open()
+
+    remembered = listener.remembered
+    assert sorted(remembered.own, key=lambda record: record.key) == [
+        OwnRecord("_cursor", b"c2", "inc", 8),
+        OwnRecord("late", b"l", "", 0),
+    ]
+    assert remembered.mail == (MailSlot("emea", key(2), written.sequence, 5, b"\2" * 32, True),)
+    assert remembered.blobs == set(blob.values)
+    assert await centre.load_done() == [done]
+
+
+async def test_mail_arrives_at_its_child_only_in_order_and_says_when_none_is_left(tree):
+    centre, _ = await tree.open()
+    _, emea = await tree.sprout("/emea", centre)
+    _, apac = await tree.sprout("/apac", centre)
+
+    written = await centre.write_mail([letter("emea", number) for number in range(20)])
+    await centre.write_mail([letter("apac", 99)])
+
+    came = await emea.mail(20)
+    assert [(mail.key, mail.sequence) for mail in came] == [(w.key, w.sequence) for w in written]
+    assert [mail.data for mail in came] == [b"delta %d" % number for number in range(20)]
+    assert came[-1].pending == 0
+    assert [mail.key for mail in await apac.mail(1)] == [key(99)]
+
+
+async def test_only_the_last_value_of_a_slot_is_kept_for_who_comes_later(tree):
+    centre, _ = await tree.open()
+    await tree.plant("/emea", centre)
+    sequence = 0
+    for version in range(5):
+        (written,) = await centre.write_mail([letter("emea", 1, sequence, data=b"v%d" % version)])
+        sequence = written.sequence
+
+    _, emea = await tree.open("/emea")
+
+    (mail,) = await emea.mail(1)
+    assert (mail.data, mail.sequence, mail.pending) == (b"v4", sequence, 0)
+
+
+async def test_a_reset_delivers_again_from_that_sequence(tree):
+    centre, _ = await tree.open()
+    bus, emea = await tree.sprout("/emea", centre)
+    written = await centre.write_mail([letter("emea", number) for number in range(10)])
+    await emea.mail(10)
+    await bus.ack_mail(AckMail(written[-1].sequence))
+    emea.events.clear()
+
+    await bus.reset_mail(written[6].sequence)
+    assert [mail.key for mail in await emea.mail(4)] == [key(number) for number in range(6, 10)]
+    emea.events.clear()
+    await bus.reset_mail(1)
+
+    came = await emea.mail(10)
+    assert [mail.key for mail in came] == [key(number) for number in range(10)]
+    assert [mail.pending for mail in came] == list(reversed(range(10)))
+
+
+async def test_after_a_reset_beyond_the_end_new_mail_still_arrives(tree):
+    centre, _ = await tree.open()
+    bus, emea = await tree.sprout("/emea", centre)
+    (first,) = await centre.write_mail([letter("emea", 1)])
+    await emea.mail(1)
+
+    await bus.reset_mail(first.sequence + 1)
+    await centre.write_mail([letter("emea", 2)])
+
+    assert [mail.key for mail in await emea.mail(2)] == [key(1), key(2)]
+
+
+async def test_acknowledged_mail_is_not_delivered_to_the_next_run(tree):
+    centre, _ = await tree.open()
+    bus, emea = await tree.sprout("/emea", centre)
+    written = await centre.write_mail([letter("emea", number) for number in range(5)])
+    await emea.mail(5)
+    await bus.ack_mail(AckMail(written[2].sequence))
+    await tree.close("/emea")
+
+    bus, emea = await tree.open("/emea")
+    assert [mail.key for mail in await emea.mail(2)] == [key(3), key(4)]
+
+
+async def test_a_stale_writer_is_refused(tree):
+    centre, _ = await tree.open()
+    await tree.plant("/emea", centre)
+    (written,) = await centre.write_mail([letter("emea", 1)])
+    await centre.write_mail([letter("emea", 1, written.sequence, 2)])
+
+    with pytest.raises(MailConflict):
+        await centre.write_mail([letter("emea", 1, written.sequence, 3)])
+    with pytest.raises(MailConflict):
+        await centre.write_mail([letter("emea", 1, 0, 3)])
+
+
+async def test_a_slot_is_cleared_only_if_nothing_was_written_to_it_since(tree):
+    centre, _ = await tree.open()
+    await tree.plant("/emea", centre)
+    (old,) = await centre.write_mail([letter("emea", 1)])
+    (new,) = await centre.write_mail([letter("emea", 1, old.sequence, 2)])
+
+    assert not await centre.clear_mail(ClearMail("emea", key(1), old.sequence))
+    assert await centre.clear_mail(ClearMail("emea", key(1), new.sequence))
+    assert not await centre.clear_mail(ClearMail("emea", key(1), new.sequence))
+    await centre.write_mail([letter("emea", 1, 0, 3)])
+
+
+async def test_reports_reach_the_parent_and_a_parent_that_starts_later_gets_the_last_ones(tree):
+    centre, listener = await tree.open()
+    bus, _ = await tree.sprout("/emea", centre)
+
+    assert await bus.send_report({"a": b"1", "b": b"2"})
+    assert await bus.send_heartbeat(b"beat 1")
+    expected = [ReportArrived("emea", "a", b"1"), ReportArrived("emea", "b", b"2")]
+    expected.append(HeartbeatArrived("emea", b"beat 1"))
+    await listener.until(lambda events: events == expected)
+    await tree.close("/")
+    assert await bus.send_report({"a": b"3"})
+    assert await bus.send_heartbeat(b"beat 2")
+
+    _, listener = await tree.open()
+
+    last = [ReportArrived("emea", "b", b"2"), ReportArrived("emea", "a", b"3")]
+    last.append(HeartbeatArrived("emea", b"beat 2"))
+    await listener.until(lambda events: events == last)
+
+
+async def test_a_child_hears_of_its_session(tree):
+    centre, _ = await tree.open()
+    _, emea = await tree.sprout("/emea", centre)
+    message = SessionMessage("inc", 3, 17, 0, 5, "none")
+
+    await centre.send_session("emea", encode(message))
+
+    await emea.until(lambda events: SessionArrived(message) in events)
+
+
+async def test_content_comes_from_the_parent_and_then_from_the_own_store(tree):
+    centre, _ = await tree.open()
+    bus, _ = await tree.sprout("/emea", centre)
+    plain = os.urandom(1_200_000)
+    blob = store(OBJECT, plain)
+    assert len(blob.values) == 4
+    await centre.keep_blobs(blob.values)
+
+    came = await bus.load_blob(blob.reference)
+
+    assert not came.local
+    assert open_value(blob.reference, came.value, dict(came.parts)) == plain
+    await bus.keep_blobs({blob.reference.address: came.value, **dict(came.parts)})
+    await tree.cut("/emea")
+    again = await bus.load_blob(blob.reference)
+    assert again.local
+    assert open_value(blob.reference, again.value, dict(again.parts)) == plain
+
+
+async def test_content_that_nobody_has_is_none(tree):
+    centre, _ = await tree.open()
+    bus, emea = await tree.sprout("/emea", centre)
+    nothing = Reference(OBJECT, ContentHash("0" * 64), 10)
+    blob = store(OBJECT, os.urandom(1_200_000))
+    await centre.keep_blobs({blob.reference.address: blob.values[blob.reference.address]})
+
+    assert (await centre.load_blob(nothing)).value is None
+    assert (await bus.load_blob(nothing)).value is None
+    assert (await bus.load_blob(blob.reference)).value is None
+    await tree.cut("/emea")
+    assert (await bus.load_blob(nothing)).value is None
+
+
+async def test_a_link_cut_and_healed_is_told_and_loses_nothing(tree):
+    centre, listener = await tree.open()
+    bus, emea = await tree.sprout("/emea", centre)
+    await centre.write_mail([letter("emea", number) for number in range(3)])
+    await emea.mail(3)
+
+    await tree.cut("/emea")
+    await centre.write_mail([letter("emea", number) for number in range(3, 6)])
+    assert not await bus.send_heartbeat(b"beat")
+    assert not await bus.send_report({"a": b"1"})
+    await emea.linked(up=False)
+    await centre.write_mail([letter("emea", number) for number in range(6, 9)])
+    await tree.heal("/emea")
+    await emea.linked()
+    await centre.write_mail([letter("emea", 9)])
+
+    await emea.until(lambda events: any(mail.key == key(9) for mail in mails(events)))
+    assert {mail.key for mail in mails(emea.events)} == {key(number) for number in range(10)}
+    assert links(emea.events) == [True, False, True]
+    assert await bus.send_report({"a": b"1"})
+    await listener.until(lambda events: ReportArrived("emea", "a", b"1") in events)
+
+
+async def test_a_removed_child_is_cut_off_and_its_mail_is_gone(tree):
+    centre, _ = await tree.open()
+    bus, emea = await tree.sprout("/emea", centre)
+    _, apac = await tree.sprout("/apac", centre)
+    await bus.send_report({"a": b"1"})
+    (written,) = await centre.write_mail([letter("emea", 1)])
+    await centre.write_mail([letter("apac", 2)])
+
+    await centre.remove_child("emea")
+    await centre.remove_child("emea")
+
+    assert not await bus.send_heartbeat(b"beat")
+    await emea.linked(up=False)
+    assert not await centre.clear_mail(ClearMail("emea", key(1), written.sequence))
+    await apac.mail(1)
+    await tree.close("/")
+    _, listener = await tree.open()
+    assert [slot.child for slot in listener.remembered.mail] == ["apac"]
+    assert of(ReportArrived, listener.events) == []
+
+
+async def test_a_child_added_twice_keeps_its_place(tree):
+    centre, _ = await tree.open()
+    bus, emea = await tree.sprout("/emea", centre)
+    await centre.write_mail([letter("emea", 1)])
+    await emea.mail(1)
+    await tree.close("/")
+
+    centre, _ = await tree.open()
+    await tree.readmit("/emea", centre)
+    await centre.write_mail([letter("emea", 2)])
+
+    assert [mail.key for mail in await emea.mail(2)] == [key(1), key(2)]
+
+
+async def test_a_child_whose_server_restarts_goes_on(tree):
+    centre, listener = await tree.open()
+    bus, emea = await tree.sprout("/emea", centre)
+    await bus.store_own([StoreOwn("a", b"1")])
+    await centre.write_mail([letter("emea", 1)])
+    await emea.mail(1)
+
+    await tree.kill_server("/emea")
+    await centre.write_mail([letter("emea", 2)])
+
+    await emea.until(lambda events: {mail.key for mail in mails(events)} == {key(1), key(2)})
+    await emea.linked()
+    await bus.store_own([StoreOwn("b", b"2")])
+    assert await bus.send_heartbeat(b"beat")
+    await listener.until(lambda events: HeartbeatArrived("emea", b"beat") in events)
+
+
+async def test_a_parent_whose_server_restarts_goes_on(tree):
+    centre, listener = await tree.open()
+    bus, emea = await tree.sprout("/emea", centre)
+    await bus.send_report({"a": b"1"})
+    await listener.until(lambda events: ReportArrived("emea", "a", b"1") in events)
+
+    await tree.kill_server("/")
+    await centre.write_mail([letter("emea", 1)])
+    assert [mail.key for mail in await emea.mail(1)] == [key(1)]
+    while not await bus.send_report({"a": b"2"}):
+        emea.events.clear()
+        await emea.linked()
+
+    await listener.until(lambda events: ReportArrived("emea", "a", b"2") in events)
+
+
+async def test_many_letters_in_one_call_are_all_kept_and_all_arrive(tree):
+    centre, _ = await tree.open()
+    bus, emea = await tree.sprout("/emea", centre)
+    count = 5000
+
+    written = await centre.write_mail([letter("emea", number) for number in range(count)])
+
+    assert len({mail.sequence for mail in written}) == count
+    came = await emea.mail(count)
+    assert [mail.sequence for mail in came] == [mail.sequence for mail in written]
+    assert came[-1].pending == 0
+
+
+async def test_a_reader_that_comes_late_finds_everything(tree):
+    centre, _ = await tree.open()
+    await tree.plant("/emea", centre)
+    bus = tree.new_bus("/emea")
+    await bus.start()
+    written = await centre.write_mail([letter("emea", number) for number in range(5000)])
+
+    came = []
+    async for event in bus.events():
+        came += mails([event])
+        if came and came[-1].pending == 0 and len(came) >= len(written):
+            break
+    await bus.close()
+
+    assert [mail.sequence for mail in came] == [mail.sequence for mail in written]
