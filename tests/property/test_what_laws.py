@@ -1,0 +1,75 @@
+"""The what resolver ends where its input ends, in whatever order and by whatever detour it came."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controllers.core.selection import Clause, Rules
+from controllers.core.what import WhatResolver
+from schemas.objects import ObjectKey
+from schemas.selectors import LabelSelector
+
+LABELS = st.dictionaries(st.sampled_from("ab"), st.sampled_from("12"), max_size=2)
+SELECTORS = LABELS.map(lambda form: LabelSelector.from_kubernetes({"matchLabels": form}))
+KEYS = st.one_of(
+    st.builds(ObjectKey, st.just(""), st.just("namespaces"), st.just(""), st.sampled_from("mn")),
+    st.builds(
+        ObjectKey,
+        st.sampled_from(["", "apps"]),
+        st.sampled_from(["configmaps", "deployments"]),
+        st.sampled_from("mn"),
+        st.sampled_from("xy"),
+    ),
+)
+SOME = st.frozensets(st.sampled_from("mnxy*"), max_size=2)
+CLAUSES = st.builds(
+    Clause,
+    group=st.sampled_from([None, "", "apps"]),
+    resources=st.frozensets(st.sampled_from(["configmaps", "namespaces", "*"]), max_size=2),
+    namespaces=SOME,
+    namespace_selectors=st.lists(SELECTORS, max_size=2).map(tuple),
+    names=SOME,
+    selectors=st.lists(SELECTORS, max_size=2).map(tuple),
+    flags=st.integers(0, 7),
+)
+RULES = st.builds(Rules, st.lists(CLAUSES, max_size=2).map(tuple), flags=st.sampled_from([0, 2]))
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(KEYS, st.one_of(st.none(), LABELS)),
+        st.tuples(st.sampled_from("pq"), st.one_of(st.none(), RULES)),
+    ),
+    max_size=20,
+)
+
+
+def put(resolver, what, value):
+    if isinstance(what, ObjectKey):
+        if value is None:
+            return resolver.remove(what)
+        return resolver.put(what, {"metadata": {"name": what.name, "labels": value}})
+    if value is None:
+        resolver.remove_placement(what)
+    else:
+        resolver.put_placement(what, value)
+    return {what}
+
+
+@given(STEPS)
+def test_changes_lead_where_a_fresh_start_leads(steps):
+    changed, final = WhatResolver(), {}
+    for what, value in steps:
+        put(changed, what, value)
+        final[what] = value
+    fresh = WhatResolver()
+    for what in sorted(final, key=str, reverse=True):
+        put(fresh, what, final[what])
+    assert [changed.selection(name) for name in "pq"] == [fresh.selection(name) for name in "pq"]
+
+
+@given(STEPS)
+def test_whose_selection_changed_is_told(steps):
+    resolver = WhatResolver()
+    for what, value in steps:
+        before = {name: resolver.selection(name) for name in "pq"}
+        told = put(resolver, what, value)
+        differs = {name for name in "pq" if resolver.selection(name) != before[name]}
+        assert differs <= set(told)

@@ -1,0 +1,171 @@
+"""From an object set to a delta: what is said, what is refused, what is not said again."""
+
+from dataclasses import replace
+
+from controllers.core.drafts import Draft, same
+from controllers.core.removal import hold_objects, hold_records, removals_max
+from controllers.core.translate import (
+    CleanObjects,
+    Issued,
+    alternatives_of,
+    bare_head,
+    in_order,
+    translate,
+    withdrawal,
+)
+from schemas.blobs import OBJECT_MAX_BYTES
+from schemas.chunks import CREATE_ONLY
+from schemas.identity import Generation
+from schemas.objects import ObjectKey
+from schemas.records import API_PLACEMENT, Source, decode_body
+from schemas.selectors import LabelSelector
+
+HEAD = bare_head(Source(API_PLACEMENT, "space", "", "shop"), alternatives_of([LabelSelector()]))
+
+
+def key(name, resource="configmaps"):
+    return ObjectKey("", resource, "shop", name)
+
+
+def config(name, version="1", uid="u", value="1", **more):
+    metadata = {"name": name, "namespace": "shop", "resourceVersion": version, "uid": uid}
+    data = {"key": value}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data, **more}
+
+
+def objects(*items):
+    return {key(item["metadata"]["name"]): item for item in items}
+
+
+def say(items, before=None, held=frozenset(), flags=0):
+    return translate(HEAD, dict.fromkeys(items, flags), items, CleanObjects(), before, held)
+
+
+def issued(translation, generation=7):
+    record = translation.draft.stamped(Generation(generation))
+    return Issued(record, translation.entries, translation.kept)
+
+
+def test_a_delta_has_one_gate_that_admits_all_and_names_the_manifest():
+    translation = say(objects(config("a")))
+    head = translation.draft.record
+    body = decode_body(head, translation.draft.body)
+    assert [gate.arm for gate in body.gates] == list(head.references)
+    assert body.gates[-1].admits_all
+    assert head.references[0].address in translation.draft.blobs
+
+
+def test_what_the_ledger_says_already_is_not_said_again():
+    before = issued(say(objects(config("a"), config("b"))))
+    again = say(objects(config("b", version="9", status={"x": 1}), config("a")), before)
+    assert again.draft is None
+    assert again.entries[key("b")].revision == 1
+
+
+def test_an_object_made_anew_is_news_even_with_equal_content():
+    before = issued(say(objects(config("a"))))
+    again = say(objects(config("a", version="2", uid="v")), before)
+    assert again.entries[key("a")].revision == 2
+    assert again.draft is not None
+
+
+def test_changed_flags_are_news():
+    before = issued(say(objects(config("a"))))
+    assert say(objects(config("a")), before, flags=CREATE_ONLY).draft is not None
+
+
+def test_only_new_blobs_are_written():
+    many = [config(f"c{at}") for at in range(500)]
+    before = issued(say(objects(*many)))
+    many[3] = config("c3", version="2", value="2")
+    assert len(say(objects(*many), before).draft.blobs) == 3  # object, its chunk, root
+
+
+def test_a_lost_object_raises_last_loss_and_a_gained_one_keeps_it():
+    before = issued(say(objects(config("a"), config("b"))), 7)
+    lost = say(objects(config("a")), before)
+    assert lost.losses == {key("b")}
+    after = issued(lost, 8)
+    assert after.head.last_loss == 8
+    assert issued(say(objects(config("a"), config("c")), after), 9).head.last_loss == 8
+
+
+def test_a_manifest_that_cannot_be_read_may_have_held_more():
+    before = replace(issued(say(objects(config("a")))), entries=None)
+    assert issued(say(objects(config("b")), before), 9).head.last_loss == 9
+
+
+def test_an_object_over_the_limit_is_named_and_holds_up_no_other():
+    translation = say(objects(config("big", value="x" * OBJECT_MAX_BYTES), config("a")))
+    (fault,) = translation.faults
+    assert set(translation.entries) == {key("a")}
+    assert fault.path == "configmaps/shop/big"
+    assert str(OBJECT_MAX_BYTES) in fault.message
+
+
+def test_an_object_that_grew_over_the_limit_keeps_its_last_good_content():
+    before = issued(say(objects(config("a"))))
+    again = say(objects(config("a", version="2", value="x" * OBJECT_MAX_BYTES)), before)
+    assert again.entries == before.entries
+    assert again.draft is None
+
+
+def test_an_object_without_canonical_bytes_is_named():
+    (fault,) = say(objects(config("a", value=float("nan")))).faults
+    assert ".data.key" in fault.message
+
+
+def test_a_held_object_stays_as_it_was():
+    before = issued(say(objects(config("a"), config("b"))))
+    again = say(objects(config("a")), before, held=frozenset({key("b")}))
+    assert again.draft is None
+    assert key("b") in again.entries
+
+
+def test_a_tombstone_has_no_content():
+    draft = withdrawal(issued(say(objects(config("a")))))
+    assert draft.body is None
+    assert draft.record.deleted
+    assert draft.record.references == ()
+    assert draft.stamped(Generation(9)).last_loss == 9
+
+
+def test_when_it_was_issued_makes_no_difference():
+    first = issued(say(objects(config("a"))), 7).head
+    assert same(first, replace(first, generation=8, trace="t", last_loss=3))
+    assert not same(first, replace(first, priority=1))
+    assert not same(first, None)
+
+
+def test_gaining_comes_before_losing_along_a_chain():
+    a, b, c = (Draft("delta", replace(HEAD, source=Source("", "", "", n))) for n in "abc")
+    x, y = frozenset({key("x")}), frozenset({key("y")})
+    none = frozenset()
+    assert in_order([(a, none, x), (b, x, y), (c, y, none)]) == [c, b, a]
+    assert sorted(d.record.source.name for d in in_order([(a, x, y), (b, y, x)])) == ["a", "b"]
+
+
+def test_at_most_ten_or_a_fifth_may_go_by_inference():
+    assert (removals_max(3), removals_max(50), removals_max(1000)) == (10, 10, 200)
+
+
+def test_too_many_inferred_removals_are_all_held():
+    before = {key(f"c{at}") for at in range(100)}
+    some = {key(f"c{at}") for at in range(20)}
+    kinds = {("", "configmaps")}
+    assert not hold_objects(before, some, kinds).items
+    more = some | {key("c20")}
+    assert hold_objects(before, more, kinds).items == more
+
+
+def test_a_kind_that_vanished_is_held_and_others_go():
+    secret = key("s", "secrets")
+    before = {key("a"), key("b"), secret}
+    held = hold_objects(before, {key("a"), secret}, {("", "configmaps")})
+    assert held.items == {secret}
+    assert "secrets" in held.reason
+
+
+def test_records_of_which_none_is_seen_are_held():
+    assert hold_records(["a"], {"a"}, "synctargets", seen_any=False).items == {"a"}
+    assert not hold_records(["a", "b"], {"a"}, "synctargets", seen_any=True).items
