@@ -18,7 +18,8 @@ from schemas.api import Condition, Location, SyncTarget, parse_kind
 from schemas.faults import InvalidObject
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
-from schemas.records import API_LOCATION, API_SYNC_TARGET, Record
+from schemas.records import API_LOCATION, API_SYNC_TARGET, Source
+from schemas.signing import RecordKind
 
 _GROUP = "edge.kubestellar.io"
 _TARGETS, _LOCATIONS = "synctargets", "locations"
@@ -56,7 +57,7 @@ class MailboxController:
             self._forget(key)
         for key, obj in ours.items():
             self._put(key, obj)
-        self._unseen = self._in_ledger().keys() - ours.keys()
+        self._unseen = self._in_ledger() - ours.keys()
         self._waiting.add(self._unseen)
 
     def changed(self, change: Change) -> None:
@@ -110,23 +111,31 @@ class MailboxController:
 
     def _gone(self, keys: frozenset[ObjectKey]) -> list[Draft]:
         """Tombstones for what is not there, or lost its place; what is only unseen may be held."""
-        in_ledger = self._in_ledger()
-        held: set[ObjectKey] = set()
+        held = self._held()
+        drafts = []
+        for key in sorted(keys - held):
+            source = Source(_APIS[key.resource], self._identity, "", key.name)
+            record = self._issuer.records.get(source.key)
+            if record is not None and not record.deleted and not self._stays(key):
+                kind: RecordKind = "profile" if key.resource == _TARGETS else "location"
+                drafts.append(tombstone(kind, record))
+        return drafts
+
+    def _held(self) -> frozenset[ObjectKey]:
+        """What is unseen, and shall not go for that alone."""
+        held: frozenset[ObjectKey] = frozenset()
         for resource in (_TARGETS, _LOCATIONS):
             self.errors.pop(f"{resource}/RemovalHeld", None)
             unseen = {key for key in self._unseen if key.resource == resource}
-            known = [key for key in in_ledger if key.resource == resource]
+            if not unseen:
+                continue
+            known = [key for key in self._in_ledger() if key.resource == resource]
             seen_any = any(key.resource == resource for key in self._objects)
             verdict = hold_records(known, unseen, resource, seen_any=seen_any)
             if verdict.items:
                 held |= verdict.items
                 self.errors[f"{resource}/RemovalHeld"] = verdict.reason
-        going = [key for key in sorted(keys) if key in in_ledger and key not in held]
-        return [
-            tombstone("profile" if key.resource == _TARGETS else "location", in_ledger[key])
-            for key in going
-            if not self._stays(key)
-        ]
+        return held
 
     def _stays(self, key: ObjectKey) -> bool:
         if f"{key.resource[:-1]}/{key.name}" in self.errors:
@@ -140,10 +149,10 @@ class MailboxController:
         drafts = register(self._identity, rivals).drafts
         return any(draft.record.source.name == key.name for draft in drafts)
 
-    def _in_ledger(self) -> dict[ObjectKey, Record]:
+    def _in_ledger(self) -> set[ObjectKey]:
         resources = {api: resource for resource, api in _APIS.items()}
         return {
-            ObjectKey(_GROUP, resources[record.source.api], "", record.source.name): record
+            ObjectKey(_GROUP, resources[record.source.api], "", record.source.name)
             for record in self._issuer.records.values()
             if record.source.api in resources
             and record.source.space == self._identity

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from controllers.core.cleaning import EXECUTING_COUNT_LABEL
-from controllers.core.status import PlacementFacts, placement_status, singleton
+from controllers.core.status import PlacementFacts, placement_status, singleton, takes_status
 from controllers.following import RETRY_SECONDS, Gathering
 from controllers.placement_translator import PlacementTranslator
 from controllers.ports import CentreRelay
@@ -98,7 +98,7 @@ class StatusSummarizer:
             key
             for name in names
             for key, flags in resolver.selection(name).items()
-            if flags & WANT_SINGLETON
+            if flags & WANT_SINGLETON and takes_status(key)
         }
         return asked | {key for key, obj in resolver.objects.items() if _count_label(obj)}
 

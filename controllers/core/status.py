@@ -86,14 +86,17 @@ def singleton(
     count = sum(item.count for item in results)
     if len(asking) == 1 and asking[0][0] is not None:
         count = asking[0][0].destinations - asking[0][0].states.get("leaving", 0)
-    if (key.group, key.resource) in _NO_STATUS:
-        return Singleton(count, None)
     complete = all(summary is not None and summary.complete for summary, _ in asking)
     if count > 1 or (count == 0 and complete):
         return Singleton(count, {})
     if not complete or count == 0:
         return Singleton(count, None)
     return Singleton(count, _status_of(results))
+
+
+def takes_status(key: ObjectKey) -> bool:
+    """Whether a status may come back: the centre's own Namespaces and definitions have theirs."""
+    return (key.group, key.resource) not in _NO_STATUS
 
 
 def _status_of(results: Iterable[ObjectResult]) -> dict[str, Any] | None:

@@ -8,7 +8,7 @@ placements become known does not matter.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from controllers.core.selection import ANY, Rules, never_selected
@@ -18,7 +18,10 @@ _CRDS = ("apiextensions.k8s.io", "customresourcedefinitions")
 _NAMESPACES = ("", "namespaces")
 _NONE: frozenset[str] = frozenset()
 
+_ALL = ("all", "")
+
 Kind = tuple[str, str]
+_Hint = tuple[str, str]
 
 
 class WhatResolver:
@@ -30,7 +33,7 @@ class WhatResolver:
     def __init__(self) -> None:
         self.objects: dict[ObjectKey, Mapping[str, Any]] = {}
         self._rules: dict[str, Rules] = {}
-        self._wanting: dict[str, set[str]] = defaultdict(set)  # resource or ANY -> placements
+        self._wanting: dict[_Hint, set[str]] = defaultdict(set)
         self._selected: dict[str, dict[ObjectKey, int]] = {}
         self._selecting: dict[ObjectKey, set[str]] = defaultdict(set)
         self._inside: dict[str, set[ObjectKey]] = defaultdict(set)  # namespace -> its objects
@@ -76,9 +79,10 @@ class WhatResolver:
         self.remove_placement(name)
         self._rules[name] = rules
         self._selected[name] = {}
-        for resource in _resources(rules):
-            self._wanting[resource].add(name)
-        for key in self.objects:
+        hints = _hints(rules)
+        for hint in hints:
+            self._wanting[hint].add(name)
+        for key in self._candidates(hints):
             self._test(key, name)
         return self.selection(name) != before
 
@@ -87,8 +91,8 @@ class WhatResolver:
         rules = self._rules.pop(name, None)
         if rules is None:
             return
-        for resource in _resources(rules):
-            self._wanting[resource].discard(name)
+        for hint in _hints(rules):
+            self._wanting[hint].discard(name)
         for key in list(self._selected[name]):
             self._drop(key, name)
         del self._selected[name]
@@ -118,10 +122,19 @@ class WhatResolver:
             return False
         return rules.in_any_namespace().flags_of(key, _labels(obj), None) is not None
 
+    def _candidates(self, hints: frozenset[_Hint]) -> Iterable[ObjectKey]:
+        """The objects that rules with these hints may select."""
+        if any(field != "namespace" for field, _ in hints):
+            return self.objects
+        return {key for _, name in hints for key in self._inside.get(name, ())}
+
     def _evaluate(self, key: ObjectKey) -> set[str]:
         """Test an object against all that may want it; who selects or selected it is changed."""
         changed = set(self._selecting.get(key, ()))
-        for name in self._wanting[key.resource] | self._wanting[ANY] | changed:
+        maybe = set(changed)
+        for hint in (("namespace", key.namespace), ("resource", key.resource), _ALL):
+            maybe |= self._wanting.get(hint, set())
+        for name in maybe:
             self._test(key, name)
         return changed | self._selecting.get(key, set())
 
@@ -181,12 +194,17 @@ class WhatResolver:
         return changed | set(self._kinds.get(kind, ()))
 
 
-def _resources(rules: Rules) -> frozenset[str]:
-    """The resources that some clause names; ANY if one names none."""
-    named: set[str] = set()
+def _hints(rules: Rules) -> frozenset[_Hint]:
+    """Where to look for the objects that a placement may select: by what each clause names."""
+    hints: set[_Hint] = set()
     for clause in rules.clauses:
-        named |= clause.resources or {ANY}
-    return frozenset(named)
+        if clause.namespaces and ANY not in clause.namespaces:
+            hints |= {("namespace", name) for name in clause.namespaces}
+        elif clause.resources and ANY not in clause.resources:
+            hints |= {("resource", name) for name in clause.resources}
+        else:
+            hints.add(_ALL)
+    return frozenset(hints)
 
 
 def _defines(crd: Mapping[str, Any]) -> Kind | None:

@@ -1,0 +1,88 @@
+"""The inventory becomes records, and whoever gets no place is told why."""
+
+import asyncio
+
+import pytest
+
+from schemas.objects import ObjectKey
+from schemas.records import LocationRecord, Profile
+from tests.unit.centre_world import USER, WAIT_SECONDS, Centre, condition, location, target
+
+
+@pytest.fixture
+def centre(tmp_path):
+    return Centre(tmp_path / "keys")
+
+
+async def test_the_inventory_becomes_profiles_and_location_records(centre):
+    await centre.inventory.apply(target("s1", "/emea/s1", site="s1"), USER)
+    await centre.inventory.apply(location("emea", region="emea"), USER)
+    async with centre.running():
+        await centre.relay.until(lambda relay: len(_inventory(relay)) == 2)
+    profile = next(item for item in _inventory(centre.relay) if isinstance(item, Profile))
+    place = next(item for item in _inventory(centre.relay) if isinstance(item, LocationRecord))
+    space = await centre.inventory.identity()
+    assert profile.destination.startswith(f"{space}-mb-")
+    assert (str(profile.path), profile.labels) == ("/emea/s1", {"site": "s1"})
+    assert place.labels == {"region": "emea"}
+    assert place.instance_selector.is_everything
+
+
+def _inventory(relay):
+    records = [relay.record(slot) for slot in relay.records]
+    kinds = (Profile, LocationRecord)
+    return [item for item in records if isinstance(item, kinds) and not item.deleted]
+
+
+async def test_a_deleted_sync_target_leaves_a_tombstone(centre):
+    await centre.inventory.apply(target("s1", "/emea/s1"), USER)
+    async with centre.running():
+        await centre.relay.until(lambda relay: len(_inventory(relay)) == 1)
+        await centre.inventory.delete(ObjectKey("edge.kubestellar.io", "synctargets", "", "s1"))
+        await centre.relay.until(lambda relay: not _inventory(relay))
+    assert centre.relay.history[-1].deleted
+
+
+async def test_an_inventory_that_vanished_unseen_is_kept(centre):
+    await centre.inventory.apply(target("s1", "/emea/s1"), USER)
+    async with centre.running():
+        await centre.relay.until(lambda relay: len(_inventory(relay)) == 1)
+    await centre.inventory.delete(ObjectKey("edge.kubestellar.io", "synctargets", "", "s1"))
+    async with centre.running() as controllers:
+        async with asyncio.timeout(WAIT_SECONDS):
+            while "synctargets/RemovalHeld" not in controllers.errors:
+                await asyncio.sleep(0.01)
+        assert len(_inventory(centre.relay)) == 1
+        controllers.mailboxes.accept_removals()
+        await centre.relay.until(lambda relay: not _inventory(relay))
+
+
+async def test_a_path_has_one_claimant_and_the_other_is_told_of_both(centre):
+    key = ObjectKey("edge.kubestellar.io", "synctargets", "", "s2")
+    await centre.inventory.apply(target("s1", "/emea/s1"), USER)
+    await centre.inventory.apply(target("s2", "/emea/s1"), USER)
+    async with centre.running():
+        told = await centre.until_status(
+            key, lambda obj: condition(obj, "Registered"), centre.inventory
+        )
+        await centre.relay.until(lambda relay: len(_inventory(relay)) == 1)
+        await centre.inventory.delete(ObjectKey("edge.kubestellar.io", "synctargets", "", "s1"))
+        await centre.until_status(
+            key, lambda obj: condition(obj, "Registered")["status"] == "True", centre.inventory
+        )
+        await centre.relay.until(lambda relay: [p.source.name for p in _inventory(relay)] == ["s2"])
+    message = condition(told, "Registered")["message"]
+    assert '"s1"' in message
+    assert '"s2"' in message
+    assert condition(told, "Registered")["reason"] == "PathTaken"
+
+
+async def test_a_sync_target_without_a_path_is_told_how_to_get_one(centre):
+    key = ObjectKey("edge.kubestellar.io", "synctargets", "", "s1")
+    await centre.inventory.apply(target("s1"), USER)
+    async with centre.running():
+        told = await centre.until_status(
+            key, lambda obj: condition(obj, "Registered"), centre.inventory
+        )
+    assert "leafcast.io/path" in condition(told, "Registered")["message"]
+    assert not _inventory(centre.relay)

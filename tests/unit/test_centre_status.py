@@ -1,0 +1,88 @@
+"""What placements and singletons are told."""
+
+import pytest
+
+from controllers.core.cleaning import EXECUTING_COUNT_LABEL
+from schemas import codec
+from schemas.objects import ObjectKey
+from schemas.reports import ExceptionSample, ObjectResult, Summary
+from tests.unit.centre_world import (
+    SHOP,
+    USER,
+    Centre,
+    condition,
+    config,
+    deployment,
+    holds,
+    location,
+    placement,
+)
+
+
+@pytest.fixture
+def centre(tmp_path):
+    return Centre(tmp_path / "keys")
+
+
+async def test_a_bad_placement_says_so_and_its_last_good_state_stays_in_force(centre):
+    await centre.apply(config("a"), placement())
+    async with centre.running() as controllers:
+        await centre.relay.until(holds("a"))
+        good = centre.relay.delta("shop")
+        await centre.apply(placement(clause={"resources": ["*"]}))
+        bad = await centre.until_status(
+            SHOP, lambda obj: (condition(obj, "Valid") or {}).get("status") == "False"
+        )
+        assert "edgeplacement/shop" in controllers.errors
+        await centre.apply(placement())
+        await centre.until_status(
+            SHOP, lambda obj: (condition(obj, "Valid") or {}).get("status") == "True"
+        )
+    assert condition(bad, "Valid")["reason"] == "Invalid"
+    assert "spec.downsync[0]" in condition(bad, "Valid")["message"]
+    assert "narrow apiGroup" in condition(bad, "Valid")["message"]
+    assert centre.relay.delta("shop") == good
+
+
+async def test_counts_come_back_into_the_placement(centre):
+    await centre.inventory.apply(location("l1", env="prod"), USER)
+    await centre.inventory.apply(location("l2", env="test"), USER)
+    await centre.apply(config("a"), placement(selectors=[{"matchLabels": {"env": "prod"}}]))
+    sample = ExceptionSample(0, "deployments.apps/shop/web", "ImagePullBackOff", 3, "/emea/s1")
+    async with centre.running():
+        await centre.relay.until(holds("a"))
+        summary = Summary({"synced": 2, "failing": 3}, {"healthy": 2}, {}, (sample,))
+        await centre.relay.report(centre.relay.delta("shop").source.key, summary)
+        obj = await centre.until_status(SHOP, lambda obj: obj.get("status", {}).get("destinations"))
+        await centre.until_status(SHOP, lambda obj: obj["status"]["matchingLocationCount"] == 1)
+    status = obj["status"]
+    assert (status["destinations"], status["synced"], status["failing"]) == (5, 2, 3)
+    assert status["complete"] is True
+    assert status["errors"] == [
+        "shop/deployments.apps/web: ImagePullBackOff (3 destinations, e.g. /emea/s1)"
+    ]
+    assert condition(obj, "Synced")["reason"] == "Failing"
+
+
+async def test_a_singleton_has_the_status_of_its_one_copy_and_loses_it_with_a_second(centre):
+    web = ObjectKey("apps", "deployments", "shop", "web")
+    await centre.apply(deployment("web"), placement(wantSingletonReportedState=True))
+    returned = codec.canonical({"readyReplicas": 1})
+    async with centre.running():
+        await centre.relay.until(holds("web"))
+        key = centre.relay.delta("shop").source.key
+        one = ObjectResult(web, 1, "d1", returned)
+        await centre.relay.report(key, Summary({"synced": 1}), (one,))
+        obj = await centre.until_status(web, lambda obj: obj.get("status") and _count(obj))
+        assert (obj["status"], _count(obj)) == ({"readyReplicas": 1}, "1")
+        await centre.relay.report(key, Summary({"synced": 2}), (ObjectResult(web, 2),))
+        await centre.until_status(web, lambda obj: not obj.get("status") and _count(obj) == "2")
+        await centre.relay.report(key, Summary({"synced": 1}), (one,))
+        await centre.until_status(web, lambda obj: obj.get("status") and _count(obj) == "1")
+        await centre.apply(placement())
+        await centre.until_status(web, lambda obj: not obj.get("status") and not _count(obj))
+    assert EXECUTING_COUNT_LABEL not in obj["metadata"].get("annotations", {})
+
+
+def _count(obj):
+    return obj["metadata"].get("labels", {}).get(EXECUTING_COUNT_LABEL)

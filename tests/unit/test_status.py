@@ -1,0 +1,154 @@
+"""What comes back, as status: counts, conditions, errors, and a singleton's own status."""
+
+import pytest
+
+from controllers.core.conditions import condition, merged
+from controllers.core.status import (
+    PlacementFacts,
+    error_text,
+    placement_status,
+    singleton,
+    takes_status,
+)
+from schemas import codec
+from schemas.api import EdgePlacement
+from schemas.faults import Fault
+from schemas.objects import ObjectKey
+from schemas.reports import ExceptionSample, ObjectResult, Summary
+
+NOW_MS = 1_800_000_000_000
+WEB = ObjectKey("apps", "deployments", "shop", "web")
+FACTS = PlacementFacts(generation=3, locations=2)
+
+
+def status(summary, facts=FACTS, before=None):
+    return placement_status(facts, summary, before, NOW_MS)
+
+
+def reasons(said):
+    return {item["type"]: (item["status"], item["reason"]) for item in said["conditions"]}
+
+
+def test_a_status_is_one_that_the_api_knows():
+    facts = PlacementFacts(3, 2, "bad", "held", (Fault("a", "b", "c"),))
+    said = status(Summary({"synced": 1}, {"healthy": 1}), facts)
+    EdgePlacement.model_validate(
+        {
+            "apiVersion": "edge.kubestellar.io/v2alpha1",
+            "kind": "EdgePlacement",
+            "metadata": {"name": "p"},
+            "status": said,
+        }
+    )
+    assert said["specGeneration"] == 3
+
+
+@pytest.mark.parametrize(
+    ("summary", "synced", "healthy"),
+    [
+        (None, ("Unknown", "Incomplete"), ("Unknown", "Incomplete")),
+        (Summary(), ("False", "NoDestinations"), ("False", "NoDestinations")),
+        (Summary({"synced": 2}, {"healthy": 2}), ("True", "Synced"), ("True", "Healthy")),
+        (
+            Summary({"synced": 1, "pending": 1}, {"healthy": 1, "progressing": 1}),
+            ("False", "Pending"),
+            ("False", "Progressing"),
+        ),
+        (
+            Summary({"synced": 1, "failing": 1}, {"healthy": 1, "degraded": 1}),
+            ("False", "Failing"),
+            ("False", "Degraded"),
+        ),
+        (
+            Summary({"synced": 1}, {"healthy": 1}, complete=False, blocking=("/emea",)),
+            ("Unknown", "Incomplete"),
+            ("Unknown", "Incomplete"),
+        ),
+    ],
+)
+def test_synced_and_healthy_are_said_only_of_a_complete_summary(summary, synced, healthy):
+    said = reasons(status(summary))
+    assert (said["Synced"], said["Healthy"]) == (synced, healthy)
+
+
+def test_an_incomplete_count_reads_at_least_and_names_who_is_awaited():
+    said = status(Summary({"synced": 1}, complete=False, blocking=("/emea",)))
+    (synced,) = [item for item in said["conditions"] if item["type"] == "Synced"]
+    assert synced["message"] == "at least 1 of 1 destinations are synced; waiting for /emea"
+
+
+def test_the_worst_errors_come_first_and_are_bounded():
+    samples = tuple(
+        ExceptionSample(at % 3, f"deployments.apps/shop/d{at}", "Refused", at, "/s1")
+        for at in range(1, 31)
+    )
+    said = status(Summary({"failing": 1}, exceptions=samples))
+    assert len(said["errors"]) == 20
+    assert said["errors"][0] == "shop/deployments.apps/d30: Refused (30 destinations, e.g. /s1)"
+
+
+def test_an_error_without_an_object_names_its_reason_alone():
+    assert error_text(ExceptionSample(0, "", "Offline", 1, "/s1")) == (
+        "Offline (1 destination, e.g. /s1)"
+    )
+
+
+def test_a_condition_that_stays_keeps_its_time_and_others_conditions_stay():
+    foreign = {"type": "Theirs", "status": "True"}
+    first = merged([foreign], [condition("Synced", "True", "Synced", "1 of 1")], 0)
+    again = merged(first, [condition("Synced", "True", "Synced", "2 of 2")], NOW_MS)
+    turned = merged(again, [condition("Synced", "False", "Pending", "1 of 2")], NOW_MS)
+    assert first[0] == again[0] == foreign
+    assert [item[1]["lastTransitionTime"] for item in (first, again, turned)] == [
+        "1970-01-01T00:00:00Z",
+        "1970-01-01T00:00:00Z",
+        "2027-01-15T08:00:00Z",
+    ]
+
+
+def test_a_condition_of_ours_that_is_no_longer_said_goes():
+    held = PlacementFacts(1, 0, held="too many")
+    before = status(Summary(), held)
+    assert "RemovalHeld" in reasons(before)
+    assert "RemovalHeld" not in reasons(status(Summary(), before=before))
+
+
+def result(count, returned=None):
+    data = None if returned is None else codec.canonical(returned)
+    return ObjectResult(WEB, count, "d" if count == 1 else "", data)
+
+
+@pytest.mark.parametrize(
+    ("asking", "count", "expected"),
+    [
+        ([(Summary({"synced": 1}), [result(1, {"ready": [1]})])], 1, {"ready": [1]}),
+        ([(Summary({"synced": 1}), [result(1)])], 1, {}),
+        ([(Summary({"synced": 2}), [result(2)])], 2, {}),
+        ([(Summary({"synced": 1, "leaving": 1}), [result(1, {"a": 1})])], 1, {"a": 1}),
+        ([(Summary(), [])], 0, {}),
+        ([(None, [])], 0, None),
+        ([(Summary({"synced": 1}, complete=False), [result(1, {"a": 1})])], 1, None),
+        ([(Summary({"synced": 2}, complete=False), [result(1, {"a": 1})])], 2, {}),
+        (
+            [(Summary({"synced": 1}), [result(1, {"a": 1})]), (Summary({"synced": 1}), [])],
+            1,
+            {"a": 1},
+        ),
+        ([(Summary({"synced": 1}), [result(1, {})]), (Summary(), [result(1, {"a": 1})])], 2, {}),
+    ],
+)
+def test_only_the_one_copy_of_those_who_ask_gives_its_status(asking, count, expected):
+    judged = singleton(WEB, asking)
+    assert (judged.count, judged.status) == (count, expected)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        ObjectKey("", "namespaces", "", "shop"),
+        ObjectKey("apiextensions.k8s.io", "customresourcedefinitions", "", "x.example.com"),
+    ],
+)
+def test_namespaces_and_definitions_never_get_a_status(key):
+    assert not takes_status(key)
+    assert takes_status(WEB)
