@@ -12,6 +12,8 @@ from typing import Self
 import pytest
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
+from nats.errors import NoRespondersError
+from nats.errors import TimeoutError as NatsTimeout
 
 from relay.adapters.guard import Guard
 from relay.adapters.nats_config import AccountSeeds, ParentLink
@@ -117,6 +119,27 @@ async def call(client: Client, subject: str, body: object = b"", timeout: float 
     """A JetStream API request; the answer as it stands."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     return json.loads((await client.request(subject, data, timeout=timeout)).data)
+
+
+async def in_force(client: Client) -> None:
+    """All that the client said before is known to its server.
+
+    Twice, because nats-py sends the first ping ahead of commands that it still holds back.
+    """
+    await client.flush()
+    await client.flush()
+
+
+async def until_answered(client: Client, subject: str) -> None:
+    """Ask until a link is up and somebody answers."""
+    async with asyncio.timeout(20):
+        while True:
+            try:
+                await client.request(subject, b"beat", timeout=1)
+            except (NoRespondersError, NatsTimeout):
+                await asyncio.sleep(0.02)
+            else:
+                return
 
 
 async def make_streams(relay: Client, path: NodePath, *children: str) -> None:

@@ -1,0 +1,426 @@
+"""A child reaches its own mail, reports and blobs, and nothing else: the servers see to it.
+
+Tree: the centre, and below it `ea` (the intruder) and `eb` (the victim), each with a server of its
+own. Every attempt is made twice: as a client at the centre with ea's key, and over ea's leaf link.
+"""
+
+import asyncio
+import itertools
+import json
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import pytest
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.errors import NoRespondersError
+from nats.errors import TimeoutError as NatsTimeout
+
+from relay.adapters.nkey_pairs import public_nkey
+from schemas.subjects import STREAMS
+from tests.nats.conftest import Grove, Node, call, in_force, make_streams, until_answered
+
+pytestmark = [pytest.mark.nats, pytest.mark.parametrize("way", ["client", "leaf"])]
+
+HASH = "0" * 64
+SECRET = b"what only eb may see"
+# Answers may be missing altogether; NATS says at once when nobody listens.
+SILENCE_SECONDS = 0.25
+
+
+@dataclass
+class Scene:
+    grove: Grove
+    centre: Node
+    edge_a: Node
+    edge_b: Node
+    relay: Client
+    intruder: Client
+    victim: Client
+    victim_mail: list[Msg]
+
+    async def stored(self) -> dict[str, object]:
+        """All that is kept and is not a report of the intruder's own; consumers of others too."""
+        found: dict[str, object] = {}
+        for stream in STREAMS:
+            info = await call(
+                self.relay, f"$JS.API.STREAM.INFO.{stream}", {"deleted_details": True}
+            )
+            for sequence in range(1, info["state"]["last_seq"] + 1):
+                body = {"seq": sequence}
+                answer = await call(self.relay, f"$JS.API.STREAM.MSG.GET.{stream}", body)
+                message = answer.get("message")
+                if message and not self.may_change(message["subject"]):
+                    found[f"{stream}/{message['subject']}"] = (sequence, message.get("data"))
+            found[stream] = (info["config"], info["state"]["consumer_count"])
+        eb = await call(self.relay, "$JS.API.CONSUMER.INFO.MAIL.eb")
+        found["eb"] = (eb["config"], eb["created"], eb["delivered"], eb["ack_floor"])
+        return found
+
+    @staticmethod
+    def may_change(subject: str) -> bool:
+        return subject.startswith("lc.ea.") and "._mail." not in subject
+
+    async def settle(self) -> None:
+        """All that the intruder sent has been dealt with: one connection, one order."""
+        await self.intruder.request("lc.ea._node.self", b"beat", timeout=5)
+        await call(self.victim, "up.info")
+        await in_force(self.relay)
+
+
+@asynccontextmanager
+async def staged(grove: Grove, way: str):
+    async with grove:
+        centre = await grove.plant()
+        edge_a = await grove.plant("/ea", centre)
+        edge_b = await grove.plant("/eb", centre)
+        relay = await grove.connect(centre, centre.seeds.relay)
+        await make_streams(relay, centre.path, "ea", "eb")
+        victim = await grove.connect(centre, edge_b.link_seed, inbox_prefix="_INBOX_eb")
+        victim_mail: list[Msg] = []
+
+        async def keep(message: Msg) -> None:
+            victim_mail.append(message)
+
+        # A consumer notices interest in exactly its deliver subject; a wildcard would not do.
+        for subject in ("lc._d.eb.m", "lc._d.eb.session", "lc._d.eb.ask.get"):
+            await victim.subscribe(subject, cb=keep)
+        await in_force(victim)
+        await victim.request("lc.eb._stat.k", b"eb's report", timeout=5)
+        await victim.request("lc.eb._node.self", b"beat", timeout=5)
+        await victim.request("lc.eb._up.k", SECRET, timeout=5)
+        for subject in ("lc.eb._mail.k", "lc.ea._mail.k", f"lc._blob.{HASH}", "lc._own.k"):
+            body = SECRET if ".eb." in subject else b"of the centre"
+            await relay.request(subject, body, timeout=5)
+        async with asyncio.timeout(10):
+            while not victim_mail:
+                await asyncio.sleep(0.01)
+        if way == "client":
+            intruder = await grove.connect(centre, edge_a.link_seed)
+        else:
+            intruder = await grove.connect(edge_a, edge_a.seeds.uplink)
+        await until_answered(intruder, "lc.ea._node.self")
+        yield Scene(grove, centre, edge_a, edge_b, relay, intruder, victim, victim_mail)
+
+
+async def answer_to(client: Client, subject: str, body: bytes = b"", **options) -> Msg | None:
+    try:
+        return await client.request(subject, body, timeout=SILENCE_SECONDS, **options)
+    except (NoRespondersError, NatsTimeout):
+        return None
+
+
+def grants(answer: Msg | None) -> bool:
+    """Whether it is more than a refusal."""
+    if answer is None or (answer.headers and int(answer.headers.get("Status", "200")) >= 400):
+        return False
+    try:
+        return "error" not in json.loads(answer.data)
+    except ValueError:
+        return True
+
+
+API_ATTEMPTS = {
+    "INFO": {},
+    "STREAM.NAMES": {},
+    "STREAM.LIST": {},
+    "STREAM.INFO.MAIL": {},
+    "STREAM.CREATE.EVIL": {"name": "EVIL", "subjects": ["lc.eb.>"]},
+    "STREAM.UPDATE.MAIL": {"name": "MAIL", "subjects": ["lc.*._mail.*"], "max_msgs": 1},
+    "STREAM.DELETE.MAIL": {},
+    "STREAM.PURGE.MAIL": {"filter": "lc.eb._mail.*"},
+    "STREAM.PURGE.STAT": {},
+    "STREAM.MSG.GET.MAIL": {"last_by_subj": "lc.eb._mail.k"},
+    "STREAM.MSG.DELETE.MAIL": {"seq": 1},
+    "STREAM.SNAPSHOT.MAIL": {"deliver_subject": "_INBOX.evil"},
+    "DIRECT.GET.MAIL": {"multi_last": ["lc.>"]},
+    "DIRECT.GET.MAIL.lc.eb._mail.k": {},
+    "DIRECT.GET.MAIL.lc.ea._mail.k": {},
+    "DIRECT.GET.STAT.lc.eb._stat.k": {},
+    "DIRECT.GET.UP.lc.eb._up.k": {},
+    "DIRECT.GET.OWN.lc._own.k": {},
+    "DIRECT.GET.BLOB": {"multi_last": ["lc.>"]},
+    "CONSUMER.NAMES.MAIL": {},
+    "CONSUMER.LIST.MAIL": {},
+    "CONSUMER.INFO.MAIL.eb": {},
+    "CONSUMER.DELETE.MAIL.eb": {},
+    "CONSUMER.PAUSE.MAIL.eb": {"pause_until": "2100-01-01T00:00:00Z"},
+    "CONSUMER.RESET.MAIL.eb": {"seq": 1},
+    "CONSUMER.UNPIN.MAIL.eb": {"group": "g"},
+    "CONSUMER.MSG.NEXT.MAIL.eb": {},
+    "CONSUMER.CREATE.MAIL": {"stream_name": "MAIL", "config": {"deliver_subject": "lc._d.ea.m"}},
+    "CONSUMER.CREATE.MAIL.evil.lc.eb._mail.*": {
+        "stream_name": "MAIL",
+        "config": {
+            "name": "evil",
+            "deliver_subject": "lc._d.ea.m",
+            "filter_subject": "lc.eb._mail.*",
+        },
+    },
+    "CONSUMER.DURABLE.CREATE.MAIL.evil": {
+        "stream_name": "MAIL",
+        "config": {"durable_name": "evil", "deliver_subject": "lc._d.ea.m"},
+    },
+}
+
+
+async def test_no_api_request_reads_changes_or_erases_what_is_anothers(grove, way):
+    async with staged(grove, way) as scene:
+        before = await scene.stored()
+        attempts = itertools.product(("$JS.API", "$JS.lc.API", "up"), API_ATTEMPTS.items())
+        async with asyncio.TaskGroup() as group:
+            tries = [
+                group.create_task(
+                    answer_to(scene.intruder, f"{prefix}.{verb}", json.dumps(body).encode()),
+                    name=f"{prefix}.{verb}",
+                )
+                for prefix, (verb, body) in attempts
+            ]
+        for attempt in tries:
+            answer = attempt.result()
+            assert not grants(answer), f"{attempt.get_name()}: {answer}"
+            assert answer is None or SECRET not in answer.data
+        await scene.settle()
+        assert await scene.stored() == before
+
+
+FOREIGN_SUBJECTS = (
+    "lc.eb._mail.k",
+    "lc.ea._mail.k",
+    "lc.eb._stat.k",
+    "lc.eb._node.self",
+    "lc.eb._up.k",
+    "lc.eb._answer.q",
+    "lc.ea.deep._mail.k",
+    "lc.ea.deep._stat.k",
+    "lc._own.k",
+    "lc._own._cursor",
+    f"lc._blob.{HASH}",
+    "lc._d.eb.m",
+    "lc._d.eb.session",
+    "lc._d.eb.ask.get",
+)
+
+
+async def test_no_subject_of_another_can_be_written(grove, way):
+    async with staged(grove, way) as scene:
+        heard = await scene.relay.subscribe("lc.*._answer.*")
+        await in_force(scene.relay)
+        before, mail_before = await scene.stored(), len(scene.victim_mail)
+        for subject in FOREIGN_SUBJECTS:
+            await scene.intruder.publish(subject, b"forged")
+            assert await answer_to(scene.intruder, subject, b"forged") is None, subject
+        await scene.settle()
+        assert await scene.stored() == before
+        assert len(scene.victim_mail) == mail_before
+        assert heard.pending_msgs == 0
+
+
+async def test_anothers_mail_cannot_be_acknowledged_or_its_flow_steered(grove, way):
+    async with staged(grove, way) as scene:
+        before = await scene.stored()
+        reply = scene.victim_mail[0].reply
+        assert reply.startswith("$JS.ACK.MAIL.eb.")
+        for verb in (b"+ACK", b"", b"-NAK", b"+TERM", b"+NXT", b"+WPI"):
+            await scene.intruder.publish(reply, verb)
+            assert await answer_to(scene.intruder, reply, verb) is None
+        await scene.intruder.publish("$JS.FC.MAIL.eb.x")
+        assert await answer_to(scene.intruder, "$JS.FC.MAIL.eb.x") is None
+        await scene.settle()
+        assert await scene.stored() == before
+
+
+async def test_permitted_requests_launder_nothing_into_anothers_subjects(grove, way):
+    async with staged(grove, way) as scene:
+        mail = await scene.intruder.subscribe("lc._d.ea.m")
+        await in_force(scene.intruder)
+        own = (await mail.next_msg(timeout=10)).reply
+        before, mail_before = await scene.stored(), len(scene.victim_mail)
+        permitted = (
+            ("lc.ea._stat.k", b"report"),
+            ("lc.ea._node.self", b"beat"),
+            ("lc.ea._up.k", b"object"),
+            ("lc.ea._answer.q", b"answer"),
+            ("up.reset", b'{"seq":1}'),
+            ("up.reset", b"nonsense"),
+            ("up.info", b""),
+            (f"up.blob.{HASH}", b""),
+            ("up.blob.missing", b""),
+            (own, b"+NXT"),
+            (own, b"+ACK"),
+            ("$JS.FC.MAIL.ea.x", b""),
+        )
+        targets = (*FOREIGN_SUBJECTS, "$JS.API.STREAM.PURGE.MAIL", "$JS.API.STREAM.PURGE.STAT")
+        for (subject, body), target in itertools.product(permitted, targets):
+            await scene.intruder.publish(subject, body, reply=target)
+            # A trace of the message would be a message, too, at a place of the sender's choice.
+            headers = {"Nats-Trace-Dest": target}
+            await scene.intruder.publish(subject, body, headers=headers)
+        await scene.settle()
+        assert await scene.stored() == before
+        assert len(scene.victim_mail) == mail_before
+
+
+async def test_headers_of_a_report_erase_no_other_report(grove, way):
+    async with staged(grove, way) as scene:
+        before = await scene.stored()
+        for headers in (
+            {"Nats-Rollup": "all"},
+            {"Nats-Rollup": "sub"},
+            {"Nats-TTL": "1s"},
+            {"Nats-Schedule": "@every 1s", "Nats-Schedule-Target": "lc.eb._stat.k"},
+            {"Nats-Batch-Id": "x", "Nats-Batch-Sequence": "1", "Nats-Batch-Commit": "1"},
+            {"Nats-Incr": "+1"},
+            {"Nats-Expected-Stream": "MAIL"},
+        ):
+            answer = await answer_to(scene.intruder, "lc.ea._stat.k", b"x", headers=headers)
+            assert not grants(answer), headers
+        await scene.settle()
+        assert await scene.stored() == before
+
+
+async def test_a_subscription_to_everything_sees_nothing_of_anothers(grove, way):
+    async with staged(grove, way) as scene:
+        seen: list[Msg] = []
+
+        async def keep(message: Msg) -> None:
+            seen.append(message)
+
+        for subject in (
+            "lc._d.ea.m",
+            ">",
+            "lc.>",
+            "lc._d.>",
+            "lc._d.eb.>",
+            "$JS.>",
+            "_R_.>",
+            "_INBOX.>",
+        ):
+            await scene.intruder.subscribe(subject, cb=keep)
+        await in_force(scene.intruder)
+        await scene.settle()
+        for number in range(5):
+            await scene.relay.request(f"lc.eb._mail.{number}", SECRET, timeout=5)
+            await scene.victim.request(f"lc.eb._stat.{number}", SECRET, timeout=5)
+            await scene.relay.publish("lc._d.eb.session", SECRET)
+        await call(scene.victim, "up.reset", {"seq": 1})
+        await scene.victim.request(f"up.blob.{HASH}", timeout=5)
+        await scene.relay.request("lc.ea._mail.last", b"for ea", timeout=5)
+        async with asyncio.timeout(10):
+            while not any(message.data == b"for ea" for message in seen):
+                await asyncio.sleep(0.01)
+        assert [m.subject for m in seen if SECRET in m.data or ".eb" in m.subject] == []
+        assert [m.subject for m in seen if b"eb" in m.data] == []
+
+
+async def test_the_servers_own_affairs_are_closed_to_a_child(grove, way):
+    async with staged(grove, way) as scene:
+        server = json.loads((await _system(scene, "PING.IDZ")).data)["id"]
+        # What the server tells every account about its own connections names no other's.
+        own = await answer_to(scene.intruder, "$SYS.REQ.SERVER.PING.CONNZ", b'{"auth":true}')
+        assert own is not None
+        victim_nkey = public_nkey(scene.edge_b.link_seed).encode()
+        assert victim_nkey not in own.data
+        assert b'"eb"' not in own.data
+        for subject in (
+            "$SYS.REQ.SERVER.PING",
+            f"$SYS.REQ.SERVER.{server}.KICK",
+            f"$SYS.REQ.SERVER.{server}.RELOAD",
+            "$SYS.REQ.ACCOUNT.eb.CONNZ",
+            "$SYS.REQ.ACCOUNT.RELAY.SUBSZ",
+            "$SYS.REQ.CLAIMS.UPDATE",
+        ):
+            assert not grants(await answer_to(scene.intruder, subject, b'{"cid":1}')), subject
+        assert scene.victim.is_connected
+
+
+async def _system(scene: Scene, request: str) -> Msg:
+    system = await scene.grove.connect(scene.centre, scene.centre.seeds.system)
+    return await system.request(f"$SYS.REQ.SERVER.{request}", timeout=5)
+
+
+async def test_a_child_does_all_that_is_its_own(grove, way):
+    async with staged(grove, way) as scene:
+        child = scene.intruder
+        for subject, stream in (
+            ("lc.ea._stat.k", "STAT"),
+            ("lc.ea._node.self", "STAT"),
+            ("lc.ea._up.k", "UP"),
+        ):
+            assert (await call(child, subject, b"mine"))["stream"] == stream
+        assert (await child.request(f"up.blob.{HASH}", timeout=5)).data == b"of the centre"
+
+        mail = await child.subscribe("lc._d.ea.m")
+        await in_force(child)
+        first = await mail.next_msg(timeout=10)
+        assert (first.subject, first.data) == ("lc.ea._mail.k", b"of the centre")
+        await child.publish(first.reply, b"+ACK")
+        async with asyncio.timeout(10):
+            while (await call(child, "up.info"))["ack_floor"]["stream_seq"] != 2:
+                await asyncio.sleep(0.01)
+        assert "error" not in await call(child, "up.reset", {"seq": 1})
+        assert (await mail.next_msg(timeout=10)).data == b"of the centre"
+
+        answers = await scene.relay.subscribe("lc.*._answer.*")
+        await in_force(scene.relay)
+        asks = await child.subscribe("lc._d.ea.ask.get")
+        await in_force(child)
+        await scene.settle()
+        await scene.relay.publish("lc._d.ea.ask.get", b"question")
+        assert (await asks.next_msg(timeout=10)).data == b"question"
+        await child.publish("lc.ea._answer.q", b"answer")
+        assert (await answers.next_msg(timeout=10)).data == b"answer"
+
+
+async def test_a_long_mailbox_arrives_whole_under_flow_control(grove, way):
+    async with staged(grove, way) as scene:
+        child, count = scene.intruder, 3_000
+        for number in range(count):
+            await scene.relay.publish(f"lc.ea._mail.{number}", bytes(1_000))
+        await scene.relay.request("lc.ea._mail.last", b"last", timeout=10)
+        arrived: set[str] = set()
+        steered = 0
+        whole = asyncio.Event()
+
+        async def read(message: Msg) -> None:
+            nonlocal steered
+            if message.reply.startswith("$JS.FC.MAIL.ea."):
+                steered += 1
+                await child.publish(message.reply)
+                return
+            arrived.add(message.subject)
+            if message.data == b"last":
+                await child.publish(message.reply, b"+ACK")
+                whole.set()
+
+        await child.subscribe("lc._d.ea.m", cb=read)
+        async with asyncio.timeout(20):
+            await whole.wait()
+        assert {f"lc.ea._mail.{number}" for number in range(count)} <= arrived
+        assert steered > 0
+
+
+async def test_a_removed_child_is_cut_off_and_its_key_opens_nothing(grove, way):
+    async with staged(grove, way) as scene:
+        gone = asyncio.Event()
+
+        async def disconnected() -> None:
+            gone.set()
+
+        if way == "client":
+            await scene.grove.connect(
+                scene.centre, scene.edge_a.link_seed, disconnected_cb=disconnected
+            )
+        await scene.centre.server.remove_child("ea")
+
+        links = json.loads((await _system(scene, "PING.LEAFZ")).data)["data"]["leafs"]
+        assert [link["account"] for link in links] == ["eb"]
+        if way == "client":
+            async with asyncio.timeout(10):
+                await gone.wait()
+        else:
+            assert await answer_to(scene.intruder, "lc.ea._node.self", b"beat") is None
+        assert await scene.grove.is_refused(scene.centre, scene.edge_a.link_seed)
+        assert scene.victim.is_connected
+        await scene.victim.request("lc.eb._node.self", b"beat", timeout=5)
+        await scene.centre.server.remove_child("ea")
