@@ -92,6 +92,8 @@ class Driver:
         self._loads = asyncio.Semaphore(LOADS_AT_ONCE)
         self._summaries: dict[MailKey, None] = {}
         self._summarized = asyncio.Event()
+        self._progress = asyncio.Event()
+        self._reading = 0
 
     @property
     def node(self) -> Node:
@@ -121,16 +123,29 @@ class Driver:
         except* Superseded as stopped:
             raise Superseded(self.config.path) from stopped
 
+    async def until(self, met: Callable[[Node], bool]) -> None:
+        """Wait until the node is in a state that meets the condition."""
+        while self._node is None or not met(self._node):
+            await self._progress.wait()
+
+    async def progress(self) -> None:
+        """Wait until the node has dealt with something more."""
+        await self._progress.wait()
+
     async def observe(self, event: ObjectObserved) -> None:
         """Take the syncer's word on an object."""
         await self._inbox.put(event)
 
-    async def plain(self, reference: Reference) -> bytes:
-        """The plain bytes of a blob; raises BlobRefused if it is missing or damaged."""
+    async def load(self, reference: Reference) -> bytes | None:
+        """The plain bytes of a blob, checked; None if it is missing or damaged."""
         loaded = await self._bus.load_blob(reference)
-        if loaded.value is None:
-            raise BlobRefused(reference.address, "neither here nor at the parent")
-        return open_value(reference, loaded.value, dict(loaded.parts))
+        try:
+            if loaded.value is None:
+                return None
+            return open_value(reference, loaded.value, dict(loaded.parts))
+        except BlobRefused as error:
+            self._note(Noted("BadBlob", reference.address[:12], error.reason))
+            return None
 
     def ledger(self) -> Mapping[str, Envelope]:
         """All records held, by OWN key."""
@@ -168,13 +183,17 @@ class Driver:
             effects: list[Effect] = []
             batch = await self._next_batch(node)
             while batch:
-                made = node.handle(batch.popleft(), self._clock.now())
+                event = batch.popleft()
+                if isinstance(event, MailArrived) and event.reading < self._reading:
+                    continue
+                made = node.handle(event, self._clock.now())
                 effects.extend(made)
                 if any(isinstance(effect, ResetMail) for effect in made):
-                    # What was delivered before the reset tells nothing about the read after it.
-                    self._back.extend(e for e in batch if not isinstance(e, MailArrived))
+                    self._back.extend(batch)
                     break
             await self._perform(effects, group)
+            progress, self._progress = self._progress, asyncio.Event()
+            progress.set()
             if node.superseded:
                 raise Superseded(self.config.path)
 
@@ -233,8 +252,7 @@ class Driver:
             case ClearMail():
                 await self._bus.clear_mail(effect)
             case ResetMail():
-                await self._bus.reset_mail(effect.sequence)
-                self._drop_delivered()
+                self._reading = await self._bus.reset_mail(effect.sequence)
             case SendReport():
                 self._reports[effect.key] = effect.data
                 self._outgoing.set()
@@ -250,19 +268,14 @@ class Driver:
                 if self._on_wants is not None:
                     self._on_wants(self.node)
             case Noted():
-                self.counters.noted[effect.reason] += 1
-                where = f"{self.config.path}: {effect.reason}"
-                log.info("%s: %s: %s", where, effect.subject, effect.detail)
+                self._note(effect)
             case _:
                 pass
 
-    def _drop_delivered(self) -> None:
-        kept = []
-        while not self._inbox.empty():
-            event = self._inbox.get_nowait()
-            if not isinstance(event, MailArrived):
-                kept.append(event)
-        self._back.extend(kept)
+    def _note(self, noted: Noted) -> None:
+        self.counters.noted[noted.reason] += 1
+        where = f"{self.config.path}: {noted.reason}"
+        log.info("%s: %s: %s", where, noted.subject, noted.detail)
 
     async def _load(self, reference: Reference) -> None:
         async with self._loads:

@@ -110,9 +110,10 @@ class Bus(Protocol):
         """Acknowledge all mail up to the sequence; best effort, the cursor is what counts."""
         ...
 
-    async def reset_mail(self, sequence: int) -> None:
+    async def reset_mail(self, sequence: int) -> int:
         """Have the mailbox delivered again from `sequence` on; best effort while the link is down:
-        a LinkChanged follows when it is up, and the session starts anew."""
+        a LinkChanged follows when it is up, and the session starts anew. Returns the number of the
+        reading that begins: mail of an earlier one is to be passed over."""
         ...
 
     async def keep_blobs(self, values: Mapping[ContentHash, bytes]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from relay.core.events import Event, MailArrived
 from relay.ports import BusBroken
 
-INBOX_MAX = 1024
+INBOX_MAX = 256
 
 
 class Inbox:
@@ -21,6 +21,11 @@ class Inbox:
 
     async def put(self, event: Event) -> None:
         await self._queue.put((self._reading, event))
+
+    @property
+    def reading(self) -> int:
+        """How often the mailbox was read anew."""
+        return self._reading
 
     def forget_mail(self) -> None:
         """Drop the mail that is in the queue: the mailbox is read anew."""

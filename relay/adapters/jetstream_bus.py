@@ -158,9 +158,8 @@ class JetStreamBus:
         if self._uplink is not None:
             await self._uplink.mailbox.acknowledge(ack.sequence)
 
-    async def reset_mail(self, sequence: int) -> None:
-        if self._uplink is not None:
-            await self._uplink.mailbox.read_from(sequence)
+    async def reset_mail(self, sequence: int) -> int:
+        return await self._uplink.mailbox.read_from(sequence) if self._uplink else 0
 
     async def keep_blobs(self, values: Mapping[ContentHash, bytes]) -> None:
         await self._blobs.keep(values)

@@ -14,10 +14,13 @@ from collections import deque
 from collections.abc import Callable
 
 from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 
 from relay.adapters.inbox import Inbox
 from relay.adapters.jetstream_connection import (
+    PENDING_BYTES_MAX,
+    PENDING_MESSAGES_MAX,
     ApiError,
     Connection,
     answer_control,
@@ -34,6 +37,8 @@ from schemas.identity import BadIdentity, MailKey
 RESET_SECONDS = 5.0
 BEGIN_SECONDS = 2.0
 """How long after a reset its first delivery may take."""
+SETTLE_SECONDS = 0.5
+"""How long deliveries may be on the way when the consumer counts them as made."""
 
 logger = logging.getLogger(__name__)
 
@@ -52,14 +57,38 @@ class Mailbox:
         self._torn = asyncio.Event()
         self._begun = asyncio.Event()
         self._begun.set()
+        self._subscription: Subscription | None = None
+        self._taking = False
+        self._claimed = 0
+        self._claim_made = asyncio.Event()
         self._deliveries = 0
         self._resume: int | None = None
         """The stream sequence to go on from; None: after what was acknowledged last."""
         self._accepted_at: float | None = None
         self._unacknowledged: deque[tuple[int, str]] = deque(maxlen=ACK_PENDING_MAX)
 
-    async def take(self, message: Msg) -> None:
-        """A message on the delivery subject."""
+    async def listen(self, subject: str, came: Callable[[], None]) -> None:
+        """Take what comes on the delivery subject; `came` is called for each message."""
+
+        async def take(message: Msg) -> None:
+            came()
+            self._taking = True
+            try:
+                await self._take(message)
+            except NatsError as error:
+                logger.debug("flow control failed: %s", error)
+                self._lost()
+            finally:
+                self._taking = False
+
+        self._subscription = await self._connection.client.subscribe(
+            subject,
+            cb=take,
+            pending_msgs_limit=PENDING_MESSAGES_MAX,
+            pending_bytes_limit=PENDING_BYTES_MAX,
+        )
+
+    async def _take(self, message: Msg) -> None:
         if is_control(message):
             await answer_control(self._connection.client, message)
             delivered = (message.headers or {}).get("Nats-Last-Consumer", "0")
@@ -74,12 +103,32 @@ class Mailbox:
             return
         await self._accept(message, place)
 
+    def compare(self, delivered: int) -> None:
+        """The consumer says that it has delivered so many; `audit` finds out if they come."""
+        self._claimed = delivered
+        self._claim_made.set()
+
+    async def audit(self) -> None:
+        """Look, without end, whether what the consumer says it delivered comes in."""
+        while True:
+            await self._claim_made.wait()
+            self._claim_made.clear()
+            while self._begun.is_set() and self._deliveries < self._claimed:
+                before = self._deliveries
+                await self._clock.sleep(SETTLE_SECONDS)
+                waiting = self._subscription is not None and self._subscription.pending_msgs
+                if self._deliveries == before < self._claimed and not (waiting or self._taking):
+                    self._missing()
+
     def _follows(self, place: Place) -> bool:
-        if place.delivery == 1 and place.sequence >= (self._resume or 0):
+        begun = self._begun.is_set()
+        if place.delivery == 1 and (begun or place.sequence >= (self._resume or 0)):
+            # The answer to a reset, or a consumer made anew: it goes on without a gap from here.
             self._begun.set()
+            self._resume = None
             self._unacknowledged.clear()
             return True
-        return self._begun.is_set() and place.delivery <= self._deliveries + 1
+        return begun and place.delivery <= self._deliveries + 1
 
     async def _accept(self, message: Msg, place: Place) -> None:
         self._deliveries = place.delivery
@@ -90,18 +139,21 @@ class Mailbox:
         except BadIdentity as error:
             logger.warning("mail on a strange subject: %s", error)
             return
-        await self._inbox.put(MailArrived(place.sequence, key, message.data, place.pending))
+        await self._inbox.put(
+            MailArrived(place.sequence, key, message.data, place.pending, self._inbox.reading)
+        )
 
     def _missing(self) -> None:
         """Messages are lost on the way, unless a reset is under way that brings them again."""
-        now = self._clock.now().seconds
-        waiting = not self._begun.is_set()
-        if waiting and self._accepted_at is not None and now < self._accepted_at + BEGIN_SECONDS:
-            return
-        if not waiting:
+        if self._begun.is_set():
             self._begun.clear()
             self._accepted_at = None
-        self._torn.set()
+            self._torn.set()
+        elif self._accepted_at is not None and self._begin_is_overdue(self._accepted_at):
+            self._torn.set()
+
+    def _begin_is_overdue(self, accepted_at: float) -> bool:
+        return self._clock.now().seconds >= accepted_at + BEGIN_SECONDS
 
     async def mend(self) -> None:
         """Set the consumer back after each gap, without end."""
@@ -117,14 +169,18 @@ class Mailbox:
         if not self._begun.is_set():
             self._torn.set()
 
-    async def read_from(self, sequence: int) -> None:
-        """Have everything from the sequence on delivered again; mail in the inbox is forgotten."""
+    async def read_from(self, sequence: int) -> int:
+        """Have everything from the sequence on delivered again; mail in the inbox is forgotten.
+
+        Returns the number of the reading that begins.
+        """
         async with self._resetting:
             await self._until_begun()
             self._resume = max(sequence, 1)
             self._begun.clear()
             self._inbox.forget_mail()
             await self._reset()
+            return self._inbox.reading
 
     async def _until_begun(self) -> None:
         """Deliveries of an earlier reset must not be taken for those of the next one."""
@@ -136,6 +192,7 @@ class Mailbox:
 
     async def _reset(self) -> None:
         self._accepted_at = None
+        self._deliveries = self._claimed = 0
         body = b"" if self._resume is None else json.dumps({"seq": self._resume}).encode()
         answer = await self._connection.request("up.reset", body, RESET_SECONDS)
         if answer is None:
@@ -149,8 +206,7 @@ class Mailbox:
             return
         # With nothing pending there is no delivery to wait for: the next one has the number 1.
         self._accepted_at = self._clock.now().seconds if pending else None
-        if not pending and not self._begun.is_set():
-            self._deliveries = 0
+        if not pending:
             self._begun.set()
 
     async def acknowledge(self, sequence: int) -> None:

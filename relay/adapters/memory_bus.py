@@ -94,6 +94,7 @@ class MemoryBus:
         self._sessions: deque[SessionMessage] = deque(maxlen=SESSIONS_MAX)
         self._reports_read = 0
         self._mail_read = 0
+        self._reading = 0
         self._started = False
 
     async def start(self) -> Remembered:
@@ -180,7 +181,7 @@ class MemoryBus:
                 pending = (
                     len(batch) - place - 1 + mail.count_after(batch[-1][1].sequence, self.path.name)
                 )
-                yield MailArrived(kept.sequence, MailKey(key), kept.data, pending)
+                yield MailArrived(kept.sequence, MailKey(key), kept.data, pending, self._reading)
 
     async def store_own(self, writes: Sequence[StoreOwn]) -> None:
         for write in writes:
@@ -215,11 +216,13 @@ class MemoryBus:
             name = self.path.name
             acknowledged[name] = max(acknowledged.get(name, 0), ack.sequence)
 
-    async def reset_mail(self, sequence: int) -> None:
+    async def reset_mail(self, sequence: int) -> int:
+        self._reading += 1
         if self._linked:
             self._mail_read = max(sequence - 1, 0)
             self._network.streams(self.path.parent).acknowledged[self.path.name] = self._mail_read
             self._news.set()
+        return self._reading
 
     async def keep_blobs(self, values: Mapping[ContentHash, bytes]) -> None:
         self._streams.blobs.update(values)

@@ -54,12 +54,16 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class MailArrived:
-    """A message of the node's mailbox; `pending` more are on their way, by its metadata."""
+    """A message of the node's mailbox; `pending` more are on their way, by its metadata.
+
+    `reading` numbers the bus's resets: what an earlier reading delivered is passed over.
+    """
 
     sequence: int
     key: MailKey
     data: bytes
     pending: int
+    reading: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,14 @@ class Node:
         return min((at for at in due if at is not None), default=None)
 
     @property
+    def ready(self) -> bool:
+        """Whether the node is in session with its parent and may act on all that it is sent."""
+        inbox = self._state.inbox
+        if self._state.is_root:
+            return True
+        return bool(inbox.epoch) and inbox.settled and inbox.remembers and not inbox.parked
+
+    @property
     def superseded(self) -> bool:
         """Whether a newer session of this same node exists, so that this run must end."""
         return self._uplink is not None and self._uplink.superseded
@@ -167,7 +175,7 @@ class Node:
     def _after(self) -> None:
         """What every event may lead to: reports to say again, wants, things to forget."""
         state = self._state
-        if self._uplink is not None and self._retry_due():
+        if self._uplink is not None and self._news_of_index_or_keys():
             self._uplink.retry_parked()
         touched, state.mailboxes.touched = state.mailboxes.touched, {}
         for child, key in touched:
@@ -179,13 +187,12 @@ class Node:
         if (state.reporting.dirty or state.labels_dirty) and self._flush_at is None:
             self._flush_at = state.now.seconds + self._gather
 
-    def _retry_due(self) -> bool:
-        """Whether keys or index are newer than when something was parked."""
-        inbox = self._state.inbox
+    def _news_of_index_or_keys(self) -> bool:
+        """Whether keys or index are newer than before, so that parked mail is judged again."""
         stamp = (self._state.index.generation, len(self._state.index.unread()), self._keys_stamp())
         changed = stamp != self._parked_stamp
         self._parked_stamp = stamp
-        return changed and bool(inbox.parked)
+        return changed
 
     def _keys_stamp(self) -> int:
         held = self._state.held.get(KEYS_KEY)

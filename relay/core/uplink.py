@@ -108,7 +108,8 @@ class Uplink:
             if event is not None:
                 self._judge(event)
         self._settled()
-        self._state.out.append(AckMail(inbox.answered))
+        if inbox.epoch:
+            self._state.out.append(AckMail(inbox.answered))
 
     def tick(self) -> None:
         """Send what is due: the session's beginning again, a heartbeat, the cursor."""

@@ -1,0 +1,221 @@
+"""One node on this machine: its nats-server, its relay, and at an edge its cluster and its syncer.
+
+A run that the bus ends begins again from what the streams hold, after a growing pause.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import nats
+from nats.aio.client import Client
+
+from relay.adapters.embedded_space import EmbeddedSpace
+from relay.adapters.guard import Guard
+from relay.adapters.jetstream_bus import BusAddress, JetStreamBus
+from relay.adapters.nats_config import AccountSeeds, ParentLink
+from relay.adapters.nats_server import EmbeddedServer
+from relay.adapters.nkey_pairs import new_user_nkey
+from relay.adapters.simulated_cluster import Settings, SimulatedCluster
+from relay.core.node import Node
+from relay.core.state import NodeConfig
+from relay.driver import Driver
+from relay.ports import BusBroken, Clock, Dice
+from relay.syncer.syncer import ContentMissing, Syncer
+from schemas.blobs import Reference
+from schemas.identity import KeyId, NodePath, TreeId, random_id
+
+RESTART_SECONDS_MIN, RESTART_SECONDS_MAX = 0.25, 10.0
+SEEDS_FILE = "accounts.json"
+
+log = logging.getLogger("leafcast")
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What all nodes of one program share."""
+
+    guard: Guard
+    clock: Clock
+    dice: Dice
+    tree: TreeId
+    roots: Mapping[KeyId, bytes]
+
+
+class NodeRuntime:
+    """Runs one node; `attached` gives it a simulated cluster as its workload execution cluster."""
+
+    def __init__(
+        self,
+        world: World,
+        path: NodePath,
+        folder: Path,
+        *,
+        parent: ParentLink | None = None,
+        attached: Settings | None = None,
+    ) -> None:
+        self.path = path
+        self.attached = attached is not None
+        self.cluster: SimulatedCluster | None = None
+        self._world = world
+        self._folder = folder
+        self._parent = parent
+        self._settings = attached
+        self._seeds = _account_seeds(folder, world.dice)
+        self._server: EmbeddedServer | None = None
+        self._driver: Driver | None = None
+        self._syncer: Syncer | None = None
+        self._running = asyncio.Event()
+        self.changed: Callable[[], None] = lambda: None
+
+    @property
+    def server(self) -> EmbeddedServer:
+        """The node's own server; raises BusBroken before it was started."""
+        if self._server is None:
+            raise BusBroken(f"node {self.path} has no server yet")
+        return self._server
+
+    @property
+    def driver(self) -> Driver | None:
+        """The relay of the run now; None between runs."""
+        return self._driver
+
+    @property
+    def node(self) -> Node | None:
+        """The state machine of the run now."""
+        return self._driver.node if self._driver and self._driver.started.is_set() else None
+
+    @property
+    def objects_applied(self) -> int:
+        return self._syncer.applied if self._syncer else 0
+
+    async def running(self) -> Driver:
+        """The relay, once it has started."""
+        await self._running.wait()
+        assert self._driver is not None
+        await self._driver.started.wait()
+        return self._driver
+
+    async def space(self, bucket: str, stack: AsyncExitStack) -> EmbeddedSpace:
+        """An embedded space on this node's server, open until the stack is closed."""
+        client = await self._space_client(stack)
+        space = EmbeddedSpace(
+            client, bucket, self._world.clock, self._world.dice, domain=self.path.domain
+        )
+        await space.open()
+        return space
+
+    async def run(self) -> None:
+        """Run the server, the relay and the edge's parts until cancelled."""
+        world = self._world
+        async with EmbeddedServer(
+            self._folder,
+            self.path,
+            self._seeds,
+            guard=world.guard,
+            clock=world.clock,
+            parent=self._parent,
+        ) as self._server:
+            await self._run_relay()
+
+    async def _run_relay(self) -> None:
+        pause = RESTART_SECONDS_MIN
+        while True:
+            began = self._world.clock.now().seconds
+            try:
+                await self._run_once()
+            except* BusBroken as broken:
+                log.warning("node %s starts again: %s", self.path, broken.exceptions[0])
+            self._running.clear()
+            if self._world.clock.now().seconds - began > RESTART_SECONDS_MAX:
+                pause = RESTART_SECONDS_MIN
+            await self._world.clock.sleep(pause)
+            pause = min(2 * pause, RESTART_SECONDS_MAX)
+
+    async def _run_once(self) -> None:
+        world = self._world
+        uplink = self._seeds.uplink if self._parent is not None else None
+        address = BusAddress(self.server.url, self._seeds.relay, uplink)
+        bus = JetStreamBus(self.path, address, self.server, clock=world.clock, dice=world.dice)
+        run = random_id(world.dice.entropy(16))
+        config = NodeConfig(self.path, world.tree, world.roots, run, self.attached)
+        driver = self._driver = Driver(bus, config, world.clock, on_wants=self._wants)
+        try:
+            async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
+                if self._settings is not None:
+                    await self._attach(driver, bus, stack, group)
+                group.create_task(driver.run(), name=f"relay {self.path}")
+                self._running.set()
+                group.create_task(self._watch(driver), name=f"watch {self.path}")
+        finally:
+            await bus.close()
+
+    async def _attach(
+        self, driver: Driver, bus: JetStreamBus, stack: AsyncExitStack, group: asyncio.TaskGroup
+    ) -> None:
+        """Bring the simulated cluster to life, and the syncer that works on it."""
+        world, settings = self._world, self._settings
+        assert settings is not None
+        space = await self.space("wec", stack)
+        cluster = self.cluster = SimulatedCluster(space, world.clock, world.dice, settings)
+
+        async def content(reference: Reference) -> bytes:
+            plain = await driver.load(reference)
+            if plain is None:
+                raise ContentMissing(f"{reference.kind} {reference.address[:12]}")
+            return plain
+
+        syncer = self._syncer = Syncer(
+            cluster, bus, content, world.clock, world.dice, driver.observe
+        )
+        group.create_task(cluster.run(), name=f"cluster {self.path}")
+
+        async def sync() -> None:
+            await driver.started.wait()
+            await syncer.run()
+
+        group.create_task(sync(), name=f"syncer {self.path}")
+
+    def _wants(self, node: Node) -> None:
+        if self._syncer is not None:
+            self._syncer.set_wants(node.wanted, may_prune=node.may_prune)
+
+    async def _watch(self, driver: Driver) -> None:
+        while True:
+            await driver.progress()
+            self.changed()
+
+    async def _space_client(self, stack: AsyncExitStack) -> Client:
+        async def quiet(_: Exception) -> None:
+            """The client goes on by itself."""
+
+        client = await nats.connect(
+            self.server.url,
+            nkeys_seed_str=self._seeds.space,
+            max_reconnect_attempts=-1,
+            reconnect_time_wait=0.25,
+            error_cb=quiet,
+            name=f"leafcast {self.path} space",
+        )
+        stack.push_async_callback(client.close)
+        return client
+
+
+def _account_seeds(folder: Path, dice: Dice) -> AccountSeeds:
+    """The seeds of the server's own accounts: made once, kept beside the server's data."""
+    path = folder / SEEDS_FILE
+    if path.exists():
+        return AccountSeeds(**json.loads(path.read_text()))
+    seeds = AccountSeeds(*(new_user_nkey(dice.entropy(32))[0] for _ in range(4)))
+    folder.mkdir(parents=True, exist_ok=True)
+    opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(opened, "w") as file:
+        json.dump(asdict(seeds), file)
+    return seeds
