@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import time
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,21 +14,13 @@ from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 from nats.errors import TimeoutError as NatsTimeout
 
+from relay.adapters.clock import SystemClock
 from relay.adapters.guard import Guard
 from relay.adapters.nats_config import AccountSeeds, ParentLink
 from relay.adapters.nats_server import EmbeddedServer
 from relay.adapters.nkey_pairs import new_user_nkey
-from relay.core.events import Instant
 from schemas.identity import NodePath
 from schemas.subjects import stream_subjects
-
-
-class WallClock:
-    def now(self) -> Instant:
-        return Instant(time.monotonic(), int(time.time() * 1000))
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
 
 
 def new_nkey() -> tuple[str, str]:
@@ -73,7 +64,7 @@ class Grove:
             node,
             seeds or new_seeds(),
             guard=self.guard,
-            clock=WallClock(),
+            clock=SystemClock(),
             **options,
         )
 

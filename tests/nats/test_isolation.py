@@ -7,118 +7,15 @@ own. Every attempt is made twice: as a client at the centre with ea's key, and o
 import asyncio
 import itertools
 import json
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 import pytest
-from nats.aio.client import Client
 from nats.aio.msg import Msg
-from nats.errors import NoRespondersError
-from nats.errors import TimeoutError as NatsTimeout
 
 from relay.adapters.nkey_pairs import public_nkey
-from schemas.subjects import STREAMS
-from tests.nats.conftest import Grove, Node, call, in_force, make_streams, until_answered
+from tests.nats.conftest import call, in_force
+from tests.nats.scene import HASH, SECRET, answer_to, ask_system, grants, staged
 
 pytestmark = [pytest.mark.nats, pytest.mark.parametrize("way", ["client", "leaf"])]
-
-HASH = "0" * 64
-SECRET = b"what only eb may see"
-# Answers may be missing altogether; NATS says at once when nobody listens.
-SILENCE_SECONDS = 0.25
-
-
-@dataclass
-class Scene:
-    grove: Grove
-    centre: Node
-    edge_a: Node
-    edge_b: Node
-    relay: Client
-    intruder: Client
-    victim: Client
-    victim_mail: list[Msg]
-
-    async def stored(self) -> dict[str, object]:
-        """All that is kept and is not a report of the intruder's own; consumers of others too."""
-        found: dict[str, object] = {}
-        for stream in STREAMS:
-            info = await call(
-                self.relay, f"$JS.API.STREAM.INFO.{stream}", {"deleted_details": True}
-            )
-            for sequence in range(1, info["state"]["last_seq"] + 1):
-                body = {"seq": sequence}
-                answer = await call(self.relay, f"$JS.API.STREAM.MSG.GET.{stream}", body)
-                message = answer.get("message")
-                if message and not self.may_change(message["subject"]):
-                    found[f"{stream}/{message['subject']}"] = (sequence, message.get("data"))
-            found[stream] = (info["config"], info["state"]["consumer_count"])
-        eb = await call(self.relay, "$JS.API.CONSUMER.INFO.MAIL.eb")
-        found["eb"] = (eb["config"], eb["created"], eb["delivered"], eb["ack_floor"])
-        return found
-
-    @staticmethod
-    def may_change(subject: str) -> bool:
-        return subject.startswith("lc.ea.") and "._mail." not in subject
-
-    async def settle(self) -> None:
-        """All that the intruder sent has been dealt with: one connection, one order."""
-        await self.intruder.request("lc.ea._node.self", b"beat", timeout=5)
-        await call(self.victim, "up.info")
-        await in_force(self.relay)
-
-
-@asynccontextmanager
-async def staged(grove: Grove, way: str):
-    async with grove:
-        centre = await grove.plant()
-        edge_a = await grove.plant("/ea", centre)
-        edge_b = await grove.plant("/eb", centre)
-        relay = await grove.connect(centre, centre.seeds.relay)
-        await make_streams(relay, centre.path, "ea", "eb")
-        victim = await grove.connect(centre, edge_b.link_seed, inbox_prefix="_INBOX_eb")
-        victim_mail: list[Msg] = []
-
-        async def keep(message: Msg) -> None:
-            victim_mail.append(message)
-
-        # A consumer notices interest in exactly its deliver subject; a wildcard would not do.
-        for subject in ("lc._d.eb.m", "lc._d.eb.session", "lc._d.eb.ask.get"):
-            await victim.subscribe(subject, cb=keep)
-        await in_force(victim)
-        await victim.request("lc.eb._stat.k", b"eb's report", timeout=5)
-        await victim.request("lc.eb._node.self", b"beat", timeout=5)
-        await victim.request("lc.eb._up.k", SECRET, timeout=5)
-        for subject in ("lc.eb._mail.k", "lc.ea._mail.k", f"lc._blob.{HASH}", "lc._own.k"):
-            body = SECRET if ".eb." in subject else b"of the centre"
-            await relay.request(subject, body, timeout=5)
-        async with asyncio.timeout(10):
-            while not victim_mail:
-                await asyncio.sleep(0.01)
-        if way == "client":
-            intruder = await grove.connect(centre, edge_a.link_seed)
-        else:
-            intruder = await grove.connect(edge_a, edge_a.seeds.uplink)
-        await until_answered(intruder, "lc.ea._node.self")
-        yield Scene(grove, centre, edge_a, edge_b, relay, intruder, victim, victim_mail)
-
-
-async def answer_to(client: Client, subject: str, body: bytes = b"", **options) -> Msg | None:
-    try:
-        return await client.request(subject, body, timeout=SILENCE_SECONDS, **options)
-    except (NoRespondersError, NatsTimeout):
-        return None
-
-
-def grants(answer: Msg | None) -> bool:
-    """Whether it is more than a refusal."""
-    if answer is None or (answer.headers and int(answer.headers.get("Status", "200")) >= 400):
-        return False
-    try:
-        return "error" not in json.loads(answer.data)
-    except ValueError:
-        return True
-
 
 API_ATTEMPTS = {
     "INFO": {},
@@ -315,7 +212,7 @@ async def test_a_subscription_to_everything_sees_nothing_of_anothers(grove, way)
 
 async def test_the_servers_own_affairs_are_closed_to_a_child(grove, way):
     async with staged(grove, way) as scene:
-        server = json.loads((await _system(scene, "PING.IDZ")).data)["id"]
+        server = json.loads((await ask_system(scene, "PING.IDZ")).data)["id"]
         # What the server tells every account about its own connections names no other's.
         own = await answer_to(scene.intruder, "$SYS.REQ.SERVER.PING.CONNZ", b'{"auth":true}')
         assert own is not None
@@ -332,11 +229,6 @@ async def test_the_servers_own_affairs_are_closed_to_a_child(grove, way):
         ):
             assert not grants(await answer_to(scene.intruder, subject, b'{"cid":1}')), subject
         assert scene.victim.is_connected
-
-
-async def _system(scene: Scene, request: str) -> Msg:
-    system = await scene.grove.connect(scene.centre, scene.centre.seeds.system)
-    return await system.request(f"$SYS.REQ.SERVER.{request}", timeout=5)
 
 
 async def test_a_child_does_all_that_is_its_own(grove, way):
@@ -413,7 +305,7 @@ async def test_a_removed_child_is_cut_off_and_its_key_opens_nothing(grove, way):
             )
         await scene.centre.server.remove_child("ea")
 
-        links = json.loads((await _system(scene, "PING.LEAFZ")).data)["data"]["leafs"]
+        links = json.loads((await ask_system(scene, "PING.LEAFZ")).data)["data"]["leafs"]
         assert [link["account"] for link in links] == ["eb"]
         if way == "client":
             async with asyncio.timeout(10):

@@ -204,10 +204,14 @@ async def test_nothing_outlives_a_killed_program(tmp_path):
 
 
 async def test_the_guard_ends_only_what_is_still_registered(tmp_path):
+    command = ["sh", "-c", "echo up >&2; exec sleep 600"]
     async with asyncio.TaskGroup() as group, Guard() as guard:
-        first, released, last = (
-            guard.spawn(["sleep", "600"], cwd=tmp_path, stderr=subprocess.DEVNULL) for _ in range(3)
-        )
+        first, released, last = processes = [
+            guard.spawn(command, cwd=tmp_path, stderr=subprocess.PIPE) for _ in range(3)
+        ]
+        for process in processes:
+            assert await asyncio.to_thread(process.stderr.readline) == b"up\n"
+            process.stderr.close()
         guard.release(released.pid)
         # Reaped as they end, as the owner of a process does.
         codes = [group.create_task(asyncio.to_thread(process.wait)) for process in (first, last)]

@@ -1,0 +1,90 @@
+"""The server configuration: what depends on the node's place, and what is refused."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from relay.adapters.nats_config import (
+    AccountSeeds,
+    BadServerSettings,
+    ParentLink,
+    ServerSettings,
+    render,
+)
+from relay.adapters.nkey_pairs import BadNkey, check_public_nkey, new_user_nkey
+from schemas.identity import BadIdentity, NodePath
+
+
+def nkey(number: int) -> tuple[str, str]:
+    return new_user_nkey(bytes([number]) * 32)
+
+
+SEEDS = AccountSeeds(*(nkey(number)[0] for number in range(1, 5)))
+SETTINGS = ServerSettings(
+    path=NodePath.parse("/emea/s1"),
+    port=20001,
+    leaf_port=20002,
+    store_dir=Path("/var/lib/leafcast/jetstream"),
+    nkeys=SEEDS.public(),
+    parent=ParentLink("nats://127.0.0.1:20003", nkey(5)[0]),
+    children={"rack-7": nkey(6)[1]},
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "subject", "position"),
+    [
+        ("/", "lc.*._stat.*", 2),
+        ("/emea", "lc.emea.*._stat.*", 3),
+        ("/a/b/c", "lc.a.b.c.*._stat.*", 5),
+    ],
+)
+def test_the_childs_name_is_checked_where_it_stands_at_this_depth(path, subject, position):
+    text = render(replace(SETTINGS, path=NodePath.parse(path)))
+    assert f'{{ service: "{subject}", account_token_position: {position} }}' in text
+    assert subject.split(".")[position - 1] == "*"
+
+
+def test_every_placeholder_is_filled_and_every_bracket_closed():
+    text = render(SETTINGS)
+    assert "${" not in text
+    assert 'server_name: "lc_emea_s1"' in text
+    for opening, closing in ("{}", "[]"):
+        assert text.count(opening) == text.count(closing)
+
+
+def test_equal_settings_give_equal_text_in_whatever_order_children_came():
+    first, second = {"a": nkey(7)[1], "b": nkey(8)[1]}, {"b": nkey(8)[1], "a": nkey(7)[1]}
+    assert render(replace(SETTINGS, children=first)) == render(replace(SETTINGS, children=second))
+
+
+def test_no_secret_shows_in_a_representation():
+    shown = repr(SEEDS) + repr(SETTINGS)
+    assert not any(seed in shown for seed in (SEEDS.relay, SEEDS.system, SETTINGS.parent.seed))
+
+
+@pytest.mark.parametrize(
+    ("change", "refusal"),
+    [
+        ({"children": {"RELAY": nkey(7)[1]}}, BadIdentity),
+        ({"children": {"a.b": nkey(7)[1]}}, BadIdentity),
+        ({"children": {"a": "U" + "A" * 55}}, BadNkey),
+        ({"children": {"a": nkey(7)[1], "b": nkey(7)[1]}}, BadServerSettings),
+        ({"children": {"a": SETTINGS.nkeys.system}}, BadServerSettings),
+        ({"store_dir": Path('/srv/"; evil')}, BadServerSettings),
+        ({"parent": ParentLink('nats://x", account: RELAY', nkey(5)[0])}, BadServerSettings),
+        ({"parent": ParentLink("nats://x", nkey(5)[1])}, BadNkey),
+    ],
+)
+def test_what_would_break_or_widen_the_file_is_refused(change, refusal):
+    with pytest.raises(refusal):
+        render(replace(SETTINGS, **change))
+
+
+def test_a_key_pair_follows_from_its_entropy():
+    assert nkey(9) == nkey(9)
+    assert nkey(9) != nkey(10)
+    seed, public = nkey(9)
+    assert seed.startswith("SU")
+    assert check_public_nkey(public, "anyone") == public
