@@ -15,7 +15,8 @@ from schemas import subjects
 from schemas.blobs import BlobRefused, Reference, parts_of
 from schemas.identity import ContentHash, NodePath
 
-PARTS_AT_ONCE = 8
+PARTS_AT_ONCE = 2
+"""So that a slow link to the parent brings each part in the time a request has."""
 LOCAL_SECONDS = 5.0
 
 

@@ -8,7 +8,6 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-import nats
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
@@ -54,19 +53,20 @@ class Connection:
         """Connect; raises BusBroken if the server does not let us in."""
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
-                self.client = await nats.connect(
+                await self.client.connect(
                     self._url,
                     nkeys_seed_str=self._seed,
                     name=self._name,
                     inbox_prefix=self._inbox_prefix,
                     max_reconnect_attempts=-1,
-                    reconnect_time_wait=RECONNECT_WAIT_SECONDS,
+                    reconnect_time_wait=RECONNECT_WAIT_SECONDS,  # type: ignore[arg-type] # sleeps so long
                     error_cb=self._failed,
                     disconnected_cb=self._lost,
                     reconnected_cb=self._back,
                     closed_cb=self._lost,
                 )
         except (NatsError, OSError, TimeoutError) as error:
+            await self.close()
             raise BusBroken(f"{self._name} cannot connect to {self._url}: {error}") from error
         self._connected.set()
 

@@ -59,9 +59,9 @@ class _Window:
 class Publisher:
     """Publishes on one connection; several callers may do so at a time."""
 
-    def __init__(self, connection: Connection, answer_seconds: float = ANSWER_SECONDS) -> None:
+    def __init__(self, connection: Connection, window_bytes: int = WINDOW_BYTES) -> None:
         self._connection = connection
-        self._answer_seconds = answer_seconds
+        self._window_bytes = window_bytes
         self._inbox = ""
         self._windows: dict[str, _Window] = {}
         self._count = 0
@@ -84,7 +84,7 @@ class Publisher:
         refused, or not answered in time; then it is not known which of the window are kept.
         """
         sequences: list[int] = []
-        for window in _windows(messages):
+        for window in _windows(messages, self._window_bytes):
             sequences += await self._publish_window(window)
         return sequences
 
@@ -94,7 +94,7 @@ class Publisher:
         name = str(self._count)
         window = self._windows[name] = _Window(len(messages))
         try:
-            async with asyncio.timeout(self._answer_seconds):
+            async with asyncio.timeout(ANSWER_SECONDS):
                 await self._send(messages, f"{self._inbox}.{name}")
                 await window.complete
         except TimeoutError as error:
@@ -131,11 +131,11 @@ class Publisher:
                 window.complete.set_exception(ConnectionResetError("the connection was lost"))
 
 
-def _windows(messages: Sequence[Outgoing]) -> Iterator[list[Outgoing]]:
+def _windows(messages: Sequence[Outgoing], size_max: int) -> Iterator[list[Outgoing]]:
     window: list[Outgoing] = []
     size = 0
     for message in messages:
-        if window and (len(window) >= WINDOW_MESSAGES or size + len(message.data) > WINDOW_BYTES):
+        if window and (len(window) >= WINDOW_MESSAGES or size + len(message.data) > size_max):
             yield window
             window, size = [], 0
         window.append(message)

@@ -7,7 +7,6 @@ import logging
 from collections.abc import Mapping
 
 from nats.aio.msg import Msg
-from nats.errors import Error as NatsError
 
 from relay.adapters.inbox import Inbox
 from relay.adapters.jetstream_connection import (
@@ -30,8 +29,9 @@ PROBE_SECONDS = 2.0
 BACKOFF_SECONDS_MIN, BACKOFF_SECONDS_MAX = 0.25, 5.0
 QUIET_SECONDS = 75.0
 """Two of the mail consumer's idle heartbeats missing."""
-ANSWER_SECONDS = 5.0
-BLOB_SECONDS = 10.0
+WINDOW_BYTES = 64 * 1024
+"""Small enough that a slow link brings the answer in time."""
+BLOB_SECONDS = 60.0
 
 logger = logging.getLogger(__name__)
 
@@ -47,36 +47,36 @@ class Uplink:
         self._inbox = inbox
         self._clock = clock
         self._dice = dice
-        self._publisher = Publisher(connection, ANSWER_SECONDS)
+        self._publisher = Publisher(connection, WINDOW_BYTES)
         self._open = False
         self._lost = asyncio.Event()
         self._heard = 0.0
+        self._waiting: set[asyncio.Timeout] = set()
         self.mailbox = Mailbox(connection, inbox, clock, self.lost)
 
     async def start(self) -> None:
-        client, name = self._connection.client, self._path.name
         await self._publisher.start()
         self._connection.when_lost.append(self.lost)
-        for subject, callback in (
-            (subjects.deliveries(name), self._mail_came),
-            (subjects.session(name), self._session_came),
-        ):
-            await client.subscribe(
-                subject,
-                cb=callback,
-                pending_msgs_limit=PENDING_MESSAGES_MAX,
-                pending_bytes_limit=PENDING_BYTES_MAX,
-            )
+        await self.mailbox.listen(subjects.deliveries(self._path.name), self._mail_came)
+        await self._connection.client.subscribe(
+            subjects.session(self._path.name),
+            cb=self._session_came,
+            pending_msgs_limit=PENDING_MESSAGES_MAX,
+            pending_bytes_limit=PENDING_BYTES_MAX,
+        )
 
     async def run(self) -> None:
         """Watch the link and the deliveries, without end."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._watch(), name=f"link:{self._path}")
             group.create_task(self.mailbox.mend(), name=f"mailbox:{self._path}")
+            group.create_task(self.mailbox.audit(), name=f"audit:{self._path}")
 
     def lost(self) -> None:
         """Something was not answered: LinkChanged follows, and then the search for the parent."""
         self._lost.set()
+        while self._waiting:
+            self._waiting.pop().reschedule(0)
 
     async def send(self, values: Mapping[str, bytes]) -> bool:
         """Put values under subjects of this node's at the parent; False if the link is lost."""
@@ -94,7 +94,16 @@ class Uplink:
         """A stored value from the parent; None if it has it not, or does not answer."""
         if not self._open:
             return None
-        answer = await self._connection.request(f"up.blob.{address}", seconds=BLOB_SECONDS)
+        subject = f"up.blob.{address}"
+        limit = asyncio.timeout(BLOB_SECONDS)
+        try:
+            async with limit:
+                self._waiting.add(limit)
+                answer = await self._connection.request(subject, seconds=BLOB_SECONDS)
+        except TimeoutError:
+            return None
+        finally:
+            self._waiting.discard(limit)
         return blob_value(answer)
 
     async def _watch(self) -> None:
@@ -130,19 +139,15 @@ class Uplink:
         if answer is None:
             return False
         try:
-            checked("up.info", answer)
+            delivered = checked("up.info", answer)["delivered"]["consumer_seq"]
         except ApiError as error:
             logger.debug("the parent of %s has no mailbox for it: %s", self._path, error)
             return False
+        self.mailbox.compare(delivered)
         return True
 
-    async def _mail_came(self, message: Msg) -> None:
+    def _mail_came(self) -> None:
         self._heard = self._clock.now().seconds
-        try:
-            await self.mailbox.take(message)
-        except NatsError as error:
-            logger.debug("flow control of %s: %s", self._path, error)
-            self.lost()
 
     async def _session_came(self, message: Msg) -> None:
         try:

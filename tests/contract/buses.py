@@ -5,6 +5,8 @@ import os
 import signal
 from contextlib import AsyncExitStack, suppress
 
+import pytest
+
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.guard import Guard
 from relay.adapters.jetstream_bus import BusAddress, JetStreamBus
@@ -12,9 +14,10 @@ from relay.adapters.memory_bus import MemoryBus, MemoryNetwork
 from relay.adapters.nats_config import AccountSeeds, ParentLink
 from relay.adapters.nats_server import EmbeddedServer
 from relay.adapters.nkey_pairs import new_user_nkey
+from relay.core.effects import WriteMail
 from relay.core.events import LinkChanged, MailArrived
 from relay.ports import BusBroken
-from schemas.identity import NodePath
+from schemas.identity import NodePath, mail_key
 
 WAIT_SECONDS = 30
 
@@ -229,10 +232,10 @@ class NatsTree(Tree):
         """Open the child's account once more."""
         await parent.add_child(NodePath.parse(path).name, self._nkeys[path][1])
 
-    def new_bus(self, path):
+    def new_bus(self, path, *, stranger=False):
         server, seeds = self._servers[path]
         uplink = None if path == "/" else seeds.uplink
-        address = BusAddress(server.url, seeds.relay, uplink)
+        address = BusAddress(server.url, _nkey()[0] if stranger else seeds.relay, uplink)
         node = NodePath.parse(path)
         return JetStreamBus(node, address, server, clock=self._clock, dice=SystemDice())
 
@@ -252,3 +255,26 @@ class NatsTree(Tree):
 
 def _nkey():
     return new_user_nkey(os.urandom(32))
+
+
+TREES = [
+    pytest.param(MemoryTree, id="memory"),
+    pytest.param(NatsTree, marks=pytest.mark.nats, id="nats"),
+]
+
+
+def key(number):
+    return mail_key("leafcast.io/Delta", "wds", "shop", f"placement-{number}")
+
+
+def letter(child, number, expected=0, generation=1, data=None):
+    return WriteMail(
+        child=child,
+        key=key(number),
+        data=data or b"delta %d" % number,
+        generation=generation,
+        payload_hash=bytes([number % 256]) * 32,
+        has_body=number % 2 == 0,
+        trace="trace",
+        expected=expected,
+    )

@@ -1,0 +1,132 @@
+"""What a message bus still keeps when links break, servers die and nodes come and go."""
+
+import pytest
+from buses import TREES, NatsTree, key, letter, links, mails, of
+
+from relay.core.effects import ClearMail, StoreOwn
+from relay.core.events import HeartbeatArrived, ReportArrived
+from relay.ports import BusBroken
+
+
+@pytest.fixture(params=TREES)
+async def tree(request, tmp_path):
+    async with request.param(tmp_path) as tree:
+        await tree.plant("/")
+        yield tree
+
+
+async def test_a_link_cut_and_healed_is_told_and_loses_nothing(tree):
+    centre, listener = await tree.open()
+    bus, emea = await tree.sprout("/emea", centre)
+    await centre.write_mail([letter("emea", number) for number in range(3)])
+    await emea.mail(3)
+
+    await tree.cut("/emea")
+    await centre.write_mail([letter("emea", number) for number in range(3, 6)])
+    assert not await bus.send_heartbeat(b"beat")
+    assert not await bus.send_report({"a": b"1"})
+    await emea.linked(up=False)
+    await centre.write_mail([letter("emea", number) for number in range(6, 9)])
+    await tree.heal("/emea")
+    await emea.linked()
+    await centre.write_mail([letter("emea", 9)])
+
+    await emea.until(lambda events: any(mail.key == key(9) for mail in mails(events)))
+    assert {mail.key for mail in mails(emea.events)} == {key(number) for number in range(10)}
+    assert links(emea.events) == [True, False, True]
+    assert await bus.send_report({"a": b"1"})
+    await listener.until(lambda events: ReportArrived("emea", "a", b"1") in events)
+
+
+async def test_a_removed_child_is_cut_off_and_its_mail_is_gone(tree):
+    centre, _ = await tree.open()
+    bus, emea = await tree.sprout("/emea", centre)
+    _, apac = await tree.sprout("/apac", centre)
+    await bus.send_report({"a": b"1"})
+    (written,) = await centre.write_mail([letter("emea", 1)])
+    await centre.write_mail([letter("apac", 2)])
+
+    await centre.remove_child("emea")
+    await centre.remove_child("emea")
+
+    assert not await bus.send_heartbeat(b"beat")
+    await emea.linked(up=False)
+    assert not await centre.clear_mail(ClearMail("emea", key(1), written.sequence))
+    await apac.mail(1)
+    await tree.close("/")
+    _, listener = await tree.open()
+    assert [slot.child for slot in listener.remembered.mail] == ["apac"]
+    assert of(ReportArrived, listener.events) == []
+
+
+async def test_a_child_added_twice_keeps_its_place(tree):
+    centre, _ = await tree.open()
+    _, emea = await tree.sprout("/emea", centre)
+    await centre.write_mail([letter("emea", 1)])
+    await emea.mail(1)
+    await tree.close("/")
+
+    centre, _ = await tree.open()
+    await tree.readmit("/emea", centre)
+    await centre.write_mail([letter("emea", 2)])
+
+    assert [mail.key for mail in await emea.mail(2)] == [key(1), key(2)]
+
+
+async def test_a_child_whose_server_restarts_goes_on(tree):
+    centre, listener = await tree.open()
+    bus, emea = await tree.sprout("/emea", centre)
+    await bus.store_own([StoreOwn("a", b"1")])
+    await centre.write_mail([letter("emea", 1)])
+    await emea.mail(1)
+
+    await tree.kill_server("/emea")
+    await centre.write_mail([letter("emea", 2)])
+
+    await emea.until(lambda events: {mail.key for mail in mails(events)} == {key(1), key(2)})
+    await emea.linked()
+    await bus.store_own([StoreOwn("b", b"2")])
+    assert await bus.send_heartbeat(b"beat")
+    await listener.until(lambda events: HeartbeatArrived("emea", b"beat") in events)
+
+
+async def test_a_parent_whose_server_restarts_goes_on(tree):
+    centre, listener = await tree.open()
+    bus, emea = await tree.sprout("/emea", centre)
+    await bus.send_report({"a": b"1"})
+    await listener.until(lambda events: ReportArrived("emea", "a", b"1") in events)
+
+    await tree.kill_server("/")
+    await centre.write_mail([letter("emea", 1)])
+    assert [mail.key for mail in await emea.mail(1)] == [key(1)]
+    while not await bus.send_report({"a": b"2"}):
+        emea.events.clear()
+        await emea.linked()
+
+    await listener.until(lambda events: ReportArrived("emea", "a", b"2") in events)
+
+
+@pytest.mark.nats
+async def test_a_bus_that_is_not_let_in_says_so_and_leaves_nothing_open(tmp_path, monkeypatch):
+    monkeypatch.setattr("relay.adapters.jetstream_connection.CONNECT_SECONDS", 1.0)
+    async with NatsTree(tmp_path) as tree:
+        await tree.plant("/")
+        bus = tree.new_bus("/", stranger=True)
+
+        with pytest.raises(BusBroken, match="connect"):
+            await bus.start()
+
+
+async def test_mail_written_while_the_link_flaps_is_all_delivered(tree):
+    centre, _ = await tree.open()
+    _, emea = await tree.sprout("/emea", centre)
+    count = 0
+
+    for _ in range(3):
+        await centre.write_mail([letter("emea", count + number) for number in range(2000)])
+        await tree.cut("/emea")
+        count += 2000
+        await tree.heal("/emea")
+
+    await emea.until(lambda events: mails(events[-1:]) and mails(events)[-1].key == key(count - 1))
+    assert {mail.key for mail in mails(emea.events)} == {key(number) for number in range(count)}
