@@ -12,7 +12,7 @@ from collections import deque
 from importlib import metadata
 from pathlib import Path
 
-from relay.adapters.guard import Guard
+from relay.adapters.guard import Guard, GuardLost
 
 LOG_LINES_MAX = 200
 RELOAD_SECONDS = 30.0
@@ -112,13 +112,13 @@ class ServerProcess:
     async def stop(self) -> None:
         """Have it finish its writes and end; make it end if it takes too long."""
         try:
-            async with asyncio.timeout(STOP_SECONDS):
-                self._signal(signal.SIGTERM)
-                await self.ended.wait()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(STOP_SECONDS):
+                    self._signal(signal.SIGTERM)
+                    await self.ended.wait()
         finally:
-            if not self.ended.is_set():
-                self._signal(signal.SIGKILL)
-            # Returns soon: after SIGKILL the pipe ends.
+            self._signal(signal.SIGKILL)
+            await self.ended.wait()
             self._reader.join()
 
     def _signal(self, number: signal.Signals) -> None:
@@ -156,7 +156,10 @@ class ServerProcess:
             self._reloading.set_exception(refused)
 
     def _end(self) -> None:
-        self._guard.release(self._process.pid)
         if self._reloading and not self._reloading.done():
             self._reloading.set_result(False)
         self.ended.set()
+        with contextlib.suppress(
+            GuardLost
+        ):  # Then nobody is left who could take the number for it.
+            self._guard.release(self._process.pid)

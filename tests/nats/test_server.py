@@ -119,6 +119,14 @@ async def test_a_server_that_does_not_stay_up_ends_its_owners_block(grove, monke
         assert lost.group_contains(ServerFailed, match="does not stay up")
 
 
+async def test_a_server_that_does_not_answer_is_stopped_all_the_same(grove, monkeypatch):
+    monkeypatch.setattr("relay.adapters.server_process.STOP_SECONDS", 0.2)
+    async with grove:
+        async with grove.server() as server:
+            os.kill(server.pid, signal.SIGSTOP)
+        assert not is_alive(server.pid)
+
+
 async def test_an_added_child_is_admitted_and_nobody_else_is_disturbed(grove):
     async with grove:
         node = await grove.plant()
