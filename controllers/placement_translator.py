@@ -109,13 +109,9 @@ class PlacementTranslator:
     async def _translate_all(self) -> None:
         while True:
             names = await self._waiting.take()
-            works = []
-            for name in sorted(names):
-                work = self._next(name)
-                if work is not None:
-                    works.append(work)
-                await self._clock.sleep(0)
-            await self._issue(works)
+            # All of one moment: else an object that moves could be lost before it is gained.
+            works = [self._next(name) for name in sorted(names)]
+            await self._issue([work for work in works if work is not None])
             self.told(names)
 
     async def _issue(self, works: list[_Work]) -> None:

@@ -80,10 +80,11 @@ def singleton(
 ) -> Singleton:
     """Judge one object from the placements that ask for its singleton state.
 
-    An edge books the object under one of them only, so the counts of their results add up.
+    A single destination is known by its id, and counts once whoever books it.
     """
     results = [item for _, listed in asking for item in listed if item.key == key]
-    count = sum(item.count for item in results)
+    single = {item.destination for item in results if item.count == 1}
+    count = len(single) + sum(item.count for item in results if item.count > 1)
     if len(asking) == 1 and asking[0][0] is not None:
         count = asking[0][0].destinations - asking[0][0].states.get("leaving", 0)
     complete = all(summary is not None and summary.complete for summary, _ in asking)

@@ -11,7 +11,13 @@ from schemas.objects import ObjectKey
 from tests.unit.centre_relay import WAIT_SECONDS, LedgerRelay
 
 USER = "user"
-SHOP = ObjectKey("edge.kubestellar.io", "edgeplacements", "", "shop")
+
+
+def placement_key(name):
+    return ObjectKey("edge.kubestellar.io", "edgeplacements", "", name)
+
+
+SHOP = placement_key("shop")
 
 
 class Centre:

@@ -113,9 +113,9 @@ def test_a_condition_of_ours_that_is_no_longer_said_goes():
     assert "RemovalHeld" not in reasons(status(Summary(), before=before))
 
 
-def result(count, returned=None):
+def result(count, returned=None, where="d"):
     data = None if returned is None else codec.canonical(returned)
-    return ObjectResult(WEB, count, "d" if count == 1 else "", data)
+    return ObjectResult(WEB, count, where if count == 1 else "", data)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,8 @@ def result(count, returned=None):
             1,
             {"a": 1},
         ),
-        ([(Summary({"synced": 1}), [result(1, {})]), (Summary(), [result(1, {"a": 1})])], 2, {}),
+        ([(Summary(), [result(1, {"a": 1})]), (Summary(), [result(1, {"b": 1}, "e")])], 2, {}),
+        ([(Summary(), [result(1, {"a": 1})]), (Summary(), [result(1, {"a": 1})])], 1, {"a": 1}),
     ],
 )
 def test_only_the_one_copy_of_those_who_ask_gives_its_status(asking, count, expected):

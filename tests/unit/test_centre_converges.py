@@ -1,0 +1,83 @@
+"""However often the centre restarts, and whatever happens: the ledger ends where the space ends."""
+
+import random
+
+import pytest
+
+from controllers.core.selection import rules_of
+from schemas.api import parse_kind
+from schemas.objects import BUILT_IN_KINDS
+from tests.unit.centre_world import Centre, config, config_key, placement, placement_key
+
+STEPS = 40
+
+
+@pytest.fixture
+def centre(tmp_path):
+    return Centre(tmp_path / "keys")
+
+
+async def act(centre, chance):
+    """One thing that a user does."""
+    name, label = chance.choice("abcdef"), chance.choice("xy")
+    match chance.randrange(6):
+        case 0 | 1:
+            await centre.apply(config(name, value=str(chance.random()), to=label))
+        case 2:
+            await centre.apply(config(name, to=label))
+        case 3:
+            await centre.wds.delete(config_key(name))
+        case 4:
+            clause = {"labelSelectors": [{"matchLabels": {"to": chance.choice("xy")}}]}
+            await centre.apply(placement(chance.choice("pq"), clause))
+        case _:
+            await centre.wds.delete(placement_key(chance.choice("pq")))
+
+
+async def wanted(centre):
+    """What each placement selects, by going through everything."""
+    objects = (await centre.wds.list()).objects
+    keyed = {BUILT_IN_KINDS.key_of(obj): obj for obj in objects}
+    found = {}
+    for key, obj in keyed.items():
+        if key.resource == "edgeplacements":
+            spec = {field: obj[field] for field in obj if field != "status"}
+            rules = rules_of(parse_kind(spec).spec)
+            found[key.name] = {
+                other.name
+                for other, item in keyed.items()
+                if other.resource == "configmaps"
+                and rules.flags_of(other, item["metadata"].get("labels", {}), None) is not None
+            }
+    return found
+
+
+async def in_ledger(relay):
+    heads = [relay.delta(name) for name in "pqr"]
+    return {
+        head.source.name: set(await relay.entries(head))
+        for head in heads
+        if head is not None and not head.deleted
+    }
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_the_ledger_ends_where_the_space_ends(centre, seed):
+    chance = random.Random(seed)  # noqa: S311
+    # So that no kind ever vanishes: a deletion that nobody watched would be held.
+    await centre.apply(config("kept", to="z"), placement("r", {"objectNames": ["kept"]}))
+    for _ in range(4):
+        async with centre.running() as controllers:
+            for _ in range(STEPS // 4):
+                await act(centre, chance)
+            goal = await wanted(centre)
+
+            async def reached(relay, goal=goal):
+                return await in_ledger(relay) == goal
+
+            try:
+                await centre.relay.until(reached)
+            except TimeoutError:
+                pytest.fail(
+                    f"{await in_ledger(centre.relay)} instead of {goal}; {controllers.errors}"
+                )
