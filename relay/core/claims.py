@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from schemas.blobs import Reference
-from schemas.chunks import WANT_MULTI, WANT_SINGLETON, ManifestEntry
+from schemas.chunks import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON, ManifestEntry
 from schemas.identity import MailKey
 from schemas.objects import ObjectKey
 
@@ -28,13 +28,20 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What an edge shall hold of one object, and the placements that ask for just this."""
+    """What an edge shall hold of one object; `flags` are those of schemas.chunks.
+
+    `placements` ask for just this. Without any it is implied: a Namespace that others need.
+    """
 
     key: ObjectKey
     reference: Reference
     order: int
     flags: int
     placements: tuple[str, ...]
+
+    @property
+    def create_only(self) -> bool:
+        return bool(self.flags & CREATE_ONLY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +53,10 @@ class Resolved:
 
 
 def resolve_claims(claims: Iterable[Claim]) -> Resolved:
-    """Choose one content per object; the order of the claims does not matter."""
+    """Choose one content per object; the order of the claims does not matter.
+
+    The object is create-only if all that ask for it say so; what they want returned adds up.
+    """
     by_key: dict[ObjectKey, list[Claim]] = {}
     for claim in claims:
         by_key.setdefault(claim.entry.key, []).append(claim)
@@ -61,7 +71,7 @@ def _choose(key: ObjectKey, claims: list[Claim], resolved: Resolved) -> None:
     source = _source(first)
     same = [claim for claim in claims if _source(claim) == source]
     best = max(same, key=lambda claim: (claim.entry.revision, claim.entry.address))
-    flags = best.entry.flags
+    flags = CREATE_ONLY if all(claim.entry.flags & CREATE_ONLY for claim in same) else 0
     for claim in same:
         flags |= claim.entry.flags & _WANTED_BACK
     placements = tuple(sorted({str(claim.placement) for claim in same}))
@@ -72,5 +82,6 @@ def _choose(key: ObjectKey, claims: list[Claim], resolved: Resolved) -> None:
             resolved.losers[claim.placement, key] = first.placement
 
 
-def _source(claim: Claim) -> tuple[str, str]:
-    return (claim.entry.space, claim.entry.uid)
+def _source(claim: Claim) -> str:
+    """One key in one space is one object, also when it is re-created with another uid."""
+    return claim.entry.space

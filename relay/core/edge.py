@@ -231,7 +231,8 @@ class Edge:
         wanted = self.wanted.get(entry.key)
         if observed is None or wanted is None or not observed.present:
             return "pending", None
-        if observed.address != wanted.reference.address:
+        same = observed.address == wanted.reference.address
+        if not same and not (wanted.create_only and observed.address):
             return "pending", None
         if observed.health == "degraded":
             reason = (observed.reason or "Degraded")[:REASON_MAX_CHARACTERS]

@@ -56,6 +56,7 @@ class Node:
         self._reports_seen = 0
         self._flush_at: float | None = None
         self._parked_stamp = (0, 0, 0)
+        self._told_may_prune = False
         self._restore(remembered)
         self._after()
         self._started = self._take_out()
@@ -181,9 +182,13 @@ class Node:
         for child, key in touched:
             if is_delta(state.held.get(key)):
                 state.reporting.refresh(child, key)
-        if state.edge is not None and state.edge.changed:
-            state.reporting.dirty.update(state.edge.resolve())
-            state.out.append(WantsChanged())
+        if state.edge is not None:
+            if state.edge.changed:
+                state.reporting.dirty.update(state.edge.resolve())
+                state.out.append(WantsChanged())
+            elif self.may_prune != self._told_may_prune:
+                state.out.append(WantsChanged())
+            self._told_may_prune = self.may_prune
         if (state.reporting.dirty or state.labels_dirty) and self._flush_at is None:
             self._flush_at = state.now.seconds + self._gather
 

@@ -1,0 +1,182 @@
+"""A whole tree in one process, on buses and spaces in memory, driven by the real parts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from controllers.centre import Controllers
+from controllers.keys import load_or_make_keys
+from controllers.nodes import add_node
+from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.memory_bus import MemoryBus, MemoryNetwork
+from relay.adapters.memory_space import MemorySpace
+from relay.adapters.nkey_pairs import new_user_nkey
+from relay.core.node import Node
+from relay.core.state import NodeConfig
+from relay.driver import Driver
+from relay.syncer.syncer import ContentMissing, Syncer
+from schemas.blobs import Reference
+from schemas.identity import MailKey, NodePath, mail_key, random_id
+from schemas.records import API_PLACEMENT
+from schemas.reports import Summary
+
+MANAGER = "test"
+
+
+@dataclass
+class MemoryTree:
+    """Nodes by path; `workloads` and `inventory` are the centre's spaces."""
+
+    folder: Path
+    network: MemoryNetwork = field(default_factory=MemoryNetwork)
+    drivers: dict[NodePath, Driver] = field(default_factory=dict)
+    syncers: dict[NodePath, Syncer] = field(default_factory=dict)
+    spaces: dict[NodePath, MemorySpace] = field(default_factory=dict)
+    tasks: list[asyncio.Task[None]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.clock, self.dice = SystemClock(), SystemDice()
+        self.keys = load_or_make_keys(self.folder, self.dice)
+        self.workloads = MemorySpace(self.clock, self.dice)
+        self.inventory = MemorySpace(self.clock, self.dice)
+
+    @property
+    def centre(self) -> Driver:
+        return self.drivers[NodePath()]
+
+    async def placement_key(self, name: str) -> MailKey:
+        return mail_key(API_PLACEMENT, await self.workloads.identity(), "", name)
+
+    async def apply(self, *objects: Mapping[str, Any]) -> None:
+        for obj in objects:
+            await self.workloads.apply(dict(obj), MANAGER)
+
+    async def until(
+        self, name: str, met: Callable[[Summary], bool], *, seconds: float = 60
+    ) -> Summary:
+        """Wait until the centre's summary of a placement meets the condition."""
+        key = await self.placement_key(name)
+        try:
+            async with asyncio.timeout(seconds):
+                await self.centre.until(lambda node: met(node.summary(key)))
+        except TimeoutError:
+            raise AssertionError(f"{name} stays at {self.centre.summary(key)}") from None
+        return self.centre.node.summary(key)
+
+    async def start(self, path: NodePath, group: asyncio.TaskGroup, *, attached: bool) -> Driver:
+        bus = MemoryBus(self.network, path)
+        roots = {self.keys.root.key_id: self.keys.root.public_key}
+        run = random_id(self.dice.entropy(16))
+        config = NodeConfig(path, self.keys.tree, roots, run, attached)
+        syncer: Syncer | None = None
+
+        def wants(node: Node) -> None:
+            if syncer is not None:
+                syncer.set_wants(node.wanted, may_prune=node.may_prune)
+
+        driver = self.drivers[path] = Driver(bus, config, self.clock, on_wants=wants)
+
+        async def content(reference: Reference) -> bytes:
+            plain = await driver.load(reference)
+            if plain is None:
+                raise ContentMissing(reference.address)
+            return plain
+
+        if attached:
+            space = self.spaces.setdefault(path, MemorySpace(self.clock, self.dice))
+            syncer = self.syncers[path] = Syncer(
+                space, bus, content, self.clock, self.dice, driver.observe
+            )
+            self.tasks.append(group.create_task(syncer.run()))
+        self.tasks.append(group.create_task(driver.run()))
+        await driver.started.wait()
+        return driver
+
+
+@asynccontextmanager
+async def memory_tree(folder: Path, paths: Iterable[str]) -> AsyncIterator[MemoryTree]:
+    """A tree with these nodes (parents first); each without children has a space."""
+    tree = MemoryTree(folder)
+    wanted = [NodePath.parse(path) for path in paths]
+    inner = {path.parent for path in wanted}
+    edges = [path for path in wanted if path not in inner]
+    async with asyncio.TaskGroup() as group:
+        centre = await tree.start(NodePath(), group, attached=False)
+        controllers = Controllers(
+            centre, tree.workloads, tree.inventory, tree.clock, tree.dice, folder
+        )
+        await controllers.start()
+        tree.tasks.append(group.create_task(controllers.run()))
+        for path in wanted:
+            await add_node(
+                controllers.issuer, tree.keys.tree, path, tree.dice.entropy(32), new_user_nkey
+            )
+        for obj in inventory(edges):
+            await tree.inventory.apply(obj, MANAGER)
+        for path in wanted:
+            await tree.start(path, group, attached=path in edges)
+        for path in wanted:
+            await tree.drivers[path].until(lambda node: node.ready)
+        try:
+            yield tree
+        finally:
+            for task in tree.tasks:
+                task.cancel()
+
+
+def inventory(edges: Iterable[NodePath]) -> list[dict[str, Any]]:
+    """A SyncTarget and a Location per edge, labelled by id and region."""
+    found: list[dict[str, Any]] = []
+    group, version = "edge.kubestellar.io", "v2alpha1"
+    for path in edges:
+        name = "-".join(path.names)
+        labels = {"id": name, "region": path.names[0]}
+        metadata = {"name": name, "labels": labels}
+        annotations = {"leafcast.io/path": str(path)}
+        found.append(
+            {
+                "apiVersion": f"{group}/{version}",
+                "kind": "SyncTarget",
+                "metadata": {**metadata, "annotations": annotations},
+                "spec": {},
+            }
+        )
+        resource = {"group": group, "version": version, "resource": "synctargets"}
+        selector = {"matchLabels": {"id": name}}
+        found.append(
+            {
+                "apiVersion": f"{group}/{version}",
+                "kind": "Location",
+                "metadata": metadata,
+                "spec": {"resource": resource, "instanceSelector": selector},
+            }
+        )
+    return found
+
+
+def placement(name: str, namespace: str, **extra: Any) -> dict[str, Any]:
+    """An EdgePlacement that sends all of a namespace everywhere."""
+    return {
+        "apiVersion": "edge.kubestellar.io/v2alpha1",
+        "kind": "EdgePlacement",
+        "metadata": {"name": name},
+        "spec": {
+            "locationSelectors": [{}],
+            "downsync": [{"namespaces": [namespace]}],
+            **extra,
+        },
+    }
+
+
+def config_map(name: str, namespace: str, **data: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": namespace},
+        "data": data,
+    }
