@@ -1,0 +1,72 @@
+"""The controllers drive real relays: what they issue is believed, carried, and answered."""
+
+import asyncio
+
+from controllers.centre import Controllers
+from controllers.keys import load_or_make_keys
+from controllers.nodes import add_node
+from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.memory_bus import MemoryBus, MemoryNetwork
+from relay.adapters.memory_space import MemorySpace
+from relay.adapters.nkey_pairs import new_user_nkey
+from relay.core.state import NodeConfig
+from relay.driver import Driver
+from schemas.identity import NodePath, random_id
+from tests.unit.centre_relay import WAIT_SECONDS
+from tests.unit.centre_world import SHOP, USER, config, location, placement, target
+
+
+async def test_counts_come_back_from_an_edge_and_a_restart_issues_nothing_again(tmp_path):
+    clock, dice, network = SystemClock(), SystemDice(), MemoryNetwork()
+    keys = load_or_make_keys(tmp_path, dice)
+    roots = {keys.root.key_id: keys.root.public_key}
+
+    def driver(path, *, attached=False):
+        incarnation = random_id(dice.entropy(16))
+        node = NodeConfig(path, keys.tree, roots, incarnation, attached)
+        return Driver(MemoryBus(network, path), node, clock)
+
+    wds, inventory = MemorySpace(clock, dice), MemorySpace(clock, dice)
+    region, edge = NodePath.parse("/emea"), NodePath.parse("/emea/s1")
+    await inventory.apply(target("s1", str(edge)), USER)
+    await inventory.apply(location("all"), USER)
+    await wds.apply(config("a"), USER)
+    await wds.apply(placement(), USER)
+    async with asyncio.timeout(WAIT_SECONDS), asyncio.TaskGroup() as group:
+        centre = driver(NodePath())
+        tasks = [group.create_task(centre.run())]
+        await centre.started.wait()
+        controllers = Controllers(centre, wds, inventory, clock, dice, tmp_path)
+        await controllers.start()
+        tasks.append(group.create_task(controllers.run()))
+        for path in (region, edge):
+            entropy = dice.entropy(32)
+            await add_node(controllers.issuer, keys.tree, path, entropy, new_user_nkey)
+        below = [driver(region), driver(edge, attached=True)]
+        tasks += [group.create_task(node.run()) for node in below]
+        while True:
+            status = (await wds.get(SHOP)).get("status") or {}
+            if status.get("complete") and status.get("destinations"):
+                break
+            await asyncio.sleep(0.01)
+        for task in tasks:
+            task.cancel()
+    assert (status["destinations"], status["pending"], status["synced"]) == (1, 1, 0)
+    assert status["matchingLocationCount"] == 1
+    await centre._bus.close()
+    issued = {key: envelope.payload for key, envelope in centre.ledger().items()}
+    async with asyncio.timeout(WAIT_SECONDS), asyncio.TaskGroup() as group:
+        again = driver(NodePath())
+        tasks = [group.create_task(again.run())]
+        await again.started.wait()
+        controllers = Controllers(again, wds, inventory, clock, dice, tmp_path)
+        tasks.append(group.create_task(controllers.run()))
+        while again.ledger()["_index"].payload == issued["_index"]:
+            await asyncio.sleep(0.01)
+        await wds.apply(placement("second"), USER)
+        while len(again.ledger()) == len(issued):
+            await asyncio.sleep(0.01)
+        for task in tasks:
+            task.cancel()
+    kept = {key: envelope.payload for key, envelope in again.ledger().items()}
+    assert {key for key in issued if kept[key] != issued[key]} == {"_index"}
