@@ -102,6 +102,17 @@ def render(settings: ServerSettings) -> str:
     )
 
 
+def check_child(settings: ServerSettings, name: str, nkey: str) -> None:
+    """Refuse, without the cost of rendering, a child that `render` would refuse; same errors."""
+    settings.path.child(name)
+    check_public_nkey(nkey, name)
+    own = settings.nkeys
+    others = (child for child, key in settings.children.items() if key == nkey and child != name)
+    holder = "this server" if nkey in (own.relay, own.uplink, own.space, own.system) else None
+    if holder := holder or next(others, None):
+        raise BadServerSettings(f"nkey of {name}", f"{holder} has the same; make a new one")
+
+
 def _remote(parent: ParentLink | None) -> str:
     if parent is None:
         return ""

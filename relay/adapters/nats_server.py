@@ -18,7 +18,7 @@ from typing import Self
 import nats
 
 from relay.adapters.guard import Guard
-from relay.adapters.nats_config import AccountSeeds, ParentLink, ServerSettings, render
+from relay.adapters.nats_config import AccountSeeds, ParentLink, ServerSettings, check_child, render
 from relay.adapters.server_ports import PortTaken, ServerPorts, free_ports, keep_ports, kept_ports
 from relay.adapters.server_process import ServerFailed, ServerProcess, server_binary
 from relay.ports import Clock
@@ -57,7 +57,8 @@ class EmbeddedServer:
         self.path = path
         self._folder = folder
         self._config = folder / "nats.conf"
-        self._seeds = seeds
+        self._nkeys = seeds.public()
+        self._system_seed = seeds.system
         self._guard = guard
         self._clock = clock
         self._parent = parent
@@ -159,7 +160,7 @@ class EmbeddedServer:
         old = self._children.get(name)
         if old == nkey:
             return
-        render(self._settings({**self._children, name: nkey}))
+        check_child(self._settings(self._children), name, nkey)
         self._children[name] = nkey
         await self.reload()
         if old is not None:
@@ -240,7 +241,7 @@ class EmbeddedServer:
             port=self._ports.client,
             leaf_port=self._ports.leaf,
             store_dir=self._folder / "jetstream",
-            nkeys=self._seeds.public(),
+            nkeys=self._nkeys,
             parent=self._parent,
             children=children,
         )
@@ -257,7 +258,7 @@ class EmbeddedServer:
         """Close leaf links bound to the child's account: a reload leaves them open, only deaf."""
         await self._up()
         system = await nats.connect(
-            self.url, nkeys_seed_str=self._seeds.system, allow_reconnect=False
+            self.url, nkeys_seed_str=self._system_seed, allow_reconnect=False
         )
         try:
             filter_ = json.dumps({"account": child}).encode()

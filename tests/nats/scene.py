@@ -91,6 +91,8 @@ async def staged(grove: Grove, way: str):
         else:
             intruder = await grove.connect(edge_a, edge_a.seeds.uplink)
         await until_answered(intruder, "lc.ea._node.self")
+        edge_b_uplink = await grove.connect(edge_b, edge_b.seeds.uplink)
+        await until_answered(edge_b_uplink, "lc.eb._node.self")
         yield Scene(grove, centre, edge_a, edge_b, relay, intruder, victim, victim_mail)
 
 
