@@ -15,11 +15,6 @@ def condition(type_: str, status: Truth, reason: str, message: str) -> Condition
     return Condition(type=type_, status=status, reason=reason, message=message)
 
 
-def truth(value: bool | None) -> Truth:  # noqa: FBT001
-    """None is not known."""
-    return "Unknown" if value is None else "True" if value else "False"
-
-
 def merged(
     before: object, conditions: Iterable[Condition], now_ms: int, owned: Iterable[str] = ()
 ) -> list[dict[str, Any]]:
