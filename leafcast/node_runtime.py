@@ -14,9 +14,6 @@ from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import nats
-from nats.aio.client import Client
-
 from relay.adapters.embedded_space import EmbeddedSpace
 from relay.adapters.guard import Guard
 from relay.adapters.jetstream_bus import BusAddress, JetStreamBus
@@ -24,6 +21,7 @@ from relay.adapters.nats_config import AccountSeeds, ParentLink
 from relay.adapters.nats_server import EmbeddedServer
 from relay.adapters.nkey_pairs import new_user_nkey
 from relay.adapters.simulated_cluster import Settings, SimulatedCluster
+from relay.adapters.space_connection import space_connection
 from relay.core.node import Node
 from relay.core.state import NodeConfig
 from relay.driver import Driver
@@ -105,7 +103,10 @@ class NodeRuntime:
 
     async def space(self, bucket: str, stack: AsyncExitStack) -> EmbeddedSpace:
         """An embedded space on this node's server, open until the stack is closed."""
-        client = await self._space_client(stack)
+        label = f"leafcast {self.path} space"
+        client = await stack.enter_async_context(
+            space_connection(self.server.url, self._seeds.space, label)
+        )
         space = EmbeddedSpace(
             client, bucket, self._world.clock, self._world.dice, domain=self.path.domain
         )
@@ -191,21 +192,6 @@ class NodeRuntime:
         while True:
             await driver.progress()
             self.changed()
-
-    async def _space_client(self, stack: AsyncExitStack) -> Client:
-        async def quiet(_: Exception) -> None:
-            """The client goes on by itself."""
-
-        client = await nats.connect(
-            self.server.url,
-            nkeys_seed_str=self._seeds.space,
-            max_reconnect_attempts=-1,
-            reconnect_time_wait=0.25,
-            error_cb=quiet,
-            name=f"leafcast {self.path} space",
-        )
-        stack.push_async_callback(client.close)
-        return client
 
 
 def _account_seeds(folder: Path, dice: Dice) -> AccountSeeds:

@@ -224,17 +224,29 @@ class Driver:
         own = {e.key: e for e in effects if isinstance(e, StoreOwn)}
         if own:
             await bus.store_own(list(own.values()))
-        for effect in effects:
-            if isinstance(effect, AddChild):
-                await bus.add_child(effect.path.name, effect.nkey)
-            elif isinstance(effect, RemoveChild):
-                await bus.remove_child(effect.path.name)
+        await self._change_children([e for e in effects if isinstance(e, AddChild | RemoveChild)])
         await self._write([e for e in effects if isinstance(e, WriteMail)])
         acks = [e for e in effects if isinstance(e, AckMail)]
         if acks:
             await bus.ack_mail(acks[-1])
         for effect in effects:
             await self._perform_one(effect, group)
+
+    async def _change_children(self, changes: list[AddChild | RemoveChild]) -> None:
+        """Open and close accounts: different children at once, one child in order."""
+        by_name: dict[str, list[AddChild | RemoveChild]] = {}
+        for change in changes:
+            by_name.setdefault(change.path.name, []).append(change)
+        async with asyncio.TaskGroup() as group:
+            for ordered in by_name.values():
+                group.create_task(self._change_child(ordered))
+
+    async def _change_child(self, changes: list[AddChild | RemoveChild]) -> None:
+        for change in changes:
+            if isinstance(change, AddChild):
+                await self._bus.add_child(change.path.name, change.nkey)
+            else:
+                await self._bus.remove_child(change.path.name)
 
     async def _write(self, writes: list[WriteMail]) -> None:
         if not writes:

@@ -1,0 +1,35 @@
+"""A connection to a server's SPACE account: embedded spaces, and nothing of the relay's."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import nats
+from nats.aio.client import Client
+
+RECONNECT_WAIT_SECONDS = 1
+
+logger = logging.getLogger(__name__)
+
+
+@asynccontextmanager
+async def space_connection(url: str, seed: str, name: str) -> AsyncIterator[Client]:
+    """A client of the account that the seed opens; it comes back by itself after an outage."""
+
+    async def note(error: Exception) -> None:
+        logger.debug("%s: %s", name, error)
+
+    client = await nats.connect(
+        url,
+        nkeys_seed_str=seed,
+        name=name,
+        max_reconnect_attempts=-1,
+        reconnect_time_wait=RECONNECT_WAIT_SECONDS,
+        error_cb=note,
+    )
+    try:
+        yield client
+    finally:
+        await client.close()
