@@ -93,7 +93,7 @@ def open_value(
     if value[:1] == _PARTS:
         value = _join(reference, value, parts or {})
     plain = _decompress(reference, value)
-    if reference.kind != PART and len(plain) != reference.size:
+    if len(plain) != reference.size and (reference.kind != PART or len(plain) > reference.size):
         raise BlobRefused(reference.address, f"{len(plain)} bytes instead of {reference.size}")
     if codec.address(reference.kind, plain) != reference.address:
         raise BlobRefused(reference.address, "its bytes have another hash")

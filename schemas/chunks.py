@@ -107,9 +107,7 @@ def build_index(in_force: Iterable[tuple[MailKey, int]]) -> list[StoredBlob]:
     listed = sorted((mail_key_bytes(key), generation) for key, generation in in_force)
     bits = _bits(len(listed), INDEX_CHUNK_MEAN)
     items = [(raw, IndexEntry(raw, generation)) for raw, generation in listed]
-    chunks = [
-        _blob(blobs.INDEX_CHUNK, IndexChunk(1, tuple(part))) for part in _split(items, bits)
-    ]
+    chunks = [_blob(blobs.INDEX_CHUNK, IndexChunk(1, tuple(part))) for part in _split(items, bits)]
     return [_root(blobs.INDEX_LIST, len(listed), bits, chunks), *chunks]
 
 

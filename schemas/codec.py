@@ -1,4 +1,7 @@
-"""Bytes and values: canonical bytes, msgpack of records, content addresses. The one importer of msgpack."""
+"""Bytes and values: canonical bytes, msgpack of records, content addresses.
+
+The one importer of msgpack.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +91,7 @@ def _plain(value: object, path: str, depth: int) -> object:
             return _text(value, path)
         case Mapping():
             return _mapping(value, path, depth)
-        case bytes() | bytearray():
+        case bytes() | bytearray() | memoryview():
             raise CodecError(path, "bytes; encode them as a base64 string")
         case Sequence():
             return [_plain(item, f"{path}[{at}]", depth + 1) for at, item in enumerate(value)]

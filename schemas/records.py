@@ -27,6 +27,7 @@ API_KEYS = "leafcast.io/Keys"
 API_ASK = "leafcast.io/Ask"
 
 BUCKETS = 10_000
+CENTRE = NodePath()
 OVER_LOCATION, OVER_SYNC_TARGET = "location", "synctarget"
 Over = Literal["location", "synctarget"]
 
@@ -147,11 +148,11 @@ class KeyGrant:
     key_id: KeyId
     public_key: bytes
     kinds: tuple[str, ...]
-    path: NodePath = NodePath()
+    path: NodePath = CENTRE
     namespaces: tuple[str, ...] = ()
     object_kinds: tuple[str, ...] = ()
     first: int = 0
-    last: int = 2**63
+    last: int = 2**63 - 1
 
     def covers(self, kind: str, record: Record) -> bool:
         """Whether a record of this kind lies within the grant."""

@@ -12,13 +12,15 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
 from schemas import codec
-from schemas.identity import MailKey, short_key
+from schemas.identity import BadIdentity, MailKey, mail_key_bytes, short_key
 from schemas.objects import ObjectKey
 from schemas.shape import ShapeError, from_array, to_array
 
 PART_MAX_BYTES = 64 * 1024
 EXCEPTIONS_MAX = 20
 BLOCKING_MAX = 20
+ARMS_MAX = 64
+TEXT_MAX_CHARACTERS = 1100
 LABEL_VALUES_MAX = 256
 LABEL_DIGEST_MAX_BYTES = 32 * 1024
 
@@ -54,10 +56,10 @@ class ExceptionSample:
     path: str
 
     @property
-    def rank(self) -> tuple[int, bytes]:
-        """An order that merging cannot change: severity, then hash."""
+    def rank(self) -> tuple[int, bytes, str]:
+        """An order that merging cannot change: severity, then hash; the object breaks a tie."""
         text = f"{self.object}\0{self.reason}".encode()
-        return (self.severity, hashlib.sha256(text).digest())
+        return (self.severity, hashlib.sha256(text).digest(), self.object)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,7 @@ class ReportPart:
 
 @dataclass(frozen=True, slots=True)
 class KeyValues:
-    """The values of one label key in a subtree; no values means any. `lacking`: someone has none."""
+    """The values of one label key in a subtree; None is any. `lacking`: someone has none."""
 
     values: tuple[str, ...] | None
     lacking: bool
@@ -149,8 +151,9 @@ class LabelReport:
 class Heartbeat:
     """Node to parent: its session, its cursor, the digests of its mail and of its reports.
 
-    Epoch 0 asks for a session. `run` is random, new at each start of the node. `has_memory` says whether the node may act on deltas that the index
-    does not list yet; `withheld` counts placements in the index that its mailbox does not hold.
+    Epoch 0 asks for a session. `run` is random, new at each start of the node. `has_memory` says
+    whether the node may act on deltas that the index does not list yet; `withheld` counts
+    placements in the index that its mailbox does not hold.
     """
 
     epoch: int
@@ -217,9 +220,27 @@ def decode_report(data: bytes) -> Report | ReportPart:
     try:
         value = codec.unpack(data, PART_MAX_BYTES)
         is_first = isinstance(value, tuple) and len(value) > 1 and value[1] == 0
-        return from_array(Report, value) if is_first else from_array(ReportPart, value)
-    except (ShapeError, codec.CodecError) as error:
+        report = from_array(Report, value) if is_first else from_array(ReportPart, value)
+        mail_key_bytes(report.key)
+        if isinstance(report, Report):
+            _check_bounds(report.summary)
+    except (ShapeError, codec.CodecError, BadIdentity) as error:
         raise ReportRefused(f"report: {error}") from error
+    return report
+
+
+def _check_bounds(summary: Summary) -> None:
+    """Refuse what would make the summary of a parent outgrow a message."""
+    for what, listed, most in (
+        ("exceptions", summary.exceptions, EXCEPTIONS_MAX),
+        ("blocking", summary.blocking, BLOCKING_MAX),
+        ("arms", summary.arms, ARMS_MAX),
+    ):
+        if len(listed) > most:
+            raise ReportRefused(f"report: {len(listed)} {what}, at most {most}")
+    texts = [text for e in summary.exceptions for text in (e.object, e.reason, e.path)]
+    if any(len(text) > TEXT_MAX_CHARACTERS for text in (*texts, *summary.blocking, *summary.arms)):
+        raise ReportRefused(f"report: a text over {TEXT_MAX_CHARACTERS} characters")
 
 
 def encode(record: object) -> bytes:

@@ -17,7 +17,8 @@ from schemas.identity import BadIdentity, NodePath
 
 T = TypeVar("T")
 Decoder = Callable[[Any, str], Any]
-INT_MAX = 2**64 - 1
+INT_MAX = 2**63 - 1
+"""So that one more than any integer that was read can still be said."""
 
 
 class ShapeError(ValueError):
@@ -91,7 +92,7 @@ def _decoder(hint: Any) -> Decoder:
     if hint in (int, str, bytes, bool):
         return _scalar(hint)
     if hint is object or hint is Any:
-        return lambda value, path: value
+        return lambda value, _: value
     if hint is NodePath:
         return _parsed(NodePath.parse)
     if hasattr(hint, "from_wire"):
@@ -138,7 +139,7 @@ def _scalar(kind: type[Any]) -> Decoder:
         if type(value) is not kind:
             raise ShapeError(path, kind.__name__, value)
         if kind is int and not 0 <= value <= INT_MAX:
-            raise ShapeError(path, "an integer from 0 to 2**64 - 1", value)
+            raise ShapeError(path, "an integer from 0 to 2**63 - 1", value)
         return value
 
     return decode

@@ -1,7 +1,7 @@
 """Signed messages: what is believed from above, and the bytes that are signed.
 
-A message is msgpack `[1, kind, key id, payload, signature, body or nil]`; signed are
-`"leafcast/1/" kind NUL tree-id NUL key-id NUL payload`, ed25519 (wire.md, "Records that are signed").
+A message is msgpack `[1, kind, key id, payload, signature, body or nil]`; signed, with ed25519, is
+`"leafcast/1/" kind NUL tree-id NUL key-id NUL payload`.
 """
 
 from __future__ import annotations

@@ -102,6 +102,7 @@ class Content:
         if want is None:
             return []
         if event.value is None:
+            self._lost(event.reference.address)
             self._again(want, now, "MissingBlob", "neither here nor at the parent")
             return []
         parts = dict(event.parts)
@@ -109,10 +110,10 @@ class Content:
             plain = blobs.open_value(want.reference, event.value, parts)
             children = _children(want.reference.kind, plain)
         except (BlobRefused, ShapeError, CodecError) as error:
-            self.held.discard(want.reference.address)
+            self._lost(want.reference.address)
             self._again(want, now, "BadBlob", str(error))
             return []
-        self._keep(event, parts)
+        self._keep(event, event.value, parts)
         return self._advance(want, plain, children)
 
     def deadline(self) -> float | None:
@@ -168,12 +169,19 @@ class Content:
                 done.append(owner)
         return done
 
-    def _keep(self, event: BlobArrived, parts: dict[ContentHash, bytes]) -> None:
-        if not event.local and event.value is not None:
-            self._out.extend(KeepBlob(address, value) for address, value in parts.items())
-            self._out.append(KeepBlob(event.reference.address, event.value))
-        self.held.update(parts)
-        self.held.add(event.reference.address)
+    def _keep(self, event: BlobArrived, value: bytes, parts: dict[ContentHash, bytes]) -> None:
+        """Keep what was checked: the value, and of the parts those that it lists."""
+        listed = [part.address for part in blobs.parts_of(event.reference, value)]
+        if not event.local:
+            self._out.extend(KeepBlob(address, parts[address]) for address in listed)
+            self._out.append(KeepBlob(event.reference.address, value))
+        self.held.update(listed, (event.reference.address,))
+
+    def _lost(self, address: ContentHash) -> None:
+        """Note that a value is missing or damaged in the store: walks past it are made again."""
+        if address in self.held:
+            self.held.discard(address)
+            self._whole.clear()
 
     def _again(self, want: _Want, now: float, reason: str, detail: str) -> None:
         delay = min(RETRY_FIRST_SECONDS * 2**want.attempts, RETRY_MAX_SECONDS)

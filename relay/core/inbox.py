@@ -108,10 +108,11 @@ class Inbox:
         """
         self.epoch = self.last_epoch = message.epoch
         self.shown_index = self.settled = False
-        self.parked.clear()
+        self.high = self.answered
         same = message.incarnation == self.incarnation
         resumable = same and message.swept_through <= self.high <= message.last_sequence
         adopted = not same and message.want == "none"
+        self.parked.clear()
         self.incarnation = message.incarnation
         if adopted:
             self.high = message.last_sequence

@@ -9,8 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
-from schemas.reports import LABEL_VALUES_MAX, KeyValues, SpaceLabels
-from schemas.selectors import IN, LabelSelector, Requirement
+from schemas.reports import (
+    LABEL_DIGEST_MAX_BYTES,
+    LABEL_VALUES_MAX,
+    KeyValues,
+    SpaceLabels,
+    encode,
+)
+from schemas.selectors import LabelSelector, Requirement
 
 Id = TypeVar("Id")
 
@@ -20,35 +26,28 @@ class SelectorIndex(Generic[Id]):
 
     def __init__(self) -> None:
         self._selectors: dict[Id, LabelSelector] = {}
-        self._by_pair: dict[tuple[str, str], dict[Id, None]] = {}
-        self._unpaired: dict[Id, None] = {}
+        self._by_pair: dict[tuple[str, str] | None, dict[Id, None]] = {}
 
     def put(self, item: Id, selector: LabelSelector | None) -> None:
         """Set an item's selector; None (selects nothing) takes the item out."""
         held = self._selectors.pop(item, None)
         if held is not None:
-            for posting in self._postings(held):
-                posting.pop(item, None)
+            for pair in _pairs(held):
+                posting = self._by_pair[pair]
+                del posting[item]
+                if not posting:
+                    del self._by_pair[pair]
         if selector is not None:
             self._selectors[item] = selector
-            for posting in self._postings(selector):
-                posting[item] = None
+            for pair in _pairs(selector):
+                self._by_pair.setdefault(pair, {})[item] = None
 
     def matching(self, labels: Mapping[str, str]) -> Iterator[Id]:
         """The items whose selector the labels meet, each once."""
-        found = [self._unpaired]
-        found += [self._by_pair[pair] for pair in labels.items() if pair in self._by_pair]
-        for posting in found:
-            for item in posting:
+        for pair in (None, *labels.items()):
+            for item in self._by_pair.get(pair, ()):
                 if self._selectors[item].matches(labels):
                     yield item
-
-    def _postings(self, selector: LabelSelector) -> list[dict[Id, None]]:
-        for requirement in selector.requirements:
-            if requirement.operator == IN:
-                pairs = [(requirement.key, value) for value in requirement.values]
-                return [self._by_pair.setdefault(pair, {}) for pair in pairs]
-        return [self._unpaired]
 
 
 class LabelCount:
@@ -120,6 +119,30 @@ def merge_digests(digests: Iterable[SpaceLabels]) -> SpaceLabels:
         anything = any(item is None for item in known) or len(values) > LABEL_VALUES_MAX
         merged[key] = KeyValues(None if anything else tuple(sorted(values)), lacking)
     return SpaceLabels(merged)
+
+
+def fit_digests(digests: Mapping[str, SpaceLabels]) -> dict[str, SpaceLabels]:
+    """The digests of a subtree's spaces within LABEL_DIGEST_MAX_BYTES, if any values fill it.
+
+    The keys with most values become any, first those that need most room among equals.
+    """
+    spaces = {space: dict(labels.keys) for space, labels in digests.items()}
+    over = sum(map(len, map(encode, digests.values()))) - LABEL_DIGEST_MAX_BYTES
+    ranked = sorted(
+        ((len(held.values or ()), len(encode(held)), space, key), held)
+        for space, keys in spaces.items()
+        for key, held in keys.items()
+        if held.values
+    )
+    while over > 0 and ranked:
+        (_, size, space, key), held = ranked.pop()
+        spaces[space][key] = KeyValues(None, held.lacking)
+        over -= size - len(encode(spaces[space][key]))
+    return {space: SpaceLabels(keys) for space, keys in spaces.items()}
+
+
+def _pairs(selector: LabelSelector) -> tuple[tuple[str, str] | None, ...]:
+    return selector.equality_pairs or (None,)
 
 
 def _digest_may_meet(keys: Mapping[str, KeyValues], requirement: Requirement) -> bool:

@@ -65,7 +65,8 @@ class Mailboxes:
     """All children's mailboxes at one node.
 
     `meant(child, held)` says what a child should have of a record, `content(key)` how far the
-    content is that it names. While `paused`, as at the start, nothing is written. `touched` gathers the slots that changed, for the one who empties it.
+    content is that it names. While `paused`, as at the start, nothing is written. `touched` gathers
+    the slots that changed, for the one who empties it.
     """
 
     def __init__(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from schemas.objects import ObjectKey
 from schemas.reports import PART_MAX_BYTES, ObjectResult, encode
 
 ENVELOPE_BYTES = 512
+ROOM_BYTES = PART_MAX_BYTES - ENVELOPE_BYTES
 PARTS_MAX = 4096
 
 
@@ -19,31 +20,51 @@ def split_results(
     """How many parts there are, and the results in each; all of one object are in one part.
 
     The part is chosen by the object key's hash, so an object stays where it is while the number of
-    parts does. A single status over the limit is only counted.
+    parts does. A status that finds no room, alone or among PARTS_MAX parts, is only counted.
     """
-    sized = [_sized(result) for result in sorted(results, key=lambda result: result.key)]
+    sized = [_Sized.of(result) for result in sorted(results, key=lambda result: result.key)]
     if not sized:
         return 0, {}
     count = 1
-    while count < PARTS_MAX:
-        parts: dict[int, list[ObjectResult]] = {}
-        room = dict.fromkeys(range(1, count + 1), PART_MAX_BYTES - ENVELOPE_BYTES)
-        for result, size in sized:
-            part = 1 + _hash(result.key) % count
-            parts.setdefault(part, []).append(result)
-            room[part] -= size
-        if min(room.values()) >= 0:
-            return count, {part: tuple(listed) for part, listed in parts.items()}
+    while True:
+        parts: dict[int, list[_Sized]] = {}
+        for item in sized:
+            parts.setdefault(1 + item.hash % count, []).append(item)
+        if count >= PARTS_MAX or all(_fits(listed) for listed in parts.values()):
+            return count, {part: _crowded(listed) for part, listed in parts.items()}
         count *= 2
-    raise AssertionError("a part for each object is enough")
 
 
-def _sized(result: ObjectResult) -> tuple[ObjectResult, int]:
-    size = len(encode(result))
-    if size > PART_MAX_BYTES - ENVELOPE_BYTES:
-        result = replace(result, status=None)
-        size = len(encode(result))
-    return result, size
+@dataclass(frozen=True, slots=True)
+class _Sized:
+    result: ObjectResult
+    size: int
+    hash: int
+
+    @classmethod
+    def of(cls, result: ObjectResult) -> _Sized:
+        return cls(result, len(encode(result)), _hash(result.key))
+
+    def counted(self) -> _Sized:
+        return _Sized.of(replace(self.result, status=None))
+
+
+def _fits(listed: list[_Sized]) -> bool:
+    return len(listed) == 1 or sum(item.size for item in listed) <= ROOM_BYTES
+
+
+def _crowded(listed: list[_Sized]) -> tuple[ObjectResult, ...]:
+    """What fits one part: the largest statuses go, then whole results from the end."""
+    kept, size = list(listed), sum(item.size for item in listed)
+    for at in sorted(range(len(kept)), key=lambda at: kept[at].size, reverse=True):
+        if size <= ROOM_BYTES:
+            break
+        size -= kept[at].size
+        kept[at] = kept[at].counted()
+        size += kept[at].size
+    while size > ROOM_BYTES:
+        size -= kept.pop().size
+    return tuple(item.result for item in kept)
 
 
 def _hash(key: ObjectKey) -> int:

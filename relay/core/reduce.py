@@ -19,8 +19,11 @@ from schemas.reports import (
     ObjectResult,
     Summary,
 )
+from schemas.shape import INT_MAX
 
 EMPTY = Summary()
+COUNT_MAX = INT_MAX
+"""Where sums stop, so that whatever a child counts, the sum can be said."""
 BLOCK_CHILDREN = 45
 """About the square root of the most children a relay is made for, 2,000."""
 
@@ -71,10 +74,13 @@ def merge_results(results: Iterable[ObjectResult]) -> dict[ObjectKey, ObjectResu
     merged: dict[ObjectKey, ObjectResult] = {}
     for result in results:
         held = merged.get(result.key)
-        if held is None or not held.count:
+        if not result.count:
+            continue
+        if held is None:
             merged[result.key] = result
-        elif result.count:
-            merged[result.key] = ObjectResult(result.key, held.count + result.count)
+        else:
+            count = min(held.count + result.count, COUNT_MAX)
+            merged[result.key] = ObjectResult(result.key, count)
     return merged
 
 
@@ -133,7 +139,7 @@ class BlockFold(Generic[Entry]):
 def _add(counts: dict[str, int], more: Mapping[str, int]) -> None:
     for key, count in more.items():
         if count:
-            counts[key] = counts.get(key, 0) + count
+            counts[key] = min(counts.get(key, 0) + count, COUNT_MAX)
 
 
 def _keep(samples: dict[tuple[int, str, str], ExceptionSample], sample: ExceptionSample) -> None:
@@ -143,4 +149,5 @@ def _keep(samples: dict[tuple[int, str, str], ExceptionSample], sample: Exceptio
         samples[key] = sample
     else:
         path = min(held.path, sample.path)
-        samples[key] = replace(held, count=held.count + sample.count, path=path)
+        count = min(held.count + sample.count, COUNT_MAX)
+        samples[key] = replace(held, count=count, path=path)

@@ -1,5 +1,6 @@
-"""What a node says of each placement: its children's reports folded, its own added, and whether all
-who are concerned have answered (wire.md, "Reports").
+"""What a node says of each placement: its children's reports folded, and its own added.
+
+It is complete when all who are concerned have answered (wire.md, "Reports").
 """
 
 from __future__ import annotations
@@ -73,7 +74,10 @@ class Reporting:
         return True
 
     def take_part(self, child: str, part: ReportPart) -> None:
-        """Take a child's results of some objects."""
+        """Take a child's results of some objects, if the placement was ever sent to it."""
+        facts = self._facts(child, part.key)
+        if not facts.concerned and not facts.sent:
+            return
         fold = self._fold(part.key)
         held = fold.get(child) or ChildReport()
         if part.epoch >= held.epoch:

@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from relay.core.labels import LabelCount, SelectorIndex, digest_may_match, merge_digests
+from relay.core.labels import (
+    LabelCount,
+    SelectorIndex,
+    digest_may_match,
+    fit_digests,
+    merge_digests,
+)
 from schemas.identity import MailKey, NodePath
 from schemas.records import OVER_LOCATION, Alternative, LocationRecord, Profile
 from schemas.reports import SpaceLabels
@@ -106,7 +112,7 @@ class Where:
         alternatives = self._alternatives.get(key, ())
         if branch.is_edge and branch.direct is not None:
             return self.matches(key, self.profiles[branch.direct], branch.locations)
-        if branch.direct is None and branch.digests is None:
+        if branch.digests is None:
             return bool(alternatives)
         return any(self._may(branch, alternative) for alternative in alternatives)
 
@@ -166,7 +172,8 @@ class Where:
                 alone = LabelCount()
                 alone.add(profile.labels)
                 parts.setdefault(profile.source.space, []).append(alone.summary())
-        return {space: merge_digests(digests) for space, digests in sorted(parts.items())}
+        merged = {space: merge_digests(digests) for space, digests in sorted(parts.items())}
+        return fit_digests(merged)
 
     def _may(self, branch: Branch, alternative: Alternative) -> bool:
         over = alternative.over == OVER_LOCATION
@@ -202,8 +209,14 @@ class Where:
         """Look again at the locations that the changed destination is, or was, selected by."""
         space = changed.source.space
         count = branch.labels.get(space)
-        for key in list(self.locations_of(changed)):
+        keys = dict.fromkeys(self.locations_of(changed))
+        if count is None or count.total == 1:
+            # Of one destination the answer is exact, so what several only may have had goes.
+            keys |= branch.locations
+        for key in keys:
             record = self.locations[key]
+            if record.source.space != space:
+                continue
             selector = record.instance_selector
             belongs = count is not None and selector is not None and count.may_match(selector)
             if belongs and key not in branch.locations:
