@@ -1,4 +1,4 @@
-"""A plain nats-server with JetStream, on a port of its own choosing."""
+"""Spaces of every kind; the real ones on a nats-server, on a port of its own choosing."""
 
 import contextlib
 import json
@@ -8,6 +8,9 @@ import time
 from pathlib import Path
 
 import pytest
+
+from relay.adapters.memory_space import MemorySpace
+from tests.contract.spaces import HandClock, SeededDice, embedded
 
 START_SECONDS = 20
 
@@ -32,3 +35,22 @@ def _url(ports: Path) -> str:
             return json.loads(ports.read_text())["nats"][0]
         time.sleep(0.02)
     raise TimeoutError("nats-server did not start")
+
+
+@pytest.fixture
+def clock():
+    return HandClock()
+
+
+@pytest.fixture
+def dice():
+    return SeededDice()
+
+
+@pytest.fixture(params=["memory", pytest.param("embedded", marks=pytest.mark.nats)])
+async def space(request, clock, dice):
+    if request.param == "memory":
+        yield MemorySpace(clock, dice)
+        return
+    async with embedded(request.getfixturevalue("nats_url"), clock) as made:
+        yield made

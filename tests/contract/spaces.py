@@ -3,7 +3,12 @@
 import asyncio
 import random
 import time
+import uuid
+from contextlib import asynccontextmanager
 
+import nats
+
+from relay.adapters.embedded_space import EmbeddedSpace
 from relay.core.events import Instant
 
 
@@ -30,6 +35,17 @@ class SeededDice:
 
     def fraction(self) -> float:
         return self._random.random()
+
+
+@asynccontextmanager
+async def embedded(url, clock, bucket=None):
+    connection = await nats.connect(url)
+    try:
+        space = EmbeddedSpace(connection, bucket or uuid.uuid4().hex, clock, SeededDice())
+        await space.open()
+        yield space
+    finally:
+        await connection.close()
 
 
 def config_map(name="settings", namespace="shop", labels=None, **data):

@@ -1,46 +1,17 @@
 """What every space promises, held against the one in memory and the one on a real bucket."""
 
 import asyncio
-import uuid
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 
-import nats
 import pytest
 
-from relay.adapters.embedded_space import EmbeddedSpace
-from relay.adapters.memory_space import MemorySpace
 from relay.ports import Conflict, ResumeTooOld, SpaceError
 from schemas.objects import ObjectKey
 from schemas.selectors import LabelSelector
-from tests.contract.spaces import HandClock, SeededDice, config_map, deployment, namespace
+from tests.contract.spaces import SeededDice, config_map, deployment, embedded, namespace
 
 SETTINGS = ObjectKey("", "configmaps", "shop", "settings")
 WEB = ObjectKey("apps", "deployments", "shop", "web")
-
-
-@asynccontextmanager
-async def embedded(url, clock, bucket=None):
-    connection = await nats.connect(url)
-    try:
-        space = EmbeddedSpace(connection, bucket or uuid.uuid4().hex, clock, SeededDice())
-        await space.open()
-        yield space
-    finally:
-        await connection.close()
-
-
-@pytest.fixture
-def clock():
-    return HandClock()
-
-
-@pytest.fixture(params=["memory", pytest.param("embedded", marks=pytest.mark.nats)])
-async def space(request, clock):
-    if request.param == "memory":
-        yield MemorySpace(clock, SeededDice())
-        return
-    async with embedded(request.getfixturevalue("nats_url"), clock) as made:
-        yield made
 
 
 async def changes(space, since, count):

@@ -1,0 +1,106 @@
+"""What a syncer knows of the objects it looks after, and what of that is news to its node."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from relay.core.events import ObjectObserved
+from relay.core.health import assess
+from relay.core.merge import SERVER_METADATA
+from schemas import codec
+from schemas.objects import ObjectKey
+from schemas.reports import Health
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """An object as last seen: whose it is, a fingerprint of all but its status, how it does."""
+
+    uid: str
+    fingerprint: bytes
+    health: Health
+    reason: str
+    status: bytes | None
+
+
+def look_at(obj: Mapping[str, Any]) -> Sight:
+    """Take in an object; raises codec.CodecError if it is no JSON value."""
+    health, reason = assess(obj)
+    status = obj.get("status")
+    return Sight(
+        uid=str(obj["metadata"].get("uid", "")),
+        fingerprint=_fingerprint(obj),
+        health=health,
+        reason=reason,
+        status=None if status is None else codec.canonical(status),
+    )
+
+
+class Observations:
+    """Per object: the last sight, the address applied, what went wrong; tells what is new."""
+
+    def __init__(self) -> None:
+        self._sights: dict[ObjectKey, Sight] = {}
+        self._told: dict[ObjectKey, ObjectObserved] = {}
+
+    def sight(self, key: ObjectKey) -> Sight | None:
+        return self._sights.get(key)
+
+    def keys(self) -> set[ObjectKey]:
+        """The objects that are known to be there."""
+        return set(self._sights)
+
+    def see(self, key: ObjectKey, sight: Sight | None) -> None:
+        """None: the object is gone."""
+        if sight is None:
+            self._sights.pop(key, None)
+        else:
+            self._sights[key] = sight
+
+    def news(self, key: ObjectKey, address: str, error: str) -> ObjectObserved | None:
+        """The last word on the object, unless it was said already."""
+        sight = self._sights.get(key)
+        if sight is None:
+            said = _absent(key, error=error)
+        else:
+            said = ObjectObserved(
+                key,
+                present=True,
+                address=address,
+                error=error,
+                health=sight.health,
+                status=sight.status,
+                reason=sight.reason,
+            )
+        return self._tell(key, said)
+
+    def farewell(self, key: ObjectKey, reason: str) -> ObjectObserved | None:
+        """The object is not looked after any more; unless that was said already."""
+        self._sights.pop(key, None)
+        news = self._tell(key, _absent(key, reason=reason))
+        self._told.pop(key, None)
+        return news
+
+    def _tell(self, key: ObjectKey, said: ObjectObserved) -> ObjectObserved | None:
+        if self._told.get(key) == said:
+            return None
+        self._told[key] = said
+        return said
+
+
+def _absent(key: ObjectKey, *, error: str = "", reason: str = "") -> ObjectObserved:
+    return ObjectObserved(
+        key, present=False, address="", error=error, health="unknown", status=None, reason=reason
+    )
+
+
+def _fingerprint(obj: Mapping[str, Any]) -> bytes:
+    """Equal as long as nothing changed that a wish can say."""
+    metadata = {
+        name: value for name, value in obj["metadata"].items() if name not in SERVER_METADATA
+    }
+    plain = {name: value for name, value in obj.items() if name != "status"}
+    return hashlib.sha256(codec.canonical({**plain, "metadata": metadata})).digest()

@@ -1,0 +1,123 @@
+"""A syncer at work on a space, with a record in memory, and all that it said."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+from relay.syncer.plan import Wanted
+from relay.syncer.syncer import ContentMissing, Syncer
+from schemas import blobs, codec
+from schemas.blobs import Reference
+from schemas.objects import BUILT_IN_KINDS, apply_order
+
+SECONDS = 30
+
+
+class MemoryDone:
+    """DONE in memory; `log` holds each write in order."""
+
+    def __init__(self) -> None:
+        self.held = {}
+        self.log = []
+
+    async def load_done(self):
+        return list(self.held.values())
+
+    async def store_done(self, key, done):
+        self.log.append(done)
+        if done is None:
+            self.held.pop(key, None)
+        else:
+            self.held[key] = done
+
+    def of(self, key):
+        return next((done for done in self.held.values() if done.key == key), None)
+
+
+class CountingSpace:
+    """A space that counts and can refuse or delay applies by name."""
+
+    def __init__(self, space) -> None:
+        self._space = space
+        self.applied = []
+        self.deleted = []
+        self.refused = {}
+        self.gates = {}
+
+    def __getattr__(self, name):
+        return getattr(self._space, name)
+
+    async def apply(self, obj, manager, *, create_only=False):
+        name = obj["metadata"]["name"]
+        self.applied.append(name)
+        if name in self.gates:
+            await self.gates[name].wait()
+        if name in self.refused:
+            raise self.refused[name]
+        return await self._space.apply(obj, manager, create_only=create_only)
+
+    async def delete(self, key, uid=""):
+        self.deleted.append(key.name)
+        return await self._space.delete(key, uid)
+
+
+class Bench:
+    """Space, record, blobs and a syncer that `running` starts; it can be started again."""
+
+    def __init__(self, space, clock, dice) -> None:
+        self.space = CountingSpace(space)
+        self.done = MemoryDone()
+        self.clock = clock
+        self.dice = dice
+        self.blobs = {}
+        self.said = {}
+        self.history = []
+        self._changed = asyncio.Event()
+        self.syncer = None
+
+    @asynccontextmanager
+    async def running(self):
+        self.syncer = Syncer(
+            self.space, self.done, self._load, self.clock, self.dice, self._observe
+        )
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(self.syncer.run())
+            try:
+                yield self
+            finally:
+                task.cancel()
+
+    def want(self, *objects, may_prune=True, flags=0, lost=()):
+        wanted = {}
+        for obj in objects:
+            plain = codec.canonical(obj)
+            address = codec.address(blobs.OBJECT, plain)
+            if obj["metadata"]["name"] not in lost:
+                self.blobs[address] = plain
+            key = BUILT_IN_KINDS.key_of(obj)
+            order = apply_order(key.group, key.resource)
+            reference = Reference(blobs.OBJECT, address, len(plain))
+            wanted[key] = Wanted(key, reference, order, flags, ("p",))
+        self.syncer.set_wants(wanted, may_prune=may_prune)
+
+    async def settled(self):
+        await self.until(lambda: self.syncer.idle)
+
+    async def until(self, holds):
+        """Wait until a fact holds; it may change with each step of the loop."""
+        async with asyncio.timeout(SECONDS):
+            while not holds():
+                await asyncio.sleep(0.002)
+
+    async def eventually(self, read):
+        async with asyncio.timeout(SECONDS):
+            while not await read():
+                await asyncio.sleep(0.002)
+
+    async def _load(self, reference):
+        if reference.address not in self.blobs:
+            raise ContentMissing(reference.address[:12])
+        return self.blobs[reference.address]
+
+    def _observe(self, observed):
+        self.said[observed.key] = observed
+        self.history.append(observed)

@@ -1,0 +1,336 @@
+"""The syncer's laws, on the space in memory and on a real bucket."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from relay.ports import SpaceError
+from schemas.chunks import CREATE_ONLY
+from schemas.objects import ObjectKey
+from tests.contract.spaces import config_map, deployment, namespace
+from tests.contract.syncing import Bench
+
+CONFIG = ObjectKey("", "configmaps", "shop", "settings")
+OTHER = ObjectKey("", "configmaps", "shop", "other")
+WEB = ObjectKey("apps", "deployments", "shop", "web")
+SHOP = ObjectKey("", "namespaces", "", "shop")
+
+
+@pytest.fixture
+def bench(space, clock, dice):
+    return Bench(space, clock, dice)
+
+
+async def test_what_is_wanted_is_applied_and_said(bench):
+    async with bench.running():
+        bench.want(config_map(a="1"), deployment())
+        await bench.settled()
+        assert (await bench.space.get(CONFIG))["data"] == {"a": "1"}
+        said = bench.said[CONFIG]
+        assert (said.present, said.error, said.health) == (True, "", "healthy")
+        assert said.address == bench.done.of(CONFIG).address
+        assert bench.said[WEB].health == "progressing"
+        assert bench.said[WEB].reason
+
+
+async def test_nothing_is_done_before_the_first_wants(bench, space):
+    await space.apply(config_map(), "they")
+    async with bench.running():
+        await asyncio.sleep(0)
+        assert not bench.syncer.idle
+        assert not bench.history
+
+
+async def test_intent_is_on_record_before_an_object_is_created(bench):
+    async with bench.running():
+        bench.want(config_map())
+        await bench.settled()
+    records = [done for done in bench.done.log if done.key == CONFIG]
+    assert [(bool(done.uid), done.made) for done in records] == [(False, True), (True, True)]
+
+
+async def test_a_missing_namespace_is_made_and_removed_when_it_is_empty(bench):
+    async with bench.running():
+        bench.want(config_map())
+        await bench.settled()
+        assert await bench.space.get(SHOP)
+        bench.want()
+        await bench.settled()
+        assert await bench.space.get(SHOP) is None
+        assert bench.done.held == {}
+        assert not bench.said[CONFIG].present
+        assert SHOP not in bench.said
+
+
+async def test_a_namespace_that_holds_others_things_stays(bench, space):
+    async with bench.running():
+        bench.want(config_map())
+        await bench.settled()
+        await space.apply(config_map("theirs"), "they")
+        bench.want()
+        await bench.settled()
+        assert await bench.space.get(SHOP)
+        assert await bench.space.get(CONFIG) is None
+        assert bench.done.held == {}
+
+
+async def test_a_namespace_that_was_there_is_not_removed(bench, space):
+    await space.apply(namespace(), "they")
+    async with bench.running():
+        bench.want(config_map())
+        await bench.settled()
+        bench.want()
+        await bench.settled()
+        assert await bench.space.get(SHOP)
+
+
+async def test_dependencies_are_applied_first(bench):
+    async with bench.running():
+        bench.want(deployment(), config_map(), namespace())
+        await bench.settled()
+    assert bench.space.applied == ["shop", "settings", "web"]
+
+
+async def test_restart_with_done_re_applies_nothing(bench):
+    async with bench.running():
+        bench.want(config_map(), deployment())
+        await bench.settled()
+    bench.space.applied.clear()
+    writes = len(bench.done.log)
+    async with bench.running():
+        bench.want(config_map(), deployment())
+        await bench.settled()
+    assert bench.space.applied == []
+    assert len(bench.done.log) == writes
+
+
+async def test_drift_that_came_while_it_was_down_is_repaired(bench, space):
+    async with bench.running():
+        bench.want(config_map(a="1"))
+        await bench.settled()
+    await space.apply(config_map(a="2"), "they")
+    async with bench.running():
+        bench.want(config_map(a="1"))
+        await bench.settled()
+        assert (await bench.space.get(CONFIG))["data"] == {"a": "1"}
+
+
+async def test_drift_is_repaired(bench, space):
+    async with bench.running():
+        bench.want(config_map(a="1"))
+        await bench.settled()
+        await space.apply(config_map(a="2", b="3"), "they")
+
+        async def repaired():
+            return (await space.get(CONFIG))["data"] == {"a": "1", "b": "3"}
+
+        await bench.eventually(repaired)
+
+
+async def test_what_vanished_is_made_again(bench, space):
+    async with bench.running():
+        bench.want(config_map(a="1"))
+        await bench.settled()
+        await space.delete(CONFIG)
+
+        async def back():
+            return await space.get(CONFIG) is not None
+
+        await bench.eventually(back)
+        await bench.until(lambda: bench.said[CONFIG].present)
+        assert bench.done.of(CONFIG).made
+
+
+async def test_others_fields_and_status_are_no_drift(bench, space):
+    async with bench.running():
+        bench.want(deployment())
+        await bench.settled()
+        count = len(bench.space.applied)
+        scaled = deployment(paused=True)
+        await space.apply(scaled, "they")
+        await space.set_status(WEB, {"observedGeneration": 2, "replicas": 0})
+        await bench.until(lambda: bench.said[WEB].status is not None)
+        assert len(bench.space.applied) == count
+
+
+async def test_one_bad_object_holds_up_no_other(bench):
+    bench.space.refused["settings"] = SpaceError("Forbidden", "not here")
+    async with bench.running():
+        bench.want(config_map(), deployment())
+        await bench.until(lambda: WEB in bench.said and bench.said[WEB].address)
+        assert bench.said[CONFIG].error == "Forbidden: not here"
+        assert not bench.said[CONFIG].present
+        tries = bench.space.applied.count("settings")
+        await bench.until(lambda: bench.space.applied.count("settings") > tries)
+        bench.space.refused.clear()
+        await bench.settled()
+        assert bench.said[CONFIG].error == ""
+
+
+async def test_an_object_that_hangs_holds_up_no_other(bench):
+    bench.space.gates["settings"] = asyncio.Event()
+    async with bench.running():
+        bench.want(config_map(), deployment())
+        await bench.until(lambda: WEB in bench.said and bench.said[WEB].address)
+        bench.space.gates["settings"].set()
+        await bench.settled()
+
+
+async def test_content_that_is_missing_is_waited_for(bench):
+    async with bench.running():
+        bench.want(config_map(), deployment(), lost=("settings",))
+        await bench.until(lambda: WEB in bench.said and bench.said[WEB].address)
+        await bench.until(lambda: CONFIG in bench.said)
+        assert "ContentMissing" in bench.said[CONFIG].error
+        bench.want(config_map(), deployment())
+        await bench.settled()
+        assert bench.said[CONFIG].error == ""
+
+
+async def test_it_prunes_only_what_it_applied(bench, space):
+    await space.apply(config_map("theirs"), "they")
+    async with bench.running():
+        bench.want(config_map(), config_map("other"))
+        await bench.settled()
+        bench.want(config_map())
+        await bench.settled()
+        assert await space.get(OTHER) is None
+        assert bench.space.deleted == ["other"]
+        assert not bench.said[OTHER].present
+
+
+async def test_without_leave_nothing_is_pruned(bench, space):
+    async with bench.running():
+        bench.want(config_map())
+        await bench.settled()
+        bench.want(may_prune=False)
+        await bench.settled()
+        assert await space.get(CONFIG)
+    async with bench.running():
+        bench.want(may_prune=True)
+        await bench.settled()
+        assert await space.get(CONFIG) is None
+
+
+async def test_an_object_that_was_there_is_taken_over_and_given_back(bench, space):
+    await space.apply(config_map(theirs="1", labels={"keep": "1"}), "they")
+    async with bench.running():
+        bench.want(config_map(ours="2"))
+        await bench.settled()
+        assert not bench.done.of(CONFIG).made
+        assert (await space.get(CONFIG))["data"] == {"theirs": "1", "ours": "2"}
+        bench.want()
+        await bench.settled()
+        assert (await space.get(CONFIG))["data"] == {"theirs": "1"}
+        assert bench.space.deleted == []
+        assert not bench.said[CONFIG].present
+
+
+async def test_anothers_object_of_the_same_name_is_not_deleted(bench, space):
+    async with bench.running():
+        bench.want(config_map())
+        await bench.settled()
+    await space.delete(CONFIG)
+    await space.apply(config_map(theirs="1"), "they")
+    async with bench.running():
+        bench.want()
+        await bench.settled()
+        assert (await space.get(CONFIG))["data"] == {"theirs": "1"}
+
+
+async def test_a_label_removed_at_the_source_is_removed(bench, space):
+    async with bench.running():
+        bench.want(config_map(labels={"a": "1", "b": "2"}))
+        await bench.settled()
+        bench.want(config_map(labels={"a": "1"}))
+        await bench.settled()
+        assert (await space.get(CONFIG))["metadata"]["labels"] == {"a": "1"}
+
+
+async def test_create_only_is_never_overwritten_while_it_exists(bench, space):
+    async with bench.running():
+        bench.want(config_map(a="1"), flags=CREATE_ONLY)
+        await bench.settled()
+        await space.apply(config_map(a="2"), "they")
+        bench.want(config_map(a="3"), flags=CREATE_ONLY)
+        await bench.settled()
+        assert (await space.get(CONFIG))["data"] == {"a": "2"}
+        await space.delete(CONFIG)
+
+        async def back():
+            live = await space.get(CONFIG)
+            return live and live["data"] == {"a": "3"}
+
+        await bench.eventually(back)
+
+
+async def test_an_intent_left_by_a_crash_is_ours_only_if_it_holds_what_was_intended(bench, space):
+    async with bench.running():
+        bench.want(config_map(a="1"))
+        await bench.settled()
+    for key, done in list(bench.done.held.items()):
+        bench.done.held[key] = replace(done, uid="")
+    async with bench.running():
+        bench.want(config_map(a="1"))
+        await bench.settled()
+        assert bench.done.of(CONFIG).made
+    for key, done in list(bench.done.held.items()):
+        bench.done.held[key] = replace(done, uid="")
+    await space.delete(CONFIG)
+    await space.apply(config_map(b="1"), "they")
+    async with bench.running():
+        bench.want(config_map(a="1"))
+        await bench.settled()
+        assert not bench.done.of(CONFIG).made
+
+
+async def test_wants_that_change_while_it_works_are_met_in_the_end(bench, space):
+    bench.space.gates["settings"] = asyncio.Event()
+    async with bench.running():
+        bench.want(config_map(a="1"))
+        await bench.until(lambda: "settings" in bench.space.applied)
+        bench.want(config_map(a="2"))
+        bench.want(config_map(a="3"), config_map("other"))
+        bench.space.gates["settings"].set()
+        await bench.settled()
+        assert (await space.get(CONFIG))["data"] == {"a": "3"}
+
+
+async def test_many_objects_are_applied_and_taken_back(bench, space):
+    async with bench.running():
+        bench.want(*(config_map(f"c{at}", f"n{at % 3}") for at in range(60)))
+        await bench.settled()
+        assert len((await space.list("", "configmaps")).objects) == 60
+        bench.want(*(config_map(f"c{at}", f"n{at % 3}") for at in range(0, 60, 3)))
+        await bench.settled()
+        assert len((await space.list("", "configmaps")).objects) == 20
+        assert [obj["metadata"]["name"] for obj in (await space.list("", "namespaces")).objects] == [
+            "n0"
+        ]
+
+
+async def test_it_reads_the_space_again_when_the_watch_cannot_go_on(bench, space):
+    from relay.ports import ResumeTooOld
+
+    broken = []
+
+    async def watch(since):
+        if not broken:
+            broken.append(since)
+            await space.delete(CONFIG)
+            raise ResumeTooOld("Expired", "gone")
+        async for change in space.watch(since):
+            yield change
+
+    async with bench.running():
+        bench.want(config_map())
+        await bench.settled()
+    bench.space.watch = watch
+    async with bench.running():
+        bench.want(config_map())
+
+        async def back():
+            return broken and await space.get(CONFIG)
+
+        await bench.eventually(back)
