@@ -65,6 +65,10 @@ class Mailbox:
         self._resume: int | None = None
         """The stream sequence to go on from; None: after what was acknowledged last."""
         self._accepted_at: float | None = None
+        self._promised: int | None = None
+        """How many messages the last reset is to bring; None: it was not answered."""
+        self._answered = asyncio.Event()
+        self._answered.set()
         self._unacknowledged: deque[tuple[int, str]] = deque(maxlen=ACK_PENDING_MAX)
 
     async def listen(self, subject: str, came: Callable[[], None]) -> None:
@@ -98,6 +102,8 @@ class Mailbox:
         place = place_of(message.reply)
         if place is None:
             return
+        if place.delivery == 1 and not self._begun.is_set():
+            await self._answered.wait()
         if not self._follows(place):
             self._missing()
             return
@@ -122,13 +128,22 @@ class Mailbox:
 
     def _follows(self, place: Place) -> bool:
         begun = self._begun.is_set()
-        if place.delivery == 1 and (begun or place.sequence >= (self._resume or 0)):
+        if place.delivery == 1 and (begun or self._begins(place)):
             # The answer to a reset, or a consumer made anew: it goes on without a gap from here.
             self._begun.set()
             self._resume = None
             self._unacknowledged.clear()
             return True
         return begun and place.delivery <= self._deliveries + 1
+
+    def _begins(self, place: Place) -> bool:
+        """Whether this first delivery is the reset's, and was not on its way before.
+
+        If slots were cleared just now it may seem not to be: then the reset is asked for again.
+        """
+        if self._promised is None:
+            return False
+        return place.sequence >= (self._resume or 0) and place.pending >= self._promised - 1
 
     async def _accept(self, message: Msg, place: Place) -> None:
         self._deliveries = place.delivery
@@ -191,7 +206,14 @@ class Mailbox:
             return
 
     async def _reset(self) -> None:
-        self._accepted_at = None
+        self._answered.clear()
+        try:
+            await self._ask_for_reset()
+        finally:
+            self._answered.set()
+
+    async def _ask_for_reset(self) -> None:
+        self._accepted_at = self._promised = None
         self._deliveries = self._claimed = 0
         body = b"" if self._resume is None else json.dumps({"seq": self._resume}).encode()
         answer = await self._connection.request("up.reset", body, RESET_SECONDS)
@@ -199,7 +221,7 @@ class Mailbox:
             self._lost()
             return
         try:
-            pending = checked("up.reset", answer)["num_pending"]
+            pending = self._promised = int(checked("up.reset", answer)["num_pending"])
         except ApiError as error:
             logger.warning("the mailbox could not be read again: %s", error)
             self._lost()

@@ -218,10 +218,10 @@ class MemoryBus:
 
     async def reset_mail(self, sequence: int) -> int:
         self._reading += 1
+        self._mail_read = max(sequence - 1, 0)
         if self._linked:
-            self._mail_read = max(sequence - 1, 0)
             self._network.streams(self.path.parent).acknowledged[self.path.name] = self._mail_read
-            self._news.set()
+        self._news.set()
         return self._reading
 
     async def keep_blobs(self, values: Mapping[ContentHash, bytes]) -> None:

@@ -3,7 +3,7 @@
 import pytest
 from buses import TREES, NatsTree, key, letter, links, mails, of
 
-from relay.core.effects import ClearMail, StoreOwn
+from relay.core.effects import AckMail, ClearMail, StoreOwn
 from relay.core.events import HeartbeatArrived, ReportArrived
 from relay.ports import BusBroken
 
@@ -36,6 +36,24 @@ async def test_a_link_cut_and_healed_is_told_and_loses_nothing(tree):
     assert links(emea.events) == [True, False, True]
     assert await bus.send_report({"a": b"1"})
     await listener.until(lambda events: ReportArrived("emea", "a", b"1") in events)
+
+
+async def test_a_reset_while_the_link_is_cut_is_made_up_for(tree):
+    centre, _ = await tree.open()
+    bus, emea = await tree.sprout("/emea", centre)
+    written = await centre.write_mail([letter("emea", number) for number in range(5)])
+    await emea.mail(5)
+    await bus.ack_mail(AckMail(written[-1].sequence))
+    await tree.cut("/emea")
+    assert not await bus.send_heartbeat(b"beat")
+    await emea.linked(up=False)
+
+    reading = await bus.reset_mail(2)
+    await tree.heal("/emea")
+
+    await emea.until(lambda events: len(mails(events)) >= 9)
+    again = [mail for mail in mails(emea.events) if mail.reading == reading]
+    assert [mail.key for mail in again] == [key(number) for number in range(1, 5)]
 
 
 async def test_a_removed_child_is_cut_off_and_its_mail_is_gone(tree):
