@@ -74,6 +74,7 @@ class Edge:
         self.changed = False
         self._where = where
         self._content = content
+        self._booked: dict[ObjectKey, MailKey] = {}
         self._observed: dict[ObjectKey, ObjectObserved] = {}
         self._claimed: dict[MailKey, _Claimed] = {}
         self._claimers: dict[ObjectKey, dict[MailKey, None]] = {}
@@ -140,12 +141,22 @@ class Edge:
             for entry in assignment.in_force
         ]
         former, self.resolved = self.resolved, resolve_claims(claims)
+        self._book(claims)
         self.changed = False
         touched = dict.fromkeys(self.assigned)
         touched |= dict.fromkeys(key for key, _ in former.losers)
         for object_key in former.wanted.keys() - self.resolved.wanted.keys():
             touched |= self._claimers.get(object_key, {})
         return touched
+
+    def _book(self, claims: Iterable[Claim]) -> None:
+        """Book each object that is wanted back under exactly one of those who ask for it."""
+        self._booked = {}
+        for claim in claims:
+            key, placement = claim.entry.key, claim.placement
+            asks = claim.entry.flags & (WANT_SINGLETON | WANT_MULTI)
+            if asks and (placement, key) not in self.resolved.losers:
+                self._booked[key] = min(placement, self._booked.get(key, placement))
 
     @property
     def wanted(self) -> dict[ObjectKey, Wanted]:
@@ -196,7 +207,7 @@ class Edge:
         found = []
         for entry in assignment.entries or () if assignment else ():
             observed = self._observed.get(entry.key)
-            if entry.flags & (WANT_SINGLETON | WANT_MULTI) and not self._lost(key, entry):
+            if self._booked.get(entry.key) == key:
                 status = observed.status if observed else None
                 found.append(ObjectResult(entry.key, 1, who, status))
         return found
@@ -264,9 +275,6 @@ class Edge:
             if claimed
             else []
         )
-
-    def _lost(self, key: MailKey, entry: ManifestEntry) -> bool:
-        return (key, entry.key) in self.resolved.losers
 
     def _content_sample(self, key: MailKey) -> list[ExceptionSample]:
         if self._content.refused_since(_owner(key)) is None:
