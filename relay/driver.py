@@ -30,6 +30,7 @@ from relay.core.effects import (
     SummaryChanged,
     WantsChanged,
     WriteMail,
+    still_meant,
 )
 from relay.core.events import Event, Issued, LinkChanged, MailArrived, ObjectObserved, Tick
 from relay.core.node import Node
@@ -191,7 +192,7 @@ class Driver:
                 if any(isinstance(effect, ResetMail) for effect in made):
                     self._back.extend(batch)
                     break
-            await self._perform(effects, group)
+            await self._perform(still_meant(effects), group)
             progress, self._progress = self._progress, asyncio.Event()
             progress.set()
             if node.superseded:

@@ -6,6 +6,7 @@ cannot be carried out ends the node's run: it starts again from what its streams
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from schemas.blobs import Reference
@@ -152,3 +153,18 @@ Effect = (
     | WantsChanged
     | Noted
 )
+
+
+def still_meant(effects: Sequence[Effect]) -> list[Effect]:
+    """The effects of a batch without mail to children that the same batch removes after it.
+
+    A removal erases the mailbox before mail is written, so such a write would meet a conflict.
+    """
+    kept: list[Effect] = []
+    removed: set[str] = set()
+    for effect in reversed(effects):
+        if isinstance(effect, RemoveChild):
+            removed.add(effect.path.name)
+        if not (isinstance(effect, WriteMail) and effect.child in removed):
+            kept.append(effect)
+    return kept[::-1]

@@ -229,8 +229,6 @@ class Uplink:
         if inbox.settle_memory() or inbox.stored_index != self._stored.index_generation:
             self._store_cursor()
             self._quiet_at = self._state.now.seconds
-        if inbox.settled and self._state.edge is not None:
-            self._state.edge.changed = True
 
     def _store_cursor(self) -> None:
         cursor = self._state.inbox.cursor()
