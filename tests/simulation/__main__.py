@@ -1,0 +1,46 @@
+"""`python -m tests.simulation --seeds N [--seed K]`: run seeds, and say which laws they break."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from dataclasses import asdict
+
+from tests.simulation.faults import NO_FAULTS
+from tests.simulation.run import run
+
+FAILURES_MAX = 10
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make simulate")
+    parser.add_argument("--seeds", type=int, default=500, help="how many seeds, from --first on")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--seed", type=int, help="only this one, with what happened in it")
+    parser.add_argument("--calm", action="store_true", help="without faults")
+    given = parser.parse_args()
+    chosen = NO_FAULTS if given.calm else None
+    if given.seed is not None:
+        outcome = run(given.seed, chosen, story=True)
+        print("\n".join(outcome.story))
+        print(", ".join(f"{name}={value}" for name, value in asdict(outcome.faults).items()))
+        print(outcome)
+        return 1 if outcome.law else 0
+    begun = time.perf_counter()
+    outcomes = [run(seed, chosen) for seed in range(given.first, given.first + given.seeds)]
+    took = time.perf_counter() - begun
+    failed = [outcome for outcome in outcomes if outcome.law]
+    for outcome in failed[:FAILURES_MAX]:
+        print(outcome)
+    virtual = sum(outcome.seconds for outcome in outcomes)
+    rate = given.seeds / took
+    print(
+        f"{given.seeds} seeds, {virtual:.0f} virtual seconds in {took:.1f} s: {rate:.1f} seeds a"
+        f" second, {len(failed)} failed"
+    )
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,56 @@
+"""What goes wrong in a simulated tree, how often and for how long."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """Times in virtual seconds; `…_every` is the mean time between two faults, 0 is never.
+
+    `loss` and `duplicate` are chances per message; only what no stream keeps is lost. `slow` is what
+    an event costs the one slow node; `liar` makes one relay forge, alter and replay.
+    """
+
+    delay_mean: float = 0.02
+    loss: float = 0.0
+    duplicate: float = 0.0
+    partition_every: float = 0.0
+    partition_lasts: float = 10.0
+    crash_every: float = 0.0
+    crash_lasts: float = 5.0
+    disk_loss: float = 0.0
+    server_stops: float = 0.0
+    slow: float = 0.0
+    drift_every: float = 0.0
+    refusal: float = 0.0
+    liar: bool = False
+
+
+NO_FAULTS = Faults()
+
+
+def draw(random: Random) -> Faults:
+    """A seed's own mixture: each fault is on or off, so that none hides behind another."""
+
+    def some(chance: float, low: float, high: float) -> float:
+        on, value = random.random() < chance, random.uniform(low, high)
+        return value if on else 0.0
+
+    return Faults(
+        delay_mean=random.choice((0.001, 0.02, 0.2, 1.0)),
+        loss=some(0.4, 0.05, 0.5),
+        duplicate=some(0.4, 0.05, 0.5),
+        partition_every=some(0.5, 10, 60),
+        partition_lasts=random.choice((1.0, 10.0, 120.0)),
+        crash_every=some(0.6, 5, 60),
+        crash_lasts=random.choice((0.1, 5.0, 120.0)),
+        disk_loss=some(0.4, 0.1, 0.6),
+        server_stops=some(0.5, 0.1, 1.0),
+        slow=some(0.3, 0.05, 0.5),
+        drift_every=some(0.4, 10, 60),
+        refusal=some(0.3, 0.1, 0.6),
+        liar=random.random() < 0.25,
+    )

@@ -1,0 +1,411 @@
+"""One host: what it keeps on disk, and the process that runs a node on it, as the driver would.
+
+Effects of a batch are carried out in the driver's stages; a crash may cut them at any place. Streams
+are those that the bus contract tests hold to the real ones.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from relay.adapters.memory_streams import MemoryStreams
+from relay.core import effects as fx
+from relay.core.events import (
+    BlobArrived,
+    Event,
+    HeartbeatArrived,
+    LinkChanged,
+    MailArrived,
+    MailSlot,
+    MailWritten,
+    OwnRecord,
+    Remembered,
+    ReportArrived,
+    SessionArrived,
+    Tick,
+)
+from relay.core.node import Node
+from relay.core.state import NodeConfig
+from schemas.blobs import Reference
+from schemas.identity import MailKey, NodePath
+from schemas.reports import SessionMessage, decode
+from tests.simulation.space import EdgeSpace
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+BATCH_MAX = 8
+HEARTBEAT = "_node.self"
+STAGES: tuple[tuple[type, ...], ...] = (
+    (fx.KeepBlob,),
+    (fx.StoreOwn,),
+    (fx.AddChild, fx.RemoveChild),
+    (fx.WriteMail,),
+    (fx.AckMail,),
+)
+
+
+class Host:
+    """One node's machine."""
+
+    def __init__(self, world: World, path: NodePath, *, attached: bool) -> None:
+        self.world, self.path, self.attached = world, path, attached
+        self.streams = MemoryStreams()
+        self.space = EdgeSpace(world, self)
+        self.node: Node | None = None
+        self.serving = True
+        self.slow = 0.0
+        self.armed: tuple[bool, float] | None = None
+        self.crashes = 0
+        self.run = 0
+        self.linked = False
+        self.link_epoch = 0
+        self._inbox: deque[Event] = deque()
+        self._busy = False
+        self._tick_at: float | None = None
+        self._read = self._read_epoch = self._reports_read = 0
+        self._clocks: dict[str, float] = {}
+        self._outgoing: dict[str, bytes] = {}
+        self._heartbeat: bytes | None = None
+
+    # The process: start, stop, and the loop.
+
+    def start(self) -> None:
+        """Start the process on what the disk holds."""
+        self.run += 1
+        self.serving = True
+        self.world.note(self.path, f"start {self.run}")
+        config = NodeConfig(
+            self.path, self.world.tree, self.world.roots, f"{self.path}.{self.run}", self.attached
+        )
+        remembered = Remembered(
+            own=tuple(self.streams.own.values()),
+            mail=tuple(self._mail_slots()),
+            blobs=frozenset(self.streams.blobs),
+        )
+        node = Node(config, remembered, list(self.streams.done.values()), self.world.instant())
+        self.node = node
+        self._tick_at, self._busy, self._reports_read = None, False, 0
+        self.linked = False
+        self._perform(list(node.start()))
+        if self.node is not node:
+            return
+        self.world.links_changed(self.path)
+        self._read_reports()
+        self.space.started()
+        self._wake()
+
+    def stop(self, *, keep_disk: bool = True, server_too: bool = False) -> None:
+        """Kill the process at once; what streams hold stays, unless the disk goes with it."""
+        self.world.note(self.path, f"stop disk={keep_disk} server={server_too}")
+        self.node = None
+        self.run += 1
+        self.crashes += 1
+        self.armed = None
+        self._inbox.clear()
+        self._outgoing.clear()
+        self._heartbeat = None
+        self.linked = False
+        self.link_epoch += 1
+        self.serving = not server_too
+        if not keep_disk:
+            self.world.watcher.disk_lost(self)
+            self.streams = MemoryStreams()
+        self.world.links_changed(self.path)
+
+    def tell(self, event: Event) -> None:
+        """Put an event before the node."""
+        if self.node is not None:
+            self._inbox.append(event)
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._busy or self.node is None:
+            return
+        if self._inbox:
+            self._busy = True
+            self.world.after(self.slow, self._work, self.run)
+            return
+        due = self.node.deadline()
+        if due is not None and (self._tick_at is None or due < self._tick_at):
+            self._tick_at = due
+            self.world.at(due, self._tick, self.run, due)
+
+    def _tick(self, run: int, due: float) -> None:
+        if run == self.run and self._tick_at == due:
+            self._tick_at = None
+            now = self.node.deadline() if self.node else None
+            if now is not None and now <= self.world.now and not self._inbox:
+                self.tell(Tick())
+            self._wake()
+
+    def _work(self, run: int) -> None:
+        node = self.node
+        if run != self.run or node is None:
+            return
+        made: list[fx.Effect] = []
+        for _ in range(self.world.random.randint(1, BATCH_MAX)):
+            if not self._inbox:
+                break
+            event = self._inbox.popleft()
+            self.world.note(self.path, _named(event))
+            new = node.handle(event, self.world.instant())
+            made.extend(new)
+            if any(isinstance(effect, fx.ResetMail) for effect in new):
+                self._inbox = deque(e for e in self._inbox if not isinstance(e, MailArrived))
+                break
+        self._perform(made)
+        self._busy = False
+        if self.node is node:
+            self.world.watcher.handled(self)
+            if node.superseded:
+                self.stop()
+                self.world.after(1.0, self._restart, self.run)
+            self._wake()
+
+    def _restart(self, run: int) -> None:
+        if run == self.run and self.node is None:
+            self.start()
+
+    # Effects, in stages.
+
+    def _perform(self, made: list[fx.Effect]) -> None:
+        made = fx.still_meant(made)
+        staged = [e for stage in STAGES for e in _only(made, stage)]
+        rest = [e for e in made if not isinstance(e, sum(STAGES, ()))]
+        todo = [*staged, *rest]
+        cut = None
+        if self.armed is not None and todo:
+            cut = self.world.random.randint(0, len(todo))
+        for at, effect in enumerate(todo):
+            if at == cut:
+                break
+            self.world.note(self.path, type(effect).__name__, _bytes_of(effect))
+            self.world.watcher.effect(self, effect)
+            self._perform_one(effect)
+        if cut is not None and self.armed is not None:
+            keep_disk, lasts = self.armed
+            self.stop(keep_disk=keep_disk, server_too=self._server_too())
+            self.world.after(lasts, self._restart, self.run)
+
+    def _server_too(self) -> bool:
+        return self.world.random.random() < self.world.faults.server_stops
+
+    def _perform_one(self, effect: fx.Effect) -> None:
+        streams = self.streams
+        match effect:
+            case fx.KeepBlob():
+                streams.blobs[effect.address] = effect.value
+            case fx.StoreOwn():
+                streams.own.pop(effect.key, None)
+                if effect.data is not None:
+                    at = (effect.incarnation, effect.sequence)
+                    streams.own[effect.key] = OwnRecord(effect.key, effect.data, *at)
+            case fx.AddChild():
+                streams.children[effect.path.name] = effect.nkey
+                self.world.links_changed(effect.path)
+            case fx.RemoveChild():
+                self._remove_child(effect.path)
+            case fx.WriteMail():
+                self._write(effect)
+            case fx.ClearMail():
+                kept = streams.mail.get((effect.child, effect.key))
+                if kept is not None and kept.sequence == effect.sequence:
+                    streams.mail.erase((effect.child, effect.key))
+            case fx.AckMail():
+                self._acknowledge(effect.sequence)
+            case fx.ResetMail():
+                self._reset(effect.sequence)
+            case fx.LoadBlob():
+                self.world.after(self.world.delay(), self._load, self.run, effect.reference)
+            case fx.SendReport():
+                self._outgoing[effect.key] = effect.data
+                self.world.after(0, self._send_up, self.run)
+            case fx.SendHeartbeat():
+                self._heartbeat = effect.data
+                self.world.after(0, self._send_up, self.run)
+            case fx.SendSession():
+                self._send_session(effect)
+            case fx.WantsChanged():
+                self.space.wake()
+            case _:
+                pass
+
+    # Mail: the children's, and the own.
+
+    def _mail_slots(self) -> list[MailSlot]:
+        slots = []
+        for (child, key), kept in self.streams.mail.items():
+            write = kept.mail
+            assert write is not None
+            slots.append(
+                MailSlot(
+                    child,
+                    MailKey(key),
+                    kept.sequence,
+                    write.generation,
+                    write.payload_hash,
+                    write.has_body,
+                )
+            )
+        return slots
+
+    def _write(self, write: fx.WriteMail) -> None:
+        slot = (write.child, str(write.key))
+        before = self.streams.mail.get(slot)
+        if (before.sequence if before else 0) != write.expected:
+            raise AssertionError(f"MailConflict at {self.path}: {write.child} {write.key} {before and before.sequence} {write.expected}")
+        sequence = self.streams.mail.put(slot, write.data, write)
+        self.tell(MailWritten(write.child, write.key, write.generation, sequence))
+        child = self.world.hosts.get(self.path.child(write.child))
+        if child is None:
+            return
+        child.read_mail()
+        lie = self.world.lying(self, write, sequence) if self.world.lying else None
+        if lie is not None and child.linked:
+            child._arrive("mail", lie, child._read_epoch)
+
+    def _remove_child(self, path: NodePath) -> None:
+        streams = self.streams
+        streams.children.pop(path.name, None)
+        streams.acknowledged.pop(path.name, None)
+        streams.mail.erase_child(path.name)
+        streams.stat.erase_child(path.name)
+        self.world.links_changed(path)
+
+    def read_mail(self) -> None:
+        """Have what the mailbox holds after the place of reading sent here, in order."""
+        parent = self._parent()
+        if parent is None or not self.linked or self.node is None:
+            return
+        for (_, key), kept in parent.streams.mail.after(self._read, self.path.name):
+            self._read = kept.sequence
+            pending = parent.streams.mail.count_after(kept.sequence, self.path.name)
+            event = MailArrived(kept.sequence, MailKey(key), kept.data, pending)
+            self._arrive("mail", event, self._read_epoch)
+            if self.world.random.random() < self.world.faults.duplicate:
+                self._arrive("mail", event, self._read_epoch)
+
+    def _acknowledge(self, sequence: int) -> None:
+        parent = self._parent()
+        if parent is not None and self.linked:
+            held = parent.streams.acknowledged
+            held[self.path.name] = max(held.get(self.path.name, 0), sequence)
+
+    def _reset(self, sequence: int) -> None:
+        parent = self._parent()
+        if parent is not None and self.linked:
+            self._read = max(sequence - 1, 0)
+            self._read_epoch += 1
+            parent.streams.acknowledged[self.path.name] = self._read
+            self.read_mail()
+
+    def _load(self, run: int, reference: Reference) -> None:
+        if run != self.run:
+            return
+        value, local = self.streams.blobs.get(reference.address), True
+        if value is None:
+            parent, local = self._parent(), False
+            if parent is not None and self.linked:
+                value = parent.streams.blobs.get(reference.address)
+        self.tell(BlobArrived(reference, value, local))
+
+    # The link: what comes down and goes up.
+
+    def link_changed(self, *, up: bool) -> None:
+        if self.node is None or up == self.linked:
+            return
+        self.linked = up
+        self.link_epoch += 1
+        parent = self._parent()
+        if up and parent is not None:
+            self._read = parent.streams.acknowledged.get(self.path.name, 0)
+            self._read_epoch += 1
+        self.tell(LinkChanged(up=up))
+        self.read_mail()
+
+    def _parent(self) -> Host | None:
+        return None if self.path.is_root else self.world.hosts.get(self.path.parent)
+
+    def _arrive(self, lane: str, event: Event, read_epoch: int | None = None) -> None:
+        """Have an event come over the link, in its lane's order, unless the link breaks before."""
+        time = max(self.world.now + self.world.delay(), self._clocks.get(lane, 0.0))
+        self._clocks[lane] = time
+        self.world.at(time, self._arrived, self.run, self.link_epoch, read_epoch, event)
+
+    def _arrived(self, run: int, link: int, read_epoch: int | None, event: Event) -> None:
+        if (run, link) == (self.run, self.link_epoch) and read_epoch in (None, self._read_epoch):
+            self.tell(event)
+
+    def _send_session(self, effect: fx.SendSession) -> None:
+        child = self.world.hosts.get(self.path.child(effect.child))
+        lost = self.world.random.random() < self.world.faults.loss
+        if child is not None and child.linked and not lost:
+            child.session_came(decode(SessionMessage, effect.data))
+
+    def session_came(self, message: SessionMessage) -> None:
+        self._arrive("session", SessionArrived(message))
+
+    def _send_up(self, run: int) -> None:
+        if run != self.run or not (self._outgoing or self._heartbeat):
+            return
+        reports, self._outgoing = self._outgoing, {}
+        heartbeat, self._heartbeat = self._heartbeat, None
+        if heartbeat is not None:
+            reports[HEARTBEAT] = heartbeat
+        if not self.linked:
+            self.tell(LinkChanged(up=False))
+            return
+        time = max(self.world.now + self.world.delay(), self._clocks.get("up", 0.0))
+        self._clocks["up"] = time
+        self.world.at(time, self._sent, self.link_epoch, reports)
+
+    def _sent(self, link: int, reports: dict[str, bytes]) -> None:
+        parent = self._parent()
+        if link != self.link_epoch or parent is None:
+            return
+        for key, data in reports.items():
+            parent.streams.stat.put((self.path.name, key), data)
+        self.world.after(self.world.delay(), parent.read_reports, parent.run)
+
+    def read_reports(self, run: int) -> None:
+        if run == self.run and self.node is not None:
+            self._read_reports()
+
+    def _read_reports(self) -> None:
+        for (child, key), kept in self.streams.stat.after(self._reports_read):
+            self._reports_read = kept.sequence
+            if key == HEARTBEAT:
+                self.tell(HeartbeatArrived(child, kept.data))
+            else:
+                self.tell(ReportArrived(child, key, kept.data))
+
+
+def _only(made: list[fx.Effect], stage: tuple[type, ...]) -> list[fx.Effect]:
+    found = [effect for effect in made if isinstance(effect, stage)]
+    if fx.StoreOwn in stage:
+        return list({e.key: e for e in found if isinstance(e, fx.StoreOwn)}.values())
+    return found[-1:] if fx.AckMail in stage else found
+
+
+def _named(event: Event) -> str:
+    match event:
+        case MailArrived():
+            return f"MailArrived {event.sequence} {event.key[:8]} pending {event.pending}"
+        case MailWritten():
+            return f"MailWritten {event.child} {event.key[:8]} {event.sequence}"
+        case ReportArrived():
+            return f"ReportArrived {event.child} {event.key[:8]}"
+        case LinkChanged():
+            return f"LinkChanged {event.up}"
+        case SessionArrived():
+            m = event.message
+            return f"SessionArrived {m.epoch} last {m.last_sequence} want {m.want} run {m.run}"
+        case _:
+            return type(event).__name__
+
+
+def _bytes_of(effect: fx.Effect) -> bytes:
+    data = getattr(effect, "data", None)
+    return data if isinstance(data, bytes) else b""

@@ -1,0 +1,253 @@
+"""The laws, by their names in the architecture: safety at every step, convergence after settling."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from relay.core import effects as fx
+from schemas import blobs
+from schemas.chunks import read_manifest_chunk, read_root
+from schemas.identity import MailKey, NodePath
+from schemas.objects import ObjectKey
+from schemas.records import DeltaHead
+from schemas.subjects import CURSOR_KEY
+from tests.simulation.centre import Centre, placement_key
+from tests.simulation.host import Host
+from tests.simulation.prescribed import expected_summary, is_meant, prescribed
+from tests.simulation.world import LawBroken, Watcher, World
+
+CONVERGENCE = "Convergence"
+NO_RESURRECTION = "No resurrection"
+ONLY_SIGNED = "Only signed, only mine"
+NO_LOSS = "No loss on reject"
+BOUNDED = "Bounded"
+AUTONOMY = "Autonomy"
+EXACTLY_ONCE = "Exactly once counting"
+NO_IGNORANCE = "No deletion from ignorance"
+CONTENT_FIRST = "Content before its delta"
+
+
+class Oracle(Watcher):
+    """Watches one world."""
+
+    def __init__(self, world: World, centre: Centre) -> None:
+        self.world, self.centre = world, centre
+        self._highest: dict[tuple[NodePath, str], int] = {}
+        self._orphans: dict[NodePath, dict[ObjectKey, None]] = {}
+        self._whole: dict[str, None] = {}
+        self._not_wanted: dict[tuple[NodePath, ObjectKey], float] = {}
+        self._settled_at: float | None = None
+        self._held: dict[NodePath, dict[ObjectKey, str]] = {}
+        self.quiet = False
+        world.watcher = self
+
+    # At every step.
+
+    def effect(self, host: Host, effect: object) -> None:
+        match effect:
+            case fx.StoreOwn() if effect.key != CURSOR_KEY and effect.data is not None:
+                self._stored(host, effect.key, effect.generation, effect.data)
+            case fx.WriteMail() if effect.has_body and effect.key in self.centre.records:
+                self._sent(host, effect)
+            case fx.SummaryChanged():
+                self._counted(effect.key)
+            case _:
+                pass
+        if self.quiet:
+            self._rests(host, effect)
+
+    def _stored(self, host: Host, key: str, generation: int, data: bytes) -> None:
+        if data not in self.centre.issued:
+            raise LawBroken(ONLY_SIGNED, f"{host.path} keeps under {key} what no one issued")
+        highest = self._highest.get((host.path, key), 0)
+        if generation < highest:
+            what = f"{host.path} goes back from {highest} to {generation} under {key}"
+            raise LawBroken(NO_RESURRECTION, what)
+        self._highest[host.path, key] = generation
+
+    def _sent(self, host: Host, write: fx.WriteMail) -> None:
+        """What a delta leads to is in the sender's own store."""
+        for reference in self.centre.records[write.key].references:
+            if reference.kind == blobs.MANIFEST and not self._has_all(host, write):
+                what = f"{host.path} sends {write.child} a delta before its content"
+                raise LawBroken(CONTENT_FIRST, what)
+
+    def _has_all(self, host: Host, write: fx.WriteMail) -> bool:
+        from relay.core.book import read_record
+
+        _, held = read_record(write.data, 0)
+        stored = host.streams.blobs
+        for root in held.record.references:
+            if root.kind != blobs.MANIFEST:
+                continue
+            if root.address not in stored:
+                return False
+            for chunk in read_root(blobs.open_value(root, stored[root.address])).chunks:
+                if chunk.address not in stored:
+                    return False
+                plain = blobs.open_value(chunk, stored[chunk.address])
+                if any(entry.address not in stored for entry in read_manifest_chunk(plain)):
+                    return False
+        return True
+
+    def _counted(self, key: MailKey) -> None:
+        """A complete summary has each destination that is meant once; who leaves is extra."""
+        node = self.world.root.node
+        if node is None or key not in node.records:
+            return
+        summary = node.summary(key)
+        states = summary.states
+        if not summary.complete or states.get("unreachable") or self.world.root.crashes:
+            return
+        name = node.records[key].record.source.name
+        placed = self.centre.model.placements.get(name)
+        held = node.records[key].generation == self.centre.records[key].generation
+        if placed is None or not held or self._in_flight():
+            return
+        model = self.centre.model
+        targets = [t for t in model.targets.values() if t.path in model.nodes]
+        meant = sum(1 for target in targets if is_meant(model, placed, target))
+        counted = summary.destinations - states.get("leaving", 0)
+        if counted != meant:
+            what = f"{name}: complete with {dict(states)}, though {meant} destinations are meant"
+            raise LawBroken(EXACTLY_ONCE, what)
+
+    def _in_flight(self) -> bool:
+        """Whether the root's node has not been told yet of all that was issued."""
+        root = self.world.root.node
+        assert root is not None
+        return any(
+            key not in root.records or root.records[key].generation < record.generation
+            for key, record in self.centre.records.items()
+            if not record.deleted
+        )
+
+    def _rests(self, host: Host, effect: object) -> None:
+        match effect:
+            case fx.WriteMail() | fx.StoreOwn() if effect.key in ("_index", CURSOR_KEY):
+                return
+            case fx.WriteMail() | fx.StoreOwn() | fx.ClearMail() | fx.SendReport() | fx.ResetMail():
+                what = f"{host.path} still does {type(effect).__name__} {getattr(effect, 'key', '')}"
+                raise LawBroken(CONVERGENCE, f"no quiescence: {what}")
+            case _:
+                return
+
+    def applying(self, host: Host, key: ObjectKey, address: str, placements: tuple) -> None:
+        self._orphans.get(host.path, {}).pop(key, None)
+        for placement in placements:
+            if (placement, key, address) in self.centre.contents:
+                return
+        raise LawBroken(ONLY_SIGNED, f"{host.path} applies {key} as no placement ever said")
+
+    def pruning(self, host: Host, key: ObjectKey) -> None:
+        """What was wanted here all the time since the last rest may not be removed."""
+        if self._settled_at is None or key not in self._held.get(host.path, {}):
+            return
+        if self._not_wanted.get((host.path, key), -1.0) < self._settled_at:
+            what = f"{host.path} removes {key}, which was wanted there all the time"
+            raise LawBroken(NO_IGNORANCE, what)
+
+    def disk_lost(self, host: Host) -> None:
+        """Without its record of what it did, an edge leaves what it no longer knows."""
+        self._orphans.setdefault(host.path, {}).update(dict.fromkeys(host.space.objects))
+
+    def model_changed(self) -> None:
+        """Note what is not wanted now; to be called before and after each change."""
+        now = prescribed(self.centre)
+        for path, held in self._held.items():
+            for key in held.keys() - now.get(path, {}).keys():
+                self._not_wanted[path, key] = self.world.now
+
+    # After settling.
+
+    def settled(self) -> None:
+        """Everything is as it should be; raises LawBroken with all that is not."""
+        faults = [*self._space_faults(), *self._summary_faults(), *self._leftover_faults()]
+        if faults:
+            raise LawBroken(CONVERGENCE, "\n    ".join(faults[:12]))
+        self._settled_at = self.world.now
+        self._held = prescribed(self.centre)
+
+    def unsettled(self) -> None:
+        self.quiet = False
+
+    def _refused(self) -> dict[NodePath, dict[ObjectKey, None]]:
+        return {h.path: h.space.refused_for_good for h in self.world.hosts.values()}
+
+    def _space_faults(self) -> list[str]:
+        faults = []
+        wanted = prescribed(self.centre)
+        for host in self.world.hosts.values():
+            want = dict(wanted.get(host.path, {}))
+            if host.node is None:
+                faults.append(f"{host.path} does not run")
+                continue
+            asked = {k: w.reference.address for k, w in host.node.wanted.items()}
+            if asked != want:
+                faults.append(f"{host.path} wants {_diff(asked, want)}")
+            for key in host.space.refused_for_good:
+                want.pop(key, None)
+            orphans = self._orphans.get(host.path, {})
+            held = {
+                key: address
+                for key, (address, _) in host.space.objects.items()
+                if key not in orphans or key in want
+            }
+            for key in host.space.refused_for_good:
+                held.pop(key, None)
+            if held != want:
+                faults.append(f"{host.path} holds {_diff(held, want)}")
+        return faults
+
+    def _summary_faults(self) -> list[str]:
+        faults = []
+        node = self.world.root.node
+        assert node is not None
+        for name in self.centre.model.placements:
+            summary = node.summary(placement_key(name))
+            expected = expected_summary(self.centre, name, self._refused())
+            if not summary.complete:
+                faults.append(f"summary of {name} is not complete: {summary.blocking}")
+            if dict(summary.states) != expected.states:
+                faults.append(f"{name}: states {dict(summary.states)}, truly {expected.states}")
+            elif dict(summary.arms) != expected.arms:
+                faults.append(f"{name}: arms {_short(summary.arms)}, truly {_short(expected.arms)}")
+        for key, record in self.centre.records.items():
+            if record.deleted and key in node.records and node.records[key].kind == "delta":
+                summary = node.summary(key)
+                if summary.destinations or not summary.complete:
+                    what = f"{dict(summary.states)} {summary.blocking}"
+                    faults.append(f"deleted {record.source.name} counts {what}")
+        return faults
+
+    def _leftover_faults(self) -> list[str]:
+        """Slots and records of what is gone: memory that would grow with time."""
+        faults = []
+        live = {key for key, record in self.centre.records.items() if not record.deleted}
+        for host in self.world.hosts.values():
+            for (child, key), _ in host.streams.mail.items():
+                if key not in live:
+                    faults.append(f"{host.path} keeps mail to {child} of a record that is gone")
+            if not host.path.is_root:
+                for key in host.streams.own:
+                    gone = self.centre.records.get(MailKey(key))
+                    if gone is not None and key not in live and isinstance(gone, DeltaHead):
+                        name = self.centre.records[MailKey(key)].source
+                        faults.append(f"{host.path} keeps {name.api} {name.name}, which is gone")
+            elif host.node is None:
+                faults.append("the centre does not run")
+        counted = Counter(faults)
+        return [f"{BOUNDED}: {fault} ({count} times)" for fault, count in counted.items()]
+
+
+def _diff(have: dict, want: dict) -> str:
+    more = sorted(key.name for key in have.keys() - want.keys())
+    less = sorted(key.name for key in want.keys() - have.keys())
+    other = sorted(key.name for key in have.keys() & want.keys() if have[key] != want[key])
+    return f"too much {more}, lacks {less}, differs in {other}"
+
+
+def _short(arms: object) -> dict[str, int]:
+    assert hasattr(arms, "items")
+    return {name[:8]: count for name, count in arms.items()}
+

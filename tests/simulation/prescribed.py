@@ -1,0 +1,93 @@
+"""What the model prescribes: for each edge its objects, for each placement its counts.
+
+Written anew, from the architecture's words and not from the relay's code, so that it can judge it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from schemas.identity import NodePath
+from schemas.objects import ObjectKey
+from schemas.records import bucket
+from tests.simulation.centre import Arm, Centre, Content, Model, Placed, Target, placement_key
+
+
+@dataclass(frozen=True)
+class Expected:
+    """One placement's counts in a summary that is complete, when nothing is on its way."""
+
+    states: dict[str, int]
+    arms: dict[str, int]
+
+
+def is_meant(model: Model, placed: Placed, target: Target) -> bool:
+    """Whether some alternative of the placement selects the destination."""
+    labels = dict(target.labels)
+    mine = [loc for loc in model.locations.values() if loc.instances.matches(labels)]
+    for alternative in placed.alternatives:
+        if alternative.over == "synctarget":
+            if alternative.selector.matches(labels):
+                return True
+        elif any(alternative.selector.matches(dict(loc.labels)) for loc in mine):
+            return True
+    return False
+
+
+def arm_for(placed: Placed, target: Target) -> Arm:
+    if placed.canary is not None and bucket(target.destination, placed.salt) < placed.below:
+        return placed.canary
+    return placed.arm
+
+
+def claims_at(model: Model, target: Target) -> dict[str, Arm]:
+    """The placements that mean a destination, each with its arm."""
+    return {
+        name: arm_for(placed, target)
+        for name, placed in model.placements.items()
+        if is_meant(model, placed, target)
+    }
+
+
+def winners(model: Model, target: Target) -> dict[ObjectKey, Content]:
+    """What a destination holds: one content per object."""
+    rivals: dict[ObjectKey, list[tuple[int, str, Content]]] = {}
+    for name, arm in claims_at(model, target).items():
+        for key, content in arm.contents:
+            priority = model.placements[name].priority
+            rivals.setdefault(key, []).append((-priority, placement_key(name), content))
+    chosen = {}
+    for key, claims in rivals.items():
+        first = min(claims, key=lambda claim: claim[:2])[2].space
+        chosen[key] = max((c for _, _, c in claims if c.space == first), key=lambda c: c.revision)
+    return chosen
+
+
+def prescribed(centre: Centre) -> dict[NodePath, dict[ObjectKey, str]]:
+    """By edge, the address of each object's content."""
+    return {
+        target.path: {
+            key: content.reference.address for key, content in winners(centre.model, target).items()
+        }
+        for target in centre.model.targets.values()
+        if target.path in centre.model.nodes
+    }
+
+
+def expected_summary(
+    centre: Centre, name: str, refused: dict[NodePath, dict[ObjectKey, None]]
+) -> Expected:
+    """The fold over the true state of all edges."""
+    model, placed = centre.model, centre.model.placements[name]
+    states: dict[str, int] = {}
+    arms: dict[str, int] = {}
+    for target in model.targets.values():
+        if target.path not in model.nodes or not is_meant(model, placed, target):
+            continue
+        arm, chosen = arm_for(placed, target), winners(model, target)
+        lost = any(chosen[key].space != content.space for key, content in arm.contents)
+        bad = any(key in refused.get(target.path, {}) for key, _ in arm.contents)
+        state = "failing" if lost or bad else "synced"
+        states[state] = states.get(state, 0) + 1
+        arms[arm.root.address] = arms.get(arm.root.address, 0) + 1
+    return Expected(states, arms)

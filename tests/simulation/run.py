@@ -1,0 +1,102 @@
+"""One seed from its beginning to its end: build, change under faults, heal, judge, rest."""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import dataclass, field
+from random import Random
+
+from schemas.identity import NodePath
+from tests.simulation import faults
+from tests.simulation.centre import ROOTS, TREE, Centre
+from tests.simulation.chaos import Chaos
+from tests.simulation.oracle import Oracle
+from tests.simulation.workload import Workload
+from tests.simulation.world import LawBroken, World
+
+SETTLE_SECONDS, SETTLE_STEP_SECONDS = 1500.0, 25.0
+QUIET_SECONDS, QUIET_AFTER_SECONDS = 1200.0, 240.0
+
+
+@dataclass
+class Outcome:
+    """What came of a seed: the digest of its trace, and the law it broke, if any."""
+
+    seed: int
+    trace: str
+    seconds: float
+    law: str = ""
+    what: str = ""
+    faults: faults.Faults = faults.NO_FAULTS
+    story: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        if not self.law:
+            return f"seed {self.seed}: all laws hold (trace {self.trace})"
+        return f"seed {self.seed} breaks {self.law}: {self.what}\n  again: make simulate SEED={self.seed}"
+
+
+class Run:
+    """The parts of one run, wired together."""
+
+    def __init__(self, seed: int, chosen: faults.Faults | None = None) -> None:
+        self.seed = seed
+        self.faults = chosen if chosen is not None else faults.draw(Random(f"faults {seed}"))
+        self.world = World(seed, TREE, ROOTS, self.faults)
+        self.world.add(NodePath(), attached=False)
+        self.centre = Centre(self.world)
+        self.oracle = Oracle(self.world, self.centre)
+        self.chaos = Chaos(self.world, self.centre)
+        self.workload = Workload(self.world, self.centre, self.oracle)
+
+    def all(self) -> None:
+        """Build and settle, change under faults, suffer faults alone, rest."""
+        random = self.world.random
+        self.workload.build()
+        self.settle()
+        for changes in (random.randint(4, 12), 0, random.randint(0, 4)):
+            self.chaos.start()
+            for _ in range(changes):
+                self.world.run(random.expovariate(1 / 5.0))
+                self.workload.change()
+            self.world.run(random.uniform(0, 60))
+            self.chaos.stop()
+            self.settle()
+        self.rest()
+
+    def settle(self) -> None:
+        """Let the tree come to what is wanted; raises LawBroken if it does not."""
+        until = self.world.now + SETTLE_SECONDS
+        while True:
+            self.world.run(SETTLE_STEP_SECONDS)
+            try:
+                self.oracle.settled()
+            except LawBroken:
+                if self.world.now >= until:
+                    raise
+            else:
+                return
+
+    def rest(self) -> None:
+        """Without events there are no effects but heartbeats and the index's renewal."""
+        self.world.run(QUIET_AFTER_SECONDS)
+        self.oracle.quiet = True
+        self.world.run(QUIET_SECONDS)
+        self.oracle.quiet = False
+        self.oracle.settled()
+
+
+def run(seed: int, chosen: faults.Faults | None = None, *, story: bool = False) -> Outcome:
+    """Run one seed; the outcome says which law it broke, if any."""
+    one = Run(seed, chosen)
+    one.world.story = [] if story else None
+    law = what = ""
+    try:
+        one.all()
+    except LawBroken as broken:
+        law, what = broken.law, str(broken)
+    except Exception as error:  # noqa: BLE001
+        # Whatever the core raises is a finding, too: the driver would end with it.
+        law, what = "No exception", "".join(traceback.format_exception(error)[-4:])
+    told = one.world.story or []
+    return Outcome(seed, one.world.trace(), one.world.now, law, what, one.faults, told)

@@ -1,0 +1,256 @@
+"""What users do to a simulated tree: a seeded stream of changes, each of them ordinary."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from schemas.identity import NodePath
+from schemas.objects import ObjectKey
+from schemas.records import Alternative
+from schemas.selectors import LabelSelector, Requirement
+from tests.simulation.centre import (
+    WORKLOADS,
+    Arm,
+    Centre,
+    Content,
+    Located,
+    Placed,
+    Target,
+)
+from tests.simulation.oracle import Oracle
+from tests.simulation.world import World
+
+LABELS = {"env": ("prod", "dev"), "tier": ("a", "b", "c")}
+PLACEMENTS = ("p1", "p2", "p3", "p4")
+LOCATIONS = ("l1", "l2", "l3")
+OBJECTS = tuple(ObjectKey("", "configmaps", "default", name) for name in "abcdef")
+TARGETS_MAX = 9
+
+
+class Workload:
+    """Builds a tree and changes what is wanted of it."""
+
+    def __init__(self, world: World, centre: Centre, oracle: Oracle) -> None:
+        self._world, self._centre, self._oracle = world, centre, oracle
+        self._random = world.random
+        self._latest: dict[ObjectKey, Content] = {}
+        self._names = 0
+
+    def build(self) -> None:
+        """Nodes, destinations, locations, placements."""
+        random = self._random
+        for region in range(random.randint(1, 2)):
+            self._add_relay(NodePath((f"r{region}",)), sites=random.randint(0, 1))
+        for name in LOCATIONS[: random.randint(1, 3)]:
+            self._centre.put_location(name, self._located())
+        for name in PLACEMENTS[: random.randint(1, 3)]:
+            self._centre.put_placement(name, self._placed())
+
+    def change(self) -> None:
+        """One ordinary change, if the centre is up to take it."""
+        if not self._centre.ready:
+            return
+        act = self._random.choice(self._acts())
+        self._world.note("user", act.__name__)
+        self._oracle.model_changed()
+        act()
+        self._oracle.model_changed()
+
+    def _acts(self) -> list:
+        acts = [self._put, self._put, self._edit, self._edit, self._regain, self._move]
+        acts += [self._new_version, self._new_version, self._select, self._delete, self._canary]
+        acts += [self._relabel, self._relabel, self._relocate, self._unlocate]
+        return [*acts, self._grow, self._shrink, self._move_target]
+
+    # Inventory.
+
+    def _add_relay(self, path: NodePath, sites: int) -> None:
+        self._world.add(path, attached=self._random.random() < 0.15)
+        self._centre.put_node(path)
+        if self._world.hosts[path].attached:
+            self._add_target(path)
+        for _ in range(self._random.randint(1, 2)):
+            self._add_edge(path)
+        for site in range(sites):
+            self._add_relay(path.child(f"s{site}"), sites=0)
+
+    def _add_edge(self, relay: NodePath) -> None:
+        self._names += 1
+        path = relay.child(f"e{self._names}")
+        first = self._random.random() < 0.5
+        if first:
+            self._world.add(path, attached=True)
+        self._centre.put_node(path)
+        self._add_target(path)
+        if not first:
+            self._world.add(path, attached=True)
+
+    def _add_target(self, path: NodePath) -> None:
+        self._names += 1
+        self._centre.put_target(Target(f"t{self._names}", path, self._labels()))
+
+    def _relabel(self) -> None:
+        target = self._some_target()
+        if target is not None:
+            self._centre.put_target(replace(target, labels=self._labels()))
+
+    def _relocate(self) -> None:
+        self._centre.put_location(self._random.choice(LOCATIONS), self._located())
+
+    def _unlocate(self) -> None:
+        name = self._random.choice(LOCATIONS)
+        if name in self._centre.model.locations:
+            self._centre.put_location(name, None)
+
+    def _grow(self) -> None:
+        relays = sorted({p.parent for p in self._centre.model.nodes if len(p.names) > 1})
+        if relays and len(self._centre.model.targets) < TARGETS_MAX:
+            self._add_edge(self._random.choice(relays))
+
+    def _shrink(self) -> None:
+        """Take an edge away: its destination, then its node."""
+        target = self._some_target()
+        if target is not None and target.path.name.startswith("e"):
+            self._centre.put_target(target, deleted=True)
+            self._oracle.model_changed()
+            self._centre.put_node(target.path, deleted=True)
+            self._world.remove(target.path)
+
+    def _move_target(self) -> None:
+        """A destination comes to hang at another edge, which had one of its own."""
+        first, second = self._some_target(), self._some_target()
+        if first is None or second is None or first == second:
+            return
+        self._centre.put_target(second, deleted=True)
+        self._oracle.model_changed()
+        self._centre.put_target(replace(first, path=second.path))
+
+    def _some_target(self) -> Target | None:
+        targets = list(self._centre.model.targets.values())
+        return self._random.choice(targets) if targets else None
+
+    def _labels(self) -> tuple[tuple[str, str], ...]:
+        some = [key for key in LABELS if self._random.random() < 0.8]
+        return tuple((key, self._random.choice(LABELS[key])) for key in some)
+
+    def _located(self) -> Located:
+        return Located(self._labels(), self._selector())
+
+    def _selector(self) -> LabelSelector:
+        key = self._random.choice(list(LABELS))
+        match self._random.randint(0, 5):
+            case 0:
+                return LabelSelector()
+            case 1:
+                return LabelSelector((Requirement(key, "Exists"),))
+            case 2:
+                return LabelSelector((Requirement(key, "NotIn", (LABELS[key][0],)),))
+            case 3:
+                return LabelSelector((Requirement(key, "DoesNotExist"),))
+            case _:
+                return LabelSelector((Requirement(key, "In", (self._random.choice(LABELS[key]),)),))
+
+    # Workloads.
+
+    def _placed(self) -> Placed:
+        keys = self._random.sample(OBJECTS, self._random.randint(1, 3))
+        return Placed(self._alternatives(), self._arm(keys), priority=self._random.randint(0, 1))
+
+    def _alternatives(self) -> tuple[Alternative, ...]:
+        count = self._random.choice((1, 1, 2))
+        overs = [self._random.choice(("location", "synctarget")) for _ in range(count)]
+        return tuple(Alternative(over, self._selector()) for over in overs)
+
+    def _arm(self, keys: list[ObjectKey], space: str = WORKLOADS) -> Arm:
+        return self._centre.arm({key: self._content(key, space) for key in sorted(keys)})
+
+    def _content(self, key: ObjectKey, space: str) -> Content:
+        if space != WORKLOADS:
+            return self._centre.content(key.name, space)
+        if key not in self._latest:
+            self._latest[key] = self._centre.content(key.name)
+        return self._latest[key]
+
+    def _some_placement(self) -> str | None:
+        names = list(self._centre.model.placements)
+        return self._random.choice(names) if names else None
+
+    def _put(self) -> None:
+        """A placement under some name: new, re-created or replaced; at times from elsewhere."""
+        placed = self._placed()
+        if self._random.random() < 0.2:
+            keys = [key for key, _ in placed.arm.contents]
+            placed = replace(placed, arm=self._arm(keys, "elsewhere"))
+        self._centre.put_placement(self._random.choice(PLACEMENTS), placed)
+
+    def _delete(self) -> None:
+        name = self._some_placement()
+        if name is not None:
+            self._centre.put_placement(name, None)
+
+    def _select(self) -> None:
+        name = self._some_placement()
+        if name is not None:
+            placed = self._centre.model.placements[name]
+            placed = replace(placed, alternatives=self._alternatives())
+            self._centre.put_placement(name, placed)
+
+    def _edit(self) -> None:
+        """Add objects to a placement, or remove some."""
+        name = self._some_placement()
+        if name is None:
+            return
+        placed = self._centre.model.placements[name]
+        keys = {key for key, _ in placed.arm.contents} ^ {self._random.choice(OBJECTS)}
+        self._centre.put_placement(name, replace(placed, arm=self._arm(list(keys)), canary=None))
+
+    def _regain(self) -> None:
+        """Delete a placement, and create it again at once with other content."""
+        name = self._some_placement()
+        if name is not None:
+            placed = self._centre.model.placements[name]
+            self._centre.put_placement(name, None)
+            self._oracle.model_changed()
+            keys = self._random.sample(OBJECTS, 2)
+            self._centre.put_placement(name, replace(placed, arm=self._arm(keys), canary=None))
+
+    def _move(self) -> None:
+        """An object goes from one placement to another, which gains it first."""
+        model = self._centre.model
+        if len(model.placements) < 2:
+            return
+        source, target = self._random.sample(sorted(model.placements), 2)
+        given = [key for key, _ in model.placements[source].arm.contents]
+        if not given:
+            return
+        key = self._random.choice(given)
+        held = [k for k, _ in model.placements[target].arm.contents]
+        for name, keys in ((target, {*held, key}), (source, {*given} - {key})):
+            placed = model.placements[name]
+            placed = replace(placed, arm=self._arm(list(keys)), canary=None)
+            self._centre.put_placement(name, placed)
+            self._oracle.model_changed()
+
+    def _new_version(self) -> None:
+        """An object changes in its source: all placements that hold it say so."""
+        key = self._random.choice(OBJECTS)
+        self._latest[key] = self._centre.content(key.name)
+        for name, placed in list(self._centre.model.placements.items()):
+            keys = [k for k, _ in placed.arm.contents]
+            if key in keys:
+                self._centre.put_placement(name, replace(placed, arm=self._arm(keys), canary=None))
+                self._oracle.model_changed()
+
+    def _canary(self) -> None:
+        """Some destinations get another arm."""
+        name = self._some_placement()
+        if name is None:
+            return
+        placed = self._centre.model.placements[name]
+        keys = [key for key, _ in placed.arm.contents] or [OBJECTS[0]]
+        key = self._random.choice(keys)
+        self._latest[key] = self._centre.content(key.name)
+        self._centre.put_placement(
+            name,
+            replace(placed, canary=self._arm(keys), below=self._random.randint(0, 9999), salt=name),
+        )

@@ -1,0 +1,156 @@
+"""A whole tree in virtual time: one heap, one seed, no task and no socket; the same seed, the same run.
+
+The world knows time, chance and the links between hosts. What a host's process does is in `host`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import itertools
+from collections.abc import Callable
+from random import Random
+
+from relay.core.effects import WriteMail
+from relay.core.events import Instant, MailArrived
+from schemas.identity import KeyId, NodePath, TreeId
+from tests.simulation.faults import NO_FAULTS, Faults
+from tests.simulation.host import Host
+
+WALL_MS = 1_750_000_000_000
+STEPS_MAX = 300_000
+
+
+class LawBroken(AssertionError):
+    """A safety property does not hold; `law` is its name in the architecture."""
+
+    def __init__(self, law: str, what: str) -> None:
+        super().__init__(f"{law}: {what}")
+        self.law = law
+
+
+class Watcher:
+    """Is told of everything that the laws speak of; the oracle overrides what it checks."""
+
+    def effect(self, host: Host, effect: object) -> None:
+        """An effect is about to be carried out."""
+
+    def handled(self, host: Host) -> None:
+        """A batch was carried out."""
+
+    def applying(self, host: Host, key: object, address: str, placements: tuple[str, ...]) -> None:
+        """An edge is about to write an object."""
+
+    def pruning(self, host: Host, key: object) -> None:
+        """An edge is about to delete an object."""
+
+    def disk_lost(self, host: Host) -> None:
+        """A host forgot everything but its cluster."""
+
+
+class World:
+    """Time, chance, hosts and links."""
+
+    def __init__(
+        self, seed: int, tree: TreeId, roots: dict[KeyId, bytes], faults: Faults = NO_FAULTS
+    ) -> None:
+        self.random = Random(seed)
+        self.tree, self.roots, self.faults = tree, roots, faults
+        self.now = 0.0
+        self.hosts: dict[NodePath, Host] = {}
+        self.watcher = Watcher()
+        self.lying: Callable[[Host, WriteMail, int], MailArrived | None] | None = None
+        self.story: list[str] | None = None
+        self._heap: list[tuple[float, int, Callable[..., None], tuple[object, ...]]] = []
+        self._ties = itertools.count()
+        self._cut: dict[NodePath, None] = {}
+        self._trace = hashlib.sha256()
+        self._steps = 0
+
+    @property
+    def root(self) -> Host:
+        return self.hosts[NodePath()]
+
+    def instant(self) -> Instant:
+        return Instant(self.now, WALL_MS + int(self.now * 1000))
+
+    def add(self, path: NodePath, *, attached: bool) -> Host:
+        host = self.hosts[path] = Host(self, path, attached=attached)
+        host.start()
+        return host
+
+    def at(self, time: float, action: Callable[..., None], *args: object) -> None:
+        heapq.heappush(self._heap, (max(time, self.now), next(self._ties), action, args))
+
+    def after(self, seconds: float, action: Callable[..., None], *args: object) -> None:
+        self.at(self.now + seconds, action, *args)
+
+    def delay(self) -> float:
+        return self.random.expovariate(1 / self.faults.delay_mean)
+
+    def run(self, seconds: float) -> None:
+        """Let virtual time pass."""
+        until = self.now + seconds
+        while self._heap and self._heap[0][0] <= until:
+            self.now, _, action, args = heapq.heappop(self._heap)
+            self._steps += 1
+            if self._steps > STEPS_MAX:
+                raise LawBroken("Bounded", f"more than {STEPS_MAX} steps: the tree never rests")
+            action(*args)
+        self.now = until
+
+    def note(self, who: NodePath | str, what: str, data: bytes = b"") -> None:
+        """Take a step into the trace: equal seeds have equal digests."""
+        line = f"{self.now:.6f} {who} {what}"
+        self._trace.update(line.encode())
+        self._trace.update(data)
+        if self.story is not None:
+            self.story.append(line)
+
+    def trace(self) -> str:
+        return self._trace.hexdigest()[:16]
+
+    def linkable(self, path: NodePath) -> bool:
+        """Whether a host can reach its parent: both servers run, and the account is there."""
+        if path.is_root or path in self._cut:
+            return False
+        host, parent = self.hosts.get(path), self.hosts.get(path.parent)
+        if host is None or parent is None or not (host.serving and parent.serving):
+            return False
+        return path.name in parent.streams.children
+
+    def links_changed(self, path: NodePath) -> None:
+        """Look again at the link of this host and of its children."""
+        for other in list(self.hosts.values()):
+            if other.path == path or (not other.path.is_root and other.path.parent == path):
+                other.link_changed(up=self.linkable(other.path))
+
+    def cut(self, path: NodePath) -> None:
+        self.note(path, "cut")
+        self._cut[path] = None
+        self.links_changed(path)
+
+    def heal(self, path: NodePath) -> None:
+        if self._cut.pop(path, self) is not self:
+            self.note(path, "heal")
+            self.links_changed(path)
+
+    def is_cut(self, path: NodePath) -> bool:
+        return path in self._cut
+
+    def heal_all(self) -> None:
+        """End all faults: links, processes, refusals; what is slow stays slow."""
+        for path in list(self._cut):
+            self.heal(path)
+        for host in self.hosts.values():
+            host.armed = None
+            host.space.refusing.clear()
+            if host.node is None:
+                host.start()
+
+    def remove(self, path: NodePath) -> None:
+        """Take a host and all below it away for good."""
+        for other in [p for p in self.hosts if path.holds(p)]:
+            self.hosts[other].stop()
+            del self.hosts[other]
+            self._cut.pop(other, None)
