@@ -5,7 +5,7 @@ Decisions are in `relay.core`; adapters keep these promises on JetStream, in mem
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -209,7 +209,7 @@ class Space(Protocol):
         """All objects of a resource (of the whole space if `resource` is empty)."""
         ...
 
-    def watch(self, since: str) -> AsyncIterator[Change]:
+    def watch(self, since: str) -> AsyncGenerator[Change, None]:
         """Changes of the whole space after the revision, in order, without end.
 
         Raises ResumeTooOld if changes since then are no longer known."""

@@ -6,7 +6,7 @@ is its entry's revision. Of several changes of one object a watcher that lags se
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -92,7 +92,7 @@ class EmbeddedSpace:
         found.sort(key=lambda item: item[0])
         return Listing(tuple(obj for _, obj in found), revision)
 
-    async def watch(self, since: str) -> AsyncIterator[Change]:
+    async def watch(self, since: str) -> AsyncGenerator[Change, None]:
         position, seen_ms = await self._resume(since)
         births = Births(position)
         while True:

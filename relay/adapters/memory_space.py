@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
 from relay.adapters.refusals import as_space_errors
@@ -60,7 +60,7 @@ class MemorySpace:
                 found.append(rules.at_revision(entry.stored, entry.revision))
         return Listing(tuple(found), str(self._revision))
 
-    async def watch(self, since: str) -> AsyncIterator[Change]:
+    async def watch(self, since: str) -> AsyncGenerator[Change, None]:
         watcher = _Watcher(self._position(since))
         later = [entry for entry in self._entries.items() if entry[1].revision > watcher.position]
         for key, entry in sorted(later, key=lambda item: item[1].revision):

@@ -1,14 +1,14 @@
-"""What a syncer has to do: the difference between what is wanted and what its record says it did."""
+"""What a syncer has to do: what is wanted, less what its record says it did."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import astuple, dataclass
 
+from relay.core.claims import Wanted
 from schemas import blobs, codec
 from schemas.blobs import Reference
-from schemas.chunks import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON, ManifestEntry
-from schemas.identity import MailKey
+from schemas.chunks import CREATE_ONLY
 from schemas.objects import ObjectKey, apply_order
 from schemas.reports import Done
 
@@ -17,33 +17,6 @@ MADE_BY = "leafcast.io/made-by"
 SYNCER = "leafcast-syncer"
 # These are there in every cluster, and no one's to make or to remove.
 BUILT_IN_NAMESPACES = frozenset({"default", "kube-node-lease", "kube-public", "kube-system"})
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """One placement's entry for one object; of claims from different sources one wins."""
-
-    placement: MailKey
-    priority: int
-    entry: ManifestEntry
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """An object as it shall be, by whose wish; `flags` are those of schemas.chunks.
-
-    Without placements it is implied: a Namespace that others' objects need.
-    """
-
-    key: ObjectKey
-    reference: Reference
-    order: int
-    flags: int
-    placements: tuple[str, ...]
-
-    @property
-    def create_only(self) -> bool:
-        return bool(self.flags & CREATE_ONLY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,29 +34,6 @@ class Prune:
 
 
 Action = Apply | Prune
-
-
-def resolve_wants(
-    claims: Iterable[Claim],
-) -> tuple[dict[ObjectKey, Wanted], dict[ObjectKey, list[Claim]]]:
-    """One writer per object key, and the claims that lost to it.
-
-    Claims of one source object (space, uid) go together: its highest revision counts. Between
-    sources the highest priority wins, then the first placement key. The object is create-only if
-    all that the winner's placements say so; what they want returned adds up.
-    """
-    by_key: dict[ObjectKey, list[Claim]] = {}
-    for claim in claims:
-        by_key.setdefault(claim.entry.key, []).append(claim)
-    wanted, lost = {}, {}
-    for key, rivals in by_key.items():
-        first = min(rivals, key=_precedence)
-        winners = [claim for claim in rivals if _source(claim) == _source(first)]
-        wanted[key] = _joined(winners)
-        losers = [claim for claim in rivals if _source(claim) != _source(first)]
-        if losers:
-            lost[key] = sorted(losers, key=_precedence)
-    return wanted, lost
 
 
 def with_namespaces(wanted: Mapping[ObjectKey, Wanted]) -> dict[ObjectKey, Wanted]:
@@ -139,25 +89,6 @@ def rank(action: Action) -> tuple[int, int, ObjectKey]:
             return (0, wanted.order, wanted.key)
         case Prune(done):
             return (1, -done.order, done.key)
-
-
-def _precedence(claim: Claim) -> tuple[int, str, int, str, tuple[str, str]]:
-    entry = claim.entry
-    return (-claim.priority, claim.placement, -entry.revision, entry.address, _source(claim))
-
-
-def _source(claim: Claim) -> tuple[str, str]:
-    return (claim.entry.space, claim.entry.uid)
-
-
-def _joined(claims: list[Claim]) -> Wanted:
-    """The want of claims of one source."""
-    newest = min(claims, key=lambda claim: (-claim.entry.revision, *_precedence(claim))).entry
-    flags = CREATE_ONLY if all(claim.entry.flags & CREATE_ONLY for claim in claims) else 0
-    for claim in claims:
-        flags |= claim.entry.flags & (WANT_SINGLETON | WANT_MULTI)
-    placements = tuple(sorted({claim.placement for claim in claims}))
-    return Wanted(newest.key, newest.reference, newest.order, flags, placements)
 
 
 def _implied(name: str) -> Wanted:

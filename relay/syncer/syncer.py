@@ -14,6 +14,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Protocol
 
+from relay.core.claims import Wanted
 from relay.core.events import ObjectObserved
 from relay.core.merge import copied, subsumes
 from relay.ports import (
@@ -32,7 +33,6 @@ from relay.syncer.plan import (
     Action,
     Apply,
     Prune,
-    Wanted,
     action_for,
     namespace_object,
     with_namespaces,
@@ -111,6 +111,11 @@ class Syncer:
                 self._drifted.add(key)
             self._reconsider(key)
         self._told_wants.set()
+
+    @property
+    def applied(self) -> int:
+        """How many objects it applied and has not taken back."""
+        return len(self._done)
 
     @property
     def idle(self) -> bool:

@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import asynccontextmanager
 
-from relay.syncer.plan import Wanted
+from relay.core.claims import Wanted
 from relay.syncer.syncer import ContentMissing, Syncer
 from schemas import blobs, codec
 from schemas.blobs import Reference

@@ -305,9 +305,9 @@ async def test_many_objects_are_applied_and_taken_back(bench, space):
         bench.want(*(config_map(f"c{at}", f"n{at % 3}") for at in range(0, 60, 3)))
         await bench.settled()
         assert len((await space.list("", "configmaps")).objects) == 20
-        assert [obj["metadata"]["name"] for obj in (await space.list("", "namespaces")).objects] == [
-            "n0"
-        ]
+        assert [
+            obj["metadata"]["name"] for obj in (await space.list("", "namespaces")).objects
+        ] == ["n0"]
 
 
 async def test_it_reads_the_space_again_when_the_watch_cannot_go_on(bench, space):

@@ -27,7 +27,9 @@ keys = st.builds(
     st.sampled_from(KINDS),
     st.sampled_from(["x", "y", "z"]),
 )
-placements = st.sets(st.sampled_from(["p1", "p2"]), min_size=1).map(lambda some: tuple(sorted(some)))
+placements = st.sets(st.sampled_from(["p1", "p2"]), min_size=1).map(
+    lambda some: tuple(sorted(some))
+)
 
 
 def want(key, address, flags, names):
@@ -39,7 +41,9 @@ wants = st.lists(
     st.builds(want, keys, addresses, st.sampled_from([0, CREATE_ONLY]), placements), max_size=8
 ).map(lambda some: {item.key: item for item in some})
 records = st.lists(
-    st.builds(Done, keys, st.sampled_from(["", "u"]), addresses, placements, st.booleans(), st.just(1)),
+    st.builds(
+        Done, keys, st.sampled_from(["", "u"]), addresses, placements, st.booleans(), st.just(1)
+    ),
     max_size=8,
 ).map(lambda some: {item.key: item for item in some})
 

@@ -1,0 +1,215 @@
+"""A space that behaves like a live cluster: workloads start, some fail, namespaces hold things.
+
+It wraps another space. Two timers an object at most, in one task, so that a process can hold many.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from relay.core import lifelike
+from relay.core.stored_object import timestamp
+from relay.ports import Change, Clock, Dice, Listing, Object, ResumeTooOld, Space, SpaceError
+from schemas.objects import BUILT_IN_KINDS, KindTable, ObjectKey
+from schemas.selectors import LabelSelector
+
+RETRY_SECONDS = 1.0
+_NAMESPACES = ("", "namespaces")
+_BUILT_IN = frozenset({"default", "kube-node-lease", "kube-public", "kube-system"})
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Applies of this resource whose name matches the glob are refused with the message."""
+
+    resource: str
+    name: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How the cluster behaves: times in seconds; `refuse` and `slow_names` are for tests."""
+
+    startup_seconds: tuple[float, float] = (0.5, 3.0)
+    deadline_seconds: float = 10.0
+    refuse: tuple[Refusal, ...] = ()
+    slow_seconds: float = 0.0
+    slow_names: tuple[str, ...] = field(default=("*",))
+
+
+class SimulatedCluster:
+    """Implements relay.ports.Space; `run` brings what lies in it to life."""
+
+    def __init__(
+        self, space: Space, clock: Clock, dice: Dice, settings: Settings | None = None
+    ) -> None:
+        self._space = space
+        self._clock = clock
+        self._dice = dice
+        self.settings = settings or Settings()
+        self._kinds: KindTable = BUILT_IN_KINDS
+        self._due: dict[ObjectKey, tuple[float, str, int]] = {}
+        self._timers: list[tuple[float, ObjectKey]] = []
+        self._wake = asyncio.Event()
+
+    async def run(self) -> None:
+        """Live until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._follow(), name="cluster:watch")
+            group.create_task(self._age(), name="cluster:time")
+
+    async def identity(self) -> str:
+        return await self._space.identity()
+
+    async def list(
+        self,
+        group: str = "",
+        resource: str = "",
+        *,
+        namespace: str = "",
+        selector: LabelSelector | None = None,
+    ) -> Listing:
+        return await self._space.list(group, resource, namespace=namespace, selector=selector)
+
+    def watch(self, since: str) -> AsyncGenerator[Change, None]:
+        return self._space.watch(since)
+
+    async def get(self, key: ObjectKey) -> Object | None:
+        return await self._space.get(key)
+
+    async def apply(self, obj: Object, manager: str, *, create_only: bool = False) -> Object:
+        """As every space; raises SpaceError NotFound if the object's Namespace does not exist."""
+        name = str((obj.get("metadata") or {}).get("name", ""))
+        if self.settings.slow_seconds and _matches(name, self.settings.slow_names):
+            await self._clock.sleep(self.settings.slow_seconds)
+        if name and obj.get("kind") and obj.get("apiVersion"):
+            key = self._kinds.key_of(obj)
+            self._refuse(key)
+            await self._need_namespace(key)
+        applied = await self._space.apply(obj, manager, create_only=create_only)
+        self._kinds = self._kinds.extended_by([applied])
+        return applied
+
+    async def set_status(self, key: ObjectKey, status: Object) -> Object:
+        return await self._space.set_status(key, status)
+
+    async def delete(self, key: ObjectKey, uid: str = "") -> bool:
+        """As every space; what a Namespace holds goes with it."""
+        gone = await self._space.delete(key, uid)
+        if gone and (key.group, key.resource) == _NAMESPACES:
+            listing = await self._space.list(namespace=key.name)
+            for obj in listing.objects:
+                await self._space.delete(self._kinds.key_of(obj), obj["metadata"]["uid"])
+        return gone
+
+    async def close(self) -> None:
+        await self._space.close()
+
+    def _refuse(self, key: ObjectKey) -> None:
+        for refusal in self.settings.refuse:
+            if refusal.resource == key.resource and fnmatchcase(key.name, refusal.name):
+                raise SpaceError("Forbidden", f"{key}: {refusal.message}")
+
+    async def _need_namespace(self, key: ObjectKey) -> None:
+        if not key.namespace or key.namespace in _BUILT_IN:
+            return
+        if await self._space.get(ObjectKey(*_NAMESPACES, "", key.namespace)) is None:
+            said = f'{key}: namespaces "{key.namespace}" not found: create the Namespace first'
+            raise SpaceError("NotFound", said)
+
+    async def _follow(self) -> None:
+        while True:
+            try:
+                listing = await self._space.list()
+                self._kinds = self._kinds.extended_by(listing.objects)
+                for obj in listing.objects:
+                    await self._notice(self._kinds.key_of(obj), obj)
+                async with aclosing(self._space.watch(listing.revision)) as changes:
+                    async for change in changes:
+                        if change.kind == "deleted":
+                            self._due.pop(change.key, None)
+                        else:
+                            await self._notice(change.key, change.object)
+            except ResumeTooOld:
+                continue
+            except SpaceError:
+                await self._clock.sleep(RETRY_SECONDS)
+
+    async def _notice(self, key: ObjectKey, obj: Object) -> None:
+        """Begin to bring the object to life, unless it lives or that has begun already."""
+        if not lifelike.comes_to_life(obj) or lifelike.is_settled(obj, "", ""):
+            return
+        uid, generation = obj["metadata"]["uid"], obj["metadata"].get("generation", 1)
+        held = self._due.get(key)
+        if held and held[1:] == (uid, generation):
+            return
+        if lifelike.settles_at_once(obj):
+            await self._write(key, obj, "ended")
+            return
+        due = self._clock.now().seconds + self._startup(obj)
+        self._due[key] = (due, uid, generation)
+        heapq.heappush(self._timers, (due, key))
+        self._wake.set()
+        await self._write(key, obj, "starting")
+
+    def _startup(self, obj: Object) -> float:
+        if lifelike.is_broken(obj):
+            return self.settings.deadline_seconds
+        shortest, longest = self.settings.startup_seconds
+        return shortest + (longest - shortest) * self._dice.fraction()
+
+    async def _age(self) -> None:
+        """End what is due; one task for all objects."""
+        while True:
+            self._wake.clear()
+            now = self._clock.now().seconds
+            while self._timers and self._timers[0][0] <= now:
+                due, key = heapq.heappop(self._timers)
+                held = self._due.get(key)
+                if held and held[0] == due:
+                    await self._end(key, held)
+            await self._until_due()
+
+    async def _until_due(self) -> None:
+        if not self._timers:
+            await self._wake.wait()
+            return
+        seconds = max(self._timers[0][0] - self._clock.now().seconds, 0)
+        async with asyncio.TaskGroup() as group:
+            waiting = group.create_task(self._wake.wait())
+            timer = group.create_task(self._clock.sleep(seconds))
+            await asyncio.wait((waiting, timer), return_when=asyncio.FIRST_COMPLETED)
+            waiting.cancel()
+            timer.cancel()
+
+    async def _end(self, key: ObjectKey, held: tuple[float, str, int]) -> None:
+        try:
+            obj = await self._space.get(key)
+            if obj and obj["metadata"]["uid"] == held[1]:
+                await self._write(key, obj, "ended")
+        except SpaceError:
+            again = self._clock.now().seconds + RETRY_SECONDS
+            self._due[key] = (again, *held[1:])
+            heapq.heappush(self._timers, (again, key))
+            return
+        if self._due.get(key) == held:
+            del self._due[key]
+
+    async def _write(self, key: ObjectKey, obj: Object, stage: lifelike.Stage) -> None:
+        moment = timestamp(self._clock.now().wall_ms)
+        address = "10." + ".".join(str(byte) for byte in self._dice.entropy(3))
+        try:
+            await self._space.set_status(key, lifelike.status_at(obj, stage, moment, address))
+        except SpaceError as error:
+            if error.reason != "NotFound":
+                raise
+
+
+def _matches(name: str, globs: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(name, glob) for glob in globs)
