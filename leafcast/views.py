@@ -21,6 +21,11 @@ class TreeShape:
     def destinations(self) -> int:
         return self.regions * self.sites
 
+    @property
+    def nodes(self) -> int:
+        """All places of the tree; each has a nats-server."""
+        return 1 + self.regions * (self.depth - 2) + self.destinations
+
 
 @dataclass(frozen=True, slots=True)
 class NodeView:

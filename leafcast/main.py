@@ -1,0 +1,109 @@
+"""The program `leafcast`: every error is one line with its remedy, and an exit code.
+
+Codes: 0 done, 1 it did not come to be, 2 wrong usage, 128 + n ended by signal n (Ctrl-C is 130).
+`LEAFCAST_TRACEBACK=1` shows where an error arose.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from typing import NoReturn
+
+import click
+
+_COMMANDS = {"demo": "leafcast.demo:demo"}
+_INTERRUPTED = 130
+
+
+class _Commands(click.Group):
+    """Commands are loaded when they are asked for, inside `main`'s handling of errors."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in _COMMANDS:
+            return None
+        module, _, name = _COMMANDS[cmd_name].partition(":")
+        command = getattr(import_module(module), name)
+        assert isinstance(command, click.Command)
+        return command
+
+
+@click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="leafcast", message="leafcast %(version)s")
+def cli() -> None:
+    """Deliver Kubernetes workloads to very many edge clusters, and bring their status back."""
+
+
+def main() -> NoReturn:
+    """Run the command line in `sys.argv`, and exit."""
+    try:
+        code = cli.main(prog_name=_program(), standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Exit as end:
+        code = end.exit_code
+    except click.ClickException as error:
+        code = _usage(error)
+    except (click.Abort, KeyboardInterrupt):
+        code = _INTERRUPTED
+    except BrokenPipeError:
+        # Who read our output has gone. Python would say so once more as it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    except Exception as error:  # noqa: BLE001 - the top of the program
+        code = _failed(error)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _program() -> str:
+    """What the user typed: as a plugin, kubectl runs `kubectl-leafcast`."""
+    return "kubectl leafcast" if "kubectl-" in os.path.basename(sys.argv[0]) else "leafcast"  # noqa: PTH119
+
+
+def _usage(error: click.ClickException) -> int:
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        click.echo(error.format_message())
+        return 0
+    hint = ""
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        hint = f"; see: {error.ctx.command_path} --help"
+    said = error.format_message().rstrip(".")
+    # Manifests may have many faults: each has its own line, and its own file and line number.
+    for line in said.splitlines():
+        click.echo(f"leafcast: {line}{hint}", err=True)
+    return error.exit_code
+
+
+def _failed(error: Exception) -> int:
+    if os.environ.get("LEAFCAST_TRACEBACK"):
+        raise error
+    for cause in _causes(error):
+        click.echo(f"leafcast: {_said(cause)}", err=True)
+    return 1
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """What really went wrong: groups of tasks wrap it."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _causes(inner)
+    else:
+        yield error
+
+
+def _said(error: BaseException) -> str:
+    """Our own errors say all; others are defects, and their type is worth knowing."""
+    ours = type(error).__module__.partition(".")[0] in (
+        "schemas",
+        "relay",
+        "controllers",
+        "leafcast",
+    )
+    if ours or isinstance(error, OSError):
+        return str(error)
+    remedy = "this is a defect of Leafcast; LEAFCAST_TRACEBACK=1 shows where"
+    return f"{type(error).__name__}: {error}; {remedy}"

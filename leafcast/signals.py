@@ -1,0 +1,60 @@
+"""Work that a signal ends in good order: what it started is stopped before the program goes on.
+
+A second signal ends the program at once; what runs then is the guardian's (relay.adapters.guard).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SHOW_CURSOR = "\x1b[?25h"
+
+
+class Ended(Exception):
+    """A signal ended the work; `exit_code` is what shells expect of a program ended by it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"ended by {signal.Signals(number).name}")
+        self.exit_code = 128 + number
+
+
+def run_until_signal(work: Coroutine[Any, Any, T]) -> T:
+    """Run the work to its end; SIGINT, SIGTERM and SIGHUP cancel it. Raises Ended if one did.
+
+    A signal that is ignored when the program starts (`nohup`) stays ignored.
+    """
+    return asyncio.run(_attended(work))
+
+
+async def _attended(work: Coroutine[Any, Any, T]) -> T:
+    task = asyncio.current_task()
+    assert task is not None
+    received: list[int] = []
+
+    def end(number: int) -> None:
+        if received:
+            if sys.stdout.isatty():
+                os.write(sys.stdout.fileno(), _SHOW_CURSOR.encode())
+            os._exit(128 + number)
+        received.append(number)
+        task.cancel()
+
+    loop = asyncio.get_running_loop()
+    for number in _SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            loop.add_signal_handler(number, end, number)
+    try:
+        return await work
+    except BaseException:
+        # Whatever stopping brought about, the signal is why.
+        if received:
+            raise Ended(received[0]) from None
+        raise

@@ -1,0 +1,199 @@
+"""What the demo delivers: manifests read and checked whole before anything is started.
+
+Without an EdgePlacement among them one is made that selects the kinds found, and sends them
+everywhere.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from controllers.core.selection import never_selected
+from schemas.api import GROUP, VERSION, EdgePlacement, parse_kind
+from schemas.faults import InvalidObject
+from schemas.manifests import LoadedObject, load_manifests
+from schemas.objects import BUILT_IN_KINDS, KindTable, ObjectKey
+
+MADE_PLACEMENT = "demo"
+SUFFIXES = (".yaml", ".yml", ".json")
+STDIN = "-"
+
+Object = dict[str, Any]
+
+
+class BadWorkload(ValueError):
+    """Manifests that cannot be delivered; `faults` say which, where, why and what to do."""
+
+    def __init__(self, faults: Sequence[str]) -> None:
+        super().__init__("\n".join(faults))
+        self.faults = tuple(faults)
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Objects to apply at the centre, placements last.
+
+    `everywhere` names the placements that select every Location; `kept` the objects that no
+    placement ever sends, because every cluster has its own of them.
+    """
+
+    objects: tuple[Object, ...]
+    placements: tuple[str, ...]
+    everywhere: frozenset[str]
+    kept: tuple[ObjectKey, ...]
+    origin: str
+
+    @property
+    def delivered(self) -> int:
+        """How many objects go out, if the placements select them all."""
+        return len(self.objects) - len(self.placements) - len(self.kept)
+
+
+def load_shop() -> Workload:
+    """The shop that travels with the program."""
+    folder = files("leafcast").joinpath("shop")
+    sources = sorted(
+        (source for source in folder.iterdir() if source.name.endswith(SUFFIXES)),
+        key=lambda source: source.name,
+    )
+    texts = ((source.read_text(encoding="utf-8"), source.name) for source in sources)
+    loaded = [found for text, name in texts for found in load_manifests(text, name)]
+    return prepare(loaded, "a small shop")
+
+
+def load_files(paths: Sequence[str], read_stdin: Callable[[], str]) -> Workload:
+    """The objects in files, in folders (recursively, in the order of names) and, for `-`, on stdin.
+
+    Raises BadWorkload with everything that is wrong.
+    """
+    loaded: list[LoadedObject] = []
+    faults: list[str] = []
+    for path in dict.fromkeys(paths):
+        try:
+            for text, origin in _texts(path, read_stdin):
+                loaded += _loaded(text, origin, faults)
+        except UnicodeDecodeError as error:
+            faults.append(f"{path}: not UTF-8 text: {error.reason}; name manifests only")
+        except OSError as error:
+            faults.append(f"{error.filename or path}: {error.strerror}; name a file or folder")
+    if faults:
+        raise BadWorkload(faults)
+    named = ", ".join("standard input" if path == STDIN else path for path in paths)
+    if not loaded:
+        what = f"no objects in {named}; name YAML or JSON manifests of Kubernetes objects"
+        raise BadWorkload([what])
+    return prepare(loaded, named)
+
+
+def prepare(loaded: Sequence[LoadedObject], origin: str) -> Workload:
+    """Complete objects as kubectl does, check our kinds, and add a placement if there is none.
+
+    Raises BadWorkload.
+    """
+    kinds = BUILT_IN_KINDS.extended_by(found.object for found in loaded)
+    placements: list[EdgePlacement] = []
+    faults: list[str] = []
+    for found in loaded:
+        try:
+            parsed = parse_kind(found.object)
+        except InvalidObject as error:
+            faults += [f"{found.origin}:{found.line}: {line}" for line in str(error).splitlines()]
+            continue
+        if isinstance(parsed, EdgePlacement):
+            placements.append(parsed)
+        elif parsed is not None:
+            remedy = "the demo makes its own inventory; leave this object out"
+            faults.append(f'{found.origin}:{found.line}: {parsed.kind} "{parsed.name}": {remedy}')
+    if faults:
+        raise BadWorkload(faults)
+    objects = [_with_namespace(found.object, kinds) for found in loaded]
+    content = [obj for obj in objects if not _is_placement(obj)]
+    kept = tuple(key for obj in content if never_selected(key := kinds.key_of(obj), obj))
+    if not placements:
+        going = [kinds.key_of(obj) for obj in content]
+        made = placement_of([key for key in going if key not in kept])
+        parsed = parse_kind(made)
+        assert isinstance(parsed, EdgePlacement)
+        placements, objects = [parsed], [*objects, made]
+    if len(content) == len(kept):
+        raise BadWorkload(
+            [f"{origin}: nothing that can be sent; add a workload, such as a Deployment"]
+        )
+    return Workload(
+        tuple(sorted(objects, key=_is_placement)),
+        tuple(sorted({placement.name for placement in placements})),
+        frozenset(
+            placement.name
+            for placement in placements
+            if any(selector.is_everything for selector in placement.spec.location_selectors)
+        ),
+        kept,
+        origin,
+    )
+
+
+def placement_of(keys: Iterable[ObjectKey]) -> Object:
+    """An EdgePlacement of exactly these kinds, to every Location.
+
+    One clause an API group for what lies in namespaces. What does not is named in a clause of its
+    own: a space has namespaces, roles and the like that nobody asked to send.
+    """
+    grouped: dict[tuple[str, bool], list[ObjectKey]] = defaultdict(list)
+    for key in keys:
+        grouped[key.group, not key.namespace].append(key)
+    return {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": "EdgePlacement",
+        "metadata": {"name": MADE_PLACEMENT},
+        "spec": {
+            "locationSelectors": [{}],
+            "downsync": [_clause(group, found) for (group, _), found in sorted(grouped.items())],
+        },
+    }
+
+
+def _clause(group: str, keys: Sequence[ObjectKey]) -> Object:
+    clause: Object = {"apiGroup": group, "resources": sorted({key.resource for key in keys})}
+    if namespaces := sorted({key.namespace for key in keys if key.namespace}):
+        return {**clause, "namespaces": namespaces}
+    return {**clause, "objectNames": sorted({key.name for key in keys})}
+
+
+def _texts(path: str, read_stdin: Callable[[], str]) -> Iterator[tuple[str, str]]:
+    if path == STDIN:
+        yield read_stdin(), "standard input"
+        return
+    place = Path(path)
+    if not place.is_dir():
+        yield place.read_text(encoding="utf-8"), path
+        return
+    for file in sorted(place.rglob("*")):
+        hidden = any(part.startswith(".") for part in file.relative_to(place).parts)
+        if file.suffix in SUFFIXES and file.is_file() and not hidden:
+            yield file.read_text(encoding="utf-8"), str(file)
+
+
+def _loaded(text: str, origin: str, faults: list[str]) -> list[LoadedObject]:
+    # InvalidManifest and InvalidObject say file and line themselves.
+    try:
+        return load_manifests(text, origin)
+    except ValueError as error:
+        faults += str(error).splitlines()
+        return []
+
+
+def _with_namespace(obj: Mapping[str, Any], kinds: KindTable) -> Object:
+    namespace = kinds.key_of(obj).namespace
+    metadata = {key: value for key, value in obj["metadata"].items() if key != "namespace"}
+    if namespace:
+        metadata["namespace"] = namespace
+    return {**obj, "metadata": metadata}
+
+
+def _is_placement(obj: Mapping[str, Any]) -> bool:
+    return obj["kind"] == "EdgePlacement" and str(obj["apiVersion"]).startswith(f"{GROUP}/")
