@@ -247,6 +247,8 @@ class Accepting:
         if state.edge is not None and path in (record.path, getattr(old, "path", None)):
             state.edge.own_profile()
             self._reevaluate(bears)
+        self._answer(bears)
+        state.labels_dirty = True
 
     def _mark_locations(self, child: str) -> None:
         """Locations that a child has come to belong to go before the profile that is the cause."""
@@ -275,6 +277,12 @@ class Accepting:
             self._mark(child, held, bears)
         if state.edge is not None:
             self._reevaluate(bears)
+        self._answer(bears)
+
+    def _answer(self, keys: Iterable[MailKey]) -> None:
+        """The parent waits for an answer to what bears on these, also if nothing follows here."""
+        for key in keys:
+            self._state.touch(key)
 
     def _reevaluate(self, keys: Iterable[MailKey]) -> None:
         state = self._state

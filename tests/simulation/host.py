@@ -181,7 +181,7 @@ class Host:
         for at, effect in enumerate(todo):
             if at == cut:
                 break
-            self.world.note(self.path, type(effect).__name__, _bytes_of(effect))
+            self.world.note(self.path, _described(effect), _bytes_of(effect))
             self.world.watcher.effect(self, effect)
             self._perform_one(effect)
         if cut is not None and self.armed is not None:
@@ -404,6 +404,26 @@ def _named(event: Event) -> str:
             return f"SessionArrived {m.epoch} last {m.last_sequence} want {m.want} run {m.run}"
         case _:
             return type(event).__name__
+
+
+def _described(effect: fx.Effect) -> str:
+    match effect:
+        case fx.WriteMail():
+            body = "whole" if effect.has_body else "bare"
+            return f"WriteMail {effect.child} {effect.key[:8]} {effect.generation} {body}"
+        case fx.ClearMail():
+            return f"ClearMail {effect.child} {effect.key[:8]} {effect.sequence}"
+        case fx.StoreOwn():
+            erased = "" if effect.data is not None else " erased"
+            return f"StoreOwn {effect.key[:8]} {effect.generation}{erased}"
+        case fx.SendReport():
+            return f"SendReport {effect.key[:8]}"
+        case fx.AckMail() | fx.ResetMail():
+            return f"{type(effect).__name__} {effect.sequence}"
+        case fx.Noted():
+            return f"Noted {effect.reason} {effect.subject} {effect.detail}"
+        case _:
+            return type(effect).__name__
 
 
 def _bytes_of(effect: fx.Effect) -> bytes:
