@@ -67,10 +67,10 @@ def resolve_claims(claims: Iterable[Claim]) -> Resolved:
 
 
 def _choose(key: ObjectKey, claims: list[Claim], resolved: Resolved) -> None:
-    first = min(claims, key=lambda claim: (-claim.priority, claim.placement))
+    first = min(claims, key=lambda claim: (-claim.priority, claim.placement, _source(claim)))
     source = _source(first)
     same = [claim for claim in claims if _source(claim) == source]
-    best = max(same, key=lambda claim: (claim.entry.revision, claim.entry.address))
+    best = max(same, key=lambda claim: _newness(claim.entry))
     flags = CREATE_ONLY if all(claim.entry.flags & CREATE_ONLY for claim in same) else 0
     for claim in same:
         flags |= claim.entry.flags & _WANTED_BACK
@@ -80,6 +80,11 @@ def _choose(key: ObjectKey, claims: list[Claim], resolved: Resolved) -> None:
     for claim in claims:
         if _source(claim) != source:
             resolved.losers[claim.placement, key] = first.placement
+
+
+def _newness(entry: ManifestEntry) -> tuple[int | str, ...]:
+    """The revision; the rest only makes the choice the same for all who choose."""
+    return (entry.revision, entry.address, entry.size, entry.flags, entry.order, entry.enc)
 
 
 def _source(claim: Claim) -> str:

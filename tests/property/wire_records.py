@@ -1,0 +1,179 @@
+"""Strategies for all that is said on the wire: a record of every kind, whatever it holds."""
+
+from hypothesis import strategies as st
+
+from schemas.blobs import BLOB_MAX_BYTES, Reference
+from schemas.chunks import IndexChunk, IndexEntry, ListRoot, ManifestChunk, ManifestEntry
+from schemas.identity import NodePath, short_key
+from schemas.objects import ObjectKey
+from schemas.records import (
+    Alternative,
+    AskRecord,
+    DeltaBody,
+    DeltaHead,
+    Gate,
+    IndexRecord,
+    KeyGrant,
+    KeysRecord,
+    LocationRecord,
+    NodeRecord,
+    Profile,
+    Source,
+)
+from schemas.reports import (
+    Cursor,
+    Done,
+    ExceptionSample,
+    Heartbeat,
+    KeyValues,
+    LabelReport,
+    ObjectResult,
+    Report,
+    ReportPart,
+    SessionMessage,
+    SpaceLabels,
+    Summary,
+)
+from schemas.selectors import LabelSelector, Requirement
+from schemas.shape import INT_MAX
+
+numbers = st.integers(0, INT_MAX)
+texts = st.text(max_size=12)
+names = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,4}[a-z0-9])?", fullmatch=True)
+paths = st.lists(names, max_size=4).map(lambda listed: NodePath(tuple(listed)))
+hashes = st.binary(min_size=32, max_size=32)
+addresses = hashes.map(bytes.hex)
+mail_keys = st.binary(min_size=20, max_size=20).map(short_key)
+references = st.builds(Reference, texts, addresses, st.integers(0, BLOB_MAX_BYTES))
+sources = st.builds(Source, texts, texts, texts, texts)
+text_maps = st.dictionaries(texts, texts, max_size=3)
+counts = st.dictionaries(texts, numbers, max_size=3)
+object_keys = st.builds(ObjectKey, texts, texts, texts, texts)
+
+label_keys = st.sampled_from(["env", "region", "tier"])
+label_values = st.sampled_from(["a", "b", "c"])
+label_sets = st.dictionaries(label_keys, label_values, max_size=3)
+requirements = st.one_of(
+    st.builds(
+        Requirement,
+        label_keys,
+        st.sampled_from(["In", "NotIn"]),
+        st.lists(label_values, min_size=1, max_size=3).map(tuple),
+    ),
+    st.builds(Requirement, label_keys, st.sampled_from(["Exists", "DoesNotExist"])),
+)
+selectors = st.lists(requirements, max_size=3).map(lambda listed: LabelSelector(tuple(listed)))
+
+
+def several(inner, most=3):
+    return st.lists(inner, max_size=most).map(tuple)
+
+
+base = (sources, numbers, st.booleans(), texts, several(references))
+overs = st.sampled_from(["location", "synctarget"])
+alternatives = st.builds(Alternative, overs, selectors, texts)
+grants = st.builds(
+    KeyGrant, texts, hashes, several(texts), paths, several(texts), several(texts), numbers, numbers
+)
+records = {
+    "delta": st.builds(DeltaHead, *base, hashes, several(alternatives), numbers, numbers),
+    "profile": st.builds(Profile, *base, texts, paths, text_maps, text_maps, text_maps),
+    "location": st.builds(LocationRecord, *base, text_maps, text_maps, st.none() | selectors),
+    "node": st.builds(NodeRecord, *base, paths, texts),
+    "index": st.builds(IndexRecord, *base, numbers, references),
+    "keys": st.builds(KeysRecord, *base, several(grants)),
+    "ask": st.builds(AskRecord, *base, texts, paths, numbers, text_maps),
+}
+gates = st.builds(Gate, st.none() | references, numbers, texts, overs, st.none() | selectors)
+bodies = st.builds(
+    lambda some, last, collectors: DeltaBody((*some, Gate(last)), collectors),
+    several(gates),
+    st.none() | references,
+    several(references),
+)
+
+samples = st.builds(ExceptionSample, st.integers(0, 3), texts, texts, numbers, texts)
+summaries = st.builds(
+    Summary, counts, counts, counts, several(samples, 20), numbers, st.booleans(), several(texts)
+)
+results = st.builds(ObjectResult, object_keys, numbers, texts, st.none() | st.binary(max_size=20))
+reports = st.builds(
+    Report,
+    mail_keys,
+    st.just(0),
+    numbers,
+    numbers,
+    numbers,
+    texts,
+    numbers,
+    st.booleans(),
+    numbers,
+    summaries,
+)
+later_parts = st.builds(
+    ReportPart, mail_keys, st.integers(1), numbers, numbers, numbers, several(results)
+).filter(lambda part: part.part <= INT_MAX)
+key_values = st.builds(KeyValues, st.none() | several(texts), st.booleans())
+spaces = st.builds(SpaceLabels, st.dictionaries(texts, key_values, max_size=3))
+entries = st.builds(
+    ManifestEntry,
+    texts,
+    texts,
+    texts,
+    texts,
+    addresses,
+    st.integers(0, BLOB_MAX_BYTES),
+    texts,
+    texts,
+    numbers,
+    numbers,
+    numbers,
+    texts,
+)
+unsigned = {
+    Heartbeat: st.builds(
+        Heartbeat,
+        numbers,
+        texts,
+        numbers,
+        hashes,
+        hashes,
+        hashes,
+        numbers,
+        st.booleans(),
+        numbers,
+        numbers,
+        numbers,
+        texts,
+    ),
+    SessionMessage: st.builds(
+        SessionMessage, texts, numbers, numbers, numbers, numbers, texts, texts
+    ),
+    LabelReport: st.builds(
+        LabelReport,
+        numbers,
+        numbers,
+        texts,
+        numbers,
+        st.dictionaries(texts, spaces, max_size=2),
+    ),
+    Done: st.builds(Done, object_keys, texts, texts, several(texts), st.booleans(), numbers),
+    Cursor: st.builds(Cursor, texts, numbers, numbers, st.booleans()),
+    ObjectResult: results,
+    DeltaBody: bodies,
+    ManifestChunk: st.builds(ManifestChunk, numbers, several(entries)),
+    IndexChunk: st.builds(
+        IndexChunk,
+        numbers,
+        several(st.builds(IndexEntry, st.binary(min_size=20, max_size=20), numbers)),
+    ),
+    ListRoot: st.integers(0, 2).flatmap(
+        lambda bits: st.builds(
+            ListRoot,
+            numbers,
+            numbers,
+            st.just(bits),
+            st.lists(references, min_size=1 << bits, max_size=1 << bits).map(tuple),
+        )
+    ),
+}
