@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 from relay.core.claims import Wanted
 from schemas import blobs, codec

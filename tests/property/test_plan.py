@@ -5,18 +5,11 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relay.syncer.plan import (
-    Apply,
-    Claim,
-    Prune,
-    Wanted,
-    plan,
-    resolve_wants,
-    with_namespaces,
-)
+from relay.core.claims import Wanted
+from relay.syncer.plan import Apply, Prune, plan, with_namespaces
 from schemas import blobs
 from schemas.blobs import Reference
-from schemas.chunks import CREATE_ONLY, ManifestEntry
+from schemas.chunks import CREATE_ONLY
 from schemas.objects import ObjectKey, apply_order
 from schemas.reports import Done
 
@@ -101,73 +94,6 @@ def test_what_drifted_is_applied_again(wanted, applied, drifted):
     actions = plan(wanted, applied, may_prune=True, drifted=drifted)
     again = {a.wanted.key for a in actions if isinstance(a, Apply)}
     assert drifted & wanted.keys() <= again
-
-
-def entry(space="s", uid="u", revision=1, address="a" * 64, flags=0, name="x"):
-    return ManifestEntry(
-        "", "configmaps", "shop", name, address, 1, space, uid, revision, flags=flags, order=12
-    )
-
-
-claims = st.builds(
-    Claim,
-    st.sampled_from(["p1", "p2", "p3"]),
-    st.integers(0, 2),
-    st.builds(
-        entry,
-        space=st.sampled_from(["s", "t"]),
-        uid=st.sampled_from(["u", "v"]),
-        revision=st.integers(1, 3),
-        address=addresses,
-        flags=st.integers(0, 7),
-        name=st.sampled_from(["x", "y"]),
-    ),
-)
-
-
-@given(st.lists(claims, max_size=8), st.randoms())
-def test_who_writes_an_object_does_not_depend_on_the_order_of_claims(some, chance):
-    shuffled = list(some)
-    chance.shuffle(shuffled)
-    assert resolve_wants(some) == resolve_wants(shuffled)
-
-
-@given(st.lists(claims, max_size=8))
-def test_every_claim_wins_or_is_reported_lost(some):
-    wanted, lost = resolve_wants(some)
-    for claim in some:
-        key = claim.entry.key
-        assert claim in lost.get(key, []) or claim.placement in wanted[key].placements
-
-
-def resolved(*some):
-    wanted, lost = resolve_wants(some)
-    [(key, only)] = wanted.items()
-    return only, lost.get(key, [])
-
-
-def test_of_one_source_the_highest_revision_counts_whoever_wants_it():
-    only, lost = resolved(
-        Claim("p1", 9, entry(revision=1)), Claim("p2", 0, entry(revision=2, address="b" * 64))
-    )
-    assert (only.reference.address, only.placements, lost) == ("b" * 64, ("p1", "p2"), [])
-
-
-def test_of_two_sources_the_higher_priority_wins_and_the_other_is_named():
-    loser = Claim("p1", 0, entry(uid="v"))
-    only, lost = resolved(loser, Claim("p2", 1, entry(address="b" * 64)))
-    assert (only.placements, lost) == (("p2",), [loser])
-
-
-def test_of_equal_priority_the_first_placement_key_wins():
-    only, _ = resolved(Claim("p2", 1, entry()), Claim("p1", 1, entry(uid="v")))
-    assert only.placements == ("p1",)
-
-
-def test_create_only_holds_only_if_all_say_so():
-    both = [Claim("p1", 0, entry(flags=CREATE_ONLY)), Claim("p2", 0, entry())]
-    assert not resolved(*both)[0].create_only
-    assert resolved(both[0])[0].create_only
 
 
 def test_namespaces_that_no_one_brings_are_implied_and_never_overwritten():
