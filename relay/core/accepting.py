@@ -220,7 +220,8 @@ class Accepting:
     def _spread(self, held: Held) -> None:
         state = self._state
         for child, box in state.mailboxes.boxes.items():
-            if held.key in box.slots or state.meant(child, held) is not Send.NOTHING:
+            sent = held.key in box.slots or held.key in box.queue
+            if sent or state.meant(child, held) is not Send.NOTHING:
                 state.mailboxes.mark(child, held.key, held.order)
                 state.mailboxes.flush(child)
         if state.edge is not None:

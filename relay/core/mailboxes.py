@@ -120,12 +120,12 @@ class Mailboxes:
                 continue
             held = self._lookup(key)
             if held is None:
-                self._settle(box, key)
+                self._settle(child, key)
                 self.clear(child, key)
                 continue
             slot, wish = box.slots.get(key), self._meant(child, held)
             if wish is Send.NOTHING or _same(slot, held, wish):
-                self._settle(box, key)
+                self._settle(child, key)
             elif wish is Send.WHOLE and (supply := self._content(key)) is not Supply.HERE:
                 waiting = waiting or supply is Supply.COMING
             elif waiting and _takes(slot, held, wish):
@@ -194,9 +194,12 @@ class Mailboxes:
         """The children whose queue holds the key."""
         return [child for child, box in self.boxes.items() if key in box.queue]
 
-    def _settle(self, box: Mailbox, key: MailKey) -> None:
+    def _settle(self, child: str, key: MailKey) -> None:
+        """Take a slot off the queue: nothing, or nothing more, is to be written to it."""
+        box = self.boxes[child]
         del box.queue[key]
         box.bears.pop(key, None)
+        self.touched[child, key] = None
 
     def _write(self, child: str, box: Mailbox, held: Held, wish: Send) -> None:
         key, content = held.key, wish is Send.WHOLE and held.has_content
@@ -213,7 +216,7 @@ class Mailboxes:
             if placement in box.slots:
                 box.slots[placement].flying += 1
         box.flying[key] = tuple(p for p in borne if p in box.slots)
-        self._settle(box, key)
+        self._settle(child, key)
         data = held.data if wish is Send.WHOLE else held.bare_data()
         trace = held.record.trace
         hashed = held.payload_hash

@@ -180,8 +180,11 @@ class Node:
             self._uplink.retry_parked()
         touched, state.mailboxes.touched = state.mailboxes.touched, {}
         for child, key in touched:
-            if is_delta(state.held.get(key)):
+            held = state.held.get(key)
+            if is_delta(held):
                 state.reporting.refresh(child, key)
+                if not held.has_content or key in state.unmeant:
+                    state.touch(key)
         if state.edge is not None:
             if state.edge.changed:
                 state.reporting.dirty.update(state.edge.resolve())
