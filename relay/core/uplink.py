@@ -46,6 +46,7 @@ class Uplink:
         self._revision = 0
         self._sent: dict[MailKey, bytes] = {}
         self._parts: dict[MailKey, int] = {}
+        self._said_early: dict[MailKey, None] = {}
         self._stat_terms: dict[str, int] = {}
         self._labels: bytes = b""
         self._stored = state.inbox.cursor()
@@ -107,6 +108,11 @@ class Uplink:
             event = inbox.parked.pop(sequence, None)
             if event is not None:
                 self._judge(event)
+        if not inbox.parked:
+            # What was said meanwhile answered only for the mail before the first that was parked.
+            for key in self._said_early:
+                self._state.touch(key)
+            self._said_early.clear()
         self._settled()
         if inbox.epoch:
             self._state.out.append(AckMail(inbox.answered))
@@ -156,6 +162,8 @@ class Uplink:
             parts=parts,
             summary=summary,
         )
+        if inbox.parked:
+            self._said_early[key] = None
         content = _content(report, results)
         if self._sent.get(key) == content:
             return True
