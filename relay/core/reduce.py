@@ -58,14 +58,14 @@ def merge_all(summaries: Iterable[Summary]) -> Summary:
 
 def unreachable(summary: Summary) -> Summary:
     """The last known summary of a subtree that is silent: counted, its health as last known."""
-    total = summary.destinations
+    total = min(summary.destinations, COUNT_MAX)
     states = {"unreachable": total} if total else {}
     return replace(summary, states=states, complete=True, blocking=())
 
 
 def older(summary: Summary) -> Summary:
     """A summary made of an older generation of the placement."""
-    total = summary.destinations
+    total = min(summary.destinations, COUNT_MAX)
     return replace(summary, arms={ARM_OLDER: total} if total else {})
 
 
