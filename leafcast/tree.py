@@ -22,7 +22,7 @@ from relay.core.book import is_delta
 from relay.ports import Space
 from schemas.api import GROUP, PATH_ANNOTATION, VERSION
 from schemas.identity import NodePath
-from schemas.objects import BUILT_IN_KINDS, title_of
+from schemas.objects import BUILT_IN_KINDS
 from schemas.reports import ExceptionSample
 
 USER_MANAGER = "leafcast-apply"
@@ -30,14 +30,23 @@ VIEW_SECONDS = 0.1
 
 
 class LocalTree:
-    """A tree laid out as `shape`, its state below `folder`."""
+    """A tree laid out as `shape`, its state below `folder`.
+
+    The folder outlives it, unless it is `temporary`: then it goes however the program ends.
+    """
 
     def __init__(
-        self, shape: TreeShape, folder: Path, progress: Callable[[str], None] = lambda _: None
+        self,
+        shape: TreeShape,
+        folder: Path,
+        progress: Callable[[str], None] = lambda _: None,
+        *,
+        temporary: bool = False,
     ) -> None:
         self.shape = shape
         self.up = asyncio.Event()
         self._folder = folder
+        self._temporary = temporary
         self._progress = progress
         self._clock, self._dice = SystemClock(), SystemDice()
         self._nodes: dict[NodePath, NodeRuntime] = {}
@@ -49,6 +58,8 @@ class LocalTree:
         """Start everything, run until cancelled, and stop the servers on the way out."""
         async with AsyncExitStack() as stack:
             guard = await stack.enter_async_context(Guard())
+            if self._temporary:
+                guard.remove_at_end(self._folder)
             keys = load_or_make_keys(self._folder / "keys", self._dice)
             roots = {keys.root.key_id: keys.root.public_key}
             world = World(guard, self._clock, self._dice, keys.tree, roots)
@@ -69,7 +80,7 @@ class LocalTree:
             before = await self._workloads.get(key)
             after = await self._workloads.apply(dict(obj), USER_MANAGER)
             verb = "created" if before is None else _verb(before, after)
-            said.append(f"{title_of(obj)} {verb}")
+            said.append(f"{_title(obj)} {verb}")
         return said
 
     def view(self) -> TreeView:
@@ -209,6 +220,17 @@ def _inventory(edges: Iterable[NodePath]) -> list[dict[str, Any]]:
         }
         found += [sync_target, location]
     return found
+
+
+def _title(obj: Mapping[str, Any]) -> str:
+    """`deployment.apps/web`, as kubectl says it."""
+    group = str(obj["apiVersion"]).rpartition("/")[0]
+    kind = str(obj["kind"]).lower()
+    return (
+        f"{kind}.{group}/{obj['metadata']['name']}"
+        if group
+        else f"{kind}/{obj['metadata']['name']}"
+    )
 
 
 def _verb(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
