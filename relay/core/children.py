@@ -13,7 +13,7 @@ INDEX_TO_EDGE_SECONDS = 600.0
 
 @dataclass(slots=True)
 class Child:
-    """One child, by its node record in force; heard of or not.
+    """One child, by its node record in force; heard of or not; `run` is the one that has the session.
 
     Times are the node's own monotonic seconds; `silent_since_ms` is wall time, for people.
     """
@@ -22,6 +22,7 @@ class Child:
     heard: float
     silent_since_ms: int | None = None
     epoch: int = 0
+    run: str = ""
     has_memory: bool = False
     labels_stamp: tuple[int, int] = (0, 0)
     index_sent: float = float("-inf")
@@ -38,8 +39,9 @@ class Child:
         """
         if not heartbeat.epoch:
             self.epoch = max(self.epoch + 1, heartbeat.last_epoch + 1, wall_ms)
+            self.run = heartbeat.run
         elif heartbeat.epoch > self.epoch:
-            self.epoch = heartbeat.epoch
+            self.epoch, self.run = heartbeat.epoch, heartbeat.run
         foreign = heartbeat.incarnation != mail.incarnation
         comparable = foreign or heartbeat.sequence == mail.last_sequence
         differs = comparable and heartbeat.mail_digest != digest

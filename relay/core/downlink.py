@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from relay.core.accepting import Accepting
 from relay.core.children import SILENT_AFTER_SECONDS, Child
 from relay.core.effects import Noted, SendSession
@@ -43,7 +45,10 @@ class Downlink:
             self._refuse(name, error)
             return
         if heartbeat.epoch and heartbeat.epoch < child.epoch:
-            self._send(name, self._mail_of(name, child))
+            # Another run has the session now; or this one missed the answer that gave it.
+            if heartbeat.run == child.run:
+                self._heard(name, child)
+            self._send(name, replace(self._mail_of(name, child), run=child.run))
             return
         self._heard(name, child)
         box = state.mailboxes.boxes[name]

@@ -96,7 +96,10 @@ class Uplink:
             return
         self._quiet_at = state.now.seconds + QUIET_SECONDS
         self._judge(event)
+        settled = inbox.settled
         inbox.arrived(event)
+        if inbox.settled and not settled:
+            self._say_all()
         state.out.append(AckMail(inbox.answered))
         if not event.pending:
             self._settled()
@@ -288,6 +291,9 @@ class Uplink:
         self._sent.clear()
         self._labels = b""
         self._state.labels_dirty = True
+        self._say_all()
+
+    def _say_all(self) -> None:
         for held in self._state.deltas():
             self._state.touch(held.key)
 
