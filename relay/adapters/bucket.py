@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager, suppress
@@ -196,6 +197,7 @@ class Bucket:
                     await self._connection.publish(subject, ask, reply=inbox)
                     left = BATCH
                 message = await subscription.next_msg(timeout=SILENCE_SECONDS)
+                _heed_cancellation()
                 match (message.headers or {}).get("Status", ""):
                     case "":
                         left -= 1
@@ -249,8 +251,16 @@ def unpack(stored: bytes) -> bytes:
 def _bus_errors() -> Iterator[None]:
     try:
         yield
+        _heed_cancellation()
     except nats.errors.MaxPayloadError as error:
         raise SpaceError("RequestEntityTooLarge", str(error)) from error
     except (nats.errors.Error, JetStreamError, TimeoutError, OSError) as error:
         said = f"the bucket's server did not answer as it should: {error!r}"
         raise SpaceError("ServiceUnavailable", said) from error
+
+
+def _heed_cancellation() -> None:
+    """End a task that was cancelled just as an answer came: wait_for in Python 3.11 forgets it."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
