@@ -135,7 +135,7 @@ def _run(progress: Progress, timeout_seconds: float, screen: Screen) -> TreeView
     To end what was to run until Ctrl-C by Ctrl-C is no failure, once all is healthy.
     """
     with temporary_folder() as folder:
-        tree = LocalTree(progress.shape, folder, screen.say)
+        tree = LocalTree(progress.shape, folder, screen.say, temporary=True)
         try:
             with screen:
                 return run_until_signal(
@@ -178,7 +178,7 @@ def _read_stdin() -> str:
 def _next_command(shape: TreeShape, files: Sequence[str]) -> str:
     """What to try next, as it can be typed here."""
     program = _typed()
-    if not files:
+    if not files and shape.depth > DEPTH_MIN:
         return f"{program} demo --file my-manifests/"
     return f"{program} demo --depth {shape.depth + 1 if shape.depth < DEPTH_MAX else DEPTH_MIN}"
 

@@ -235,8 +235,10 @@ def _placements(placements: Sequence[PlacementView]) -> Iterator[RenderableType]
 
 def _bar(count: int, total: int, exact: bool) -> Text:  # noqa: FBT001 - a value, not a switch
     """A bar and its figures; `≥` while not all destinations have been told of."""
-    full = BAR_CELLS * count // total if total else 0
-    done = exact and 0 < total <= count
+    if not total:
+        return Text("-", style="dim")
+    full = BAR_CELLS * count // total
+    done = exact and total <= count
     style = "green" if done else "yellow"
     figures = f" {'' if exact else '≥'}{count}/{total}"
     return Text.assemble(("━" * full, style), ("─" * (BAR_CELLS - full), "bright_black"), figures)
