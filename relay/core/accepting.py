@@ -110,6 +110,9 @@ class Accepting:
         held = state.held.get(key)
         if held is None or state.is_root or not self.is_gone(held):
             return
+        if held.generation > state.index.generation:
+            # Only a newer index, in its place, refuses what was in force before it.
+            return
         state.held.pop(key)
         state.unmeant.pop(key, None)
         state.where.set_delta(key, None)
@@ -186,7 +189,9 @@ class Accepting:
             return
         unknown = False
         for held in state.deltas():
-            if held.record.deleted or held.generation >= state.index.generation:
+            self.forget_if_done(held.key)
+            forgotten = held.key not in state.held
+            if forgotten or held.record.deleted or held.generation >= state.index.generation:
                 continue
             listed = state.index.listed(held.key)
             unknown = unknown or isinstance(listed, Unknown)

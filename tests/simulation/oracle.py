@@ -160,9 +160,13 @@ class Oracle(Watcher):
 
     # After settling.
 
-    def settled(self) -> None:
-        """Everything is as it should be; raises LawBroken with all that is not."""
-        faults = [*self._space_faults(), *self._summary_faults(), *self._leftover_faults()]
+    def settled(self, *, leftovers: bool = False) -> None:
+        """Everything is as it should be; raises LawBroken with all that is not.
+
+        What is gone may be remembered until the next index came, so leftovers are judged last.
+        """
+        faults = [*self._space_faults(), *self._summary_faults()]
+        faults += self._leftover_faults() if leftovers else []
         if faults:
             raise LawBroken(CONVERGENCE, "\n    ".join(faults[:12]))
         self._settled_at = self.world.now

@@ -15,7 +15,7 @@ from tests.simulation.workload import Workload
 from tests.simulation.world import LawBroken, World
 
 SETTLE_SECONDS, SETTLE_STEP_SECONDS = 1500.0, 25.0
-QUIET_SECONDS, QUIET_AFTER_SECONDS = 1200.0, 240.0
+QUIET_SECONDS, QUIET_AFTER_SECONDS = 1200.0, 660.0
 
 
 @dataclass
@@ -83,7 +83,7 @@ class Run:
         self.oracle.quiet = True
         self.world.run(QUIET_SECONDS)
         self.oracle.quiet = False
-        self.oracle.settled()
+        self.oracle.settled(leftovers=True)
 
 
 def run(seed: int, chosen: faults.Faults | None = None, *, story: bool = False) -> Outcome:

@@ -73,6 +73,9 @@ class EdgeSpace:
         applied = self.applied()
         drifted = [key for key in applied if self._drifted(applied[key])]
         actions = plan(wanted, applied, may_prune=node.may_prune, drifted=drifted)
+        planned = {a.wanted.key if isinstance(a, Apply) else a.done.key for a in actions}
+        for key in [k for k, said in self._said.items() if said.error and k not in planned]:
+            self._say(key)
         for action in actions:
             key = action.wanted.key if isinstance(action, Apply) else action.done.key
             if self._waiting.get(key, 0.0) > self._world.now:
