@@ -10,8 +10,9 @@ from typing import Any
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
-from nats.errors import NoRespondersError
+from nats.errors import NoRespondersError, SlowConsumerError
 
 from relay.ports import BusBroken
 
@@ -48,6 +49,8 @@ class Connection:
         self.client = Client()
         self.when_lost: list[Callable[[], None]] = []
         self.when_back: list[Callable[[], None]] = []
+        self.when_dropped: list[Callable[[Subscription], None]] = []
+        """The subscription's queue was full, and a message of it was dropped."""
 
     async def open(self) -> None:
         """Connect; raises BusBroken if the server does not let us in."""
@@ -73,6 +76,7 @@ class Connection:
     async def close(self) -> None:
         self.when_lost.clear()
         self.when_back.clear()
+        self.when_dropped.clear()
         if not self.client.is_closed:
             await self.client.close()
 
@@ -106,6 +110,9 @@ class Connection:
 
     async def _failed(self, error: Exception) -> None:
         logger.debug("%s: %r", self._name, error)
+        if isinstance(error, SlowConsumerError):
+            for call in self.when_dropped:
+                call(error.sub)
 
     async def _lost(self) -> None:
         self._connected.clear()

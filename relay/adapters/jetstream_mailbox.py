@@ -85,6 +85,7 @@ class Mailbox:
             finally:
                 self._taking = False
 
+        # The limits lie above what may be unacknowledged and in flight: nothing is dropped here.
         self._subscription = await self._connection.client.subscribe(
             subject,
             cb=take,

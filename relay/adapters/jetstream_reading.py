@@ -63,18 +63,18 @@ class StreamReader:
         self._headers_only = headers_only
         self._next_sequence = 1
         self._deliveries = 0
-        self._taking = False
+        self._taking = self._dropped = False
         self._heard = 0.0
         self._failure: Exception | None = None
         self._torn = asyncio.Event()
-        self._at_end = asyncio.Event()
+        self._at_end = self._stops_at_end = False
 
     async def follow(self, take: Take) -> None:
         """Read without end."""
         self._connection.when_back.append(self._torn.set)
         while True:
             try:
-                await self._read(take, self._until_torn)
+                await self._read(take)
             except BusBroken as error:
                 logger.debug("reading %s: %s", self._stream, error)
             await self._clock.sleep(AGAIN_SECONDS)
@@ -84,15 +84,16 @@ class StreamReader:
 
         Raises BusBroken if the server does not deliver it, or if `take` raises ValueError.
         """
-        while not self._at_end.is_set():
+        self._stops_at_end = True
+        while not self._at_end:
             before = self._next_sequence
-            await self._read(take, self._until_end)
+            await self._read(take)
             if self._failure is not None:
                 raise BusBroken(f"the stream {self._stream} is damaged") from self._failure
-            if not self._at_end.is_set() and self._next_sequence == before:
+            if not self._at_end and self._next_sequence == before:
                 raise BusBroken(f"the stream {self._stream} does not deliver what it holds")
 
-    async def _read(self, take: Take, until: Callable[[], Awaitable[None]]) -> None:
+    async def _read(self, take: Take) -> None:
         client = self._connection.client
         await self._connection.ready()
         self._torn.clear()
@@ -100,10 +101,18 @@ class StreamReader:
         self._heard = self._clock.now().seconds
         inbox = client.new_inbox()
 
+        subscription: Subscription | None = None
+        self._dropped = False
+
         async def arrived(message: Msg) -> None:
             await self._arrived(message, take)
+            if self._dropped and not subscription.pending_msgs:
+                self._torn.set()
 
-        subscription: Subscription | None = None
+        def dropped(where: Subscription) -> None:
+            self._dropped = self._dropped or where is subscription
+
+        self._connection.when_dropped.append(dropped)
         try:
             subscription = await client.subscribe(
                 inbox,
@@ -112,10 +121,12 @@ class StreamReader:
                 pending_bytes_limit=PENDING_BYTES_MAX,
             )
             await self._make_consumer(inbox)
-            await until()
+            await self._until_torn()
         except NatsError as error:
             raise BusBroken(f"the stream {self._stream} cannot be read: {error}") from error
         finally:
+            if dropped in self._connection.when_dropped:
+                self._connection.when_dropped.remove(dropped)
             if subscription is not None and not client.is_closed:
                 await self._stop(subscription)
 
@@ -144,7 +155,7 @@ class StreamReader:
         )
         # Messages delivered by now count as pending no more, but as delivered.
         if made["num_pending"] == 0 and made["delivered"]["consumer_seq"] == 0:
-            self._at_end.set()
+            self._end_reached()
 
     async def _arrived(self, message: Msg, take: Take) -> None:
         self._heard = self._clock.now().seconds
@@ -172,7 +183,12 @@ class StreamReader:
         self._deliveries = place.delivery
         self._next_sequence = place.sequence + 1
         if place.pending == 0:
-            self._at_end.set()
+            self._end_reached()
+
+    def _end_reached(self) -> None:
+        self._at_end = True
+        if self._stops_at_end:
+            self._torn.set()
 
     async def _heartbeat(self, message: Msg) -> None:
         await answer_control(self._connection.client, message)
@@ -189,15 +205,3 @@ class StreamReader:
                 silent = self._clock.now().seconds - self._heard
                 if silent >= SILENCE_SECONDS and not self._taking:
                     return
-
-    async def _until_end(self) -> None:
-        before = -1
-        while not self._at_end.is_set() and not self._torn.is_set():
-            if before == self._next_sequence:
-                return
-            before = self._next_sequence
-            try:
-                async with asyncio.timeout(SILENCE_SECONDS):
-                    await self._at_end.wait()
-            except TimeoutError:
-                continue

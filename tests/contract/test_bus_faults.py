@@ -148,3 +148,24 @@ async def test_mail_written_while_the_link_flaps_is_all_delivered(tree):
 
     await emea.until(lambda events: mails(events[-1:]) and mails(events)[-1].key == key(count - 1))
     assert {mail.key for mail in mails(emea.events)} == {key(number) for number in range(count)}
+
+
+@pytest.mark.nats
+async def test_reports_that_the_client_drops_because_it_is_slow_are_read_again(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("relay.adapters.jetstream_reading.PENDING_MESSAGES_MAX", 100)
+    count = 1000
+    async with NatsTree(tmp_path) as tree:
+        await tree.plant("/")
+        centre, _ = await tree.open()
+        bus, _ = await tree.sprout("/emea", centre)
+        await tree.close("/")
+        assert await bus.send_report({f"slot-{number}": b"1" * 100 for number in range(count)})
+
+        _, listener = await tree.open()
+
+        await listener.until(lambda events: len(of(ReportArrived, events)) == count)
+        assert [report.key for report in of(ReportArrived, listener.events)] == [
+            f"slot-{number}" for number in range(count)
+        ]
