@@ -7,6 +7,7 @@ standard error.
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import sys
@@ -101,6 +102,8 @@ def demo(
 
     Exit code 0 if everything was delivered and works, 1 if not in time.
     """
+    if math.isnan(timeout_seconds):
+        raise click.BadParameter("nan is not a number of seconds", param_hint="'--timeout'")
     shape = TreeShape(regions, sites, depth)
     if shape.nodes > SERVERS_MAX:
         raise click.UsageError(
