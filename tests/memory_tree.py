@@ -16,6 +16,7 @@ from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.memory_bus import MemoryBus, MemoryNetwork
 from relay.adapters.memory_space import MemorySpace
 from relay.adapters.nkey_pairs import new_user_nkey
+from relay.adapters.simulated_cluster import Settings, SimulatedCluster
 from relay.core.node import Node
 from relay.core.state import NodeConfig
 from relay.driver import Driver
@@ -37,6 +38,7 @@ class MemoryTree:
     drivers: dict[NodePath, Driver] = field(default_factory=dict)
     syncers: dict[NodePath, Syncer] = field(default_factory=dict)
     spaces: dict[NodePath, MemorySpace] = field(default_factory=dict)
+    clusters: dict[NodePath, SimulatedCluster] = field(default_factory=dict)
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -44,6 +46,8 @@ class MemoryTree:
         self.keys = load_or_make_keys(self.folder, self.dice)
         self.workloads = MemorySpace(self.clock, self.dice)
         self.inventory = MemorySpace(self.clock, self.dice)
+
+    controllers: Controllers = field(init=False)
 
     @property
     def centre(self) -> Driver:
@@ -89,9 +93,13 @@ class MemoryTree:
 
         if attached:
             space = self.spaces.setdefault(path, MemorySpace(self.clock, self.dice))
-            syncer = self.syncers[path] = Syncer(
-                space, bus, content, self.clock, self.dice, driver.observe
+            cluster = self.clusters[path] = SimulatedCluster(
+                space, self.clock, self.dice, Settings((0.01, 0.05), deadline_seconds=0.2)
             )
+            syncer = self.syncers[path] = Syncer(
+                cluster, bus, content, self.clock, self.dice, driver.observe
+            )
+            self.tasks.append(group.create_task(cluster.run()))
             self.tasks.append(group.create_task(syncer.run()))
         self.tasks.append(group.create_task(driver.run()))
         await driver.started.wait()
@@ -107,7 +115,7 @@ async def memory_tree(folder: Path, paths: Iterable[str]) -> AsyncIterator[Memor
     edges = [path for path in wanted if path not in inner]
     async with asyncio.TaskGroup() as group:
         centre = await tree.start(NodePath(), group, attached=False)
-        controllers = Controllers(
+        controllers = tree.controllers = Controllers(
             centre, tree.workloads, tree.inventory, tree.clock, tree.dice, folder
         )
         await controllers.start()
