@@ -97,7 +97,7 @@ class Oracle(Watcher):
             return
         summary = node.summary(key)
         states = summary.states
-        if not summary.complete or states.get("unreachable") or self.world.root.crashes:
+        if not summary.complete or states.get("unreachable") or self.world.lying:
             return
         name = node.records[key].record.source.name
         placed = self.centre.model.placements.get(name)
@@ -139,8 +139,10 @@ class Oracle(Watcher):
                 return
         raise LawBroken(ONLY_SIGNED, f"{host.path} applies {key} as no placement ever said")
 
-    def pruning(self, host: Host, key: ObjectKey) -> None:
+    def pruning(self, host: Host, key: ObjectKey, *, made: bool) -> None:
         """What was wanted here all the time since the last rest may not be removed."""
+        if not made:
+            self._orphans.setdefault(host.path, {})[key] = None
         if self._settled_at is None or key not in self._held.get(host.path, {}):
             return
         if self._not_wanted.get((host.path, key), -1.0) < self._settled_at:

@@ -112,7 +112,7 @@ class EdgeSpace:
         self._say(key)
 
     def _prune(self, done: Done) -> None:
-        self._world.watcher.pruning(self._host, done.key)
+        self._world.watcher.pruning(self._host, done.key, made=done.made)
         self._world.note(self._host.path, f"prune {done.key.name}")
         if done.made:
             self.objects.pop(done.key, None)

@@ -41,8 +41,8 @@ class Watcher:
     def applying(self, host: Host, key: object, address: str, placements: tuple[str, ...]) -> None:
         """An edge is about to write an object."""
 
-    def pruning(self, host: Host, key: object) -> None:
-        """An edge is about to delete an object."""
+    def pruning(self, host: Host, key: object, *, made: bool) -> None:
+        """An edge is about to delete an object, or to leave what it did not make."""
 
     def disk_lost(self, host: Host) -> None:
         """A host forgot everything but its cluster."""
