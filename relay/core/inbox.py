@@ -115,12 +115,12 @@ class Inbox:
         self.parked.clear()
         self.incarnation = message.incarnation
         if adopted:
-            self.high = message.last_sequence
+            self.high, self.seen = message.last_sequence, None
         if message.want == "again" or not (resumable or adopted):
             return self.read_again(message.last_sequence)
-        self.seen = None
-        self.settled = self.high >= message.last_sequence
         self.read_whole = True
+        if self.high >= message.last_sequence:
+            self._finish()
         return self.high + 1
 
     def read_again(self, last_sequence: int) -> int:
@@ -166,9 +166,10 @@ class Inbox:
         if held.key != event.key:
             return Refuse("WrongKey", f"it says {held.record.source} under key {event.key}")
         verdict = self.trust.judge(envelope, held.record)
-        if verdict is Verdict.UNKNOWN_KEY:
+        if verdict is Verdict.UNKNOWN_KEY and not self.settled:
             return Park(f"key {envelope.key_id} is not known here")
         if verdict is not Verdict.BELIEVED:
+            # Keys are written before what they sign: with the mailbox read, none is on its way.
             return Refuse(verdict.name.title().replace("_", ""), verdict.value)
         if known is not None:
             return _against(held, known)

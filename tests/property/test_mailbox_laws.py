@@ -1,0 +1,237 @@
+"""Laws of the children's mailboxes: the digest equals the fold, and what takes waits."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from relay.core.book import Held
+from relay.core.effects import ClearMail, WriteMail
+from relay.core.events import MailSlot
+from relay.core.mailboxes import Mailbox, Mailboxes, Send, Supply
+from schemas.identity import short_key
+from schemas.records import API_PLACEMENT, DeltaBody, DeltaHead, Gate, Source, digest_term
+
+KEYS = [short_key(bytes([at]) * 20) for at in range(4)]
+
+
+def held(key, generation, *, content=True, deleted=False, last_loss=0, kind="delta"):
+    source = Source(API_PLACEMENT, "s", "", key)
+    head = DeltaHead(source, generation, deleted, "", (), b"h" * 32, (), last_loss)
+    hashed = generation.to_bytes(32, "big")
+    body = DeltaBody((Gate(None),)) if content and kind == "delta" and not deleted else None
+    term = digest_term(key, generation.to_bytes(8, "big") + hashed)
+    return Bytes(key, kind, head, b"data", hashed, term, body, generation)
+
+
+class Bytes(Held):
+    """A record whose bytes do not matter here."""
+
+    def bare_data(self):
+        return b"bare"
+
+
+class Bench:
+    """The mailbox of one child; the stream takes what is written when `confirm` says so."""
+
+    def __init__(self):
+        self.out, self.book, self.wish, self.supply = [], {}, {}, {}
+        self.boxes = Mailboxes(
+            self.out,
+            lambda child, record: self.wish.get(record.key, Send.WHOLE),
+            lambda key: self.supply.get(key, Supply.HERE),
+            self.book.get,
+        )
+        self.box = self.boxes.boxes["a"] = Mailbox()
+        self.sequence, self.flying, self.order = 0, [], 0
+        self.stream = {}
+
+    def put(self, record, wish=Send.WHOLE, supply=Supply.HERE, bears=()):
+        self.order += 1
+        self.book[record.key] = record
+        self.wish[record.key], self.supply[record.key] = wish, supply
+        self.boxes.mark("a", record.key, self.order, bears)
+        return self.flush()
+
+    def flush(self):
+        self.boxes.flush("a")
+        return self.take()
+
+    def take(self):
+        written = [effect for effect in self.out if isinstance(effect, WriteMail)]
+        for effect in self.out:
+            if isinstance(effect, ClearMail):
+                assert self.stream.pop(effect.key).sequence == effect.sequence
+        self.out.clear()
+        self.flying += written
+        return [write.key for write in written]
+
+    def confirm(self):
+        """The stream takes the oldest write."""
+        write = self.flying.pop(0)
+        former = self.stream.get(write.key)
+        assert write.expected == (former.sequence if former else 0)
+        self.sequence += 1
+        self.stream[write.key] = MailSlot(
+            "a", write.key, self.sequence, write.generation, write.payload_hash, write.has_body
+        )
+        self.boxes.written("a", write.key, self.sequence)
+        return self.flush()
+
+    def confirm_all(self):
+        keys = []
+        while self.flying:
+            keys += self.confirm()
+        return keys
+
+    def settled(self, *records):
+        for record in records:
+            self.put(record)
+        self.confirm_all()
+
+
+def test_a_record_is_written_once():
+    bench = Bench()
+    assert bench.put(held(KEYS[0], 5)) == [KEYS[0]]
+    bench.confirm_all()
+    assert bench.put(held(KEYS[0], 5)) == []
+    assert bench.put(held(KEYS[0], 6)) == [KEYS[0]]
+
+
+def test_of_one_key_only_one_write_is_on_its_way():
+    bench = Bench()
+    bench.put(held(KEYS[0], 5))
+    assert bench.put(held(KEYS[0], 6)) == []
+    assert bench.confirm() == [KEYS[0]]
+
+
+def test_a_delta_that_waits_for_blobs_lets_others_pass():
+    bench = Bench()
+    assert bench.put(held(KEYS[0], 5), supply=Supply.COMING) == []
+    assert bench.put(held(KEYS[1], 6)) == [KEYS[1]]
+    bench.supply[KEYS[0]] = Supply.HERE
+    assert bench.flush() == [KEYS[0]]
+
+
+TAKERS = {
+    "deleted": (lambda: held(KEYS[1], 6, deleted=True), Send.BARE),
+    "bare": (lambda: held(KEYS[1], 6), Send.BARE),
+    "loss": (lambda: held(KEYS[1], 6, last_loss=6), Send.WHOLE),
+}
+
+
+@pytest.mark.parametrize("taker", TAKERS)
+def test_what_takes_from_the_child_waits_for_all_earlier_ones(taker):
+    bench = Bench()
+    bench.settled(held(KEYS[1], 4))
+    bench.put(held(KEYS[0], 5), supply=Supply.COMING)
+    record, wish = TAKERS[taker]
+    assert bench.put(record(), wish) == []
+    assert bench.put(held(KEYS[2], 7)) == [KEYS[2]]
+    bench.supply[KEYS[0]] = Supply.HERE
+    assert bench.flush() == [KEYS[0], KEYS[1]]
+
+
+@pytest.mark.parametrize("taker", TAKERS)
+def test_what_takes_does_not_wait_for_content_that_was_refused(taker):
+    bench = Bench()
+    bench.settled(held(KEYS[1], 4))
+    bench.put(held(KEYS[0], 5), supply=Supply.REFUSED)
+    record, wish = TAKERS[taker]
+    assert bench.put(record(), wish) == [KEYS[1]]
+
+
+@pytest.mark.parametrize("taker", TAKERS)
+def test_what_takes_does_not_wait_for_later_ones(taker):
+    bench = Bench()
+    bench.settled(held(KEYS[1], 4))
+    record, wish = TAKERS[taker]
+    assert bench.put(record(), wish) == [KEYS[1]]
+    assert bench.put(held(KEYS[0], 5), supply=Supply.COMING) == []
+
+
+def test_a_loss_that_the_child_knows_already_does_not_wait():
+    bench = Bench()
+    bench.settled(held(KEYS[1], 4, last_loss=4))
+    bench.put(held(KEYS[0], 5), supply=Supply.COMING)
+    assert bench.put(held(KEYS[1], 6, last_loss=4)) == [KEYS[1]]
+
+
+def test_what_never_was_sent_is_not_sent_bare():
+    bench = Bench()
+    assert bench.put(held(KEYS[0], 5), Send.NOTHING) == []
+    assert not bench.box.queue
+
+
+def test_nothing_is_cleared_that_was_written_to_since():
+    bench = Bench()
+    bench.settled(held(KEYS[0], 5))
+    bench.put(held(KEYS[0], 6), Send.BARE)
+    bench.boxes.clear("a", KEYS[0])
+    assert bench.out == []
+    bench.confirm_all()
+    bench.boxes.clear("a", KEYS[0])
+    assert [type(effect) for effect in bench.out] == [ClearMail]
+
+
+def test_a_record_bears_on_the_placements_that_the_child_holds():
+    bench = Bench()
+    bench.settled(held(KEYS[0], 5))
+    assert bench.box.slots[KEYS[0]].bearing == 1
+    bench.put(held(KEYS[1], 6, kind="profile"), bears=(KEYS[0], KEYS[2]))
+    assert bench.boxes.pending("a", KEYS[0])
+    bench.confirm_all()
+    assert not bench.boxes.pending("a", KEYS[0])
+    assert bench.box.slots[KEYS[0]].bearing == 2
+
+
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(["put", "put", "put", "confirm", "clear", "forget", "here", "again"]),
+        st.sampled_from(KEYS),
+        st.booleans(),
+        st.sampled_from([Send.WHOLE, Send.BARE]),
+        st.sampled_from(list(Supply)),
+        st.sampled_from(["delta", "profile", "index"]),
+    ),
+    max_size=30,
+)
+
+
+@given(steps)
+def test_the_digest_is_the_fold_over_the_slots_whatever_happens(changes):
+    bench = Bench()
+    kinds = {}
+    for generation, (step, key, deleted, wish, supply, kind) in enumerate(changes, 1):
+        if step == "put":
+            of = kinds.setdefault(key, kind)
+            record = held(key, generation, deleted=deleted, kind=of)
+            bench.put(record, wish if of == "delta" else Send.WHOLE, supply)
+        elif step == "confirm" and bench.flying:
+            bench.confirm()
+        elif step == "clear":
+            bench.boxes.clear("a", key)
+        elif step == "forget":
+            bench.book.pop(key, None)
+            bench.boxes.mark("a", key, generation)
+            bench.flush()
+        elif step == "here":
+            bench.supply[key] = Supply.HERE
+            bench.flush()
+        elif step == "again":
+            bench.boxes.rewrite("a")
+        bench.take()
+        terms = [slot.term for slot in bench.box.slots.values() if slot.content]
+        assert bench.box.digest % 2**128 == sum(terms) % 2**128
+        assert bench.box.digest == bench.box.digest % 2**128
+    bench.confirm_all()
+    assert bench.stream.keys() == bench.box.slots.keys()
+    restarted = Bench()
+    for slot in bench.stream.values():
+        restarted.boxes.restore("a", slot)
+    assert restarted.box.digest == bench.box.digest
+    assert restarted.box.slots == {
+        key: replace(slot, bearing=0, flying=0, generation=bench.stream[key].generation)
+        for key, slot in bench.box.slots.items()
+    }
