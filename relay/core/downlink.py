@@ -132,6 +132,10 @@ class Downlink:
             return
         slot = state.mailboxes.boxes[name].slots.get(report.key)
         current = report.incarnation == state.config.incarnation
+        held = state.held.get(report.key)
+        if slot is None and held is not None and not report.gone:
+            # Sent before this node lost its memory: nobody else would take it back.
+            state.mailboxes.owe(name, held)
         if report.gone and slot is not None and not slot.content and current:
             if slot.sequence and report.answered >= slot.sequence:
                 state.mailboxes.clear(name, report.key)

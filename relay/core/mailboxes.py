@@ -190,6 +190,12 @@ class Mailboxes:
             self.force(child, key, held.order if held else 0)
         self.flush(child)
 
+    def owe(self, child: str, held: Held) -> None:
+        """Write what a child should have of a record that it holds, though no slot here says so."""
+        self.boxes[child].slots[held.key] = Slot(0, 0, content=False, term=0)
+        self.mark(child, held.key, held.order)
+        self.flush(child)
+
     def awaiting(self, key: MailKey) -> list[str]:
         """The children whose queue holds the key."""
         return [child for child, box in self.boxes.items() if key in box.queue]
