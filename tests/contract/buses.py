@@ -113,6 +113,10 @@ class Gate:
         except OSError:
             writer.transport.abort()
             return
+        if not self._open:
+            writer.transport.abort()
+            to_writer.transport.abort()
+            return
         self._writers |= {writer, to_writer}
         try:
             async with asyncio.TaskGroup() as group:
