@@ -119,7 +119,6 @@ class Oracle(Watcher):
         return any(
             key not in root.records or root.records[key].generation < record.generation
             for key, record in self.centre.records.items()
-            if not record.deleted
         )
 
     def _rests(self, host: Host, effect: object) -> None:

@@ -1,0 +1,63 @@
+"""A swarm of seeds holds the relay to its laws, and planted faults do not survive it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.simulation import run as runs
+from tests.simulation.faults import NO_FAULTS, Faults
+from tests.simulation.mutants import MUTANTS
+
+ROOT = Path(__file__).resolve().parents[2]
+SEEDS, CHUNK = 60, 10
+SEEDS_TO_KILL = 60
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
+def test_every_law_holds_under_faults(first):
+    broken = [str(o) for o in map(runs.run, range(first, first + CHUNK)) if o.law]
+    assert not broken, "\n".join(broken)
+
+
+@pytest.mark.parametrize("seed", runs.seeds_that_failed())
+def test_a_seed_that_failed_once_fails_no_more(seed):
+    outcome = runs.run(seed)
+    assert not outcome.law, str(outcome)
+
+
+def test_every_law_holds_without_faults():
+    broken = [str(o) for seed in range(12) if (o := runs.run(seed, NO_FAULTS)).law]
+    assert not broken, "\n".join(broken)
+
+
+def test_messages_alone_may_be_late_doubled_or_lost():
+    faults = Faults(delay_mean=0.5, loss=0.4, duplicate=0.4)
+    broken = [str(o) for seed in range(6) if (o := runs.run(seed, faults)).law]
+    assert not broken, "\n".join(broken)
+
+
+@pytest.mark.parametrize(("mutant", "law"), MUTANTS, ids=[m.__name__ for m, _ in MUTANTS])
+def test_a_planted_fault_breaks_its_law(mutant, law, monkeypatch):
+    monkeypatch.setattr(*mutant())
+    broken = {}
+    for seed in range(SEEDS_TO_KILL):
+        outcome = runs.run(seed)
+        broken.setdefault(outcome.law, seed)
+        if outcome.law == law:
+            return
+    pytest.fail(f"{mutant.__name__} survives {law!r} in {SEEDS_TO_KILL} seeds; it broke {broken}")
+
+
+def test_the_same_seed_is_the_same_run_in_every_process():
+    code = "from tests.simulation.run import run; print(run(3).trace, run(4).trace)"
+    traces = set()
+    for hash_seed in ("0", "1", "12345"):
+        env = {**os.environ, "PYTHONHASHSEED": hash_seed}
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=ROOT, env=env, capture_output=True, text=True, check=True
+        )
+        traces.add(done.stdout)
+    assert len(traces) == 1, f"the trace depends on the process: {traces}"
