@@ -58,7 +58,9 @@ class Reporting:
         self._interned: dict[bytes, Summary] = {}
 
     def take(self, child: str, report: Report, incarnation: str) -> bool:
-        """Take a child's part 0; False if it is older than what is known."""
+        """Take a child's part 0; False if it is older than what is known, or was not asked for."""
+        if not self._may_speak(child, report.key):
+            return False
         fold = self._fold(report.key)
         held = fold.get(child) or ChildReport()
         if (report.epoch, report.revision) < (held.epoch, held.revision):
@@ -75,8 +77,7 @@ class Reporting:
 
     def take_part(self, child: str, part: ReportPart) -> None:
         """Take a child's results of some objects, if the placement was ever sent to it."""
-        facts = self._facts(child, part.key)
-        if not facts.concerned and not facts.sent:
+        if not self._may_speak(child, part.key):
             return
         fold = self._fold(part.key)
         held = fold.get(child) or ChildReport()
@@ -129,6 +130,14 @@ class Reporting:
             for part in (held.results or {}).values():
                 found.extend(part)
         return reduce.merge_results(found)
+
+    def _may_speak(self, child: str, key: MailKey) -> bool:
+        """Whether the child was ever sent the placement, so that no child fills this node."""
+        fold = self._folds.get(key)
+        if fold is not None and fold.get(child) is not None:
+            return True
+        facts = self._facts(child, key)
+        return facts.concerned or facts.sent
 
     def _effective(self, held: ChildReport | None, facts: Facts) -> Summary | None:
         if not facts.concerned and not facts.sent:
