@@ -244,10 +244,14 @@ class Driver:
 
     async def _change_child(self, changes: list[AddChild | RemoveChild]) -> None:
         for change in changes:
-            if isinstance(change, AddChild):
-                await self._bus.add_child(change.path.name, change.nkey)
-            else:
-                await self._bus.remove_child(change.path.name)
+            try:
+                if isinstance(change, AddChild):
+                    await self._bus.add_child(change.path.name, change.nkey)
+                else:
+                    await self._bus.remove_child(change.path.name)
+            except ValueError as error:
+                # A record whose key no server takes: the others go on without this child.
+                self._note(Noted("BadChild", str(change.path), str(error)))
 
     async def _write(self, writes: list[WriteMail]) -> None:
         if not writes:

@@ -42,7 +42,10 @@ class _Want:
 
 
 class Content:
-    """All walks of a node, and what is in its own blob store."""
+    """All walks of a node, and what is in its own blob store.
+
+    `troubled` gathers the owners whose content was refused, for the one who empties it.
+    """
 
     def __init__(self, held: frozenset[ContentHash], out: list[Effect]) -> None:
         self.held = set(held)
@@ -50,6 +53,7 @@ class Content:
         self._whole: set[ContentHash] = set()
         self._walks: dict[str, Walk] = {}
         self._wants: dict[ContentHash, _Want] = {}
+        self.troubled: dict[str, None] = {}
 
     def begin(
         self,
@@ -191,6 +195,7 @@ class Content:
             walk = self._walks[owner]
             if walk.refused_since is None:
                 walk.refused_since = now
+                self.troubled[owner] = None
         subject = f"{want.reference.kind} {want.reference.address[:12]}"
         self._out.append(Noted(reason, subject, detail))
 

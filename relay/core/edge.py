@@ -30,6 +30,7 @@ from schemas.reports import (
 )
 
 REASON_MAX_CHARACTERS = 200
+CONTENT_REFUSED = "ContentRefused: a blob of this placement is missing or damaged"
 _WORST: tuple[Health, ...] = ("degraded", "progressing", "unknown", "healthy")
 
 
@@ -279,8 +280,7 @@ class Edge:
     def _content_sample(self, key: MailKey) -> list[ExceptionSample]:
         if self._content.refused_since(_owner(key)) is None:
             return []
-        reason = "ContentRefused: a blob of this placement is missing or damaged"
-        return [ExceptionSample(0, "", reason, 1, str(self.path))]
+        return [ExceptionSample(0, "", CONTENT_REFUSED, 1, str(self.path))]
 
     def _note_claim(self, placement: MailKey, key: ObjectKey) -> None:
         self._claimed.setdefault(placement, _Claimed()).keys[key] = None

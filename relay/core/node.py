@@ -26,7 +26,7 @@ from relay.core.events import (
     SessionArrived,
     Tick,
 )
-from relay.core.reduce import EMPTY
+from relay.core.reduce import EMPTY, merge
 from relay.core.state import NodeConfig, State, owner_key
 from relay.core.trust import Verdict
 from relay.core.uplink import Uplink
@@ -115,7 +115,7 @@ class Node:
         """What became of a placement in this subtree, as far as it is known now."""
         state = self._state
         own = state.edge.summary(key, state.now.wall_ms) if state.edge else EMPTY
-        return state.reporting.summary(key, own)
+        return state.reporting.summary(key, merge(own, state.refused_content(key)))
 
     def results(self, key: MailKey) -> dict[ObjectKey, ObjectResult]:
         """The objects' returned states in this subtree."""
@@ -141,6 +141,9 @@ class Node:
             case BlobArrived():
                 for owner in state.content.arrived(event, state.now.seconds):
                     self._content_here(owner)
+                for owner in state.content.troubled:
+                    state.touch(MailKey(owner[5:]))
+                state.content.troubled.clear()
             case ReportArrived():
                 self._reports_seen += 1
                 self._downlink.report(event.child, event.key, event.data)

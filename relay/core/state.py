@@ -8,18 +8,19 @@ from dataclasses import dataclass
 from relay.core.book import Held, is_delta
 from relay.core.children import Child
 from relay.core.content import Content
-from relay.core.edge import Edge
+from relay.core.edge import CONTENT_REFUSED, Edge
 from relay.core.effects import Effect
 from relay.core.events import Instant, Remembered
 from relay.core.inbox import Inbox
 from relay.core.index import IndexView
 from relay.core.mailboxes import Mailboxes, Send, Supply
+from relay.core.reduce import EMPTY
 from relay.core.reporting import Facts, Reporting
 from relay.core.trust import Trust
 from relay.core.where import Where
 from schemas.identity import KeyId, MailKey, NodePath, TreeId
 from schemas.records import DeltaHead, LocationRecord, NodeRecord, Profile
-from schemas.reports import Done
+from schemas.reports import Done, ExceptionSample, Summary
 
 REFUSED_CONTENT_HOLDS_SECONDS = 60.0
 
@@ -116,6 +117,13 @@ class State:
         if since is not None and self.now.seconds - since > REFUSED_CONTENT_HOLDS_SECONDS:
             return Supply.REFUSED
         return Supply.COMING
+
+    def refused_content(self, key: MailKey) -> Summary:
+        """What to say of a placement whose content for the children cannot be had."""
+        if self.content.refused_since(_owner(key)) is None:
+            return EMPTY
+        path = str(self.config.path)
+        return Summary(exceptions=(ExceptionSample(0, "", CONTENT_REFUSED, 1, path),))
 
     def forget_supply(self, key: MailKey) -> None:
         self.content.end(_owner(key))

@@ -99,6 +99,7 @@ class Uplink:
         settled = inbox.settled
         inbox.arrived(event)
         if inbox.settled and not settled:
+            self.retry_parked()
             self._say_all()
         state.out.append(AckMail(inbox.answered))
         if not event.pending:
