@@ -341,6 +341,8 @@ class Accepting:
             return
         state.mailboxes.boxes.pop(name, None)
         state.reporting.forget_child(name)
+        state.where.set_digests(name, None)
+        state.labels_dirty = True
         state.out.append(RemoveChild(record.path))
 
     def _mark_all(self, held: Held) -> None:

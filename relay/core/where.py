@@ -100,7 +100,8 @@ class Where:
         branch.labels.setdefault(profile.source.space, LabelCount()).add(profile.labels)
         self._refresh(branch, profile)
 
-    def set_digests(self, child: str, digests: Digests) -> None:
+    def set_digests(self, child: str, digests: Digests | None) -> None:
+        """Put in force what a child says of its subtree's labels; None: nothing is known."""
         self.branch(child).digests = digests
 
     def branch(self, child: str) -> Branch:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from relay.core.book import read_record
 from relay.core.effects import WriteMail
 from relay.core.events import MailArrived
 from schemas.identity import NodePath
-from schemas.signing import Signer, decode_envelope
+from schemas.records import encode_payload
+from schemas.signing import Signer
 from tests.simulation.centre import SIGNING_KEY, TREE, Centre
 from tests.simulation.host import Host
 from tests.simulation.world import World
@@ -101,9 +103,10 @@ class Chaos:
         key, data = write.key, write.data
         match random.choice(("forge", "alter", "replay", "replay", "elsewhere")):
             case "forge":
-                envelope = decode_envelope(data)
-                kind = envelope.kind
-                data = FORGER.seal(kind, envelope.payload, envelope.body).encode()  # type: ignore[arg-type]
+                envelope, held = read_record(data, 0)
+                record = replace(held.record, generation=held.generation + 1)
+                payload = encode_payload(record)
+                data = FORGER.seal(held.kind, payload, envelope.body).encode()  # type: ignore[arg-type]
             case "alter":
                 at = random.randrange(len(data))
                 data = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]

@@ -57,7 +57,7 @@ MUTANTS: tuple[tuple[Callable[[], Patch], str], ...] = (
     (ignore_generation, "No resurrection"),
     (accept_unsigned, "Only signed, only mine"),
     (prune_on_absence, "No deletion from ignorance"),
-    (count_twice, "Convergence"),
+    (count_twice, "Exactly once counting"),
     (delta_before_blobs, "Content before its delta"),
     (complete_too_early, "Exactly once counting"),
 )
