@@ -146,7 +146,7 @@ class Edge:
         self.changed = False
         touched = dict.fromkeys(self.assigned)
         touched |= dict.fromkeys(key for key, _ in former.losers)
-        for object_key in former.wanted.keys() - self.resolved.wanted.keys():
+        for object_key in sorted(former.wanted.keys() ^ self.resolved.wanted.keys()):
             touched |= self._claimers.get(object_key, {})
         return touched
 
