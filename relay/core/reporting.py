@@ -33,6 +33,13 @@ class Facts:
     generation: int
 
 
+def unconcerned(path: str) -> Facts:
+    """The facts of a child that has no part in a placement."""
+    return Facts(
+        concerned=False, sent=False, bearing=None, silent=False, edge=False, path=path, generation=0
+    )
+
+
 @dataclass(slots=True)
 class ChildReport:
     """A child's latest report on one placement; `effective` is what it counts for now."""
@@ -58,9 +65,12 @@ class Reporting:
         self._interned: dict[bytes, Summary] = {}
 
     def take(self, child: str, report: Report, incarnation: str) -> bool:
-        """Take a child's part 0; False if it is older than what is known, or was not asked for."""
+        """Take a child's part 0; False if it is older than what is known.
+
+        One on a placement that the child was not sent is not kept.
+        """
         if not self._may_speak(child, report.key):
-            return False
+            return True
         fold = self._fold(report.key)
         held = fold.get(child) or ChildReport()
         if (report.epoch, report.revision) < (held.epoch, held.revision):
