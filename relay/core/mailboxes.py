@@ -166,7 +166,9 @@ class Mailboxes:
         """Whether the child was not sent yet what it should have of this record."""
         box = self.boxes[child]
         slot = box.slots.get(key)
-        return key in box.queue or (slot is not None and slot.flying > 0)
+        if key in box.queue or (slot is not None and slot.flying > 0):
+            return True
+        return any(key in borne for borne in box.bears.values())
 
     def force(self, child: str, key: MailKey, order: int) -> None:
         """Write a slot again, also if it holds the newest already."""
@@ -204,8 +206,8 @@ class Mailboxes:
         """Take a slot off the queue: nothing, or nothing more, is to be written to it."""
         box = self.boxes[child]
         del box.queue[key]
-        box.bears.pop(key, None)
-        self.touched[child, key] = None
+        for placement in (key, *box.bears.pop(key, ())):
+            self.touched[child, placement] = None
 
     def _write(self, child: str, box: Mailbox, held: Held, wish: Send) -> None:
         key, content = held.key, wish is Send.WHOLE and held.has_content
