@@ -140,7 +140,9 @@ class Centre:
         self._indexed = float("-inf")
         grant = KeyGrant(SIGNING_KEY.key_id, SIGNING_KEY.public_key, SIGNED)
         self._issue(
-            Draft("keys", KeysRecord(*_common(Source(API_KEYS, TREE, "", "keys")), grants=(grant,))),
+            Draft(
+                "keys", KeysRecord(*_common(Source(API_KEYS, TREE, "", "keys")), grants=(grant,))
+            ),
             ROOT_KEY,
         )
         self._issue_index()
@@ -300,7 +302,9 @@ def _keys(placed: Placed | None, *, common: bool = False) -> set[ObjectKey]:
     return set.intersection(*found) if common else set.union(*found)
 
 
-def _common(source: Source, *, deleted: bool = False, references: Iterable[Reference] = ()) -> tuple:
+def _common(
+    source: Source, *, deleted: bool = False, references: Iterable[Reference] = ()
+) -> tuple:
     return (source, 0, deleted, "", tuple(references))
 
 
@@ -319,9 +323,7 @@ def _head(name: str, placed: Placed | None, last_loss: int) -> DeltaHead:
     source = Source(API_PLACEMENT, WORKLOADS, "", name)
     body = _body(placed)
     head = DeltaHead(
-        *_common(
-            source, deleted=placed is None, references=(arm.root for arm in arms_of(placed))
-        ),
+        *_common(source, deleted=placed is None, references=(arm.root for arm in arms_of(placed))),
         body_hash=hashlib.sha256(body).digest() if body else b"",
         alternatives=placed.alternatives if placed else (),
         last_loss=last_loss,

@@ -255,7 +255,9 @@ class Host:
         slot = (write.child, str(write.key))
         before = self.streams.mail.get(slot)
         if (before.sequence if before else 0) != write.expected:
-            raise AssertionError(f"MailConflict at {self.path}: {write.child} {write.key} {before and before.sequence} {write.expected}")
+            raise AssertionError(
+                f"MailConflict at {self.path}: {write.child} {write.key} {before and before.sequence} {write.expected}"
+            )
         sequence = self.streams.mail.put(slot, write.data, write)
         self.tell(MailWritten(write.child, write.key, write.generation, sequence))
         child = self.world.hosts.get(self.path.child(write.child))

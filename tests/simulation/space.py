@@ -95,7 +95,9 @@ class EdgeSpace:
         key, done = wanted.key, self.applied().get(wanted.key)
         if done is None:
             made = key not in self.objects
-            self._store(Done(key, "", wanted.reference.address, wanted.placements, made, wanted.order))
+            self._store(
+                Done(key, "", wanted.reference.address, wanted.placements, made, wanted.order)
+            )
             return
         refused = key in self.refusing or key in self.refused_for_good
         refused = refused or self._world.random.random() < self._world.faults.refusal

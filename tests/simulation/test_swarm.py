@@ -57,7 +57,12 @@ def test_the_same_seed_is_the_same_run_in_every_process():
     for hash_seed in ("0", "1", "12345"):
         env = {**os.environ, "PYTHONHASHSEED": hash_seed}
         done = subprocess.run(
-            [sys.executable, "-c", code], cwd=ROOT, env=env, capture_output=True, text=True, check=True
+            [sys.executable, "-c", code],
+            cwd=ROOT,
+            env=env,
+            capture_output=True,
+            text=True,
+            check=True,
         )
         traces.add(done.stdout)
     assert len(traces) == 1, f"the trace depends on the process: {traces}"
