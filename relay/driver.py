@@ -1,7 +1,7 @@
 """The shell around a node: event → core → effects → ports, with bounded queues.
 
 Effects of a batch are carried out in stages, each kept before the next: blobs, own records, mail,
-acknowledgements. Whatever the bus cannot keep ends the run, and the next one starts from the streams.
+acknowledgements. What the bus cannot keep ends the run; the next one starts from the streams.
 """
 
 from __future__ import annotations
@@ -262,7 +262,9 @@ class Driver:
         self.counters.mail_written += len(writes) - index
         self._back.extend(await self._bus.write_mail(writes))
 
-    async def _perform_one(self, effect: Effect, group: asyncio.TaskGroup) -> None:
+    async def _perform_one(  # noqa: C901 - one line for each effect
+        self, effect: Effect, group: asyncio.TaskGroup
+    ) -> None:
         match effect:
             case LoadBlob():
                 group.create_task(self._load(effect.reference))

@@ -13,7 +13,7 @@ INDEX_TO_EDGE_SECONDS = 600.0
 
 @dataclass(slots=True)
 class Child:
-    """One child, by its node record in force; heard of or not; `run` is the one that has the session.
+    """One child, by its node record in force, heard of or not; `run` is the run in session.
 
     Times are the node's own monotonic seconds; `silent_since_ms` is wall time, for people.
     """

@@ -136,10 +136,10 @@ class Downlink:
         if slot is None and held is not None and not report.gone:
             # Sent before this node lost its memory: nobody else would take it back.
             state.mailboxes.owe(name, held)
-        if report.gone and slot is not None and not slot.content and current:
-            if slot.sequence and report.answered >= slot.sequence:
-                state.mailboxes.clear(name, report.key)
-                state.touch(report.key)
+        answers = slot is not None and 0 < slot.sequence <= report.answered
+        if report.gone and current and answers and slot is not None and not slot.content:
+            state.mailboxes.clear(name, report.key)
+            state.touch(report.key)
 
     def _labels(self, name: str, child: Child, report: LabelReport) -> None:
         state = self._state

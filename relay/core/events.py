@@ -133,8 +133,8 @@ class ObjectObserved:
     """The syncer's last word on one object.
 
     `address` is the content applied ("" if none is), `error` why the wanted one could not be;
-    `reason` says in a few words why the health is what it is; `status` are the canonical bytes of the
-    object's status. Gone objects have `present` false.
+    `reason` says in a few words why the health is what it is; `status` are the canonical bytes of
+    the object's status. Gone objects have `present` false.
     """
 
     key: ObjectKey

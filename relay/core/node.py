@@ -126,7 +126,7 @@ class Node:
         """The children by name, and since when (ms since 1970) each cannot be reached."""
         return {name: child.silent_since_ms for name, child in self._state.children.items()}
 
-    def _dispatch(self, event: Event) -> None:
+    def _dispatch(self, event: Event) -> None:  # noqa: C901, PLR0912 - one arm for each event
         state, uplink = self._state, self._uplink
         match event:
             case MailArrived():
@@ -261,15 +261,7 @@ class Node:
         """Take in what the streams hold: keys first, then the children and what they were sent."""
         state = self._state
         state.mailboxes.paused = True
-        records = []
-        for own in sorted(remembered.own, key=lambda own: own.key != KEYS_KEY):
-            if own.key == CURSOR_KEY:
-                self._restore_cursor(own.data)
-            elif (held := self._read_own(f"own {own.key}", own.data)) is not None:
-                records.append(held)
-                if held.kind == "keys":
-                    self._accepting.put(held)
-        records.sort(key=lambda held: (held.kind != "node", held.generation))
+        records = self._restored_records(remembered)
         for held in records:
             if held.kind == "node":
                 self._accepting.put(held)
@@ -283,6 +275,18 @@ class Node:
         state.mailboxes.paused = False
         self._accepting.refresh_all()
         self._downlink.greet()
+
+    def _restored_records(self, remembered: Remembered) -> list[Held]:
+        """The records of OWN that are believed, by generation; keys are put in force at once."""
+        records = []
+        for own in sorted(remembered.own, key=lambda own: own.key != KEYS_KEY):
+            if own.key == CURSOR_KEY:
+                self._restore_cursor(own.data)
+            elif (held := self._read_own(f"own {own.key}", own.data)) is not None:
+                records.append(held)
+                if held.kind == "keys":
+                    self._accepting.put(held)
+        return sorted(records, key=lambda held: held.generation)
 
     def _restore_cursor(self, data: bytes) -> None:
         try:

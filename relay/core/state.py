@@ -15,7 +15,7 @@ from relay.core.inbox import Inbox
 from relay.core.index import IndexView
 from relay.core.mailboxes import Mailboxes, Send, Supply
 from relay.core.reduce import EMPTY
-from relay.core.reporting import Facts, Reporting
+from relay.core.reporting import Facts, Reporting, unconcerned
 from relay.core.trust import Trust
 from relay.core.where import Where
 from schemas.identity import KeyId, MailKey, NodePath, TreeId
@@ -101,7 +101,7 @@ class State:
         return Send.WHOLE if goes or slot is not None else Send.NOTHING
 
     def supply(self, key: MailKey) -> Supply:
-        """How far the content of a delta is; a delta that is looked at for the first time starts it.
+        """How far the content of a delta is; the first look at a delta has it fetched.
 
         At the centre blobs are kept before the ledger, so all is here.
         """
@@ -135,7 +135,7 @@ class State:
         known = self.children.get(child)
         path = str(self.config.path.child(child))
         if box is None or known is None or held is None:
-            return Facts(False, False, None, False, False, path, 0)
+            return unconcerned(path)
         slot = box.slots.get(key)
         pending = self.mailboxes.pending(child, key)
         return Facts(
