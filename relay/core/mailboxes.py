@@ -178,10 +178,14 @@ class Mailboxes:
         box.queue.setdefault(key, order)
 
     def again(self, child: str) -> None:
-        """Write once more what takes away: the child answers for it in its new session."""
+        """Write once more which placements are gone: the child says so again in its new session.
+
+        The cursor tells that other tombstones were read; written again they would come after what
+        they bear on.
+        """
         for key, slot in list(self.boxes[child].slots.items()):
             held = self._lookup(key)
-            if held is not None and not slot.content and held.kind != "index":
+            if held is not None and not slot.content and held.kind == "delta":
                 self.force(child, key, held.order)
         self.flush(child)
 
