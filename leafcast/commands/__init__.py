@@ -1,0 +1,1 @@
+"""The commands about a running tree: one file per group, each loaded when it is asked for."""

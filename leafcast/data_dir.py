@@ -1,0 +1,145 @@
+"""The folder that holds a tree of this machine: what lies where, which version, who uses it now."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from schemas.identity import NodePath
+
+FORMAT = 1
+"""The layout of the folder; a newer program may raise it, and an older one refuses it then."""
+ENVIRONMENT = "LEAFCAST_DATA_DIR"
+
+
+class DataDirUnusable(Exception):
+    """A data directory that cannot be used; says why, and what to do."""
+
+    def __init__(self, folder: Path, reason: str, remedy: str) -> None:
+        super().__init__(f"data directory {folder}: {reason}; {remedy}")
+        self.folder = folder
+        self.reason = reason
+        self.remedy = remedy
+
+
+@dataclass(frozen=True, slots=True)
+class DataDir:
+    """The places in a data directory. Nothing is made before it is written."""
+
+    folder: Path
+
+    @classmethod
+    def at(cls, folder: Path | None) -> DataDir:
+        """The folder named, or the default one."""
+        return cls(folder.absolute()) if folder else cls.default()
+
+    @classmethod
+    def default(cls) -> DataDir:
+        """Where `leafcast up` keeps its tree unless it is told otherwise."""
+        if named := os.environ.get(ENVIRONMENT):
+            return cls(Path(named).absolute())
+        state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+        return cls(Path(state) / "leafcast")
+
+    @property
+    def log(self) -> Path:
+        """What the daemon says."""
+        return self.folder / "daemon.log"
+
+    @property
+    def keys(self) -> Path:
+        return self.folder / "keys"
+
+    def node(self, path: NodePath) -> Path:
+        """The folder of one node: its server, its credentials."""
+        return self.folder / ("centre" if path.is_root else path.domain)
+
+    def tree(self) -> dict[str, Any] | None:
+        """What `tree.json` says: `format` and `shape`; None in a new folder.
+
+        Raises DataDirUnusable if it is damaged, or of a newer version.
+        """
+        form = self._read("tree.json")
+        if form is not None and form.get("format") != FORMAT:
+            reason = f"it has format {form.get('format')!r}, and this program writes {FORMAT}"
+            remedy = "use the version of leafcast that made it, or another --data-dir"
+            raise DataDirUnusable(self.folder, reason, remedy)
+        return form
+
+    def write_tree(self, form: Mapping[str, Any]) -> None:
+        self._write("tree.json", {"format": FORMAT, **form})
+
+    def daemon(self) -> dict[str, Any] | None:
+        """`pid`, `url` of the centre, and `ready` of the daemon that runs, or of the last one."""
+        return self._read("daemon.json")
+
+    def write_daemon(self, form: Mapping[str, Any]) -> None:
+        self._write("daemon.json", form)
+
+    def forget_daemon(self) -> None:
+        (self.folder / "daemon.json").unlink(missing_ok=True)
+
+    def admin(self) -> dict[str, Any] | None:
+        """What the command line connects with: `url` of the centre, `seed` of its account SPACE."""
+        return self._read("admin.json")
+
+    def write_admin(self, form: Mapping[str, Any]) -> None:
+        self._write("admin.json", form)
+
+    def in_use(self) -> bool:
+        """Whether a daemon runs on it now."""
+        try:
+            descriptor = os.open(self.folder / "lock", os.O_RDONLY)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        else:
+            return False
+        finally:
+            os.close(descriptor)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Use it alone; raises DataDirUnusable if another process does."""
+        descriptor = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                remedy = "run `leafcast down` first, or name another --data-dir"
+                raise DataDirUnusable(self.folder, "another process uses it", remedy) from error
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _read(self, name: str) -> dict[str, Any] | None:
+        file = self.folder / name
+        try:
+            form = json.loads(file.read_text(encoding="utf-8"))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except ValueError as error:
+            remedy = "restore it from a backup, or name another --data-dir"
+            raise DataDirUnusable(self.folder, f"{name} is damaged", remedy) from error
+        if not isinstance(form, dict):
+            raise DataDirUnusable(self.folder, f"{name} is damaged", "name another --data-dir")
+        return form
+
+    def _write(self, name: str, form: Mapping[str, Any]) -> None:
+        """Whole or not at all, and never readable by others."""
+        draft = self.folder / f"{name}.new"
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(json.dumps(form, indent=2) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(self.folder / name)

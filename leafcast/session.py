@@ -1,0 +1,107 @@
+"""The command line's way to a running tree: its spaces, and its daemon's answers by verb.
+
+It reaches the centre as account SPACE, so it sees objects and what `leafcast.api.<verb>` answers,
+and nothing of the relay's own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from leafcast.data_dir import DataDir
+from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.embedded_space import EmbeddedSpace
+from relay.adapters.request_reply import CannotConnect, Unanswered, ask, brief_connection
+from relay.ports import Clock
+from schemas.api import GROUP
+from schemas.identity import NodePath
+from schemas.objects import ObjectKey
+
+WORKLOADS_BUCKET, INVENTORY_BUCKET = "workloads", "inventory"
+API_PREFIX = "leafcast.api."
+CALL_SECONDS = 15.0
+
+_INVENTORY = frozenset({(GROUP, "locations"), (GROUP, "synctargets")})
+
+
+class NotRunning(Exception):
+    """No tree runs on the data directory; says how to start one."""
+
+    def __init__(self, folder: Path, reason: str = "no tree is running") -> None:
+        super().__init__(f"{reason} (data directory {folder}); start it with `leafcast up`")
+        self.folder = folder
+
+
+class CallFailed(Exception):
+    """The daemon answered with an error; `code` is a CamelCase word, `remedy` says what to do."""
+
+    def __init__(self, verb: str, code: str, message: str, remedy: str) -> None:
+        super().__init__(f"{message}; {remedy}" if remedy else message)
+        self.verb = verb
+        self.code = code
+        self.message = message
+        self.remedy = remedy
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """An open way to the tree: `workloads` and `inventory` are the centre's spaces."""
+
+    data_dir: DataDir
+    workloads: EmbeddedSpace
+    inventory: EmbeddedSpace
+    clock: Clock
+    ask: Callable[[str, bytes, float], Awaitable[bytes]]
+
+    def space_for(self, key: ObjectKey) -> EmbeddedSpace:
+        """Where an object lies: Locations and SyncTargets in the inventory, all else beside."""
+        return self.inventory if (key.group, key.resource) in _INVENTORY else self.workloads
+
+    async def call(self, verb: str, /, *, seconds: float = CALL_SECONDS, **args: Any) -> Any:
+        """Have the daemon do the verb, with arguments of JSON; its result.
+
+        Raises CallFailed with what it said, or that it did not answer within `seconds`.
+        """
+        subject, question = API_PREFIX + verb, json.dumps(args).encode()
+        try:
+            answer = json.loads(await self.ask(subject, question, seconds))
+        except Unanswered as error:
+            if error.nobody:
+                remedy = f"wait a moment; if it stays so, see {self.data_dir.log}"
+                raise CallFailed(verb, "NotServed", "the tree is not up yet", remedy) from error
+            message = f"the tree did not answer {verb} within {seconds:g} s"
+            raise CallFailed(verb, "Timeout", message, f"see {self.data_dir.log}") from error
+        if "error" in answer:
+            said = answer["error"]
+            raise CallFailed(verb, said["code"], said["message"], said.get("remedy", ""))
+        return answer["result"]
+
+
+@asynccontextmanager
+async def open_session(data_dir: Path | None = None) -> AsyncIterator[Session]:
+    """A session with the tree that runs on the data directory, or on the default one.
+
+    Raises NotRunning, or DataDirUnusable.
+    """
+    place = DataDir.at(data_dir)
+    admin = place.admin()
+    if admin is None or not place.in_use():
+        raise NotRunning(place.folder)
+    clock, dice, domain = SystemClock(), SystemDice(), NodePath().domain
+    try:
+        async with brief_connection(admin["url"], admin["seed"], "leafcast command") as client:
+            workloads, inventory = (
+                EmbeddedSpace(client, bucket, clock, dice, domain=domain)
+                for bucket in (WORKLOADS_BUCKET, INVENTORY_BUCKET)
+            )
+            await workloads.open()
+            await inventory.open()
+            yield Session(place, workloads, inventory, clock, partial(ask, client))
+    except CannotConnect as error:
+        raise NotRunning(place.folder, f"the tree does not answer: {error.reason}") from error

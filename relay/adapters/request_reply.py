@@ -1,0 +1,101 @@
+"""Questions and answers on subjects of one account: bytes in, bytes out, each within a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import nats
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.errors import Error as NatsError
+from nats.errors import NoRespondersError
+
+CONNECT_SECONDS = 5
+ANSWERS_AT_ONCE = 64
+
+Answer = Callable[[str, bytes], Awaitable[bytes]]
+"""From the subject and what was asked to what is answered."""
+
+
+class Unanswered(Exception):
+    """A question got no answer; `nobody` says that none listens, else time was up."""
+
+    def __init__(self, subject: str, *, nobody: bool, seconds: float) -> None:
+        why = "nobody serves it" if nobody else f"no answer within {seconds:g} s"
+        super().__init__(f"{subject}: {why}")
+        self.subject = subject
+        self.nobody = nobody
+
+
+class CannotConnect(Exception):
+    """A server did not let us in; `url` and `reason` say which and why."""
+
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(f"cannot connect to {url}: {reason}")
+        self.url = url
+        self.reason = reason
+
+
+@asynccontextmanager
+async def brief_connection(url: str, seed: str, name: str) -> AsyncIterator[Client]:
+    """A client for one short piece of work: it gives up at once if the server is not there.
+
+    Raises CannotConnect.
+    """
+    client = Client()
+
+    async def note(_error: Exception) -> None:
+        """Errors are raised to whoever asks."""
+
+    try:
+        await client.connect(
+            url,
+            nkeys_seed_str=seed,
+            name=name,
+            allow_reconnect=False,
+            connect_timeout=CONNECT_SECONDS,
+            error_cb=note,
+        )
+    except (NatsError, OSError, TimeoutError) as error:
+        await client.close()
+        raise CannotConnect(url, str(error) or type(error).__name__) from error
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+async def ask(client: Client, subject: str, question: bytes, seconds: float) -> bytes:
+    """Ask and wait for the answer; raises Unanswered."""
+    try:
+        answer = await client.request(subject, question, timeout=seconds)
+    except NoRespondersError as error:
+        raise Unanswered(subject, nobody=True, seconds=seconds) from error
+    except (nats.errors.TimeoutError, TimeoutError) as error:
+        raise Unanswered(subject, nobody=False, seconds=seconds) from error
+    except NatsError as error:
+        raise Unanswered(subject, nobody=False, seconds=seconds) from error
+    return answer.data
+
+
+async def serve(client: Client, pattern: str, answer: Answer) -> None:
+    """Answer what is asked on the subjects, several at once, until cancelled."""
+    limit = asyncio.Semaphore(ANSWERS_AT_ONCE)
+
+    async def respond(message: Msg) -> None:
+        try:
+            await message.respond(await answer(message.subject, message.data))
+        finally:
+            limit.release()
+
+    subscription = await client.subscribe(pattern)
+    try:
+        async with asyncio.TaskGroup() as group:
+            async for message in subscription.messages:
+                await limit.acquire()
+                group.create_task(respond(message))
+    finally:
+        if not client.is_closed:
+            await subscription.unsubscribe()
