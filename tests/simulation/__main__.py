@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import sys
 import time
 from dataclasses import asdict
@@ -33,11 +34,12 @@ def main() -> int:
     failed = [outcome for outcome in outcomes if outcome.law]
     for outcome in failed[:FAILURES_MAX]:
         print(outcome)
+    traces = hashlib.sha256("".join(outcome.trace for outcome in outcomes).encode()).hexdigest()
     virtual = sum(outcome.seconds for outcome in outcomes)
     rate = given.seeds / took
     print(
         f"{given.seeds} seeds, {virtual:.0f} virtual seconds in {took:.1f} s: {rate:.1f} seeds a"
-        f" second, {len(failed)} failed"
+        f" second, {len(failed)} failed, trace {traces[:16]}"
     )
     return 1 if failed else 0
 

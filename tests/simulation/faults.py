@@ -10,8 +10,8 @@ from random import Random
 class Faults:
     """Times in virtual seconds; `…_every` is the mean time between two faults, 0 is never.
 
-    `loss` and `duplicate` are chances per message; only what no stream keeps is lost. `slow` is what
-    an event costs the one slow node; `liar` makes one relay forge, alter and replay.
+    `loss` and `duplicate` are chances per message; only what no stream keeps is lost. `slow` is
+    what an event costs the one slow node; `liar` makes one relay forge, alter and replay.
     """
 
     delay_mean: float = 0.02

@@ -1,7 +1,7 @@
 """One host: what it keeps on disk, and the process that runs a node on it, as the driver would.
 
-Effects of a batch are carried out in the driver's stages; a crash may cut them at any place. Streams
-are those that the bus contract tests hold to the real ones.
+Effects of a batch are carried out in the driver's stages; a crash may cut them at any place. The
+streams are those that the bus contract tests hold to the real ones.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from schemas.blobs import Reference
 from schemas.identity import MailKey, NodePath
 from schemas.reports import SessionMessage, decode
 from tests.simulation.space import EdgeSpace
+from tests.simulation.telling import bytes_of, told_effect, told_event
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -149,7 +150,7 @@ class Host:
             if not self._inbox:
                 break
             event = self._inbox.popleft()
-            self.world.note(self.path, _named(event))
+            self.world.note(self.path, told_event(event))
             new = node.handle(event, self.world.instant())
             made.extend(new)
             if any(isinstance(effect, fx.ResetMail) for effect in new):
@@ -181,7 +182,7 @@ class Host:
         for at, effect in enumerate(todo):
             if at == cut:
                 break
-            self.world.note(self.path, _described(effect), _bytes_of(effect))
+            self.world.note(self.path, told_effect(effect), bytes_of(effect))
             self.world.watcher.effect(self, effect)
             self._perform_one(effect)
         if cut is not None and self.armed is not None:
@@ -192,7 +193,7 @@ class Host:
     def _server_too(self) -> bool:
         return self.world.random.random() < self.world.faults.server_stops
 
-    def _perform_one(self, effect: fx.Effect) -> None:
+    def _perform_one(self, effect: fx.Effect) -> None:  # noqa: C901, PLR0912
         streams = self.streams
         match effect:
             case fx.KeepBlob():
@@ -255,9 +256,9 @@ class Host:
         slot = (write.child, str(write.key))
         before = self.streams.mail.get(slot)
         if (before.sequence if before else 0) != write.expected:
-            raise AssertionError(
-                f"MailConflict at {self.path}: {write.child} {write.key} {before and before.sequence} {write.expected}"
-            )
+            held = before.sequence if before else 0
+            what = f"{write.child} {write.key}: {held} is there, {write.expected} was expected"
+            raise AssertionError(f"MailConflict at {self.path}: {what}")
         sequence = self.streams.mail.put(slot, write.data, write)
         self.tell(MailWritten(write.child, write.key, write.generation, sequence))
         child = self.world.hosts.get(self.path.child(write.child))
@@ -389,45 +390,3 @@ def _only(made: list[fx.Effect], stage: tuple[type, ...]) -> list[fx.Effect]:
     if fx.StoreOwn in stage:
         return list({e.key: e for e in found if isinstance(e, fx.StoreOwn)}.values())
     return found[-1:] if fx.AckMail in stage else found
-
-
-def _named(event: Event) -> str:
-    match event:
-        case MailArrived():
-            return f"MailArrived {event.sequence} {event.key[:8]} pending {event.pending}"
-        case MailWritten():
-            return f"MailWritten {event.child} {event.key[:8]} {event.sequence}"
-        case ReportArrived():
-            return f"ReportArrived {event.child} {event.key[:8]}"
-        case LinkChanged():
-            return f"LinkChanged {event.up}"
-        case SessionArrived():
-            m = event.message
-            return f"SessionArrived {m.epoch} last {m.last_sequence} want {m.want} run {m.run}"
-        case _:
-            return type(event).__name__
-
-
-def _described(effect: fx.Effect) -> str:
-    match effect:
-        case fx.WriteMail():
-            body = "whole" if effect.has_body else "bare"
-            return f"WriteMail {effect.child} {effect.key[:8]} {effect.generation} {body}"
-        case fx.ClearMail():
-            return f"ClearMail {effect.child} {effect.key[:8]} {effect.sequence}"
-        case fx.StoreOwn():
-            erased = "" if effect.data is not None else " erased"
-            return f"StoreOwn {effect.key[:8]} {effect.generation}{erased}"
-        case fx.SendReport():
-            return f"SendReport {effect.key[:8]}"
-        case fx.AckMail() | fx.ResetMail():
-            return f"{type(effect).__name__} {effect.sequence}"
-        case fx.Noted():
-            return f"Noted {effect.reason} {effect.subject} {effect.detail}"
-        case _:
-            return type(effect).__name__
-
-
-def _bytes_of(effect: fx.Effect) -> bytes:
-    data = getattr(effect, "data", None)
-    return data if isinstance(data, bytes) else b""

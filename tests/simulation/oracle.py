@@ -1,10 +1,11 @@
-"""The laws, by their names in the architecture: safety at every step, convergence after settling."""
+"""The laws, by their names in the architecture: safety at each step, convergence after settling."""
 
 from __future__ import annotations
 
 from collections import Counter
 
 from relay.core import effects as fx
+from relay.core.book import read_record
 from schemas import blobs
 from schemas.chunks import read_manifest_chunk, read_root
 from schemas.identity import MailKey, NodePath
@@ -73,8 +74,6 @@ class Oracle(Watcher):
                 raise LawBroken(CONTENT_FIRST, what)
 
     def _has_all(self, host: Host, write: fx.WriteMail) -> bool:
-        from relay.core.book import read_record
-
         _, held = read_record(write.data, 0)
         stored = host.streams.blobs
         for root in held.record.references:
@@ -176,8 +175,11 @@ class Oracle(Watcher):
         self._settled_at = self.world.now
         self._held = prescribed(self.centre)
 
-    def unsettled(self) -> None:
-        self.quiet = False
+    def spaces_as_wanted(self) -> None:
+        """Every edge that runs holds what is wanted, whatever else is broken."""
+        faults = self._space_faults()
+        if faults:
+            raise LawBroken(AUTONOMY, "\n    ".join(faults))
 
     def _refused(self) -> dict[NodePath, dict[ObjectKey, None]]:
         return {h.path: h.space.refused_for_good for h in self.world.hosts.values()}
@@ -188,7 +190,8 @@ class Oracle(Watcher):
         for host in self.world.hosts.values():
             want = dict(wanted.get(host.path, {}))
             if host.node is None:
-                faults.append(f"{host.path} does not run")
+                if host.attached:
+                    faults.append(f"{host.path} does not run")
                 continue
             asked = {k: w.reference.address for k, w in host.node.wanted.items()}
             if asked != want:
@@ -233,7 +236,7 @@ class Oracle(Watcher):
         faults = []
         live = {key for key, record in self.centre.records.items() if not record.deleted}
         for host in self.world.hosts.values():
-            for (child, key), _ in host.streams.mail.items():
+            for (child, key), _kept in host.streams.mail.items():  # noqa: PERF102
                 if key not in live:
                     faults.append(f"{host.path} keeps mail to {child} of a record that is gone")
             if not host.path.is_root:

@@ -37,7 +37,8 @@ class Outcome:
     def __str__(self) -> str:
         if not self.law:
             return f"seed {self.seed}: all laws hold (trace {self.trace})"
-        return f"seed {self.seed} breaks {self.law}: {self.what}\n  again: make simulate SEED={self.seed}"
+        again = f"again: make simulate SEED={self.seed}"
+        return f"seed {self.seed} breaks {self.law}: {self.what}\n  {again}"
 
 
 class Run:

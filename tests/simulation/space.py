@@ -1,4 +1,4 @@
-"""A trivial cluster and its syncer: objects by key, applied by the real plan, one step at a time."""
+"""A trivial cluster and its syncer: objects by key, applied by the real plan, step by step."""
 
 from __future__ import annotations
 

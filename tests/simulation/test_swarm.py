@@ -39,6 +39,41 @@ def test_messages_alone_may_be_late_doubled_or_lost():
     assert not broken, "\n".join(broken)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_an_edge_alone_starts_again_and_repairs_its_cluster(seed):
+    one = runs.Run(seed, NO_FAULTS)
+    one.workload.build()
+    one.settle()
+    edges = [host for host in one.world.hosts.values() if host.attached]
+    for host in list(one.world.hosts.values()):
+        host.stop(server_too=True)
+    for host in edges:
+        host.start()
+        one.world.cut(host.path)
+        for at, key in enumerate(sorted(host.space.objects)):
+            host.space.drift(key, delete=at % 2 == 0)
+    one.world.run(60)
+    one.oracle.spaces_as_wanted()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_relay_alone_serves_a_child_that_lost_everything(seed):
+    one = runs.Run(seed, NO_FAULTS)
+    one.workload.build()
+    one.settle()
+    one.world.root.stop(server_too=True)
+    for host in [host for host in one.world.hosts.values() if not host.path.is_root]:
+        if len(host.path.names) == 1:
+            host.stop()
+            host.start()
+        elif host.attached:
+            host.stop(keep_disk=False)
+            host.space.objects.clear()
+            host.start()
+    one.world.run(300)
+    one.oracle.spaces_as_wanted()
+
+
 @pytest.mark.parametrize(("mutant", "law"), MUTANTS, ids=[m.__name__ for m, _ in MUTANTS])
 def test_a_planted_fault_breaks_its_law(mutant, law, monkeypatch):
     monkeypatch.setattr(*mutant())

@@ -1,4 +1,4 @@
-"""A whole tree in virtual time: one heap, one seed, no task and no socket; the same seed, the same run.
+"""A whole tree in virtual time, without tasks or sockets: the same seed is the same run.
 
 The world knows time, chance and the links between hosts. What a host's process does is in `host`.
 """

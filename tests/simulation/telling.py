@@ -1,0 +1,49 @@
+"""How events and effects read in a story."""
+
+from __future__ import annotations
+
+from relay.core import effects as fx
+from relay.core.events import Event, LinkChanged, MailArrived, MailWritten, ReportArrived
+from relay.core.events import SessionArrived as Session
+
+
+def told_event(event: Event) -> str:
+    match event:
+        case MailArrived():
+            return f"MailArrived {event.sequence} {event.key[:8]} pending {event.pending}"
+        case MailWritten():
+            return f"MailWritten {event.child} {event.key[:8]} {event.sequence}"
+        case ReportArrived():
+            return f"ReportArrived {event.child} {event.key[:8]}"
+        case LinkChanged():
+            return f"LinkChanged {event.up}"
+        case Session():
+            m = event.message
+            return f"SessionArrived {m.epoch} last {m.last_sequence} want {m.want} run {m.run}"
+        case _:
+            return type(event).__name__
+
+
+def told_effect(effect: fx.Effect) -> str:
+    match effect:
+        case fx.WriteMail():
+            body = "whole" if effect.has_body else "bare"
+            return f"WriteMail {effect.child} {effect.key[:8]} {effect.generation} {body}"
+        case fx.ClearMail():
+            return f"ClearMail {effect.child} {effect.key[:8]} {effect.sequence}"
+        case fx.StoreOwn():
+            erased = "" if effect.data is not None else " erased"
+            return f"StoreOwn {effect.key[:8]} {effect.generation}{erased}"
+        case fx.SendReport():
+            return f"SendReport {effect.key[:8]}"
+        case fx.AckMail() | fx.ResetMail():
+            return f"{type(effect).__name__} {effect.sequence}"
+        case fx.Noted():
+            return f"Noted {effect.reason} {effect.subject} {effect.detail}"
+        case _:
+            return type(effect).__name__
+
+
+def bytes_of(effect: fx.Effect) -> bytes:
+    data = getattr(effect, "data", None)
+    return data if isinstance(data, bytes) else b""
