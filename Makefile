@@ -12,10 +12,13 @@ PIP   := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # A Python that is new enough and can make virtual environments; PYTHON=... is tried first.
 PYTHONS := $(PYTHON) python3.13 python3.12 python3.11 python3
 
+# Each prints a table and writes benchmarks/results/<name>.json.
+BENCHES := cost latency fanout forwarding restart reduction footprint scale
+
 # What `make check` runs of the suite: everything that needs no server.
 FAST_TESTS := $(wildcard tests/unit tests/property tests/contract)
 
-.PHONY: help setup demo test check simulate
+.PHONY: help setup demo test check simulate bench
 
 help: ## list these targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -38,6 +41,9 @@ check: $(VENV)/.installed-dev ## format, lint, types, import contracts, tidiness
 
 simulate: $(VENV)/.installed-dev ## run the seeded simulation, SEEDS=500 or SEED=17 for one again
 	$(BIN)/python -m tests.simulation --seeds $(SEEDS) $(if $(SEED),--seed $(SEED))
+
+bench: $(VENV)/.installed-dev ## measure everything beside its raw limit, BENCH=cost for one figure
+	@for name in $(or $(BENCH),$(BENCHES)); do $(BIN)/python -m benchmarks.$$name || exit 1; done
 
 # Installed once, and again when pyproject.toml changes. Editable: the code runs as it stands here.
 $(VENV)/.installed: pyproject.toml | $(BIN)/pip

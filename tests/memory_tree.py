@@ -34,6 +34,7 @@ class MemoryTree:
     """Nodes by path; `workloads` and `inventory` are the centre's spaces."""
 
     folder: Path
+    make_bus: Callable[[MemoryNetwork, NodePath], MemoryBus] = MemoryBus
     network: MemoryNetwork = field(default_factory=MemoryNetwork)
     drivers: dict[NodePath, Driver] = field(default_factory=dict)
     syncers: dict[NodePath, Syncer] = field(default_factory=dict)
@@ -73,7 +74,7 @@ class MemoryTree:
         return self.centre.node.summary(key)
 
     async def start(self, path: NodePath, group: asyncio.TaskGroup, *, attached: bool) -> Driver:
-        bus = MemoryBus(self.network, path)
+        bus = self.make_bus(self.network, path)
         roots = {self.keys.root.key_id: self.keys.root.public_key}
         run = random_id(self.dice.entropy(16))
         config = NodeConfig(path, self.keys.tree, roots, run, attached)
@@ -107,9 +108,13 @@ class MemoryTree:
 
 
 @asynccontextmanager
-async def memory_tree(folder: Path, paths: Iterable[str]) -> AsyncIterator[MemoryTree]:
+async def memory_tree(
+    folder: Path,
+    paths: Iterable[str],
+    make_bus: Callable[[MemoryNetwork, NodePath], MemoryBus] = MemoryBus,
+) -> AsyncIterator[MemoryTree]:
     """A tree with these nodes (parents first); each without children has a space."""
-    tree = MemoryTree(folder)
+    tree = MemoryTree(folder, make_bus)
     wanted = [NodePath.parse(path) for path in paths]
     inner = {path.parent for path in wanted}
     edges = [path for path in wanted if path not in inner]
