@@ -9,11 +9,12 @@ import asyncio
 import json
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from leafcast.known_children import KnownChildren
 from relay.adapters.embedded_space import EmbeddedSpace
 from relay.adapters.guard import Guard
 from relay.adapters.jetstream_bus import BusAddress, JetStreamBus
@@ -21,7 +22,8 @@ from relay.adapters.nats_config import AccountSeeds, ParentLink
 from relay.adapters.nats_server import EmbeddedServer
 from relay.adapters.nkey_pairs import new_user_nkey
 from relay.adapters.simulated_cluster import Settings, SimulatedCluster
-from relay.adapters.space_connection import space_connection
+from relay.adapters.space_connection import Client, space_connection
+from relay.core.effects import Noted
 from relay.core.node import Node
 from relay.core.state import NodeConfig
 from relay.driver import Driver
@@ -48,7 +50,10 @@ class World:
 
 
 class NodeRuntime:
-    """Runs one node; `attached` gives it a simulated cluster as its workload execution cluster."""
+    """Runs one node; `attached` gives it a simulated cluster as its workload execution cluster.
+
+    `beside` is work on the relay that starts and ends with each of its runs.
+    """
 
     def __init__(
         self,
@@ -58,6 +63,7 @@ class NodeRuntime:
         *,
         parent: ParentLink | None = None,
         attached: Settings | None = None,
+        beside: Callable[[Driver], Awaitable[None]] | None = None,
     ) -> None:
         self.path = path
         self.attached = attached is not None
@@ -66,12 +72,15 @@ class NodeRuntime:
         self._folder = folder
         self._parent = parent
         self._settings = attached
+        self._beside = beside
+        self._known = KnownChildren(folder)
         self._seeds = _account_seeds(folder, world.dice)
         self._server: EmbeddedServer | None = None
         self._driver: Driver | None = None
         self._syncer: Syncer | None = None
         self._running = asyncio.Event()
         self.changed: Callable[[], None] = lambda: None
+        self.noted: Callable[[Noted], None] = lambda _: None
 
     @property
     def server(self) -> EmbeddedServer:
@@ -101,12 +110,21 @@ class NodeRuntime:
         await self._driver.started.wait()
         return self._driver
 
-    async def space(self, bucket: str, stack: AsyncExitStack) -> EmbeddedSpace:
-        """An embedded space on this node's server, open until the stack is closed."""
-        label = f"leafcast {self.path} space"
-        client = await stack.enter_async_context(
+    @property
+    def space_seed(self) -> str:
+        """What opens the server's account SPACE."""
+        return self._seeds.space
+
+    async def client(self, stack: AsyncExitStack, name: str) -> Client:
+        """A connection to account SPACE of this node's server, open until the stack is closed."""
+        label = f"leafcast {self.path} {name}"
+        return await stack.enter_async_context(
             space_connection(self.server.url, self._seeds.space, label)
         )
+
+    async def space(self, bucket: str, stack: AsyncExitStack) -> EmbeddedSpace:
+        """An embedded space on this node's server, open until the stack is closed."""
+        client = await self.client(stack, bucket)
         space = EmbeddedSpace(
             client, bucket, self._world.clock, self._world.dice, domain=self.path.domain
         )
@@ -123,6 +141,7 @@ class NodeRuntime:
             guard=world.guard,
             clock=world.clock,
             parent=self._parent,
+            children=self._known.nkeys,
         ) as self._server:
             await self._run_relay()
 
@@ -143,11 +162,14 @@ class NodeRuntime:
     async def _run_once(self) -> None:
         world = self._world
         uplink = self._seeds.uplink if self._parent is not None else None
-        address = BusAddress(self.server.url, self._seeds.relay, uplink)
-        bus = JetStreamBus(self.path, address, self.server, clock=world.clock, dice=world.dice)
+        address = BusAddress(self.server.url, self._seeds.relay, uplink, self._seeds.system)
+        server = self._known.told_of(self.server)
+        bus = JetStreamBus(self.path, address, server, clock=world.clock, dice=world.dice)
         run = random_id(world.dice.entropy(16))
         config = NodeConfig(self.path, world.tree, world.roots, run, self.attached)
-        driver = self._driver = Driver(bus, config, world.clock, on_wants=self._wants)
+        driver = self._driver = Driver(
+            bus, config, world.clock, on_wants=self._wants, on_noted=self._note
+        )
         try:
             async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
                 if self._settings is not None:
@@ -155,6 +177,10 @@ class NodeRuntime:
                 group.create_task(driver.run(), name=f"relay {self.path}")
                 self._running.set()
                 group.create_task(self._watch(driver), name=f"watch {self.path}")
+                await driver.started.wait()
+                await server.forget_others(driver.node.children())
+                if self._beside is not None:
+                    group.create_task(self._beside(driver), name=f"beside {self.path}")
         finally:
             await bus.close()
 
@@ -187,6 +213,9 @@ class NodeRuntime:
     def _wants(self, node: Node) -> None:
         if self._syncer is not None:
             self._syncer.set_wants(node.wanted, may_prune=node.may_prune)
+
+    def _note(self, noted: Noted) -> None:
+        self.noted(noted)
 
     async def _watch(self, driver: Driver) -> None:
         while True:

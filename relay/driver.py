@@ -77,6 +77,7 @@ class Driver:
         clock: Clock,
         *,
         on_wants: Callable[[Node], None] | None = None,
+        on_noted: Callable[[Noted], None] | None = None,
     ) -> None:
         self.config = config
         self.counters = Counters()
@@ -84,6 +85,7 @@ class Driver:
         self._bus = bus
         self._clock = clock
         self._on_wants = on_wants
+        self._on_noted = on_noted
         self._node: Node | None = None
         self._inbox: asyncio.Queue[Event] = asyncio.Queue(INBOX_MAX)
         self._back: deque[Event] = deque()
@@ -267,7 +269,7 @@ class Driver:
     ) -> None:
         match effect:
             case LoadBlob():
-                group.create_task(self._load(effect.reference))
+                group.create_task(self._load(effect))
             case ClearMail():
                 await self._bus.clear_mail(effect)
             case ResetMail():
@@ -293,12 +295,14 @@ class Driver:
 
     def _note(self, noted: Noted) -> None:
         self.counters.noted[noted.reason] += 1
+        if self._on_noted is not None:
+            self._on_noted(noted)
         where = f"{self.config.path}: {noted.reason}"
         log.info("%s: %s: %s", where, noted.subject, noted.detail)
 
-    async def _load(self, reference: Reference) -> None:
+    async def _load(self, effect: LoadBlob) -> None:
         async with self._loads:
-            loaded = await self._bus.load_blob(reference)
+            loaded = await self._bus.load_blob(effect.reference, fresh=effect.fresh)
         await self._inbox.put(loaded)
 
     async def _pump(self) -> None:

@@ -120,9 +120,10 @@ class Bus(Protocol):
         """Keep stored values in the own BLOB stream; keeping one twice is harmless."""
         ...
 
-    async def load_blob(self, reference: Reference) -> BlobArrived:
+    async def load_blob(self, reference: Reference, *, fresh: bool = False) -> BlobArrived:
         """A stored value from the own store, else from the parent (with its parts, if it is made of
-        parts); value None if neither has it now. Never raises for a missing blob or a lost link."""
+        parts); value None if neither has it now. Never raises for a missing blob or a lost link.
+        With `fresh` the own store is passed over: its copy is damaged."""
         ...
 
     async def send_report(self, reports: Mapping[str, bytes]) -> bool:

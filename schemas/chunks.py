@@ -38,6 +38,8 @@ class ListRoot:
     chunks: tuple[Reference, ...]
 
     def __post_init__(self) -> None:
+        if self.version != 1:
+            raise ValueError(f"a list of version {self.version}, this program reads 1")
         if self.bits > BITS_MAX or len(self.chunks) != 1 << self.bits:
             raise ValueError(f"{len(self.chunks)} chunks by {self.bits} bits")
 

@@ -41,6 +41,10 @@ class Source:
     namespace: str
     name: str
 
+    def __post_init__(self) -> None:
+        if "\0" in self.api + self.space + self.namespace + self.name:
+            raise ValueError("a NUL in a clear key could make it equal to another")
+
     @property
     def key(self) -> MailKey:
         return mail_key(self.api, self.space, self.namespace, self.name)
@@ -156,14 +160,20 @@ class KeyGrant:
 
     def covers(self, kind: str, record: Record) -> bool:
         """Whether a record of this kind lies within the grant."""
-        where = getattr(record, "path", None)
         return (
             kind in self.kinds
             and self.first <= record.generation <= self.last
-            and (where is None or self.path.holds(where))
+            and self._holds(record)
             and (not self.namespaces or record.source.namespace in self.namespaces)
             and (not self.object_kinds or record.source.api in self.object_kinds)
         )
+
+    def _holds(self, record: Record) -> bool:
+        """Whether the record lies within the path; a Location is bound by its inventory space."""
+        where = getattr(record, "path", None)
+        if where is None:
+            return self.path.is_root or isinstance(record, LocationRecord)
+        return self.path.holds(where)
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,9 @@ def decode_envelope(data: bytes) -> Envelope:
     except codec.CodecError as error:
         raise EnvelopeRefused(str(error)) from error
     match fields:
-        case (1, str(kind), str(key_id), bytes(payload), bytes(signature), body, *_):
+        case (int(version), str(kind), str(key_id), bytes(payload), bytes(signature), body, *_):
+            if version != WIRE_VERSION or isinstance(version, bool):
+                raise EnvelopeRefused(f"version {version}, this program reads {WIRE_VERSION}")
             if body is not None and not isinstance(body, bytes):
                 raise EnvelopeRefused("its body is neither bytes nor nil")
         case (int(version), *_) if version != WIRE_VERSION:

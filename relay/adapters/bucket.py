@@ -12,6 +12,7 @@ import nats.errors
 import zstandard
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
 from nats.js.api import (
     AckPolicy,
     ConsumerConfig,
@@ -28,6 +29,7 @@ from relay.ports import SpaceError
 DELETIONS_KEPT_SECONDS = 2 * 3600
 BATCH = 256
 PULL_SECONDS, HEARTBEAT_SECONDS, SILENCE_SECONDS = 30, 10, 25.0
+SILENCE_LOOKS = 25
 CONSUMER_KEPT_SECONDS = 90.0
 COMPRESS_FROM_BYTES = 1024
 HEADERS_MAX_BYTES = 1024
@@ -196,8 +198,10 @@ class Bucket:
                 if not left:
                     await self._connection.publish(subject, ask, reply=inbox)
                     left = BATCH
-                message = await subscription.next_msg(timeout=SILENCE_SECONDS)
+                message = await self._next(subscription)
                 _heed_cancellation()
+                if message is None:
+                    return
                 match (message.headers or {}).get("Status", ""):
                     case "":
                         left -= 1
@@ -214,6 +218,21 @@ class Bucket:
         finally:
             with suppress(nats.errors.Error):
                 await subscription.unsubscribe()
+
+    async def _next(self, subscription: Subscription) -> Msg | None:
+        """The next message; None if the server fell silent, or was lost and found meanwhile.
+
+        A server that starts anew has forgotten the consumer, and what it was asked for.
+        """
+        reconnects = self._connection.stats["reconnects"]
+        for _ in range(SILENCE_LOOKS):
+            try:
+                return await subscription.next_msg(timeout=SILENCE_SECONDS / SILENCE_LOOKS)
+            except nats.errors.TimeoutError:
+                _heed_cancellation()
+                if self._connection.stats["reconnects"] != reconnects:
+                    return None
+        return None
 
     def _entry(self, message: Msg) -> Entry:
         place = message.metadata

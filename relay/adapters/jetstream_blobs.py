@@ -47,8 +47,9 @@ class Blobs:
             [Outgoing(subjects.blob(self._path, address), data) for address, data in values.items()]
         )
 
-    async def load(self, reference: Reference) -> BlobArrived:
-        value, local = await self._find(reference.address)
+    async def load(self, reference: Reference, *, fresh: bool = False) -> BlobArrived:
+        """From the own store, unless `fresh`, or from the parent."""
+        value, local = await self._find(reference.address, fresh=fresh)
         missing = BlobArrived(reference, None, local=False)
         if value is None:
             return missing
@@ -56,7 +57,7 @@ class Blobs:
             wanted = parts_of(reference, value)
         except BlobRefused:
             wanted = ()  # Whoever opens the value refuses it, and says so.
-        found = await self._find_all([part.address for part in wanted])
+        found = await self._find_all([part.address for part in wanted], fresh=fresh)
         parts = []
         for address, (part, part_local) in found.items():
             if part is None:
@@ -66,7 +67,7 @@ class Blobs:
         return BlobArrived(reference, value, local, tuple(parts))
 
     async def _find_all(
-        self, addresses: list[ContentHash]
+        self, addresses: list[ContentHash], *, fresh: bool
     ) -> dict[ContentHash, tuple[bytes | None, bool]]:
         found: dict[ContentHash, tuple[bytes | None, bool]] = dict.fromkeys(
             addresses, (None, False)
@@ -75,15 +76,17 @@ class Blobs:
 
         async def find(address: ContentHash) -> None:
             async with places:
-                found[address] = await self._find(address)
+                found[address] = await self._find(address, fresh=fresh)
 
         async with asyncio.TaskGroup() as group:
             for address in found:
                 group.create_task(find(address))
         return found
 
-    async def _find(self, address: ContentHash) -> tuple[bytes | None, bool]:
+    async def _find(self, address: ContentHash, *, fresh: bool) -> tuple[bytes | None, bool]:
         """A stored value, and whether it is from here."""
+        if fresh and self._uplink is not None:
+            return await self._uplink.load_blob(address), False
         subject = subjects.blob(self._path, address)
         answer = await self._connection.request(
             f"$JS.API.DIRECT.GET.BLOB.{subject}", seconds=LOCAL_SECONDS

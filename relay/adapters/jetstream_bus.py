@@ -16,7 +16,7 @@ from nats.errors import Error as NatsError
 
 from relay.adapters.inbox import Inbox
 from relay.adapters.jetstream_blobs import Blobs
-from relay.adapters.jetstream_connection import Connection
+from relay.adapters.jetstream_connection import ApiError, Connection
 from relay.adapters.jetstream_publish import Outgoing, Publisher
 from relay.adapters.jetstream_reading import Stored, StreamReader
 from relay.adapters.jetstream_records import (
@@ -43,6 +43,9 @@ from schemas.identity import ContentHash, NodePath
 from schemas.reports import Done, decode, encode
 
 
+CONSUMER_ATTEMPTS = 4
+
+
 class ServerControl(Protocol):
     """The node's own server, as far as children come and go."""
 
@@ -53,11 +56,16 @@ class ServerControl(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BusAddress:
-    """The node's own server, and the seeds that open the two accounts; the centre has no uplink."""
+    """The node's own server, and the seeds that open its accounts; the centre has no uplink.
+
+    With the system account's seed the loss and return of the link are heard of at once; without it
+    they are found out by asking.
+    """
 
     url: str
     relay_seed: str = field(repr=False)
     uplink_seed: str | None = field(default=None, repr=False)
+    system_seed: str | None = field(default=None, repr=False)
 
 
 class JetStreamBus:
@@ -85,6 +93,11 @@ class JetStreamBus:
             up = Connection(address.url, address.uplink_seed, f"{label} uplink", "_INBOX.uplink")
             self._connections.append(up)
             self._uplink = Uplink(up, path, self._inbox, clock, dice)
+            if address.system_seed is not None:
+                prefix = "_INBOX.system"
+                system = Connection(address.url, address.system_seed, f"{label} system", prefix)
+                self._connections.append(system)
+                self._uplink.system = system
         self._blobs = Blobs(self._relay, self._publisher, path, self._uplink)
         self._running: asyncio.Task[None] | None = None
 
@@ -164,8 +177,8 @@ class JetStreamBus:
     async def keep_blobs(self, values: Mapping[ContentHash, bytes]) -> None:
         await self._blobs.keep(values)
 
-    async def load_blob(self, reference: Reference) -> BlobArrived:
-        return await self._blobs.load(reference)
+    async def load_blob(self, reference: Reference, *, fresh: bool = False) -> BlobArrived:
+        return await self._blobs.load(reference, fresh=fresh)
 
     async def send_report(self, reports: Mapping[str, bytes]) -> bool:
         values = {subjects.stat(self.path, key): data for key, data in reports.items()}
@@ -184,7 +197,16 @@ class JetStreamBus:
 
     async def add_child(self, name: str, nkey: str) -> None:
         await self._server.add_child(name, nkey)
-        await make_mail_consumer(self._relay, self.path, name)
+        for attempt in range(CONSUMER_ATTEMPTS):
+            try:
+                await make_mail_consumer(self._relay, self.path, name)
+                return
+            except ApiError:
+                raise
+            except BusBroken:
+                # A request can be lost while the server reloads for another child.
+                if attempt + 1 == CONSUMER_ATTEMPTS:
+                    raise
 
     async def remove_child(self, name: str) -> None:
         await self._server.remove_child(name)

@@ -100,10 +100,10 @@ class Connection:
             logger.debug("%s: request on %s: %s", self._name, subject, error)
             return None
 
-    async def api(self, verb: str, **body: Any) -> dict[str, Any]:
+    async def api(self, verb: str, seconds: float = REQUEST_SECONDS, **body: Any) -> dict[str, Any]:
         """Ask JetStream; raises ApiError if it refuses, BusBroken if it does not answer."""
         await self.ready()
-        answer = await self.request(f"$JS.API.{verb}", json.dumps(body).encode())
+        answer = await self.request(f"$JS.API.{verb}", json.dumps(body).encode(), seconds)
         if answer is None:
             raise BusBroken(f"{self._name}: JetStream at {self._url} does not answer {verb}")
         return checked(verb, answer)

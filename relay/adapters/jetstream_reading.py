@@ -85,13 +85,16 @@ class StreamReader:
         Raises BusBroken if the server does not deliver it, or if `take` raises ValueError.
         """
         self._stops_at_end = True
-        while not self._at_end:
+        while not self._ended():
             before = self._next_sequence
             await self._read(take)
             if self._failure is not None:
                 raise BusBroken(f"the stream {self._stream} is damaged") from self._failure
-            if not self._at_end and self._next_sequence == before:
+            if not self._ended() and self._next_sequence == before:
                 raise BusBroken(f"the stream {self._stream} does not deliver what it holds")
+
+    def _ended(self) -> bool:
+        return self._at_end
 
     async def _read(self, take: Take) -> None:
         client = self._connection.client
@@ -106,7 +109,7 @@ class StreamReader:
 
         async def arrived(message: Msg) -> None:
             await self._arrived(message, take)
-            if self._dropped and not subscription.pending_msgs:
+            if self._dropped and subscription is not None and not subscription.pending_msgs:
                 self._torn.set()
 
         def dropped(where: Subscription) -> None:

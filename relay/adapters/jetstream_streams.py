@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from relay.adapters.jetstream_connection import ApiError, Connection
 from schemas import subjects
 from schemas.identity import NodePath
@@ -17,10 +19,13 @@ _SECOND = 1_000_000_000
 _NAME_IN_USE, _NO_CONSUMER, _NO_MESSAGE = 10058, 10014, 10057
 
 
+CREATE_SECONDS = 3.0
+
+
 async def make_streams(connection: Connection, path: NodePath) -> None:
     """Make the node's streams, or give those that are there today's settings."""
     for name, captured in subjects.stream_subjects(path).items():
-        config = {
+        config: dict[str, Any] = {
             "name": name,
             "subjects": list(captured),
             "storage": "file",
@@ -55,7 +60,7 @@ async def make_mail_consumer(connection: Connection, path: NodePath, child: str)
         "idle_heartbeat": IDLE_HEARTBEAT_SECONDS * _SECOND,
     }
     verb = f"CONSUMER.CREATE.MAIL.{child}.{filter_}"
-    await connection.api(verb, stream_name="MAIL", config=config)
+    await connection.api(verb, CREATE_SECONDS, stream_name="MAIL", config=config)
 
 
 async def erase_child(connection: Connection, path: NodePath, child: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Mapping
 
@@ -29,6 +30,7 @@ PROBE_SECONDS = 2.0
 BACKOFF_SECONDS_MIN, BACKOFF_SECONDS_MAX = 0.25, 5.0
 QUIET_SECONDS = 75.0
 """Two of the mail consumer's idle heartbeats missing."""
+LINKS_SUBJECT = "$SYS.ACCOUNT.UPLINK.SERVER.CONNS"
 WINDOW_BYTES = 64 * 1024
 """Small enough that a slow link brings the answer in time."""
 BLOB_SECONDS = 60.0
@@ -52,7 +54,9 @@ class Uplink:
         self._lost = asyncio.Event()
         self._heard = 0.0
         self._waiting: set[asyncio.Timeout] = set()
+        self._link_news = asyncio.Event()
         self.mailbox = Mailbox(connection, inbox, clock, self.lost)
+        self.system: Connection | None = None
 
     async def start(self) -> None:
         await self._publisher.start()
@@ -64,6 +68,9 @@ class Uplink:
             pending_msgs_limit=PENDING_MESSAGES_MAX,
             pending_bytes_limit=PENDING_BYTES_MAX,
         )
+
+        if self.system is not None:
+            await self.system.client.subscribe(LINKS_SUBJECT, cb=self._links_counted)
 
     async def run(self) -> None:
         """Watch the link and the deliveries, without end."""
@@ -120,8 +127,13 @@ class Uplink:
     async def _find_parent(self) -> None:
         delay = BACKOFF_SECONDS_MIN
         while not await self._probe():
-            await self._clock.sleep(delay * (0.5 + self._dice.fraction() / 2))
-            delay = min(2 * delay, BACKOFF_SECONDS_MAX)
+            self._link_news.clear()
+            try:
+                async with asyncio.timeout(delay * (0.5 + self._dice.fraction() / 2)):
+                    await self._link_news.wait()
+                delay = BACKOFF_SECONDS_MIN
+            except TimeoutError:
+                delay = min(2 * delay, BACKOFF_SECONDS_MAX)
 
     async def _until_lost(self) -> None:
         while not self._lost.is_set():
@@ -148,6 +160,18 @@ class Uplink:
 
     def _mail_came(self) -> None:
         self._heard = self._clock.now().seconds
+
+    async def _links_counted(self, message: Msg) -> None:
+        """The own server says how many leaf links the account UPLINK has now."""
+        try:
+            links = json.loads(message.data)["leafnodes"]
+        except (ValueError, KeyError, TypeError) as error:
+            logger.warning("%s: an unreadable count of links: %s", self._path, error)
+            return
+        if links:
+            self._link_news.set()
+        else:
+            self.lost()
 
     async def _session_came(self, message: Msg) -> None:
         try:

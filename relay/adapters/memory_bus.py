@@ -227,8 +227,8 @@ class MemoryBus:
     async def keep_blobs(self, values: Mapping[ContentHash, bytes]) -> None:
         self._streams.blobs.update(values)
 
-    async def load_blob(self, reference: Reference) -> BlobArrived:
-        value, local = self._find(reference.address)
+    async def load_blob(self, reference: Reference, *, fresh: bool = False) -> BlobArrived:
+        value, local = self._find(reference.address, fresh=fresh)
         if value is None:
             return BlobArrived(reference, None, local=False)
         try:
@@ -237,15 +237,15 @@ class MemoryBus:
             wanted = ()
         parts = []
         for part in wanted:
-            found, part_local = self._find(part.address)
+            found, part_local = self._find(part.address, fresh=fresh)
             if found is None:
                 return BlobArrived(reference, None, local=False)
             parts.append((part.address, found))
             local = local and part_local
         return BlobArrived(reference, value, local, tuple(parts))
 
-    def _find(self, address: ContentHash) -> tuple[bytes | None, bool]:
-        value = self._streams.blobs.get(address)
+    def _find(self, address: ContentHash, *, fresh: bool) -> tuple[bytes | None, bool]:
+        value = None if fresh else self._streams.blobs.get(address)
         if value is not None or not self._linked:
             return value, value is not None
         return self._network.streams(self.path.parent).blobs.get(address), False

@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager
 import nats
 from nats.aio.client import Client
 
+__all__ = ["Client", "space_connection"]
+
 RECONNECT_WAIT_SECONDS = 1
 
 logger = logging.getLogger(__name__)

@@ -206,9 +206,9 @@ class Accepting:
         state.held.pop(held.key)
         state.where.set_delta(held.key, None)
         state.forget_supply(held.key)
-        for name, box in state.mailboxes.boxes.items():
-            box.queue.pop(held.key, None)
-            state.mailboxes.clear(name, held.key)
+        for name in self._having(held.key, ()):
+            state.mailboxes.mark(name, held.key, held.order)
+            state.mailboxes.flush(name)
         if state.edge is not None:
             state.edge.drop(held.key)
         state.out.append(StoreOwn(held.key, None))

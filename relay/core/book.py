@@ -7,7 +7,6 @@ from typing import TypeGuard
 
 from schemas.identity import INDEX_KEY, KEYS_KEY, MailKey
 from schemas.records import (
-    API_PLACEMENT,
     DeltaBody,
     DeltaHead,
     Record,
@@ -75,4 +74,4 @@ def read_record(data: bytes, order: int) -> tuple[Envelope, Held]:
 
 def is_delta(held: Held | None) -> TypeGuard[Held]:
     """Whether this is a placement's delta."""
-    return held is not None and held.kind == "delta" and held.record.source.api == API_PLACEMENT
+    return held is not None and held.kind == "delta"

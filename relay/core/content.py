@@ -38,6 +38,7 @@ class _Want:
     reference: Reference
     owners: dict[str, None]
     attempts: int = 0
+    fresh: bool = False
     retry_at: float | None = None
 
 
@@ -115,6 +116,7 @@ class Content:
             children = _children(want.reference.kind, plain)
         except (BlobRefused, ShapeError, CodecError) as error:
             self._lost(want.reference.address)
+            want.fresh = True
             self._again(want, now, "BadBlob", str(error))
             return []
         self._keep(event, event.value, parts)
@@ -131,14 +133,14 @@ class Content:
         for want in self._wants.values():
             if want.retry_at is not None and want.retry_at <= now:
                 want.retry_at = None
-                self._out.append(LoadBlob(want.reference))
+                self._out.append(LoadBlob(want.reference, want.fresh))
 
     def retry_all(self) -> None:
         """Ask again for all that was refused: the link is new."""
         for want in self._wants.values():
             if want.retry_at is not None:
                 want.retry_at, want.attempts = None, 0
-                self._out.append(LoadBlob(want.reference))
+                self._out.append(LoadBlob(want.reference, want.fresh))
 
     def _visit(self, owner: str, walk: Walk, reference: Reference) -> None:
         address = reference.address

@@ -21,6 +21,7 @@ from schemas.reports import (
     decode,
     decode_report,
     encode,
+    part_key,
 )
 from schemas.subjects import LABELS_KEY
 
@@ -82,6 +83,8 @@ class Downlink:
                 self._labels(name, child, decode(LabelReport, data, PART_MAX_BYTES))
                 return
             report = decode_report(data)
+            if part_key(report.key, report.part) != key:
+                raise ReportRefused(f"report: part {report.part} of {report.key} under {key}")
             if isinstance(report, ReportPart):
                 state.reporting.take_part(name, report)
             else:

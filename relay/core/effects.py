@@ -66,9 +66,13 @@ class ResetMail:
 
 @dataclass(frozen=True, slots=True)
 class LoadBlob:
-    """Get a blob from the own store, or else from the parent; answered by `BlobArrived`."""
+    """Get a blob from the own store, or else from the parent; answered by `BlobArrived`.
+
+    `fresh` passes over the own copy, which was found damaged.
+    """
 
     reference: Reference
+    fresh: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,6 +126,30 @@ class Node:
         """The children by name, and since when (ms since 1970) each cannot be reached."""
         return {name: child.silent_since_ms for name, child in self._state.children.items()}
 
+    def sessions(self) -> frozenset[str]:
+        """The children that have been in session with this run of the node."""
+        return frozenset(name for name, child in self._state.children.items() if child.epoch)
+
+    @property
+    def read_through(self) -> int:
+        """The sequence of the parent's mail up to which all is read."""
+        return self._state.inbox.high
+
+    def lag(self, child: str, read_through: int | None = None) -> int:
+        """How many messages in the child's mailbox it has not read.
+
+        `read_through` is the child's own word, if one can ask it; else its last heartbeat counts.
+        """
+        box, known = self._state.mailboxes.boxes.get(child), self._state.children.get(child)
+        if box is None or known is None:
+            return 0
+        cursor = known.cursor if read_through is None else read_through
+        return sum(1 for slot in box.slots.values() if slot.sequence > cursor)
+
+    def child_summaries(self, key: MailKey) -> dict[str, Summary]:
+        """What each child counts for now in a placement, by name."""
+        return self._state.reporting.by_child(key)
+
     def _dispatch(self, event: Event) -> None:  # noqa: C901, PLR0912 - one arm for each event
         state, uplink = self._state, self._uplink
         match event:
@@ -284,6 +308,7 @@ class Node:
                 self._restore_cursor(own.data)
             elif (held := self._read_own(f"own {own.key}", own.data)) is not None:
                 records.append(held)
+                self._state.inbox.count(held)
                 if held.kind == "keys":
                     self._accepting.put(held)
         return sorted(records, key=lambda held: held.generation)

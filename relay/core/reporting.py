@@ -132,6 +132,12 @@ class Reporting:
         fold = self._folds.get(key)
         return reduce.merge(fold.total(), own) if fold else own
 
+    def by_child(self, key: MailKey) -> dict[str, Summary]:
+        """What each child counts for now."""
+        fold = self._folds.get(key)
+        entries = fold.entries() if fold else ()
+        return {name: held.effective for name, held in entries if held.effective is not None}
+
     def results(self, key: MailKey, own: Iterable[ObjectResult]) -> dict[ObjectKey, ObjectResult]:
         """The returned states of the subtree, by object."""
         fold = self._folds.get(key)

@@ -220,6 +220,9 @@ class Uplink:
                     self._accepting.want_chunks()
             case PassOver(held, gone):
                 inbox.count(held)
+                if held.kind == "index" and inbox.stored_index <= held.generation:
+                    # The one that is looked through already: shown again in this session.
+                    inbox.shown_index = held.generation <= state.index.generation
                 if gone:
                     self._answer_gone(held.key)
                 elif is_delta(known) and held.generation == known.generation:

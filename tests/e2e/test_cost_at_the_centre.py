@@ -15,9 +15,7 @@ def _paths(regions: int, sites: int) -> list[str]:
 
 @pytest.mark.parametrize(("regions", "sites"), [(2, 3), (4, 15), (4, 150)])
 @pytest.mark.timeout(300)
-async def test_one_changed_object_costs_the_centre_one_message_per_child(
-    tmp_path, regions, sites
-):
+async def test_one_changed_object_costs_the_centre_one_message_per_child(tmp_path, regions, sites):
     everywhere = regions * sites
     async with memory_tree(tmp_path, _paths(regions, sites)) as tree:
         await tree.apply(placement("shop", "shop"))

@@ -45,7 +45,8 @@ hashes = st.binary(min_size=32, max_size=32)
 addresses = hashes.map(bytes.hex)
 mail_keys = st.binary(min_size=20, max_size=20).map(short_key)
 references = st.builds(Reference, texts, addresses, st.integers(0, BLOB_MAX_BYTES))
-sources = st.builds(Source, texts, texts, texts, texts)
+names = texts.filter(lambda text: "\0" not in text)
+sources = st.builds(Source, names, names, names, names)
 text_maps = st.dictionaries(texts, texts, max_size=3)
 counts = st.dictionaries(texts, numbers, max_size=3)
 object_keys = st.builds(ObjectKey, texts, texts, texts, texts)
@@ -170,7 +171,7 @@ unsigned = {
     ListRoot: st.integers(0, 2).flatmap(
         lambda bits: st.builds(
             ListRoot,
-            numbers,
+            st.just(1),
             numbers,
             st.just(bits),
             st.lists(references, min_size=1 << bits, max_size=1 << bits).map(tuple),

@@ -144,7 +144,7 @@ def test_a_missing_or_damaged_blob_is_refused_and_asked_for_again(value):
     bench.content.retry(10.1)
     assert bench.out == []
     bench.content.retry(11.0)
-    assert bench.out == [LoadBlob(bad)]
+    assert bench.out == [LoadBlob(bad, fresh=value is not None)]
     assert bench.content.deadline() is None
     assert bench.serve(11.0) == ["a"]
     assert bench.content.refused_since("a") is None
