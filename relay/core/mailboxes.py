@@ -245,11 +245,7 @@ def _same(slot: Slot | None, held: Held, wish: Send) -> bool:
 
 def _takes(slot: Slot | None, held: Held, wish: Send) -> bool:
     """Whether writing this may take something from the child, so that it waits for what gives."""
-    if slot is None:
-        # It may have been sent an older one, before this node lost its memory.
-        lossy = isinstance(held.record, DeltaHead) and held.record.last_loss > 0
-        return lossy or held.kind in ("profile", "location")
-    if held.kind in ("keys", "node"):
+    if slot is None or held.kind in ("keys", "node"):
         return False
     if wish is Send.BARE or held.record.deleted or held.kind in ("profile", "location"):
         return True
