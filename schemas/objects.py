@@ -70,6 +70,10 @@ class KindTable:
         """Tell what is known of a kind; None if nothing is."""
         return self._entries.get((group, kind))
 
+    def items(self) -> Iterable[tuple[tuple[str, str], KindEntry]]:
+        """All that are known, by group and kind."""
+        return self._entries.items()
+
     def key_of(self, obj: Mapping[str, Any], namespace: str = DEFAULT_NAMESPACE) -> ObjectKey:
         """Name a valid object; `namespace` is meant where a namespaced one gives none.
 

@@ -1,4 +1,4 @@
-"""YAML text as documents of JSON values, with the place of each key; the one importer of PyYAML.
+"""YAML text as documents of JSON values, with the place of each key; the one reader of YAML.
 
 Values are built from parser events, without recursion and without PyYAML's constructors, so
 nothing in a text can make anything but mappings, lists and scalars.

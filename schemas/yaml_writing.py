@@ -1,0 +1,55 @@
+"""JSON values as YAML text that reads back the same, laid out as kubectl prints it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from schemas.scalars import NoJsonForm, resolve
+
+_STRING = "tag:yaml.org,2002:str"
+
+
+def write_yaml(value: Any) -> str:
+    """One document: keys sorted, lists not indented, several lines as a block, ends in a newline.
+
+    `schemas.yaml_documents` reads back an equal value.
+    """
+    text = yaml.dump(
+        value,
+        Dumper=_Dumper,
+        default_flow_style=False,
+        allow_unicode=True,
+        sort_keys=True,
+        width=float("inf"),
+    )
+    return str(text).removesuffix("...\n")
+
+
+class _Dumper(yaml.SafeDumper):
+    """PyYAML's own, but for strings: more of them would read back as something else here."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - PyYAML's signature
+        return True
+
+
+def _represent(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    if "\n" in text and not _misread_as_block(text):
+        return dumper.represent_scalar(_STRING, text, style="|")
+    return dumper.represent_scalar(_STRING, text, style='"' if _reads_as_other(text) else None)
+
+
+def _reads_as_other(text: str) -> bool:
+    try:
+        return not isinstance(resolve(text), str)
+    except NoJsonForm:
+        return True
+
+
+def _misread_as_block(text: str) -> bool:
+    """Whether blank ends, or characters that end lines, make a block say something else."""
+    return text.strip("\n") != text.strip() or any(mark in text for mark in "\r\t\x85\u2028\u2029")
+
+
+_Dumper.add_representer(str, _represent)
