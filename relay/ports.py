@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from relay.core.asking import AnswerArrived, AskArrived
 from relay.core.effects import AckMail, ClearMail, StoreOwn, WriteMail
 from relay.core.events import (
     BlobArrived,
@@ -136,6 +137,20 @@ class Bus(Protocol):
 
     async def send_session(self, child: str, data: bytes) -> None:
         """Tell a child about its session; not kept."""
+        ...
+
+    def asks(self) -> AsyncIterator[AskArrived | AnswerArrived]:
+        """Asks of the parent and answers of the children, as they come, at most once: not kept,
+        bounded, and lost while the link is down. One reader."""
+        ...
+
+    async def send_ask(self, child: str, verb: str, data: bytes) -> None:
+        """Put an ask before a child; no other child hears it."""
+        ...
+
+    async def send_answer(self, ask: str, data: bytes) -> bool:
+        """Put a part of an answer before the parent, which learns through whose account it came;
+        False if the link did not take it."""
         ...
 
     async def add_child(self, name: str, nkey: str) -> None:

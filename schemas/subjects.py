@@ -64,6 +64,11 @@ def answer(path: NodePath, ask_id: str) -> str:
     return f"{path.prefix}._answer.{ask_id}"
 
 
+def child_answers(path: NodePath) -> str:
+    """The pattern of all that the node's direct children answer."""
+    return f"{path.prefix}.*._answer.*"
+
+
 def deliveries(child: str) -> str:
     """Where the parent's server delivers the child's mail; not kept."""
     return f"lc._d.{child}.m"

@@ -15,6 +15,7 @@ from typing import Protocol
 from nats.errors import Error as NatsError
 
 from relay.adapters.inbox import Inbox
+from relay.adapters.jetstream_asks import AskLines
 from relay.adapters.jetstream_blobs import Blobs
 from relay.adapters.jetstream_connection import ApiError, Connection
 from relay.adapters.jetstream_publish import Outgoing, Publisher
@@ -34,6 +35,7 @@ from relay.adapters.jetstream_streams import (
     purge,
 )
 from relay.adapters.jetstream_uplink import Uplink
+from relay.core.asking import AnswerArrived, AskArrived
 from relay.core.effects import AckMail, ClearMail, StoreOwn, WriteMail
 from relay.core.events import BlobArrived, Event, MailSlot, MailWritten, OwnRecord, Remembered
 from relay.ports import BusBroken, Clock, Dice
@@ -98,6 +100,8 @@ class JetStreamBus:
                 system = Connection(address.url, address.system_seed, f"{label} system", prefix)
                 self._connections.append(system)
                 self._uplink.system = system
+        uplink = self._connections[1] if self._uplink is not None else None
+        self._asks = AskLines(path, self._relay, uplink)
         self._blobs = Blobs(self._relay, self._publisher, path, self._uplink)
         self._running: asyncio.Task[None] | None = None
 
@@ -120,6 +124,7 @@ class JetStreamBus:
         )
         if self._uplink is not None:
             await self._uplink.start()
+        await self._asks.start()
         # Owned by the bus from start to close, which no `async with` of a caller's can span.
         self._running = asyncio.get_running_loop().create_task(self._run(), name=f"bus:{self.path}")
         self._running.add_done_callback(self._ended)
@@ -138,6 +143,7 @@ class JetStreamBus:
 
     async def close(self) -> None:
         running, self._running = self._running, None
+        self._asks.close()
         if running is not None:
             running.cancel()
             await asyncio.wait([running])
@@ -194,6 +200,15 @@ class JetStreamBus:
             await self._relay.client.publish(subjects.session(child), data)
         except NatsError as error:
             raise BusBroken(f"the session of {child} could not be sent: {error}") from error
+
+    def asks(self) -> AsyncIterator[AskArrived | AnswerArrived]:
+        return self._asks.heard()
+
+    async def send_ask(self, child: str, verb: str, data: bytes) -> None:
+        await self._asks.send_ask(child, verb, data)
+
+    async def send_answer(self, ask: str, data: bytes) -> bool:
+        return await self._asks.send_answer(ask, data)
 
     async def add_child(self, name: str, nkey: str) -> None:
         await self._server.add_child(name, nkey)

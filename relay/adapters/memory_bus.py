@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
 from relay.adapters.memory_streams import Kept, MemoryStreams
+from relay.core.asking import AnswerArrived, AskArrived
 from relay.core.effects import AckMail, ClearMail, StoreOwn, WriteMail
 from relay.core.events import (
     BlobArrived,
@@ -32,6 +33,7 @@ from schemas.reports import Done, ReportRefused, SessionMessage, decode
 from schemas.subjects import NODE_SELF
 
 SESSIONS_MAX = 64
+ASKS_MAX = 64
 _HEARTBEAT = "_node." + NODE_SELF
 
 
@@ -92,6 +94,8 @@ class MemoryBus:
         self._links: deque[bool] = deque()
         self._linked = False
         self._sessions: deque[SessionMessage] = deque(maxlen=SESSIONS_MAX)
+        self._asks: deque[AskArrived | AnswerArrived] = deque(maxlen=ASKS_MAX)
+        self._asked = asyncio.Event()
         self._reports_read = 0
         self._mail_read = 0
         self._reading = 0
@@ -117,6 +121,7 @@ class MemoryBus:
         self._network.detach(self)
         self._started = False
         self._news.set()
+        self._asked.set()
 
     def link_changed(self, *, up: bool) -> None:
         """The network's word; the node learns of each change."""
@@ -275,6 +280,32 @@ class MemoryBus:
             bus.session_came(decode(SessionMessage, data))
         except ReportRefused:
             return
+
+    async def asks(self) -> AsyncIterator[AskArrived | AnswerArrived]:
+        while self._started:
+            self._asked.clear()
+            while self._asks:
+                yield self._asks.popleft()
+            await self._asked.wait()
+        raise BusBroken("the bus is closed")
+
+    def asked(self, heard: AskArrived | AnswerArrived) -> None:
+        """The network's word: someone asks, or answers."""
+        self._asks.append(heard)
+        self._asked.set()
+
+    async def send_ask(self, child: str, verb: str, data: bytes) -> None:
+        bus = self._network.bus(self.path.child(child))
+        if bus is not None and self._network.is_linked(bus.path):
+            bus.asked(AskArrived(verb, data))
+
+    async def send_answer(self, ask: str, data: bytes) -> bool:  # noqa: ARG002 - the port's
+        if not self._linked:
+            return False
+        parent = self._network.bus(self.path.parent)
+        if parent is not None:
+            parent.asked(AnswerArrived(self.path.name, data))
+        return True
 
     async def add_child(self, name: str, nkey: str) -> None:
         self._streams.children[name] = nkey

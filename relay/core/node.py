@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import assert_never
+from typing import Any, assert_never
 
 from relay.core.accepting import INDEX_CHUNKS, INDEX_ROOT, Accepting
+from relay.core.asking import Heard
 from relay.core.book import Held, is_delta, read_record
 from relay.core.children import INDEX_TO_EDGE_SECONDS
 from relay.core.claims import Wanted
@@ -30,11 +31,11 @@ from relay.core.reduce import EMPTY, merge
 from relay.core.state import NodeConfig, State, owner_key
 from relay.core.trust import Verdict
 from relay.core.uplink import Uplink
-from schemas.identity import KEYS_KEY, MailKey
+from schemas.identity import KEYS_KEY, DestinationId, MailKey
 from schemas.objects import ObjectKey
-from schemas.records import RecordRefused
+from schemas.records import Record, RecordRefused
 from schemas.reports import Cursor, Done, ObjectResult, ReportRefused, Summary, decode
-from schemas.signing import EnvelopeRefused
+from schemas.signing import Envelope, EnvelopeRefused
 from schemas.subjects import CURSOR_KEY
 
 GATHER_SECONDS = 0.1
@@ -149,6 +150,36 @@ class Node:
     def child_summaries(self, key: MailKey) -> dict[str, Summary]:
         """What each child counts for now in a placement, by name."""
         return self._state.reporting.by_child(key)
+
+    def judge(self, envelope: Envelope, record: Record) -> Verdict:
+        """Whether the node believes a record that the envelope's payload says."""
+        return self._state.inbox.trust.judge(envelope, record)
+
+    def heard(self, child: str) -> Heard | None:
+        """When a child was last heard of; None if there is none of this name."""
+        known, now = self._state.children.get(child), self._state.now
+        if known is None:
+            return None
+        ago_ms = int((now.seconds - known.heard) * 1000)
+        return Heard(now.wall_ms - ago_ms, silent=known.silent_since_ms is not None)
+
+    def destination_of(self, child: str) -> DestinationId | None:
+        """The destination that a child is, if it is an edge and this node holds its profile."""
+        branch = self._state.where.branches.get(child)
+        if branch is None or not branch.is_edge or branch.direct is None:
+            return None
+        return self._state.where.profiles[branch.direct].destination
+
+    def own_state(self) -> dict[str, Any]:
+        """The node's session and cursor, and how much it holds and refused, for people."""
+        state, inbox = self._state, self._state.inbox
+        return {
+            "epoch": inbox.epoch,
+            "cursor": {"incarnation": inbox.incarnation, "sequence": inbox.answered},
+            "indexGeneration": state.index.generation,
+            "placements": len([held for held in state.deltas() if not held.record.deleted]),
+            "refused": state.refused,
+        }
 
     def _dispatch(self, event: Event) -> None:  # noqa: C901, PLR0912 - one arm for each event
         state, uplink = self._state, self._uplink

@@ -1,0 +1,176 @@
+"""The shell around a node's asks: the bus brings them, the core decides, answers are found here.
+
+At the centre it is also what one asks through: an ask that is put in comes back as its answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from relay.core.answers import BadArguments
+from relay.core.asking import (
+    ANSWER_SECONDS,
+    AnswerArrived,
+    AnswerHere,
+    AskArrived,
+    AskEffect,
+    Asking,
+    PassAsk,
+    SendAnswer,
+)
+from relay.core.effects import Noted
+from relay.core.merge import copied
+from relay.core.node import Node
+from relay.ports import Bus, Clock, SpaceError
+from schemas import codec
+from schemas.asks import ANSWER_MAX_BYTES, RECEIPT, AnswerPart, AskFault
+from schemas.records import AskRecord
+from schemas.reports import decode
+from schemas.signing import Envelope
+
+WAITING_MAX = 256
+
+log = logging.getLogger("leafcast.relay")
+
+Answerer = Callable[[AskRecord], Awaitable[object]]
+"""Finds the answer to an ask for this node, a JSON value; may raise AskFailed, SpaceError."""
+
+
+class AskFailed(Exception):
+    """There is no answer; `fault` says why."""
+
+    def __init__(self, fault: AskFault) -> None:
+        super().__init__(fault.message)
+        self.fault = fault
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    ask: str
+    answer: bytes | AskFault
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """Someone at this node who asked, and what has come for him so far."""
+
+    parts: list[bytes] = field(default_factory=list)
+    fault: AskFault | None = None
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Asker:
+    """Serves the asks that pass one node; `node` gives the state machine of its run."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        node: Callable[[], Node],
+        clock: Clock,
+        answerers: Mapping[str, Answerer],
+    ) -> None:
+        self._bus = bus
+        self._node = node
+        self._clock = clock
+        self._answerers = dict(answerers)
+        self._inbox: asyncio.Queue[AskArrived | AnswerArrived | _Found] = asyncio.Queue(WAITING_MAX)
+        self._waiting: dict[str, _Waiting] = {}
+        self._asking: Asking | None = None
+
+    @property
+    def refused(self) -> int:
+        """How many asks were not believed in this run."""
+        return self._asking.refused if self._asking else 0
+
+    async def run(self) -> None:
+        """Serve until cancelled; the node must have started. Raises BusBroken (in a group)."""
+        self._asking = Asking(self._bus.path, self._node())
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._pump(), name=f"asks {self._bus.path}")
+            while True:
+                for effect in await self._next(self._asking):
+                    await self._perform(effect, group)
+
+    async def ask(self, ask: str, verb: str, envelope: Envelope) -> Any:
+        """At the centre: the answer (JSON) to a signed ask with this id; raises AskFailed."""
+        waiting = self._waiting[ask] = _Waiting()
+        try:
+            await self._inbox.put(AskArrived(verb, envelope.encode()))
+            await waiting.over.wait()
+        finally:
+            del self._waiting[ask]
+        if waiting.fault is not None:
+            raise AskFailed(waiting.fault)
+        try:
+            return copied(codec.unpack(b"".join(waiting.parts), ANSWER_MAX_BYTES))
+        except codec.CodecError as error:
+            fault = AskFault("BadAnswer", f"the answer is unreadable: {error}", "")
+            raise AskFailed(fault) from error
+
+    async def _pump(self) -> None:
+        async for heard in self._bus.asks():
+            await self._inbox.put(heard)
+
+    async def _next(self, asking: Asking) -> tuple[AskEffect, ...]:
+        due = asking.deadline()
+        wait = None if due is None else max(0.0, due - self._clock.now().seconds)
+        try:
+            async with asyncio.timeout(wait):
+                heard = await self._inbox.get()
+        except TimeoutError:
+            return asking.tick(self._clock.now())
+        now = self._clock.now()
+        match heard:
+            case AskArrived():
+                return (*asking.tick(now), *asking.ask(heard, now))
+            case AnswerArrived():
+                return (*asking.tick(now), *asking.answer(heard, now))
+            case _Found(ask, answer):
+                return asking.answered(ask, answer)
+
+    async def _perform(self, effect: AskEffect, group: asyncio.TaskGroup) -> None:
+        match effect:
+            case PassAsk(child, verb, data):
+                await self._bus.send_ask(child, verb, data)
+            case SendAnswer(ask, data):
+                if ask in self._waiting:
+                    self._came(self._waiting[ask], decode(AnswerPart, data))
+                else:
+                    await self._bus.send_answer(ask, data)
+            case AnswerHere(record):
+                group.create_task(self._find(record), name=f"answer {record.verb}")
+            case Noted(reason, subject, detail):
+                log.info("%s: %s: %s: %s", self._bus.path, reason, subject, detail)
+
+    def _came(self, waiting: _Waiting, part: AnswerPart) -> None:
+        if part.number == RECEIPT:
+            return
+        waiting.parts.append(part.data)
+        waiting.fault = part.fault
+        if part.last:
+            waiting.over.set()
+
+    async def _find(self, record: AskRecord) -> None:
+        await self._inbox.put(_Found(record.source.name, await self._answer(record)))
+
+    async def _answer(self, record: AskRecord) -> bytes | AskFault:
+        path = str(self._bus.path)
+        answerer = self._answerers.get(record.verb)
+        if answerer is None:
+            known = ", ".join(sorted(self._answerers))
+            return AskFault("UnknownVerb", f"{path} answers {known}, not {record.verb!r}", path)
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                return codec.pack(await answerer(record))
+        except AskFailed as failed:
+            return failed.fault
+        except SpaceError as error:
+            return AskFault(error.reason, error.message, path)
+        except BadArguments as error:
+            return AskFault("BadArguments", str(error), path)
+        except TimeoutError:
+            return AskFault("NoAnswer", f"{path} did not find the answer in time", path)

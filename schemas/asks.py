@@ -1,0 +1,68 @@
+"""Answers to asks, on their way up: a receipt at once, then the answer in parts of bounded size.
+
+An ask goes down as a signed `AskRecord`. What comes back is not signed: its author is the account
+it came through, as with reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+GET, STATUS, NODE = "get", "status", "node"
+VERBS = (GET, STATUS, NODE)
+
+PART_DATA_MAX_BYTES = 900 * 1024 - 4096
+"""What of an answer goes into one message, which has at most 900 KiB."""
+PARTS_MAX = 32
+ANSWER_MAX_BYTES = PARTS_MAX * PART_DATA_MAX_BYTES
+TEXT_MAX_CHARACTERS = 1000
+
+RECEIPT = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AskFault:
+    """Why there is no answer: a CamelCase word, a sentence, the node that it is about.
+
+    `since_ms` (since 1970) says when that node was last heard of; 0 if that is not why.
+    """
+
+    reason: str
+    message: str
+    path: str
+    since_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerPart:
+    """A part of the answer to the ask with this id; number RECEIPT says that the ask arrived.
+
+    Parts are numbered from 1, and sent in order. The data of all, one after the other, is the
+    answer; a fault takes its place.
+    """
+
+    ask: str
+    number: int
+    last: bool
+    data: bytes
+    fault: AskFault | None = None
+
+
+def receipt(ask: str) -> AnswerPart:
+    """The word that an ask has arrived at the next node on its way."""
+    return AnswerPart(ask, RECEIPT, last=False, data=b"")
+
+
+def failure(ask: str, number: int, fault: AskFault) -> AnswerPart:
+    """The end of an answer that cannot be given, or not to its end."""
+    said = AskFault(fault.reason, fault.message[:TEXT_MAX_CHARACTERS], fault.path, fault.since_ms)
+    return AnswerPart(ask, number, last=True, data=b"", fault=said)
+
+
+def answer_parts(ask: str, data: bytes) -> Iterator[AnswerPart]:
+    """An answer of at most ANSWER_MAX_BYTES, as parts; there is one at least."""
+    pieces = range(0, max(len(data), 1), PART_DATA_MAX_BYTES)
+    for number, at in enumerate(pieces, start=1):
+        last = number == len(pieces)
+        yield AnswerPart(ask, number, last=last, data=data[at : at + PART_DATA_MAX_BYTES])

@@ -1,0 +1,231 @@
+"""What every message bus promises of asks, and what a node does with them on any bus."""
+
+import asyncio
+import os
+from contextlib import suppress
+
+import pytest
+from buses import TREES, WAIT_SECONDS
+
+from relay.adapters.clock import SystemClock
+from relay.asker import Asker, AskFailed
+from relay.core.asking import AnswerArrived, AskArrived, Heard
+from relay.core.trust import Trust, Verdict
+from relay.ports import BusBroken
+from schemas.asks import PART_DATA_MAX_BYTES, VERBS, AnswerPart
+from schemas.identity import KeyId, NodePath, TreeId, random_id
+from schemas.records import API_ASK, AskRecord, KeyGrant, Source, encode_payload
+from schemas.reports import encode
+from schemas.signing import Signer
+
+SIGNER = Signer(TreeId("t" * 26), KeyId("k" * 26), b"s" * 32)
+STRANGER = Signer(SIGNER.tree, SIGNER.key_id, b"x" * 32)
+
+
+@pytest.fixture(params=TREES)
+async def tree(request, tmp_path):
+    async with request.param(tmp_path) as tree:
+        await tree.plant("/")
+        yield tree
+
+
+class Ear:
+    """Reads a bus's asks, and waits for what should be among them."""
+
+    def __init__(self, bus) -> None:
+        self.heard = []
+        self._more = asyncio.Condition()
+        self._task = asyncio.get_running_loop().create_task(self._read(bus))
+
+    async def _read(self, bus) -> None:
+        with suppress(BusBroken):
+            async for heard in bus.asks():
+                async with self._more:
+                    self.heard.append(heard)
+                    self._more.notify_all()
+
+    async def until(self, *wanted):
+        async with asyncio.timeout(WAIT_SECONDS), self._more:
+            await self._more.wait_for(lambda: all(item in self.heard for item in wanted))
+
+
+async def answered(bus, ear, child, ask, data) -> None:
+    """Answer until the parent has heard: a new account's lines open a moment after its link."""
+    async with asyncio.timeout(WAIT_SECONDS):
+        while AnswerArrived(child, data) not in ear.heard:
+            assert await bus.send_answer(ask, data)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0.2):
+                    await ear.until(AnswerArrived(child, data))
+
+
+async def test_only_the_addressed_child_hears_an_ask_whatever_its_verb(tree):
+    centre, _ = await tree.open()
+    emea, _ = await tree.sprout("/emea", centre)
+    apac, _ = await tree.sprout("/apac", centre)
+    emea_ear, apac_ear = Ear(emea), Ear(apac)
+
+    for verb in VERBS:
+        await centre.send_ask("emea", verb, b"to emea")
+    await centre.send_ask("apac", "get", b"to apac")
+
+    await emea_ear.until(*(AskArrived(verb, b"to emea") for verb in VERBS))
+    await apac_ear.until(AskArrived("get", b"to apac"))
+    assert apac_ear.heard == [AskArrived("get", b"to apac")]
+    assert len(emea_ear.heard) == len(VERBS)
+
+
+async def test_an_answer_names_the_child_it_came_through_and_reaches_the_parent_only(tree):
+    centre, _ = await tree.open()
+    emea, _ = await tree.sprout("/emea", centre)
+    store, _ = await tree.sprout("/emea/s1", emea)
+    ear, emea_ear = Ear(centre), Ear(emea)
+
+    await answered(store, emea_ear, "s1", "q1", b"of s1")
+    await answered(emea, ear, "emea", "q1", b"of emea")
+
+    assert all(heard.child == "emea" for heard in ear.heard)
+    assert all(heard.child == "s1" for heard in emea_ear.heard)
+
+
+async def test_an_answer_of_the_largest_size_passes(tree):
+    centre, _ = await tree.open()
+    emea, _ = await tree.sprout("/emea", centre)
+    ear = Ear(centre)
+    part = AnswerPart("a" * 26, 1, last=True, data=os.urandom(PART_DATA_MAX_BYTES))
+
+    await answered(emea, ear, "emea", part.ask, encode(part))
+
+
+async def test_an_ask_to_a_child_that_is_cut_off_is_lost_and_harms_nothing(tree):
+    centre, _ = await tree.open()
+    emea, listener = await tree.sprout("/emea", centre)
+    ear = Ear(emea)
+    await tree.cut("/emea")
+    await emea.send_heartbeat(b"notice")
+    await listener.linked(up=False)
+    await centre.send_ask("emea", "get", b"lost")
+    await tree.heal("/emea")
+    await listener.linked()
+
+    await centre.send_ask("emea", "get", b"heard")
+
+    await ear.until(AskArrived("get", b"heard"))
+    assert AskArrived("get", b"lost") not in ear.heard
+
+
+class Place:
+    """What an asker knows of its node: one key, and children that are heard or silent."""
+
+    def __init__(self, children=None) -> None:
+        self.children = children or {}
+        grant = KeyGrant(SIGNER.key_id, SIGNER.public_key, ("ask",))
+        self._trust = Trust(SIGNER.tree, {}, {SIGNER.key_id: grant})
+
+    def judge(self, envelope, record) -> Verdict:
+        return self._trust.judge(envelope, record)
+
+    def heard(self, child):
+        return self.children.get(child)
+
+
+def ask_record(path, verb="node", expires_ms=None):
+    ask = random_id(os.urandom(16))
+    now_ms = SystemClock().now().wall_ms
+    source = Source(API_ASK, SIGNER.tree, "", ask)
+    expires = now_ms + 30_000 if expires_ms is None else now_ms + expires_ms
+    where = NodePath.parse(path)
+    return AskRecord(source, now_ms, False, "", (), verb, where, expires, {"q": "1"})
+
+
+class Questions:
+    """Askers at nodes of a tree; `ask` is put in at the centre."""
+
+    def __init__(self, tree, group) -> None:
+        self._tree, self._group = tree, group
+        self._tasks = []
+        self.answers = {}
+
+    def serve(self, bus, place) -> None:
+        path = str(bus.path)
+
+        async def node(record):
+            return self.answers.get(path, {"path": path, "arguments": dict(record.arguments)})
+
+        asker = Asker(bus, lambda: place, SystemClock(), {"node": node})
+        if path == "/":
+            self.asker = asker
+        self._tasks.append(self._group.create_task(asker.run()))
+
+    async def ask(self, path, *, signer=SIGNER, verb="node", subject_verb=None, **fields):
+        record = ask_record(path, verb, **fields)
+        envelope = signer.seal("ask", encode_payload(record))
+        async with asyncio.timeout(WAIT_SECONDS):
+            return await self.asker.ask(record.source.name, subject_verb or verb, envelope)
+
+    def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+
+
+@pytest.fixture
+async def questions(tree):
+    """A centre, a relay and an edge that answer asks; the centre knows of a silent node as well."""
+    centre, _ = await tree.open()
+    emea, _ = await tree.sprout("/emea", centre)
+    store, _ = await tree.sprout("/emea/s1", emea)
+    here = Heard(SystemClock().now().wall_ms, silent=False)
+    async with asyncio.TaskGroup() as group:
+        served = Questions(tree, group)
+        served.serve(centre, Place({"emea": here, "away": Heard(1234, silent=True)}))
+        served.serve(emea, Place({"s1": here, "deaf": Heard(5678, silent=False)}))
+        served.serve(store, Place())
+        await answering(served, "/emea/s1")
+        yield served
+        served.stop()
+
+
+async def answering(served, path) -> None:
+    """The lines of a new account open a moment after its link."""
+    async with asyncio.timeout(WAIT_SECONDS):
+        while True:
+            with suppress(AskFailed):
+                await served.ask(path)
+                return
+
+
+async def test_an_ask_is_answered_at_its_path_at_every_depth(questions):
+    for path in ("/", "/emea", "/emea/s1"):
+        assert await questions.ask(path) == {"path": path, "arguments": {"q": "1"}}
+
+
+async def test_an_answer_larger_than_a_message_comes_whole(questions):
+    text = os.urandom(1_500_000).hex()
+    questions.answers["/emea/s1"] = {"text": text}
+    assert await questions.ask("/emea/s1") == {"text": text}
+
+
+async def test_an_expired_a_forged_and_a_misaddressed_ask_are_refused(questions):
+    for options, reason in (
+        ({"expires_ms": -120_000}, "Expired"),
+        ({"signer": STRANGER}, "Unbelieved"),
+        ({"subject_verb": "status"}, "WrongVerb"),
+        ({"verb": "status"}, "UnknownVerb"),
+    ):
+        with pytest.raises(AskFailed) as failed:
+            await questions.ask("/emea/s1", **options)
+        assert failed.value.fault.reason == reason
+    assert questions.asker.refused == 3
+
+
+async def test_a_node_that_is_away_or_unknown_is_named_and_since_when(questions):
+    for path, reason, about, since_ms in (
+        ("/away/s9", "Unreachable", "/away", 1234),
+        ("/emea/deaf", "Unreachable", "/emea/deaf", 5678),
+        ("/emea/nobody", "NoSuchNode", "/emea/nobody", 0),
+    ):
+        with pytest.raises(AskFailed) as failed:
+            await questions.ask(path)
+        fault = failed.value.fault
+        assert (fault.reason, fault.path) == (reason, about)
+        assert abs(fault.since_ms - since_ms) < 10
