@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
 from importlib import import_module
 from typing import NoReturn
 
 import click
 
-_COMMANDS = {"demo": "leafcast.demo:demo"}
+from leafcast.errors import said
+
+_COMMANDS = {
+    "demo": "leafcast.demo:demo",
+    "down": "leafcast.commands.down:down",
+    "up": "leafcast.commands.up:up",
+}
 _INTERRUPTED = 130
 
 
@@ -71,9 +76,9 @@ def _usage(error: click.ClickException) -> int:
     hint = ""
     if isinstance(error, click.UsageError) and error.ctx is not None:
         hint = f"; see: {error.ctx.command_path} --help"
-    said = error.format_message().rstrip(".")
+    message = error.format_message().rstrip(".")
     # Manifests may have many faults: each has its own line, and its own file and line number.
-    for line in said.splitlines():
+    for line in message.splitlines():
         click.echo(f"leafcast: {line}{hint}", err=True)
     return error.exit_code
 
@@ -81,29 +86,6 @@ def _usage(error: click.ClickException) -> int:
 def _failed(error: Exception) -> int:
     if os.environ.get("LEAFCAST_TRACEBACK"):
         raise error
-    for cause in _causes(error):
-        click.echo(f"leafcast: {_said(cause)}", err=True)
+    for line in said(error):
+        click.echo(f"leafcast: {line}", err=True)
     return 1
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """What really went wrong: groups of tasks wrap it."""
-    if isinstance(error, BaseExceptionGroup):
-        for inner in error.exceptions:
-            yield from _causes(inner)
-    else:
-        yield error
-
-
-def _said(error: BaseException) -> str:
-    """Our own errors say all; others are defects, and their type is worth knowing."""
-    ours = type(error).__module__.partition(".")[0] in (
-        "schemas",
-        "relay",
-        "controllers",
-        "leafcast",
-    )
-    if ours or isinstance(error, OSError):
-        return str(error)
-    remedy = "this is a defect of Leafcast; LEAFCAST_TRACEBACK=1 shows where"
-    return f"{type(error).__name__}: {error}; {remedy}"

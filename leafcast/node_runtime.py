@@ -9,10 +9,11 @@ import asyncio
 import json
 import logging
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from leafcast.known_children import KnownChildren
 from relay.adapters.embedded_space import EmbeddedSpace
@@ -63,7 +64,7 @@ class NodeRuntime:
         *,
         parent: ParentLink | None = None,
         attached: Settings | None = None,
-        beside: Callable[[Driver], Awaitable[None]] | None = None,
+        beside: Callable[[Driver], Coroutine[Any, Any, None]] | None = None,
     ) -> None:
         self.path = path
         self.attached = attached is not None

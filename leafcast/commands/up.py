@@ -1,0 +1,172 @@
+"""`leafcast up`: a tree on this machine that keeps running until `leafcast down`."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import NoReturn
+
+import click
+from rich.console import Console
+from rich.status import Status
+
+from leafcast.commands.options import data_dir_option
+from leafcast.daemon_process import prepare_folder, start_daemon, stop_daemon, until_ready
+from leafcast.data_dir import ENVIRONMENT, DataDir
+from leafcast.demo import (
+    DEPTH_MAX,
+    DEPTH_MIN,
+    REGIONS_MAX,
+    SERVERS_MAX,
+    SITES_MAX,
+    TIMEOUT_SECONDS_MAX,
+)
+from leafcast.signals import Ended, run_until_signal
+from leafcast.views import TreeShape
+from relay.adapters.clock import SystemClock
+
+SHOP = Path(__file__).resolve().parents[1] / "shop"
+
+
+@click.command()
+@click.option(
+    "--regions",
+    type=click.IntRange(1, REGIONS_MAX),
+    help="Relays below the centre.  [default: 2]",
+)
+@click.option(
+    "--sites",
+    type=click.IntRange(1, SITES_MAX),
+    help="Edges below each region, each with a simulated cluster.  [default: 3]",
+)
+@click.option(
+    "--depth",
+    type=click.IntRange(DEPTH_MIN, DEPTH_MAX),
+    help="Tiers in all: 3 are centre, regions and sites.  [default: 3]",
+)
+@data_dir_option
+@click.option(
+    "--timeout",
+    "timeout_seconds",
+    metavar="SECONDS",
+    default=120.0,
+    show_default=True,
+    type=click.FloatRange(0, TIMEOUT_SECONDS_MAX, min_open=True),
+    help="How long to wait until every node is in session.",
+)
+def up(
+    regions: int | None,
+    sites: int | None,
+    depth: int | None,
+    data_dir: Path | None,
+    timeout_seconds: float,
+) -> None:
+    """Start a tree on this machine, and keep it running in the background.
+
+    A nats-server for the centre, for each region and for each site, with a simulated cluster at
+    each site. `leafcast down` stops it and keeps its data; the next `up` finds all as it was.
+    """
+    place = DataDir.at(data_dir)
+    asked = {"--regions": regions, "--sites": sites, "--depth": depth}
+    kept = place.tree() if place.folder.is_dir() else None
+    shape = _shape(place, kept, asked)
+    running = place.in_use()
+    if not running:
+        prepare_folder(place)
+    elif (place.daemon() or {}).get("ready"):
+        click.echo(f"The tree is already up: {_servers(shape)}.")
+        click.echo(_next_steps(place, data_dir))
+        return
+    clock = SystemClock()
+    began = clock.now().seconds
+    _wait(place, shape, clock, timeout_seconds, join=running)
+    seconds = clock.now().seconds - began
+    said = "The tree is up again, with its data" if kept else "The tree is up"
+    click.echo(f"{said}: {_servers(shape)}, in {seconds:.1f} s.")
+    click.echo(_next_steps(place, data_dir))
+
+
+def _wait(
+    place: DataDir, shape: TreeShape, clock: SystemClock, seconds: float, *, join: bool
+) -> None:
+    """Start the daemon, or `join` the wait for one that is starting, until it is ready."""
+    console = Console(stderr=True)
+    status = Status(f"Starting {_servers(shape)}", console=console)
+    if console.is_terminal:
+        status.start()
+    daemon = None if join else start_daemon(place, shape)
+    try:
+        run_until_signal(
+            until_ready(
+                place,
+                daemon,
+                clock,
+                seconds,
+                lambda doing: status.update(f"Starting {_servers(shape)}: {doing}"),
+            )
+        )
+    except Ended as end:
+        status.stop()
+        _interrupted(place, clock, end, ours=not join)
+    finally:
+        status.stop()
+
+
+def _interrupted(place: DataDir, clock: SystemClock, end: Ended, *, ours: bool) -> NoReturn:
+    """Ctrl-C: what this command started is stopped, and the data stays."""
+    if ours:
+        run_until_signal(stop_daemon(place, clock))
+        click.echo("leafcast: stopped; the data is kept, and `leafcast up` goes on", err=True)
+    raise click.exceptions.Exit(end.exit_code)
+
+
+def _shape(
+    place: DataDir, kept: dict[str, object] | None, asked: dict[str, int | None]
+) -> TreeShape:
+    """The shape of the tree there is, or the one asked for."""
+    if kept is None:
+        regions, sites, depth = asked.values()
+        shape = TreeShape(regions or 2, sites or 3, depth or 3)
+        if shape.nodes > SERVERS_MAX:
+            raise click.UsageError(
+                f"this tree has {shape.nodes} nats-servers; one machine carries about "
+                f"{SERVERS_MAX}: lower --regions, --sites or --depth"
+            )
+        return shape
+    figures = kept["shape"]
+    assert isinstance(figures, list)
+    for (option, wanted), had in zip(asked.items(), figures, strict=True):
+        if wanted is not None and wanted != had:
+            raise click.ClickException(
+                f"the tree in {place.folder} was made with {option} {had}, not {wanted}; "
+                f"leave {option} out, make another tree with --data-dir, or run `leafcast down` "
+                "and remove the folder for a new one"
+            )
+    return TreeShape(*figures)
+
+
+def _servers(shape: TreeShape) -> str:
+    below = shape.depth - 3
+    relays = f"{shape.regions * below} relays below, " if below else ""
+    return (
+        f"{shape.nodes} nats-servers (a centre, {shape.regions} region"
+        f"{'s' if shape.regions > 1 else ''}, {relays}{shape.destinations} site"
+        f"{'s' if shape.destinations > 1 else ''})"
+    )
+
+
+def _next_steps(place: DataDir, named: Path | None) -> str:
+    """What to type next, as it can be typed here."""
+    shop = min((str(SHOP), os.path.relpath(SHOP)), key=len)
+    steps = [
+        ("leafcast tree", "the nodes, and how far each is"),
+        (f"leafcast apply -f {shlex.quote(shop)}", "deliver a small shop"),
+        ("leafcast status", "what became of it"),
+        ("leafcast down", "stop; the data is kept"),
+    ]
+    if named is not None and ENVIRONMENT not in os.environ:
+        steps.insert(0, (f"export {ENVIRONMENT}={shlex.quote(str(place.folder))}", "this tree"))
+    width = max((len(line) for line, _ in steps if len(line) < 44), default=0)
+    lines = [f"  {line:<{width}}   {what}" for line, what in steps]
+    return "\n".join(["", "Next:", *lines])

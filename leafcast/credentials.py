@@ -1,0 +1,46 @@
+"""What a node proves itself with to its parent, kept in its own folder for its owner only."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from controllers.nodes import NodeCredentials
+from relay.adapters.nkey_pairs import BadNkey, public_nkey
+from schemas.identity import NodePath
+
+FILE = "credentials.json"
+
+
+class CredentialsUnusable(Exception):
+    """A file of credentials that holds none; names it, and the remedy."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(f"{file} holds no credentials; restore it, or remove it for new ones")
+        self.file = file
+
+
+def load_credentials(folder: Path, path: NodePath) -> NodeCredentials | None:
+    """What an earlier start kept; None if there was none. Raises CredentialsUnusable."""
+    file = folder / FILE
+    try:
+        form = json.loads(file.read_text(encoding="utf-8"))
+        seed = str(form["seed"])
+        return NodeCredentials(path, seed, public_nkey(seed))
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError, BadNkey) as error:
+        raise CredentialsUnusable(file) from error
+
+
+def keep_credentials(folder: Path, credentials: NodeCredentials) -> None:
+    """Keep them for the next start, whole or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    draft = folder / f"{FILE}.new"
+    opened = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(opened, "w", encoding="utf-8") as file:
+        json.dump({"path": str(credentials.path), "seed": credentials.seed}, file)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(folder / FILE)

@@ -1,0 +1,114 @@
+"""The process that keeps a tree running: it holds the data directory, and answers the commands.
+
+`python -m leafcast.daemon FOLDER REGIONS SITES DEPTH`; `leafcast up` starts it, detached.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from contextlib import AsyncExitStack
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import Any
+
+from leafcast.api import Api
+from leafcast.daemon_verbs import register_tree_verbs
+from leafcast.data_dir import DataDir
+from leafcast.errors import said
+from leafcast.event_log import EventLog, follow_conditions
+from leafcast.session import API_PREFIX
+from leafcast.signals import Ended, run_until_signal
+from leafcast.tree import LocalTree
+from leafcast.views import TreeShape
+from relay.adapters.clock import SystemClock
+from relay.adapters.request_reply import serve
+from schemas.identity import NodePath
+
+LOG_BYTES_MAX = 2_000_000
+LOG_FORMAT = "%(asctime)s %(levelname)s %(message)s"
+
+log = logging.getLogger("leafcast.daemon")
+
+
+class Daemon:
+    """One run on one data directory, which must be locked."""
+
+    def __init__(self, place: DataDir, shape: TreeShape) -> None:
+        self.api = Api()
+        self._place = place
+        self._clock = SystemClock()
+        self._state: dict[str, Any] = {"pid": os.getpid(), "ready": False, "doing": "starting"}
+        self.tree = LocalTree(shape, place.folder, self._doing)
+        self.events = EventLog()
+        self.tree.noted = lambda path, noted: self.events.noted(
+            path, noted, self._clock.now().wall_ms
+        )
+        register_tree_verbs(self.api, self.tree, self.events)
+
+    async def run(self) -> None:
+        """Keep the tree running until cancelled; raises what ends it, in groups."""
+        self._say()
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self.tree.run(), name="tree")
+                group.create_task(self._answer(), name="api")
+                group.create_task(self._announce(), name="announce")
+        finally:
+            self._place.forget_daemon()
+
+    async def _answer(self) -> None:
+        """Let the commands in as soon as the centre runs."""
+        await self.tree.centre_up.wait()
+        centre = self.tree.nodes[NodePath()]
+        self._place.write_admin({"url": centre.server.url, "seed": centre.space_seed})
+        self._state["url"] = centre.server.url
+        self._say()
+        async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
+            client = await centre.client(stack, "api")
+            group.create_task(serve(client, f"{API_PREFIX}*", self.api.answer), name="verbs")
+            space = await centre.space("workloads", stack)
+            group.create_task(follow_conditions(space, self.events, self._clock), name="events")
+
+    async def _announce(self) -> None:
+        await self.tree.up.wait()
+        self._state.update(ready=True, doing="running")
+        self._say()
+        log.info("the tree is up: %d nodes", len(self.tree.nodes))
+
+    def _doing(self, doing: str) -> None:
+        log.info("%s", doing)
+        self._state["doing"] = doing
+        self._say()
+
+    def _say(self) -> None:
+        self._place.write_daemon(self._state)
+
+
+def run_daemon(place: DataDir, shape: TreeShape) -> int:
+    """Run on the directory until a signal; the exit code. Errors are in the log."""
+    handler = RotatingFileHandler(place.log, maxBytes=LOG_BYTES_MAX, backupCount=1)
+    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, handlers=[handler])
+    try:
+        with place.locked():
+            if place.tree() is None:
+                place.write_tree({"shape": [shape.regions, shape.sites, shape.depth]})
+            log.info("starting, process %d", os.getpid())
+            run_until_signal(Daemon(place, shape).run())
+    except Ended as end:
+        log.info("stopped: %s", end)
+        return 0
+    except Exception as error:
+        if os.environ.get("LEAFCAST_TRACEBACK"):
+            log.exception("the daemon failed")
+        for line in said(error):
+            log.error("%s", line)  # noqa: TRY400 - its cause is said; the place is for us
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    folder, *figures = sys.argv[1:]
+    sys.exit(run_daemon(DataDir(Path(folder)), TreeShape(*map(int, figures))))

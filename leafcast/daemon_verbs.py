@@ -1,0 +1,56 @@
+"""The verbs about the tree itself: tree, nodes, status, destinations, events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leafcast.api import Api, ApiError
+from leafcast.event_log import EventLog
+from leafcast.tree import LocalTree
+from leafcast.tree_facts import destination_forms, placement_form, tree_form
+
+
+class TreeVerbs:
+    """Answers from what the daemon's own nodes know; nobody else is asked."""
+
+    def __init__(self, tree: LocalTree, events: EventLog) -> None:
+        self._tree = tree
+        self._events = events
+
+    async def tree(self) -> dict[str, Any]:
+        """All nodes with their states and counts."""
+        return tree_form(self._tree)
+
+    async def status(self, placement: str = "", *, by_node: bool = False) -> dict[str, Any]:
+        """One placement, or all of them by name."""
+        names = [self._named(placement)] if placement else self._names()
+        forms = [placement_form(self._tree, name, by_node=by_node) for name in names]
+        return {"placements": forms}
+
+    async def destinations(self, placement: str) -> dict[str, Any]:
+        """The destinations of a placement one by one, as far as they are known here."""
+        return destination_forms(self._tree, self._named(placement))
+
+    async def events(self, since: int = 0) -> dict[str, Any]:
+        """What happened after a sequence."""
+        return {"events": self._events.since(since)}
+
+    def _names(self) -> list[str]:
+        controllers = self._tree.controllers
+        return sorted(controllers.translator.workloads.objects) if controllers else []
+
+    def _named(self, placement: str) -> str:
+        names = self._names()
+        if placement in names:
+            return placement
+        remedy = f"there are: {', '.join(names)}" if names else "there are none yet: apply one"
+        raise ApiError("NotFound", f'there is no EdgePlacement "{placement}"', remedy)
+
+
+def register_tree_verbs(api: Api, tree: LocalTree, events: EventLog) -> None:
+    """Answer the verbs about this tree."""
+    verbs = TreeVerbs(tree, events)
+    api.register("tree", verbs.tree)
+    api.register("status", verbs.status)
+    api.register("destinations", verbs.destinations)
+    api.register("events", verbs.events)

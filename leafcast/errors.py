@@ -1,0 +1,33 @@
+"""What a person is told of an error: the cause, not the groups of tasks around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+
+def said(error: BaseException) -> list[str]:
+    """One line or more for each cause; each says what to do where the error itself does."""
+    return [_text(cause) for cause in _causes(error)]
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """What really went wrong: groups of tasks wrap it."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _causes(inner)
+    else:
+        yield error
+
+
+def _text(error: BaseException) -> str:
+    """Our own errors say all; others are defects, and their type is worth knowing."""
+    ours = type(error).__module__.partition(".")[0] in (
+        "schemas",
+        "relay",
+        "controllers",
+        "leafcast",
+    )
+    if ours or isinstance(error, OSError):
+        return str(error)
+    remedy = "this is a defect of Leafcast; LEAFCAST_TRACEBACK=1 shows where"
+    return f"{type(error).__name__}: {error}; {remedy}"

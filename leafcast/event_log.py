@@ -1,0 +1,128 @@
+"""What happened in a tree lately, as Kubernetes says its events: bounded, equal ones counted."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from relay.core.effects import Noted
+from relay.ports import Clock, ResumeTooOld, Space, SpaceError
+from schemas.api import GROUP
+from schemas.identity import NodePath
+
+EVENTS_MAX = 1_000
+RETRY_SECONDS = 2.0
+NORMAL, WARNING = "Normal", "Warning"
+PLACEMENTS = (GROUP, "edgeplacements")
+_GOOD = frozenset({"True"})
+
+
+@dataclass(slots=True)
+class Happening:
+    """One event: `sequence` is new each time it happens again; times are ms since 1970."""
+
+    sequence: int
+    first_ms: int
+    last_ms: int
+    count: int
+    type: str
+    reason: str
+    node: str
+    object: str
+    message: str
+
+
+class EventLog:
+    """The last `EVENTS_MAX` different events, the one that happened last at the end."""
+
+    def __init__(self, most: int = EVENTS_MAX) -> None:
+        self._most = most
+        self._sequence = 0
+        self._found: OrderedDict[tuple[str, str, str, str], Happening] = OrderedDict()
+
+    def add(
+        self,
+        now_ms: int,
+        *,
+        kind: str,
+        reason: str,
+        node: str,
+        about: str,
+        message: str,
+    ) -> None:
+        """Take in an event; one that is as an earlier one counts there."""
+        self._sequence += 1
+        key = (reason, node, about, message)
+        held = self._found.pop(key, None)
+        if held is None:
+            held = Happening(0, now_ms, now_ms, 0, kind, reason, node, about, message)
+        held.sequence, held.last_ms, held.count = self._sequence, now_ms, held.count + 1
+        self._found[key] = held
+        if len(self._found) > self._most:
+            self._found.popitem(last=False)
+
+    def noted(self, path: NodePath, noted: Noted, now_ms: int) -> None:
+        """Take in what a node noted."""
+        self.add(
+            now_ms,
+            kind=WARNING,
+            reason=noted.reason,
+            node=str(path),
+            about=noted.subject,
+            message=noted.detail,
+        )
+
+    def since(self, sequence: int) -> list[dict[str, Any]]:
+        """The events after a sequence, oldest first."""
+        return [asdict(item) for item in self._found.values() if item.sequence > sequence]
+
+
+async def follow_conditions(space: Space, events: EventLog, clock: Clock) -> None:
+    """Add an event for each change of a placement's conditions, until cancelled."""
+    while True:
+        try:
+            await _follow(space, events, clock)
+        except ResumeTooOld:
+            continue
+        except SpaceError:
+            await clock.sleep(RETRY_SECONDS)
+
+
+async def _follow(space: Space, events: EventLog, clock: Clock) -> None:
+    listing = await space.list(*PLACEMENTS)
+    known = {str(obj["metadata"]["name"]): conditions_of(obj) for obj in listing.objects}
+    async for change in space.watch(listing.revision):
+        key = change.key
+        if (key.group, key.resource) != PLACEMENTS:
+            continue
+        if change.kind == "deleted":
+            known.pop(key.name, None)
+            continue
+        before, now = known.get(key.name, {}), conditions_of(change.object)
+        known[key.name] = now
+        for type_, (status, reason, message) in now.items():
+            if before.get(type_, ("", "", ""))[:2] == (status, reason):
+                continue
+            events.add(
+                clock.now().wall_ms,
+                kind=NORMAL if status in _GOOD else WARNING,
+                reason=reason or type_,
+                node="/",
+                about=f"edgeplacement/{key.name}",
+                message=f"{type_} is {status}" + (f": {message}" if message else ""),
+            )
+
+
+def conditions_of(obj: Mapping[str, Any]) -> dict[str, tuple[str, str, str]]:
+    """Status, reason and message of each condition, by its type."""
+    found = (obj.get("status") or {}).get("conditions") or ()
+    return {
+        str(item.get("type")): (
+            str(item.get("status", "")),
+            str(item.get("reason") or ""),
+            str(item.get("message") or ""),
+        )
+        for item in found
+    }

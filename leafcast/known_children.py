@@ -1,0 +1,78 @@
+"""A node's server starts with the children that it had, so that a restart reloads for none of them.
+
+The file beside the server's data holds names and public keys; the node's records decide in the end.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Container
+from pathlib import Path
+from typing import Protocol
+
+FILE = "children.json"
+
+
+class Server(Protocol):
+    """What opens and closes accounts of children; see relay.adapters.nats_server."""
+
+    async def add_child(self, name: str, nkey: str) -> None: ...
+
+    async def remove_child(self, name: str) -> None: ...
+
+
+class KnownChildren:
+    """The children of one node as its server knew them last; a damaged file is as none."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / FILE
+        self.nkeys = _read(self._file)
+
+    def put(self, name: str, nkey: str | None) -> None:
+        """Keep a child, or forget it (None)."""
+        if self.nkeys.get(name) == nkey:
+            return
+        if nkey is None:
+            self.nkeys.pop(name)
+        else:
+            self.nkeys[name] = nkey
+        draft = self._file.with_suffix(".new")
+        draft.write_text(json.dumps(self.nkeys), encoding="utf-8")
+        draft.replace(self._file)
+
+    def told_of(self, server: Server) -> RememberingServer:
+        """The server, with each change of its children kept here."""
+        return RememberingServer(server, self)
+
+
+class RememberingServer:
+    """Passes on to a server, and keeps what it did; implements the same."""
+
+    def __init__(self, server: Server, known: KnownChildren) -> None:
+        self._server = server
+        self._known = known
+        self._unconfirmed = set(known.nkeys)
+
+    async def add_child(self, name: str, nkey: str) -> None:
+        self._unconfirmed.discard(name)
+        await self._server.add_child(name, nkey)
+        self._known.put(name, nkey)
+
+    async def remove_child(self, name: str) -> None:
+        await self._server.remove_child(name)
+        self._known.put(name, None)
+
+    async def forget_others(self, children: Container[str]) -> None:
+        """Close the accounts kept of children that the node's records do not know any more."""
+        stale, self._unconfirmed = self._unconfirmed, set()
+        for name in stale:
+            if name not in children:
+                await self.remove_child(name)
+
+
+def _read(file: Path) -> dict[str, str]:
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+        return {str(name): str(nkey) for name, nkey in found.items()}
+    except (OSError, ValueError, AttributeError):
+        return {}

@@ -1,0 +1,226 @@
+"""What a running tree says of itself in JSON: its nodes, its placements, who has what.
+
+A node's counts are what its parent counts for it, so that each tier adds up to the one above.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from controllers.nodes import nodes as node_records
+from leafcast.tree import LocalTree
+from relay.core.book import is_delta
+from relay.core.node import Node
+from relay.core.reduce import EMPTY, merge_all
+from schemas.identity import MailKey, NodePath
+from schemas.reports import Summary
+
+Form = dict[str, Any]
+
+UNREACHABLE_NAMED_MAX = 20
+
+
+def tree_form(tree: LocalTree) -> Form:
+    """The tree with a form for each node, children after their parents."""
+    counts = _counts(tree, _in_force(tree))
+    return {
+        "up": tree.up.is_set(),
+        "nodes": [_node_form(tree, path, counts.get(path, EMPTY)) for path in _paths(tree)],
+    }
+
+
+def placement_form(tree: LocalTree, name: str, *, by_node: bool) -> Form:
+    """What became of one placement; `by_node` adds what each node counts."""
+    controllers = tree.controllers
+    assert controllers is not None
+    key = controllers.translator.source(name).key
+    centre = tree.nodes[NodePath()].node
+    known = centre is not None and key in centre.records
+    summary = centre.summary(key) if centre is not None and known else Summary(complete=False)
+    counts = _counts(tree, (key,)) if known else {}
+    direct = [path for path in counts if len(path.names) == 1]
+    form = {
+        "name": name,
+        **summary_form(summary),
+        "problem": controllers.errors.get(f"edgeplacement/{name}", ""),
+        "unreachable": _unreachable(tree, counts),
+        "children": [_counted(tree, path, counts[path]) for path in sorted(direct)],
+    }
+    if by_node:
+        form["nodes"] = [_counted(tree, path, counts[path]) for path in sorted(counts)]
+    return form
+
+
+def destination_forms(tree: LocalTree, name: str) -> Form:
+    """The destinations of a placement that nodes here know one by one.
+
+    `elsewhere` names the nodes that hold others, which one would have to ask.
+    """
+    controllers = tree.controllers
+    assert controllers is not None
+    counts = _counts(tree, (controllers.translator.source(name).key,))
+    within = {path.parent for path in counts if not path.is_root}
+    found = {path: summary for path, summary in counts.items() if path not in within}
+    return {
+        "destinations": [
+            _destination(tree, path, summary)
+            for path, summary in sorted(found.items())
+            if summary.destinations == 1
+        ],
+        "elsewhere": [str(path) for path, item in sorted(found.items()) if item.destinations > 1],
+    }
+
+
+def summary_form(summary: Summary) -> Form:
+    """A summary in JSON; counts are of destinations, and exact only if it is complete."""
+    return {
+        "destinations": summary.destinations,
+        "states": dict(summary.states),
+        "health": dict(summary.health),
+        "complete": summary.complete,
+        "blocking": list(summary.blocking),
+        "oldest_ms": summary.oldest_ms,
+        "exceptions": [
+            {
+                "severity": item.severity,
+                "object": item.object,
+                "reason": item.reason,
+                "count": item.count,
+                "path": item.path,
+            }
+            for item in summary.exceptions
+        ],
+    }
+
+
+def _node_form(tree: LocalTree, path: NodePath, counts: Summary) -> Form:
+    runtime, node = tree.nodes.get(path), _node(tree, path)
+    driver = runtime.driver if runtime else None
+    centre = path.is_root and node is not None
+    summary = merge_all(node.summary(key) for key in _in_force(tree)) if centre and node else counts
+    return {
+        "path": str(path),
+        "role": _role(tree, path),
+        "here": runtime is not None,
+        **_state(tree, path),
+        "children": len(node.children()) if node else 0,
+        "lag": _lag(tree, path),
+        "mail_written": driver.counters.mail_written if driver else 0,
+        "index_written": driver.counters.index_written if driver else 0,
+        "blobs_kept": driver.counters.blobs_kept if driver else 0,
+        "objects_applied": runtime.objects_applied if runtime else 0,
+        "destinations": summary.destinations,
+        "synced": summary.states.get("synced", 0),
+        "healthy": summary.health.get("healthy", 0),
+        "complete": summary.complete,
+    }
+
+
+def _state(tree: LocalTree, path: NodePath) -> Form:
+    """`state` is up, connecting, unreachable or unknown; `silent_since_ms` goes with the third."""
+    node, above = _node(tree, path), _parent(tree, path)
+    since = above.children().get(path.name) if above else None
+    if path.is_root or path in tree.nodes:
+        up = node is not None and node.ready
+    else:
+        up = above is not None and path.name in above.sessions()
+    if since is not None:
+        state = "unreachable"
+    elif up:
+        state = "up"
+    else:
+        state = "connecting" if above or path.is_root else "unknown"
+    return {"state": state, "silent_since_ms": since}
+
+
+def _role(tree: LocalTree, path: NodePath) -> str:
+    if path.is_root:
+        return "centre"
+    runtime = tree.nodes.get(path)
+    if runtime is not None:
+        return "edge" if runtime.attached else "relay"
+    return "relay" if any(other.parent == path for other in _paths(tree) if other.names) else "edge"
+
+
+def _lag(tree: LocalTree, path: NodePath) -> int:
+    node, above = _node(tree, path), _parent(tree, path)
+    if above is None:
+        return 0
+    return above.lag(path.name, node.read_through if node else None)
+
+
+def _counted(tree: LocalTree, path: NodePath, summary: Summary) -> Form:
+    role = _role(tree, path)
+    return {"path": str(path), "role": role, **_state(tree, path), **summary_form(summary)}
+
+
+def _destination(tree: LocalTree, path: NodePath, summary: Summary) -> Form:
+    state, health = (next(iter(found), "") for found in (summary.states, summary.health))
+    worst = summary.exceptions[0] if summary.exceptions else None
+    return {
+        "path": str(path),
+        "state": state,
+        "health": health,
+        "complete": summary.complete,
+        "silent_since_ms": _state(tree, path)["silent_since_ms"],
+        "object": worst.object if worst else "",
+        "reason": worst.reason if worst else "",
+    }
+
+
+def _unreachable(tree: LocalTree, counts: dict[NodePath, Summary]) -> list[Form]:
+    """The nodes whose silence makes destinations unreachable, the longest silent first."""
+    found = [
+        (since, path)
+        for path, summary in counts.items()
+        if summary.states.get("unreachable")
+        and (since := _state(tree, path)["silent_since_ms"]) is not None
+    ]
+    return [
+        {
+            "path": str(path),
+            "since_ms": since,
+            "destinations": counts[path].states.get("unreachable", 0),
+        }
+        for since, path in sorted(found)[:UNREACHABLE_NAMED_MAX]
+    ]
+
+
+def _counts(tree: LocalTree, keys: Collection[MailKey]) -> dict[NodePath, Summary]:
+    """What each node counts for at its parent, in these placements together."""
+    found: dict[NodePath, list[Summary]] = defaultdict(list)
+    for path in list(tree.nodes):
+        node = _node(tree, path)
+        for key in keys if node else ():
+            assert node is not None
+            for child, summary in node.child_summaries(key).items():
+                found[path.child(child)].append(summary)
+    return {path: merge_all(summaries) for path, summaries in found.items()}
+
+
+def _in_force(tree: LocalTree) -> list[MailKey]:
+    node = _node(tree, NodePath())
+    records = node.records.values() if node else ()
+    return [held.key for held in records if is_delta(held) and not held.record.deleted]
+
+
+def _paths(tree: LocalTree) -> list[NodePath]:
+    return sorted(set(_known(tree)))
+
+
+def _known(tree: LocalTree) -> Iterator[NodePath]:
+    yield from tree.nodes
+    if tree.controllers is not None:
+        for record in node_records(tree.controllers.issuer):
+            yield record.path
+
+
+def _node(tree: LocalTree, path: NodePath) -> Node | None:
+    runtime = tree.nodes.get(path)
+    return runtime.node if runtime else None
+
+
+def _parent(tree: LocalTree, path: NodePath) -> Node | None:
+    return None if path.is_root else _node(tree, path.parent)
