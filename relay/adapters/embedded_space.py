@@ -113,26 +113,30 @@ class EmbeddedSpace:
         with as_space_errors():
             rules.admit(obj)
         key = await self._key_of(obj)
-        uid = rules.uid_from(self._dice.entropy(16))
         for _ in range(ATTEMPTS_MAX):
             found = await self._find(key)
             if found.stored and create_only:
                 return rules.at_revision(found.stored, found.revision)
-            with as_space_errors():
-                changed = rules.applied(
-                    key,
-                    found.stored,
-                    found.revision,
-                    obj,
-                    manager,
-                    uid=uid,
-                    now_ms=self._clock.now().wall_ms,
-                )
+            changed = self._changed(key, found, obj, manager)
             kept = await self._keep(key, found, changed)
             if kept is not None:
                 self._kinds = self._kinds.extended_by([kept])
                 return kept
         raise self._contended(key)
+
+    async def preview(self, obj: Object, manager: str) -> Object:
+        """What `apply` would make of the object; nothing is written. Raises SpaceError as it does.
+
+        The resourceVersion stays the held one's, and is missing from an object that is new.
+        """
+        with as_space_errors():
+            rules.admit(obj)
+        key = await self._key_of(obj)
+        found = await self._find(key)
+        changed = self._changed(key, found, obj, manager)
+        with as_space_errors():
+            rules.check_size(key, len(kv.pack(rules.encode(changed))), self._bucket.limit)
+        return rules.at_revision(changed, found.revision if found.stored else 0)
 
     async def set_status(self, key: ObjectKey, status: Object) -> Object:
         for _ in range(ATTEMPTS_MAX):
@@ -166,6 +170,18 @@ class EmbeddedSpace:
         if entry is None:
             return _Found(None, 0)
         return _Found(None if entry.deleted else _decoded(entry), entry.revision)
+
+    def _changed(self, key: ObjectKey, found: _Found, wish: Object, manager: str) -> StoredObject:
+        with as_space_errors():
+            return rules.applied(
+                key,
+                found.stored,
+                found.revision,
+                wish,
+                manager,
+                uid=rules.uid_from(self._dice.entropy(16)),
+                now_ms=self._clock.now().wall_ms,
+            )
 
     async def _keep(self, key: ObjectKey, found: _Found, changed: StoredObject) -> Object | None:
         """Write what changed, if anything did; None if someone else wrote meanwhile."""

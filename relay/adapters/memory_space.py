@@ -83,17 +83,21 @@ class MemorySpace:
             entry = self._present(key)
             if entry and create_only:
                 return rules.at_revision(entry.stored, entry.revision)
-            changed = rules.applied(
-                key,
-                entry.stored if entry else None,
-                entry.revision if entry else 0,
-                obj,
-                manager,
-                uid=rules.uid_from(self._dice.entropy(16)),
-                now_ms=self._clock.now().wall_ms,
-            )
+            changed = self._changed(key, entry, obj, manager)
         self._kinds = self._kinds.extended_by([changed.object])
         return self._keep(key, entry, changed)
+
+    async def preview(self, obj: Object, manager: str) -> Object:
+        """What `apply` would make of the object; nothing is written. Raises SpaceError as it does.
+
+        The resourceVersion stays the held one's, and is missing from an object that is new.
+        """
+        with as_space_errors():
+            rules.admit(obj)
+            key = self._kinds.key_of(obj)
+            entry = self._present(key)
+            changed = self._changed(key, entry, obj, manager)
+        return rules.at_revision(changed, entry.revision if entry else 0)
 
     async def set_status(self, key: ObjectKey, status: Object) -> Object:
         entry = self._present(key)
@@ -119,6 +123,19 @@ class MemorySpace:
     def _present(self, key: ObjectKey) -> _Entry | None:
         entry = self._entries.get(key)
         return entry if entry and entry.deleted_at is None else None
+
+    def _changed(
+        self, key: ObjectKey, entry: _Entry | None, wish: Object, manager: str
+    ) -> StoredObject:
+        return rules.applied(
+            key,
+            entry.stored if entry else None,
+            entry.revision if entry else 0,
+            wish,
+            manager,
+            uid=rules.uid_from(self._dice.entropy(16)),
+            now_ms=self._clock.now().wall_ms,
+        )
 
     def _keep(self, key: ObjectKey, entry: _Entry | None, changed: StoredObject) -> Object:
         if entry is None or changed is not entry.stored:

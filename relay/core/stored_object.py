@@ -130,9 +130,10 @@ def with_status(
 
 
 def at_revision(held: StoredObject, revision: int) -> Object:
-    """The object as readers see it: a copy, with its resourceVersion."""
+    """The object as readers see it: a copy, with its resourceVersion unless that is 0: nowhere."""
     shown: Object = copied(held.object)
-    shown["metadata"]["resourceVersion"] = str(revision)
+    if revision:
+        shown["metadata"]["resourceVersion"] = str(revision)
     return shown
 
 

@@ -101,6 +101,21 @@ async def test_create_only_leaves_an_existing_object_alone(space):
     assert await space.apply(config_map(a="2"), "me", create_only=True) == first
 
 
+async def test_a_preview_is_what_apply_would_make_and_writes_nothing(space):
+    fresh = await space.preview(config_map(a="1"), "me")
+    assert "resourceVersion" not in fresh["metadata"]
+    assert await space.get(SETTINGS) is None
+    held = await space.apply(config_map(a="1", b="2"), "me")
+    assert await space.preview(config_map(a="1", b="2"), "me") == held
+    changed = await space.preview(config_map(a="1"), "me")
+    assert changed["data"] == {"a": "1"}
+    assert await space.get(SETTINGS) == held
+    with pytest.raises(Conflict):
+        await space.preview(
+            {**held, "metadata": {**held["metadata"], "resourceVersion": "9"}}, "me"
+        )
+
+
 async def test_delete_takes_only_the_object_that_was_meant(space):
     made = await space.apply(config_map(), "me")
     with pytest.raises(Conflict):
