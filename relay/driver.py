@@ -12,7 +12,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from relay.core.book import read_record
+from relay.core.book import read_record, to_keep
 from relay.core.effects import (
     AckMail,
     AddChild,
@@ -161,8 +161,10 @@ class Driver:
         if blobs:
             self.counters.blobs_kept += len(blobs)
             await self._bus.keep_blobs(blobs)
-        issued = [Issued(envelope.encode()) for envelope in envelopes]
-        await self._bus.store_own([_ledger_entry(envelope) for envelope in envelopes])
+        hops = (self._clock.now().wall_ms,)
+        issued = [Issued(envelope.encode(), hops) for envelope in envelopes]
+        kept = [to_keep(read_record(event.data, 0, hops)[1]) for event in issued]
+        await self._bus.store_own(kept)
         for event in issued:
             await self._inbox.put(event)
 
@@ -323,8 +325,3 @@ class Driver:
                 sent = await self._bus.send_heartbeat(heartbeat) and sent
             if not sent:
                 await self._inbox.put(LinkChanged(up=False))
-
-
-def _ledger_entry(envelope: Envelope) -> StoreOwn:
-    _, held = read_record(envelope.encode(), 0)
-    return StoreOwn(held.key, held.data, held.generation)

@@ -212,6 +212,10 @@ class RecordRefused(ValueError):
         self.reason = reason
 
 
+class BodyAltered(RecordRefused):
+    """A body that is not the one its signed head names."""
+
+
 def encode_payload(record: Record) -> bytes:
     return codec.pack(to_array(record))
 
@@ -224,10 +228,18 @@ def decode_payload(kind: RecordKind | str, payload: bytes) -> Record:
         raise RecordRefused(f"{kind}: {error}") from error
 
 
+def decode_base(payload: bytes) -> Record:
+    """Read only the fields that never change, of a record newer than this program."""
+    try:
+        return from_array(Record, codec.unpack(payload), "record")
+    except (ShapeError, codec.CodecError) as error:
+        raise RecordRefused(f"record: {error}") from error
+
+
 def decode_body(head: DeltaHead, body: bytes) -> DeltaBody:
     """Read the body that the head names: hash, shape, a last gate that admits all."""
     if hashlib.sha256(body).digest() != head.body_hash:
-        raise RecordRefused("delta: its body has another hash than its head names")
+        raise BodyAltered("delta: its body has another hash than its head names")
     try:
         decoded = from_array(DeltaBody, codec.unpack(body), "body")
     except (ShapeError, codec.CodecError) as error:

@@ -29,7 +29,7 @@ Health = Literal["healthy", "progressing", "degraded", "unknown"]
 ARM_OLDER = "older"
 ARM_NOTHING = "nothing"
 
-WANT_NONE, WANT_LIST, WANT_AGAIN = "none", "list", "again"
+WANT_NONE, WANT_LIST, WANT_AGAIN, WANT_STOP = "none", "list", "again", "stop"
 
 T = TypeVar("T")
 
@@ -153,7 +153,8 @@ class Heartbeat:
 
     Epoch 0 asks for a session. `run` is random, new at each start of the node. `has_memory` says
     whether the node may act on deltas that the index does not list yet; `withheld` counts
-    placements in the index that its mailbox does not hold.
+    placements in the index that its mailbox does not hold. `home` is random, kept where the node
+    keeps its state: while one is heard of, another with the same credentials is told to stop.
     """
 
     epoch: int
@@ -168,6 +169,7 @@ class Heartbeat:
     withheld: int = 0
     last_epoch: int = 0
     run: str = ""
+    home: str = ""
 
 
 @dataclass(frozen=True, slots=True)

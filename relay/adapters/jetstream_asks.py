@@ -13,7 +13,6 @@ from relay.adapters.jetstream_connection import Connection
 from relay.core.asking import AnswerArrived, AskArrived
 from relay.ports import BusBroken
 from schemas import subjects
-from schemas.asks import VERBS
 from schemas.identity import BadIdentity, NodePath
 
 WAITING_MAX = 64
@@ -35,10 +34,9 @@ class AskLines:
         answers = subjects.child_answers(self._path)
         await self._relay.client.subscribe(answers, cb=self._answer_came)
         if self._up is not None:
-            # One subscription a verb: what a wildcard matches across the import is not delivered.
-            for verb in VERBS:
-                subject = subjects.ask(self._path.name, verb)
-                await self._up.client.subscribe(subject, cb=self._ask_came)
+            # Verbs of a newer centre are passed on, too: who they are for knows them, or says so.
+            asks = subjects.ask(self._path.name, "*")
+            await self._up.client.subscribe(asks, cb=self._ask_came)
 
     def close(self) -> None:
         """Let the reader go."""

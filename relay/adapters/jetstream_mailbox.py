@@ -28,6 +28,7 @@ from relay.adapters.jetstream_connection import (
     is_control,
 )
 from relay.adapters.jetstream_delivery import Place, place_of
+from relay.adapters.jetstream_records import hops_of
 from relay.adapters.jetstream_streams import ACK_PENDING_MAX
 from relay.core.events import MailArrived
 from relay.ports import Clock
@@ -156,7 +157,14 @@ class Mailbox:
             logger.warning("mail on a strange subject: %s", error)
             return
         await self._inbox.put(
-            MailArrived(place.sequence, key, message.data, place.pending, self._inbox.reading)
+            MailArrived(
+                place.sequence,
+                key,
+                message.data,
+                place.pending,
+                self._inbox.reading,
+                hops_of(message.headers or {}),
+            )
         )
 
     def _missing(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 
 from relay.adapters.jetstream_publish import EXPECTED_SEQUENCE, Outgoing
 from relay.adapters.jetstream_reading import Stored
@@ -10,19 +11,17 @@ from relay.core.effects import StoreOwn, WriteMail
 from relay.core.events import HeartbeatArrived, MailSlot, OwnRecord, ReportArrived
 from relay.ports import BusBroken
 from schemas import subjects
-from schemas.identity import BadIdentity, MailKey, NodePath
+from schemas.identity import DEPTH_MAX, BadIdentity, MailKey, NodePath
 
 _YES, _NO = "1", "0"
+HOPS_MAX = 2 * DEPTH_MAX
 
 logger = logging.getLogger(__name__)
 
 
 def outgoing_own(path: NodePath, write: StoreOwn) -> Outgoing:
     """A record for OWN."""
-    headers = {
-        subjects.HEADER_GENERATION: str(write.generation),
-        subjects.HEADER_SEQUENCE: str(write.sequence),
-    }
+    headers = _told(write) | {subjects.HEADER_SEQUENCE: str(write.sequence)}
     if write.incarnation:
         headers[subjects.HEADER_INCARNATION] = write.incarnation
     return Outgoing(subjects.own(path, write.key), write.data or b"", headers)
@@ -36,6 +35,7 @@ def own_record(stored: Stored) -> OwnRecord:
             data=stored.data,
             incarnation=stored.headers.get(subjects.HEADER_INCARNATION, ""),
             sequence=int(stored.headers.get(subjects.HEADER_SEQUENCE, "0")),
+            hops=hops_of(stored.headers),
         )
     except ValueError as error:
         raise BusBroken(f"the record {stored.subject} in OWN is unreadable: {error}") from error
@@ -43,15 +43,29 @@ def own_record(stored: Stored) -> OwnRecord:
 
 def outgoing_mail(path: NodePath, write: WriteMail) -> Outgoing:
     """A message for MAIL, that the stream takes only if the slot is as the writer believes."""
-    headers = {
-        EXPECTED_SEQUENCE: str(write.expected),
+    headers = _told(write) | {EXPECTED_SEQUENCE: str(write.expected)}
+    return Outgoing(subjects.mail(path.child(write.child), write.key), write.data, headers)
+
+
+def _told(write: StoreOwn | WriteMail) -> dict[str, str]:
+    """What is said of a record wherever it is kept."""
+    told = {
         subjects.HEADER_GENERATION: str(write.generation),
         subjects.HEADER_HASH: write.payload_hash.hex(),
         subjects.HEADER_HAS_BODY: _YES if write.has_body else _NO,
     }
     if write.trace:
-        headers[subjects.HEADER_TRACE] = write.trace
-    return Outgoing(subjects.mail(path.child(write.child), write.key), write.data, headers)
+        told[subjects.HEADER_TRACE] = write.trace
+    if write.hops:
+        told[subjects.HEADER_ORIGIN] = str(write.hops[0])
+        told[subjects.HEADER_HOPS] = ",".join(map(str, write.hops))
+    return told
+
+
+def hops_of(headers: Mapping[str, str]) -> tuple[int, ...]:
+    """The times of a record's hops, for people; none if they are not readable."""
+    parts = headers.get(subjects.HEADER_HOPS, "").split(",")
+    return tuple(int(part) for part in parts[:HOPS_MAX] if part.isdecimal() and len(part) < 16)
 
 
 def mail_slot(stored: Stored) -> MailSlot:

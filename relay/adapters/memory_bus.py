@@ -186,13 +186,18 @@ class MemoryBus:
                 pending = (
                     len(batch) - place - 1 + mail.count_after(batch[-1][1].sequence, self.path.name)
                 )
-                yield MailArrived(kept.sequence, MailKey(key), kept.data, pending, self._reading)
+                hops = kept.mail.hops if kept.mail else ()
+                yield MailArrived(
+                    kept.sequence, MailKey(key), kept.data, pending, self._reading, hops
+                )
 
     async def store_own(self, writes: Sequence[StoreOwn]) -> None:
         for write in writes:
             self._streams.own.pop(write.key, None)
             if write.data is not None:
-                record = OwnRecord(write.key, write.data, write.incarnation, write.sequence)
+                record = OwnRecord(
+                    write.key, write.data, write.incarnation, write.sequence, write.hops
+                )
                 self._streams.own[write.key] = record
 
     async def write_mail(self, writes: Sequence[WriteMail]) -> list[MailWritten]:

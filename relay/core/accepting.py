@@ -36,7 +36,7 @@ class Accepting:
         former = state.held.get(held.key)
         state.held[held.key] = held
         match held.record:
-            case DeltaHead():
+            case _ if is_delta(held):
                 self._put_delta(held)
             case Profile() as record:
                 self._put_profile(held, record, former)
@@ -216,10 +216,12 @@ class Accepting:
 
     def _put_delta(self, held: Held) -> None:
         state, record = self._state, held.record
-        assert isinstance(record, DeltaHead)
+        in_force = isinstance(record, DeltaHead) and not record.deleted
         state.unmeant.pop(held.key, None)
         state.forget_supply(held.key)
-        state.where.set_delta(held.key, None if record.deleted else record.alternatives)
+        state.where.set_delta(
+            held.key, record.alternatives if in_force and isinstance(record, DeltaHead) else None
+        )
         self._spread(held)
 
     def _spread(self, held: Held) -> None:

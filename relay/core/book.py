@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeGuard
 
+from relay.core.effects import StoreOwn
 from schemas.identity import INDEX_KEY, KEYS_KEY, MailKey
 from schemas.records import (
+    BodyAltered,
     DeltaBody,
     DeltaHead,
     Record,
+    RecordRefused,
+    decode_base,
     decode_body,
     decode_payload,
     slot_term,
@@ -22,7 +26,9 @@ class Held:
     """One record accepted: decoded, and the bytes as they came.
 
     `body` is set on a delta that came with content; `term` is what the record adds to a digest.
-    `order` ranks records by when they were accepted here.
+    `order` ranks records by when they were accepted here, `hops` are the times (ms since 1970) at
+    which it was written on its way. An `opaque` delta is newer than this program: only the fields
+    that never change are read, and it is passed on as it is.
     """
 
     key: MailKey
@@ -33,6 +39,8 @@ class Held:
     term: int
     body: DeltaBody | None = None
     order: int = 0
+    hops: tuple[int, ...] = ()
+    opaque: bool = False
 
     @property
     def generation(self) -> int:
@@ -40,7 +48,7 @@ class Held:
 
     @property
     def has_body(self) -> bool:
-        return self.body is not None
+        return self.body is not None or (self.opaque and not self.record.deleted)
 
     @property
     def has_content(self) -> bool:
@@ -59,17 +67,40 @@ def key_of(kind: str, record: Record) -> MailKey:
     return {"index": INDEX_KEY, "keys": KEYS_KEY}.get(kind) or record.source.key
 
 
-def read_record(data: bytes, order: int) -> tuple[Envelope, Held]:
+def read_record(data: bytes, order: int, hops: tuple[int, ...] = ()) -> tuple[Envelope, Held]:
     """Decode a message; raises EnvelopeRefused or RecordRefused, whatever the bytes are."""
     envelope = decode_envelope(data)
-    record = decode_payload(envelope.kind, envelope.payload)
+    body, opaque = None, False
+    try:
+        record = decode_payload(envelope.kind, envelope.payload)
+        if isinstance(record, DeltaHead) and envelope.body is not None and not record.deleted:
+            body = decode_body(record, envelope.body)
+    except BodyAltered:
+        raise
+    except RecordRefused:
+        if envelope.kind != "delta" or envelope.body is None:
+            raise
+        record, opaque = decode_base(envelope.payload), True
     key = key_of(envelope.kind, record)
-    body = None
-    if isinstance(record, DeltaHead) and envelope.body is not None and not record.deleted:
-        body = decode_body(record, envelope.body)
     term = slot_term(key, record.generation, envelope)
-    held = Held(key, envelope.kind, record, data, envelope.payload_hash, term, body, order)
+    hashed = envelope.payload_hash
+    held = Held(key, envelope.kind, record, data, hashed, term, body, order, hops, opaque)
     return envelope, held
+
+
+def to_keep(held: Held, incarnation: str = "", sequence: int = 0) -> StoreOwn:
+    """The effect that keeps a record, with where in the parent's stream it was read."""
+    return StoreOwn(
+        key=held.key,
+        data=held.data,
+        generation=held.generation,
+        incarnation=incarnation,
+        sequence=sequence,
+        payload_hash=held.payload_hash,
+        has_body=held.has_content,
+        trace=held.record.trace,
+        hops=held.hops,
+    )
 
 
 def is_delta(held: Held | None) -> TypeGuard[Held]:

@@ -23,6 +23,7 @@ class Child:
     silent_since_ms: int | None = None
     epoch: int = 0
     run: str = ""
+    home: str = ""
     has_memory: bool = False
     labels_stamp: tuple[int, int] = (0, 0)
     index_sent: float = float("-inf")

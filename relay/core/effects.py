@@ -15,13 +15,20 @@ from schemas.identity import ContentHash, MailKey, NodePath
 
 @dataclass(frozen=True, slots=True)
 class StoreOwn:
-    """Keep a record accepted, byte for byte, with where it was read; None erases the slot."""
+    """Keep a record accepted, byte for byte, with where it was read; None erases the slot.
+
+    What follows the sequence is said in headers; `hops` as in `OwnRecord`.
+    """
 
     key: str
     data: bytes | None
     generation: int = 0
     incarnation: str = ""
     sequence: int = 0
+    payload_hash: bytes = b""
+    has_body: bool = False
+    trace: str = ""
+    hops: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +46,7 @@ class WriteMail:
     has_body: bool
     trace: str
     expected: int
+    hops: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,12 +20,16 @@ class Instant:
 
 @dataclass(frozen=True, slots=True)
 class OwnRecord:
-    """A record kept in OWN, with the place in the parent's stream where it was read."""
+    """A record kept in OWN, with the place in the parent's stream where it was read.
+
+    `hops` are the times (ms since 1970) at which it was issued and written on its way here.
+    """
 
     key: str
     data: bytes
     incarnation: str
     sequence: int
+    hops: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,7 @@ class MailArrived:
     data: bytes
     pending: int
     reading: int = 0
+    hops: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +121,7 @@ class Issued:
     """At the centre: a record that is in the ledger already, to be sent where it is meant."""
 
     data: bytes
+    hops: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,7 +160,7 @@ class Inbox:
     def judge(self, event: MailArrived, known: Held | None, order: int) -> Ruling:
         """What to make of a message, given what is held under its key."""
         try:
-            envelope, held = read_record(event.data, order)
+            envelope, held = read_record(event.data, order, event.hops)
         except (EnvelopeRefused, RecordRefused) as error:
             return Refuse("Unreadable", error.reason)
         if held.key != event.key:

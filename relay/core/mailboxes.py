@@ -75,6 +75,7 @@ class Mailboxes:
         meant: Callable[[str, Held], Send],
         content: Callable[[MailKey], Supply],
         lookup: Callable[[MailKey], Held | None],
+        stamp: Callable[[], int],
     ) -> None:
         self.boxes: dict[str, Mailbox] = {}
         self.paused = False
@@ -83,6 +84,7 @@ class Mailboxes:
         self._meant = meant
         self._content = content
         self._lookup = lookup
+        self._stamp = stamp
 
     def restore(self, child: str, kept: MailSlot) -> None:
         """Take in what the stream holds for a child, at the start."""
@@ -233,8 +235,9 @@ class Mailboxes:
         trace = held.record.trace
         hashed = held.payload_hash
         expected = slot.sequence
+        hops = (*held.hops, self._stamp())
         self._out.append(
-            WriteMail(child, key, data, held.generation, hashed, content, trace, expected)
+            WriteMail(child, key, data, held.generation, hashed, content, trace, expected, hops)
         )
 
 

@@ -205,7 +205,7 @@ class Node:
             case HeartbeatArrived():
                 self._downlink.heartbeat(event.child, event.data)
             case Issued():
-                self._issued(event.data)
+                self._issued(event)
             case MailWritten():
                 state.mailboxes.written(event.child, event.key, event.sequence)
                 state.mailboxes.flush(event.child)
@@ -293,16 +293,16 @@ class Node:
         elif state.edge is not None:
             state.edge.content_ready(MailKey(owner[5:]))
 
-    def _issued(self, data: bytes) -> None:
-        held = self._read_own("issued here", data)
+    def _issued(self, event: Issued) -> None:
+        held = self._read_own("issued here", event.data, event.hops)
         if held is not None:
             self._accepting.put(held)
 
-    def _read_own(self, what: str, data: bytes) -> Held | None:
+    def _read_own(self, what: str, data: bytes, hops: tuple[int, ...]) -> Held | None:
         """Read a record of the node's own stream; what does not verify is not believed."""
         state = self._state
         try:
-            envelope, held = read_record(data, state.next_order())
+            envelope, held = read_record(data, state.next_order(), hops)
         except (EnvelopeRefused, RecordRefused) as error:
             state.out.append(Noted("Unreadable", what, error.reason))
             return None
@@ -337,7 +337,7 @@ class Node:
         for own in sorted(remembered.own, key=lambda own: own.key != KEYS_KEY):
             if own.key == CURSOR_KEY:
                 self._restore_cursor(own.data)
-            elif (held := self._read_own(f"own {own.key}", own.data)) is not None:
+            elif (held := self._read_own(f"own {own.key}", own.data, own.hops)) is not None:
                 records.append(held)
                 self._state.inbox.count(held)
                 if held.kind == "keys":

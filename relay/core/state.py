@@ -19,7 +19,7 @@ from relay.core.reporting import Facts, Reporting, unconcerned
 from relay.core.trust import Trust
 from relay.core.where import Where
 from schemas.identity import KeyId, MailKey, NodePath, TreeId
-from schemas.records import DeltaHead, LocationRecord, NodeRecord, Profile
+from schemas.records import LocationRecord, NodeRecord, Profile
 from schemas.reports import Done, ExceptionSample, Summary
 
 REFUSED_CONTENT_HOLDS_SECONDS = 60.0
@@ -36,6 +36,7 @@ class NodeConfig:
     roots: Mapping[KeyId, bytes]
     incarnation: str
     attached: bool = False
+    home: str = ""
 
 
 class State:
@@ -58,7 +59,9 @@ class State:
         self.content = Content(remembered.blobs, self.out)
         self.index = IndexView()
         self.inbox = Inbox(Trust(config.tree, config.roots), self.index)
-        self.mailboxes = Mailboxes(self.out, self.meant, self.supply, self.held.get)
+        self.mailboxes = Mailboxes(
+            self.out, self.meant, self.supply, self.held.get, lambda: self.now.wall_ms
+        )
         self.reporting = Reporting(self.place, self.facts)
         self.edge = Edge(config.path, self.where, self.content, done) if config.attached else None
 
@@ -149,10 +152,8 @@ class State:
         )
 
     def _delta_meant(self, child: str, held: Held, *, sent: bool) -> Send:
-        record = held.record
-        assert isinstance(record, DeltaHead)
         whole = held.has_body and held.key not in self.unmeant
-        if whole and self.where.concerns(held.key, child):
+        if whole and (held.opaque or self.where.concerns(held.key, child)):
             return Send.WHOLE
         return Send.BARE if sent else Send.NOTHING
 

@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import replace
 
 from relay.core.accepting import Accepting
-from relay.core.book import is_delta
+from relay.core.book import is_delta, to_keep
 from relay.core.children import HEARTBEAT_SECONDS
 from relay.core.effects import AckMail, Noted, ResetMail, SendHeartbeat, SendReport, StoreOwn
 from relay.core.events import MailArrived
@@ -17,6 +17,7 @@ from schemas.identity import MailKey
 from schemas.records import DIGEST_MODULUS, digest_term
 from schemas.reports import (
     WANT_AGAIN,
+    WANT_STOP,
     Heartbeat,
     LabelReport,
     Report,
@@ -73,6 +74,10 @@ class Uplink:
         fresh = inbox.epoch == 0
         if message.run != self._state.config.incarnation:
             self._heard_otherwise(message)
+            return
+        if message.want == WANT_STOP:
+            self._superseded = True
+            self._state.out.append(Noted("SecondHome", "session", "this node runs elsewhere"))
             return
         if not message.epoch or message.epoch < inbox.epoch:
             return
@@ -230,8 +235,10 @@ class Uplink:
                     state.touch(known.key)
             case Take(held):
                 inbox.count(held)
-                at = (inbox.incarnation, event.sequence)
-                state.out.append(StoreOwn(held.key, held.data, held.generation, *at))
+                state.out.append(to_keep(held, inbox.incarnation, event.sequence))
+                if held.opaque and state.edge is not None:
+                    state.refused += 1
+                    state.out.append(Noted("TooNew", f"mail {event.key}", "update this edge"))
                 self._accepting.put(held)
 
     def _answer_gone(self, key: MailKey) -> None:
@@ -276,6 +283,7 @@ class Uplink:
             withheld=self._withheld(),
             last_epoch=inbox.last_epoch,
             run=state.config.incarnation,
+            home=state.config.home,
         )
         state.out.append(SendHeartbeat(encode(heartbeat)))
 

@@ -42,6 +42,7 @@ class Bench:
             lambda child, record: self.wish.get(record.key, Send.WHOLE),
             lambda key: self.supply.get(key, Supply.HERE),
             self.book.get,
+            lambda: 0,
         )
         self.box = self.boxes.boxes["a"] = Mailbox()
         self.sequence, self.flying, self.order = 0, [], 0
