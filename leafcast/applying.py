@@ -1,0 +1,122 @@
+"""A batch of objects judged whole before any of it is written: what each is, and would become."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from leafcast.kinds_spoken import SpokenKind, SpokenKinds
+from leafcast.manifest_sources import BadManifests
+from leafcast.session import Session
+from leafcast.tree import USER_MANAGER
+from relay.core.merge import same
+from relay.ports import Object, SpaceError
+from schemas.api import GROUP, parse_kind
+from schemas.faults import InvalidObject
+from schemas.manifests import LoadedObject
+from schemas.objects import CRD_GROUP, DEFAULT_NAMESPACE, ObjectKey, apply_order
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """An object as a user wants it, complete with its namespace; `place` is its file and line."""
+
+    object: Object
+    key: ObjectKey
+    kind: SpokenKind
+    place: str
+
+    @property
+    def title(self) -> str:
+        return self.kind.title(self.key.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a wish would do: `before` is None for an object that is not there yet."""
+
+    wish: Wish
+    before: Object | None
+    after: Object
+
+    @property
+    def verb(self) -> str:
+        """What kubectl says came of it."""
+        if self.before is None:
+            return "created"
+        return "unchanged" if same(self.before, self.after) else "configured"
+
+
+async def complete(
+    session: Session, loaded: Sequence[LoadedObject], namespace: str | None
+) -> list[Wish]:
+    """Each object with its key and namespace, in an order in which they can be applied.
+
+    Raises BadManifests with all that is wrong, by file and line.
+    """
+    definitions = await session.workloads.list(CRD_GROUP, "customresourcedefinitions")
+    kinds = SpokenKinds([*definitions.objects, *(one.object for one in loaded)])
+    wishes: list[Wish] = []
+    faults: list[str] = []
+    for one in loaded:
+        place = f"{one.origin}:{one.line}"
+        found = [*_faults(one.object), *_wrong_namespace(kinds, one.object, namespace)]
+        faults += [f"{place}: {fault}" for fault in found]
+        if not found:
+            wishes.append(_wish(kinds, one.object, namespace or DEFAULT_NAMESPACE, place))
+    if faults:
+        raise BadManifests(faults)
+    return sorted(wishes, key=_order)
+
+
+async def judge(session: Session, wishes: Iterable[Wish]) -> list[Change]:
+    """What each wish would do, nothing written; raises BadManifests with all that is refused."""
+    changes: list[Change] = []
+    faults: list[str] = []
+    for wish in wishes:
+        space = session.space_for(wish.key)
+        try:
+            before = await space.get(wish.key)
+            after = await space.preview(wish.object, USER_MANAGER)
+        except SpaceError as error:
+            faults.append(f"{wish.place}: {wish.title}: {error.message}")
+        else:
+            changes.append(Change(wish, before, after))
+    if faults:
+        raise BadManifests(faults)
+    return changes
+
+
+async def make(session: Session, change: Change) -> Change:
+    """Write one wish; what really came of it. Raises SpaceError."""
+    wish = change.wish
+    after = await session.space_for(wish.key).apply(wish.object, USER_MANAGER)
+    return Change(wish, change.before, after)
+
+
+def _faults(obj: Any) -> Iterator[str]:
+    try:
+        parse_kind(obj)
+    except InvalidObject as error:
+        yield from str(error).splitlines()
+
+
+def _wrong_namespace(kinds: SpokenKinds, obj: Any, namespace: str | None) -> Iterator[str]:
+    given = kinds.table.key_of(obj).namespace if obj["metadata"].get("namespace") else ""
+    if namespace and given and given != namespace:
+        what = f'{obj["kind"]} "{obj["metadata"]["name"]}"'
+        yield f"{what}: it says namespace {given}, and -n {namespace} is given; leave -n out"
+
+
+def _wish(kinds: SpokenKinds, obj: Any, namespace: str, place: str) -> Wish:
+    key = kinds.table.key_of(obj, namespace)
+    metadata = {name: value for name, value in obj["metadata"].items() if name != "namespace"}
+    if key.namespace:
+        metadata["namespace"] = key.namespace
+    return Wish({**obj, "metadata": metadata}, key, kinds.of(obj), place)
+
+
+def _order(wish: Wish) -> tuple[bool, int]:
+    """What others lean on first; what sends objects out when they are there."""
+    return wish.key.group == GROUP, apply_order(wish.key.group, wish.key.resource)

@@ -1,0 +1,88 @@
+"""`leafcast apply`: a batch of manifests is judged whole, then written, and each object told of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from leafcast.applying import Change, complete, judge, make
+from leafcast.commands.object_options import files_options, load_files, namespace_option, refuse
+from leafcast.commands.options import data_dir_option
+from leafcast.commands.running import in_session
+from leafcast.manifest_sources import BadManifests
+from leafcast.object_output import document
+from leafcast.session import Session
+from relay.ports import SpaceError
+from schemas.manifests import LoadedObject
+
+DryRun = Literal["none", "client", "server"]
+Output = Literal["yaml", "json", "name"]
+_DRY: dict[DryRun, str] = {"none": "", "client": " (dry run)", "server": " (server dry run)"}
+
+
+@click.command()
+@files_options(required=True)
+@namespace_option
+@click.option(
+    "--dry-run",
+    type=click.Choice(["none", "client", "server"]),
+    default="none",
+    help="Say what would be done, and do nothing. client and server are the same here.",
+)
+@click.option("-o", "--output", type=click.Choice(["yaml", "json", "name"]), help="Format.")
+@data_dir_option
+def apply(
+    *,
+    files: Sequence[str],
+    recursive: bool,
+    namespace: str | None,
+    dry_run: DryRun,
+    output: Output | None,
+    data_dir: Path | None,
+) -> None:
+    """Make objects at the centre say what these manifests say.
+
+    All of them are checked before anything is changed. Objects lie still at the centre: an
+    EdgePlacement says which go where.
+    """
+    loaded = load_files(files, recursive=recursive)
+    try:
+        refused = in_session(
+            data_dir, lambda session: apply_all(session, loaded, namespace, dry_run, output)
+        )
+    except BadManifests as error:
+        refuse([*error.faults, "nothing was applied; correct this, and apply again"])
+    if refused:
+        raise click.exceptions.Exit(1)
+
+
+async def apply_all(
+    session: Session,
+    loaded: Sequence[LoadedObject],
+    namespace: str | None,
+    dry_run: DryRun = "none",
+    output: Output | None = None,
+) -> int:
+    """Apply the objects and tell what came of each; how many the space refused after all.
+
+    Raises BadManifests, nothing being changed, if anything of the batch cannot be applied.
+    """
+    changes = await judge(session, await complete(session, loaded, namespace))
+    made: list[Change] = []
+    for change in changes:
+        try:
+            made.append(change if dry_run != "none" else await make(session, change))
+        except SpaceError as error:
+            click.echo(f"Error from server ({error.reason}): {error.message}", err=True)
+            continue
+        if output is None:
+            click.echo(f"{change.wish.title} {made[-1].verb}{_DRY[dry_run]}")
+        elif output == "name":
+            click.echo(change.wish.title)
+    if output in ("yaml", "json") and made:
+        results = [change.after for change in made]
+        click.echo(document(results, output, single=len(results) == 1), nl=False)
+    return len(changes) - len(made)

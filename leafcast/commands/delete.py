@@ -1,0 +1,181 @@
+"""`leafcast delete`: objects by name, label or manifest; what a Namespace holds goes with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from leafcast.applying import complete
+from leafcast.commands.object_options import (
+    all_namespaces_option,
+    files_options,
+    load_files,
+    namespace_option,
+    refuse,
+    selector_option,
+)
+from leafcast.commands.options import data_dir_option
+from leafcast.commands.running import in_session
+from leafcast.kinds_spoken import SpokenKind, SpokenKinds, UnknownKind
+from leafcast.manifest_sources import BadManifests
+from leafcast.object_readers import CentreReader, NotFound
+from leafcast.session import Session
+from leafcast.spoken_objects import BadArguments, Meant, read_arguments, with_kinds
+from relay.ports import Object
+from schemas.manifests import LoadedObject
+from schemas.objects import DEFAULT_NAMESPACE, apply_order
+from schemas.selectors import LabelSelector
+
+
+@dataclass(frozen=True, slots=True)
+class Doomed:
+    """An object to be deleted, which is this one and no later namesake."""
+
+    kind: SpokenKind
+    object: Object
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a `delete` asks for; `namespace` "" is all of them."""
+
+    arguments: tuple[str, ...] = ()
+    loaded: tuple[LoadedObject, ...] = ()
+    namespace: str | None = None
+    all_namespaces: bool = False
+    selector: LabelSelector | None = None
+    every: bool = False
+    ignore_not_found: bool = False
+    dry: bool = False
+
+
+@click.command()
+@click.argument("objects", nargs=-1, metavar="KIND NAME... | KIND/NAME... | KIND -l SELECTOR")
+@files_options(required=False)
+@namespace_option
+@all_namespaces_option
+@selector_option
+@click.option("--all", "every", is_flag=True, help="All objects of the kind.")
+@click.option("--ignore-not-found", is_flag=True, help="Exit code 0 if an object is not there.")
+@click.option(
+    "--dry-run",
+    type=click.Choice(["none", "client", "server"]),
+    default="none",
+    help="Say what would be deleted, and delete nothing.",
+)
+@data_dir_option
+def delete(  # noqa: PLR0913 - click passes options by name
+    *,
+    objects: tuple[str, ...],
+    files: Sequence[str],
+    recursive: bool,
+    namespace: str | None,
+    all_namespaces: bool,
+    selector: LabelSelector | None,
+    every: bool,
+    ignore_not_found: bool,
+    dry_run: str,
+    data_dir: Path | None,
+) -> None:
+    """Delete objects at the centre; edges that hold copies delete them in their turn."""
+    if bool(objects) == bool(files):
+        raise click.UsageError("name objects, or files with -f; one of the two")
+    loaded = tuple(load_files(files, recursive=recursive)) if files else ()
+    request = Request(
+        objects,
+        loaded,
+        namespace,
+        all_namespaces,
+        selector,
+        every,
+        ignore_not_found,
+        dry_run != "none",
+    )
+    try:
+        missing = in_session(data_dir, lambda session: delete_all(session, request))
+    except BadManifests as error:
+        refuse(error.faults)
+    except (BadArguments, UnknownKind) as error:
+        refuse([str(error)])
+    if missing and not ignore_not_found:
+        raise click.exceptions.Exit(1)
+
+
+async def delete_all(session: Session, request: Request) -> int:
+    """Delete what is asked for and tell it; how many named objects are not there."""
+    found, missing = await _found(session, request)
+    for doomed in [*await _inside(session, found), *found]:
+        key = doomed.kind.key(
+            doomed.object["metadata"].get("namespace", ""), doomed.object["metadata"]["name"]
+        )
+        if not request.dry:
+            await session.space_for(key).delete(key, doomed.object["metadata"]["uid"])
+        said = f"{doomed.kind.quoted(key.name)} deleted"
+        click.echo(f"{said} (dry run)" if request.dry else said)
+    if not found and not missing:
+        click.echo("No resources found", err=True)
+    return missing
+
+
+async def _found(session: Session, request: Request) -> tuple[list[Doomed], int]:
+    """The objects meant, what leans on others first, and how many are not there."""
+    reader = CentreReader(session)
+    found: list[Doomed] = []
+    missing = 0
+    for meant, namespace in await _meant(session, request):
+        if not meant.names:
+            listed = await reader.list(meant.kind, namespace, request.selector)
+            found += [Doomed(meant.kind, obj) for obj in listed]
+        for name in meant.names:
+            try:
+                found.append(Doomed(meant.kind, await reader.get(meant.kind, namespace, name)))
+            except NotFound as error:
+                missing += 1
+                if not request.ignore_not_found:
+                    click.echo(str(error), err=True)
+    return sorted(found, key=_late_first), missing
+
+
+async def _meant(session: Session, request: Request) -> list[tuple[Meant, str]]:
+    """Kinds and names, each with its namespace; raises BadArguments, BadManifests, UnknownKind."""
+    if request.loaded:
+        wishes = await complete(session, request.loaded, request.namespace)
+        return [(Meant(wish.kind, (wish.key.name,)), wish.key.namespace) for wish in wishes]
+    meant = await with_kinds(session, lambda kinds: read_arguments(kinds, request.arguments))
+    named = any(one.names for one in meant)
+    chosen = request.selector is not None or request.every
+    if named and chosen:
+        raise BadArguments("a name is given, and a selector or --all; leave out one of them")
+    if not named and not chosen:
+        raise BadArguments(
+            "resource(s) were provided, but no name was specified; name some, or give -l or --all"
+        )
+    if named and request.all_namespaces:
+        raise BadArguments("a resource cannot be deleted by name across all namespaces; use -n")
+    where = "" if request.all_namespaces else request.namespace or DEFAULT_NAMESPACE
+    return [(one, where) for one in meant]
+
+
+async def _inside(session: Session, found: Iterable[Doomed]) -> list[Doomed]:
+    """What the Namespaces among them hold and is not among them itself."""
+    listed = list(found)
+    known = {doomed.object["metadata"]["uid"] for doomed in listed}
+    inside: list[Doomed] = []
+    for doomed in listed:
+        if (doomed.kind.group, doomed.kind.resource) == ("", "namespaces"):
+            held = await session.workloads.list(namespace=doomed.object["metadata"]["name"])
+            kinds = await with_kinds(session, lambda kinds: kinds)
+            inside += _told(kinds, held.objects, known)
+    return sorted(inside, key=_late_first)
+
+
+def _told(kinds: SpokenKinds, objects: Iterable[Object], known: set[str]) -> list[Doomed]:
+    fresh = [obj for obj in objects if obj["metadata"]["uid"] not in known]
+    return [Doomed(kinds.of(obj), obj) for obj in fresh]
+
+
+def _late_first(doomed: Doomed) -> int:
+    return -apply_order(doomed.kind.group, doomed.kind.resource)

@@ -1,0 +1,214 @@
+"""`leafcast get`: objects at the centre, or at one edge, in the formats that kubectl has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from leafcast.commands.object_options import (
+    all_namespaces_option,
+    at_option,
+    namespace_option,
+    refuse,
+    selector_option,
+)
+from leafcast.commands.options import data_dir_option
+from leafcast.commands.running import in_session
+from leafcast.kinds_spoken import UnknownKind
+from leafcast.object_output import (
+    FORMATS,
+    Format,
+    Group,
+    Rows,
+    TableStyle,
+    document,
+    json_text,
+    table_lines,
+    yaml_text,
+)
+from leafcast.object_readers import NotFound, reader_of
+from leafcast.session import Session
+from leafcast.spoken_objects import BadArguments, Meant, read_arguments, with_kinds
+from relay.ports import Object, ResumeTooOld
+from schemas.objects import DEFAULT_NAMESPACE
+from schemas.selectors import LabelSelector
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a `get` asks for; `namespace` "" is all of them."""
+
+    arguments: tuple[str, ...]
+    namespace: str
+    selector: LabelSelector | None
+    format: Format
+    style: TableStyle
+    at: str | None = None
+    watch: bool = False
+    ignore_not_found: bool = False
+
+
+@click.command()
+@click.argument("objects", nargs=-1, metavar="KIND[,KIND...] [NAME...] | KIND/NAME...")
+@namespace_option
+@all_namespaces_option
+@selector_option
+@click.option(
+    "-o", "--output", type=click.Choice(FORMATS), default="table", show_default=True, help="Format."
+)
+@click.option("-w", "--watch", is_flag=True, help="Go on, and show each change.")
+@at_option
+@click.option("--show-labels", is_flag=True, help="Labels as the last column.")
+@click.option("--no-headers", is_flag=True, help="Tables without their header.")
+@click.option("--ignore-not-found", is_flag=True, help="Exit code 0 if an object is not there.")
+@data_dir_option
+def get(  # noqa: PLR0913 - click passes options by name
+    *,
+    objects: tuple[str, ...],
+    namespace: str | None,
+    all_namespaces: bool,
+    selector: LabelSelector | None,
+    output: Format,
+    watch: bool,
+    at: str | None,
+    show_labels: bool,
+    no_headers: bool,
+    ignore_not_found: bool,
+    data_dir: Path | None,
+) -> None:
+    """Show objects at the centre, or the copies of one edge.
+
+    Kinds go by their names, plurals and short names: deploy, svc, cm, ns, epl (EdgePlacement),
+    loc (Location), synctargets, and those of custom kinds that were applied.
+    """
+    if watch and at:
+        raise click.UsageError("an edge's copy cannot be watched; leave out --watch or --at")
+    style = TableStyle(output == "wide", all_namespaces, show_labels, not no_headers)
+    where = "" if all_namespaces else namespace or DEFAULT_NAMESPACE
+    asked = Asked(objects, where, selector, output, style, at, watch, ignore_not_found)
+    try:
+        missing = in_session(data_dir, lambda session: show(session, asked))
+    except (BadArguments, UnknownKind) as error:
+        refuse([str(error)])
+    if missing and not ignore_not_found:
+        raise click.exceptions.Exit(1)
+
+
+async def show(session: Session, asked: Asked) -> int:
+    """Print what is asked for; how many named objects are not there."""
+    meant = await with_kinds(session, lambda kinds: read_arguments(kinds, asked.arguments))
+    named = any(one.names for one in meant)
+    if named and asked.selector is not None:
+        raise BadArguments("a name and a selector are given; leave out one of them")
+    if named and not asked.namespace:
+        raise BadArguments("a resource cannot be retrieved by name across all namespaces; use -n")
+    if asked.watch and len(meant) > 1:
+        raise BadArguments("only one kind can be watched at a time; name one")
+    # Before the list, so that no change falls between.
+    since = await _since(session, meant[0]) if asked.watch else ""
+    groups, missing = await _read(session, asked, meant)
+    if not asked.watch:
+        _print(session, asked, groups, single=_is_single(meant))
+        if not groups and not missing:
+            click.echo(_nothing(asked, meant), err=True)
+    elif not missing:
+        await _watch(session, asked, meant[0], groups, since)
+    return missing
+
+
+async def _read(session: Session, asked: Asked, meant: Sequence[Meant]) -> tuple[list[Group], int]:
+    """The objects found, kinds without any left out; what is not there is told on stderr."""
+    reader = reader_of(session, asked.at)
+    groups, missing = [], 0
+    for one in meant:
+        found: list[Object] = []
+        for name in one.names:
+            try:
+                found.append(await reader.get(one.kind, asked.namespace, name))
+            except NotFound as error:
+                missing += 1
+                if not asked.ignore_not_found:
+                    click.echo(str(error), err=True)
+        if not one.names:
+            found += await reader.list(one.kind, asked.namespace, asked.selector)
+        if found:
+            groups.append(Group(one.kind, found))
+    return groups, missing
+
+
+def _print(session: Session, asked: Asked, groups: Sequence[Group], *, single: bool) -> None:
+    objects = [obj for group in groups for obj in group.objects]
+    if asked.format in ("yaml", "json"):
+        if objects or not single:
+            click.echo(document(objects, asked.format, single=single), nl=False)
+    elif asked.format == "name":
+        for group in groups:
+            for obj in group.objects:
+                click.echo(group.kind.title(obj["metadata"]["name"]))
+    else:
+        for line in table_lines(groups, asked.style, session.clock.now().wall_ms):
+            click.echo(line)
+
+
+def _is_single(meant: Sequence[Meant]) -> bool:
+    return len(meant) == 1 and len(meant[0].names) == 1
+
+
+def _nothing(asked: Asked, meant: Sequence[Meant]) -> str:
+    if asked.namespace and any(one.kind.namespaced for one in meant):
+        return f"No resources found in {asked.namespace} namespace."
+    return "No resources found"
+
+
+async def _since(session: Session, one: Meant) -> str:
+    # An empty list of a kind that nobody has costs next to nothing, and tells the revision.
+    listing = await session.space_for(one.kind.key("", "")).list("-", "-")
+    return listing.revision
+
+
+async def _watch(
+    session: Session, asked: Asked, one: Meant, groups: Sequence[Group], since: str
+) -> None:
+    """Show the objects, then each change, until a signal."""
+    rows = Rows(one.kind, asked.style)
+    for group in groups:
+        for obj in group.objects if asked.format in ("yaml", "json", "name") else ():
+            _print_change(asked, rows, obj, 0)
+        if asked.format in ("table", "wide"):
+            click.echo("\n".join(rows.lines(group.objects, session.clock.now().wall_ms)))
+    space = session.space_for(one.kind.key("", ""))
+    while True:
+        try:
+            async with aclosing(space.watch(since)) as changes:
+                async for change in changes:
+                    if _concerns(asked, one, change.object, change.key.group, change.key.resource):
+                        _print_change(asked, rows, change.object, session.clock.now().wall_ms)
+        except ResumeTooOld:
+            since = await _since(session, one)
+
+
+def _concerns(asked: Asked, one: Meant, obj: Object, group: str, resource: str) -> bool:
+    metadata = obj["metadata"]
+    return (
+        (group, resource) == (one.kind.group, one.kind.resource)
+        and (not one.kind.namespaced or asked.namespace in ("", metadata.get("namespace")))
+        and (not one.names or metadata["name"] in one.names)
+        and (asked.selector is None or asked.selector.matches(metadata.get("labels") or {}))
+    )
+
+
+def _print_change(asked: Asked, rows: Rows, obj: Mapping[str, Any], now_ms: int) -> None:
+    match asked.format:
+        case "yaml":
+            click.echo(f"---\n{yaml_text(obj)}", nl=False)
+        case "json":
+            click.echo(json_text(obj), nl=False)
+        case "name":
+            click.echo(rows.kind.title(obj["metadata"]["name"]))
+        case _:
+            click.echo("\n".join(rows.lines([obj], now_ms)))

@@ -1,0 +1,99 @@
+"""Options that the commands about objects share, and what they say, as kubectl has them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, TypeVar
+
+import click
+
+from leafcast.label_text import BadLabelText, read_labels
+from leafcast.manifest_sources import BadManifests, read_manifests
+from schemas.manifests import LoadedObject
+from schemas.selectors import LabelSelector
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+Decorator = Callable[[Command], Command]
+
+
+class _Labels(click.ParamType[LabelSelector]):
+    name = "selector"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> LabelSelector:
+        if isinstance(value, LabelSelector):
+            return value
+        try:
+            return read_labels(value)
+        except BadLabelText as error:
+            self.fail(str(error), param, ctx)
+
+
+def namespace_option(command: Command) -> Command:
+    """`-n`, given as `namespace: str | None`."""
+    return click.option(
+        "-n", "--namespace", metavar="NAMESPACE", help="The namespace.  [default: default]"
+    )(command)
+
+
+def all_namespaces_option(command: Command) -> Command:
+    """`-A`, given as `all_namespaces: bool`."""
+    return click.option("-A", "--all-namespaces", is_flag=True, help="In all namespaces.")(command)
+
+
+def selector_option(command: Command) -> Command:
+    """`-l`, given as `selector: LabelSelector | None`."""
+    return click.option(
+        "-l",
+        "--selector",
+        type=_Labels(),
+        metavar="SELECTOR",
+        help="Only objects with these labels: app=web,tier!=db, env in (a,b), !old.",
+    )(command)
+
+
+def files_options(*, required: bool) -> Callable[[Command], Command]:
+    """`-f`, given as `files: tuple[str, ...]`, and `-R`, as `recursive: bool`."""
+
+    def both(command: Command) -> Command:
+        recurse = click.option(
+            "-R", "--recursive", is_flag=True, help="Look into folders below folders too."
+        )
+        files = click.option(
+            "-f",
+            "--filename",
+            "files",
+            multiple=True,
+            required=required,
+            metavar="PATH",
+            help="A file, a folder (its *.yaml, *.yml and *.json), or - for standard input.  "
+            "Repeatable.",
+        )
+        return files(recurse(command))
+
+    return both
+
+
+def at_option(command: Command) -> Command:
+    """`--at`, given as `at: str | None`."""
+    return click.option(
+        "--at",
+        metavar="PATH",
+        help="Read the copy of the edge at this path, such as /region-1/site-1, through the tree. "
+        "Data of Secrets are redacted.",
+    )(command)
+
+
+def load_files(files: Sequence[str], *, recursive: bool) -> list[LoadedObject]:
+    """The objects in the files; raises ClickException with everything that is wrong."""
+    try:
+        return read_manifests(files, sys.stdin.read, recursive=recursive)
+    except BadManifests as error:
+        refuse(error.faults)
+
+
+def refuse(faults: Sequence[str]) -> NoReturn:
+    """End with these lines on standard error, and exit code 1."""
+    raise click.ClickException("\n".join(faults))

@@ -1,0 +1,30 @@
+"""Work on a running tree: in one session, ended in good order by a signal, errors as exit codes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from leafcast.session import Session, open_session
+from leafcast.signals import Ended, run_until_signal
+
+T = TypeVar("T")
+
+
+def in_session(data_dir: Path | None, work: Callable[[Session], Coroutine[Any, Any, T]]) -> T:
+    """Do the work in a session with the tree of the data directory, or of the default one.
+
+    Raises NotRunning, DataDirUnusable, what the work raises, and click's Exit after a signal.
+    """
+
+    async def attended() -> T:
+        async with open_session(data_dir) as session:
+            return await work(session)
+
+    try:
+        return run_until_signal(attended())
+    except Ended as end:
+        raise click.exceptions.Exit(end.exit_code) from end

@@ -1,0 +1,68 @@
+"""Manifests as `-f` names them: files, folders, standard input; all of them read, or all faults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from schemas.manifests import LoadedObject, load_manifests
+
+SUFFIXES = (".json", ".yaml", ".yml")
+STDIN = "-"
+STDIN_ORIGIN = "standard input"
+
+
+class BadManifests(ValueError):
+    """Manifests that cannot be used; `faults` say where, what and the remedy, a line each."""
+
+    def __init__(self, faults: Sequence[str]) -> None:
+        super().__init__("\n".join(faults))
+        self.faults = tuple(faults)
+
+
+def read_manifests(
+    paths: Sequence[str], read_stdin: Callable[[], str], *, recursive: bool
+) -> list[LoadedObject]:
+    """All objects, in the order of `paths` and, in a folder, of names; raises BadManifests."""
+    loaded: list[LoadedObject] = []
+    faults: list[str] = []
+    for path in dict.fromkeys(paths):
+        try:
+            for text, origin in _texts(path, read_stdin, recursive=recursive):
+                try:
+                    loaded += load_manifests(text, origin)
+                except ValueError as error:
+                    faults += str(error).splitlines()
+        except UnicodeDecodeError as error:
+            faults.append(f"{path}: not UTF-8 text: {error.reason}; name manifests only")
+        except OSError as error:
+            faults.append(f"{error.filename or path}: {error.strerror}; name a file or folder")
+    if faults:
+        raise BadManifests(faults)
+    if not loaded:
+        raise BadManifests([_nothing(paths, recursive=recursive)])
+    return loaded
+
+
+def _texts(
+    path: str, read_stdin: Callable[[], str], *, recursive: bool
+) -> Iterator[tuple[str, str]]:
+    if path == STDIN:
+        yield read_stdin(), STDIN_ORIGIN
+        return
+    place = Path(path)
+    if not place.is_dir():
+        yield place.read_text(encoding="utf-8"), path
+        return
+    for file in sorted(place.rglob("*") if recursive else place.iterdir()):
+        if file.suffix in SUFFIXES and file.is_file():
+            yield file.read_text(encoding="utf-8"), str(file)
+
+
+def _nothing(paths: Sequence[str], *, recursive: bool) -> str:
+    named = ", ".join(STDIN_ORIGIN if path == STDIN else path for path in paths)
+    folders = [path for path in paths if path != STDIN and Path(path).is_dir()]
+    remedy = "name YAML or JSON manifests of Kubernetes objects"
+    if folders and not recursive:
+        remedy += ", or look into the folders below with -R"
+    return f"no objects in {named}; {remedy}"
