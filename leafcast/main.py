@@ -16,9 +16,21 @@ import click
 from leafcast.errors import said
 
 _COMMANDS = {
+    "apply": "leafcast.commands.apply:apply",
+    "completion": "leafcast.commands.completion:completion",
+    "crds": "leafcast.commands.crds:crds",
+    "delete": "leafcast.commands.delete:delete",
     "demo": "leafcast.demo:demo",
+    "describe": "leafcast.commands.describe:describe",
+    "diff": "leafcast.commands.diff:diff",
     "down": "leafcast.commands.down:down",
+    "events": "leafcast.commands.events:events",
+    "get": "leafcast.commands.get:get",
+    "nats-config": "leafcast.commands.nats_config:nats_config",
+    "status": "leafcast.commands.status:status",
+    "tree": "leafcast.commands.tree:tree",
     "up": "leafcast.commands.up:up",
+    "wait": "leafcast.commands.wait:wait",
 }
 _INTERRUPTED = 130
 

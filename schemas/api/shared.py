@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, PlainValidator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    WithJsonSchema,
+)
 from pydantic.alias_generators import to_camel
 
 from schemas import names
 from schemas.faults import Fault, Faulty
-from schemas.selectors import LabelSelector
+from schemas.selectors import OPERATORS, LabelSelector
 
 GROUP = "edge.kubestellar.io"
 VERSION = "v2alpha1"
@@ -56,8 +64,29 @@ def _selector(form: object) -> LabelSelector:
     return LabelSelector.from_kubernetes(form)
 
 
+_STRINGS = {"type": "array", "items": {"type": "string"}}
+_REQUIREMENT = {
+    "type": "object",
+    "required": ["key", "operator"],
+    "properties": {
+        "key": {"type": "string"},
+        "operator": {"type": "string", "enum": list(OPERATORS)},
+        "values": _STRINGS,
+    },
+}
+_SELECTOR_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "matchLabels": {"type": "object", "additionalProperties": {"type": "string"}},
+        "matchExpressions": {"type": "array", "items": _REQUIREMENT},
+    },
+}
+
 Selector = Annotated[
-    LabelSelector, PlainValidator(_selector), PlainSerializer(LabelSelector.to_kubernetes)
+    LabelSelector,
+    PlainValidator(_selector),
+    PlainSerializer(LabelSelector.to_kubernetes),
+    WithJsonSchema(_SELECTOR_SCHEMA),
 ]
 
 

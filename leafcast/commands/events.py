@@ -1,0 +1,80 @@
+"""`leafcast events`: what nodes noted and how placements changed, the last of it last."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from leafcast.commands.options import data_dir_option
+from leafcast.commands.showing import WATCH_SECONDS, in_session
+from leafcast.durations import span_text
+from leafcast.session import Session
+from relay.adapters.clock import SystemClock
+
+WIDTHS = {"last seen": 9, "type": 7, "reason": 16, "node": 18}
+
+
+@click.command()
+@click.option("-w", "--watch", "stays", is_flag=True, help="Go on until Ctrl-C.")
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), help="How to print it.")
+@data_dir_option
+def events(stays: bool, output: str | None, data_dir: Path | None) -> None:  # noqa: FBT001 - click
+    """Show what happened in the tree since it was started: the last 1,000 different events.
+
+    With -o json: one event a line.
+    """
+    clock = SystemClock()
+
+    async def follow(session: Session) -> None:
+        since, titled = 0, True
+        while True:
+            found = (await session.call("events", since=since))["events"]
+            since = max((item["sequence"] for item in found), default=since)
+            _print(found, output, clock.now().wall_ms, titled=titled)
+            titled = titled and not found
+            if not stays:
+                return
+            await clock.sleep(WATCH_SECONDS)
+
+    in_session(data_dir, follow)
+
+
+def _print(
+    found: Sequence[dict[str, Any]], output: str | None, now_ms: int, *, titled: bool
+) -> None:
+    if output == "json":
+        for item in found:
+            click.echo(json.dumps(item))
+        return
+    if found:
+        Console(highlight=False).print(events_table(found, now_ms, titled=titled))
+
+
+def events_table(found: Sequence[dict[str, Any]], now_ms: int, *, titled: bool) -> Table:
+    """A row an event; columns keep their widths, so that later rows come below earlier ones."""
+    table = Table(
+        box=None, padding=(0, 2, 0, 0), header_style="bold cyan", show_header=titled, pad_edge=False
+    )
+    for title, width in WIDTHS.items():
+        table.add_column(title, width=width, no_wrap=True, overflow="ellipsis")
+    table.add_column("message", ratio=1)
+    for item in found:
+        age = span_text((now_ms - item["last_ms"]) / 1000)
+        times = f" (x{item['count']})" if item["count"] > 1 else ""
+        said = f"{item['object']}: {item['message']}" if item["object"] else item["message"]
+        warning = item["type"] == "Warning"
+        table.add_row(
+            age,
+            Text(item["type"], style="yellow" if warning else "dim"),
+            Text(item["reason"], overflow="ellipsis"),
+            Text(item["node"], overflow="ellipsis"),
+            Text(f"{said}{times}"),
+        )
+    return table

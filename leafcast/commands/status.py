@@ -1,0 +1,56 @@
+"""`leafcast status`: what became of the placements, delivered and working, worst first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from leafcast.commands.options import data_dir_option
+from leafcast.commands.showing import show, watch
+from leafcast.session import Session
+from leafcast.tree_views import placement_view, placements_view, worst_first
+
+
+@click.command()
+@click.argument("placement", required=False, default="")
+@click.option("--tree", "by_node", is_flag=True, help="Every node of the tree, not only the first.")
+@click.option("--destinations", is_flag=True, help="Every destination, worst first.")
+@click.option("-w", "--watch", "stays", is_flag=True, help="Go on until Ctrl-C.")
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), help="How to print it.")
+@data_dir_option
+def status(
+    placement: str,
+    by_node: bool,  # noqa: FBT001 - click passes options by name
+    destinations: bool,  # noqa: FBT001
+    stays: bool,  # noqa: FBT001
+    output: str | None,
+    data_dir: Path | None,
+) -> None:
+    """Show what became of all placements, or of one.
+
+    DELIVERED counts the destinations that hold what they should, WORKING those where it is healthy.
+    Counts are exact unless they say "at least": then not all nodes have answered yet.
+    """
+    if (by_node or destinations) and not placement:
+        raise click.UsageError("name a placement; `leafcast status` lists them")
+    if by_node and destinations:
+        raise click.UsageError("--tree or --destinations, not both")
+
+    async def ask(session: Session) -> Any:
+        if not placement:
+            found = await session.call("status")
+            return {"placements": worst_first(found["placements"])}
+        found = await session.call("status", placement=placement, by_node=by_node)
+        form = found["placements"][0]
+        if destinations:
+            form |= await session.call("destinations", placement=placement, seconds=60)
+        return form
+
+    def draw(found: Any, now_ms: int) -> Any:
+        if not placement:
+            return placements_view(found["placements"], now_ms)
+        return placement_view(found, now_ms, found if destinations else None)
+
+    (watch if stays else show)(data_dir, ask, draw, output)

@@ -1,0 +1,24 @@
+"""`leafcast tree`: every node, whether it is reached, and how far it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from leafcast.commands.options import data_dir_option
+from leafcast.commands.showing import show, watch
+from leafcast.tree_views import tree_view
+
+
+@click.command()
+@click.option("-w", "--watch", "stays", is_flag=True, help="Go on until Ctrl-C.")
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), help="How to print it.")
+@data_dir_option
+def tree(stays: bool, output: str | None, data_dir: Path | None) -> None:  # noqa: FBT001 - click
+    """Show the tree: the state of each node, and what it and all below it have.
+
+    LAG is the mail a node has not read yet; DELIVERED and WORKING count the destinations of all
+    placements at the node and below it; "at least" says that not all have answered.
+    """
+    (watch if stays else show)(data_dir, lambda session: session.call("tree"), tree_view, output)

@@ -1,0 +1,277 @@
+"""The tree, and what became of placements, as tables that fit 80 columns.
+
+They draw the JSON that a daemon answers (leafcast.tree_facts); times are milliseconds since 1970.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from leafcast.durations import span_text
+
+Form = Mapping[str, Any]
+
+UNREACHABLE_LINES_MAX = 10
+_STATE_STYLES = {"up": "green", "unreachable": "red", "connecting": "yellow", "unknown": "dim"}
+_DELIVERED_STYLES = {"synced": "green", "failing": "red", "unreachable": "red"}
+_WORKING_STYLES = {"healthy": "green", "degraded": "red"}
+_WORST_STATES = ("failing", "unreachable", "pending", "leaving", "synced")
+_WORST_HEALTH = ("degraded", "unknown", "progressing", "healthy")
+
+
+def tree_view(form: Form, now_ms: int) -> RenderableType:
+    """The tree with a row a node, then who cannot be reached since when."""
+    nodes: Sequence[Form] = form["nodes"]
+    table = _table("node", "state")
+    for title in ("lag", "delivered", "working", "objects"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for node, label in _guided(nodes):
+        edge = node["role"] == "edge"
+        table.add_row(
+            Text(label, overflow="ellipsis"),
+            _state(node, now_ms),
+            "" if node["path"] == "/" else str(node["lag"]),
+            _share(node, node["synced"]),
+            _share(node, node["healthy"]),
+            str(node["objects_applied"]) if edge and node["here"] else "",
+        )
+    return Group(table, *_silent(nodes, now_ms))
+
+
+def placements_view(placements: Sequence[Form], now_ms: int) -> RenderableType:
+    """A row a placement, the worst first."""
+    if not placements:
+        return Text("No placements. Apply some: leafcast apply -f FILE")
+    table = _table("placement")
+    for title in ("delivered", "working", "unreachable"):
+        table.add_column(title, no_wrap=True)
+    table.add_column("worst", no_wrap=True, overflow="ellipsis", ratio=1)
+    for form in worst_first(placements):
+        table.add_row(
+            Text(form["name"], overflow="ellipsis"),
+            _delivered(form),
+            _working(form),
+            _unreachable(form, now_ms),
+            Text(_worst(form), style="red", overflow="ellipsis"),
+        )
+    return table
+
+
+def placement_view(form: Form, now_ms: int, destinations: Form | None = None) -> RenderableType:
+    """One placement: the counts, what is wrong, and each child, node or destination."""
+    head = Text.assemble((form["name"], "bold"), "  ", _headline(form))
+    parts: list[RenderableType] = [head]
+    if form["problem"]:
+        parts.append(Text(form["problem"], style="red"))
+    counted = _counted("delivered", form["states"]), _counted("working", form["health"])
+    parts += [Text(f"  {line}") for line in counted if line]
+    if form["blocking"]:
+        parts.append(Text(f"  waiting for {', '.join(form['blocking'])}", style="yellow"))
+    parts += _silent_lines(form["unreachable"], now_ms)
+    if form["exceptions"]:
+        parts += [Text(), _exceptions(form["exceptions"])]
+    if destinations is not None:
+        parts += [Text(), *destinations_view(destinations, now_ms)]
+    elif "nodes" in form:
+        parts += [Text(), _nodes(list(_guided(form["nodes"])), now_ms)]
+    elif form["children"]:
+        children = sorted(form["children"], key=_badness, reverse=True)
+        parts += [Text(), _nodes([(child, child["path"]) for child in children], now_ms)]
+    return Group(*parts)
+
+
+def destinations_view(form: Form, now_ms: int) -> Iterator[RenderableType]:
+    """A row a destination, the worst first."""
+    table = _table("destination", "delivered", "working")
+    table.add_column("what is wrong", no_wrap=True, overflow="ellipsis", ratio=1)
+    for item in sorted(form["destinations"], key=_destination_rank):
+        wrong = ": ".join(filter(None, (item["object"], item["reason"])))
+        if item["silent_since_ms"] is not None:
+            wrong = f"unreachable since {since_text(item['silent_since_ms'], now_ms)}"
+        table.add_row(
+            Text(item["path"], overflow="ellipsis"),
+            Text(item["state"], style=_DELIVERED_STYLES.get(item["state"], "yellow")),
+            Text(item["health"], style=_WORKING_STYLES.get(item["health"], "yellow")),
+            Text(wrong, style="red", overflow="ellipsis"),
+        )
+    yield table
+    for path in form["elsewhere"]:
+        yield Text(f"more below {path}, which has to be asked", style="dim")
+
+
+def worst_first(forms: Sequence[Form]) -> list[Form]:
+    """Those with problems, then failing, then unreachable, then incomplete ones; then by name."""
+    return sorted(sorted(forms, key=lambda form: str(form["name"])), key=_badness, reverse=True)
+
+
+def since_text(since_ms: int, now_ms: int) -> str:
+    """`2026-02-01 10:20:30Z (5m10s)`."""
+    moment = datetime.fromtimestamp(since_ms // 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    return f"{moment} ({span_text((now_ms - since_ms) / 1000)})"
+
+
+def _badness(form: Form) -> tuple[bool, int, int, int, int, bool]:
+    states, whole = form["states"], form["destinations"]
+    return (
+        bool(form.get("problem")),
+        states.get("failing", 0),
+        form["health"].get("degraded", 0),
+        states.get("unreachable", 0),
+        2 * whole - states.get("synced", 0) - form["health"].get("healthy", 0),
+        not form["complete"],
+    )
+
+
+def _destination_rank(item: Form) -> tuple[int, int, str]:
+    return (
+        _place(_WORST_STATES, item["state"]),
+        _place(_WORST_HEALTH, item["health"]),
+        str(item["path"]),
+    )
+
+
+def _place(order: Sequence[str], word: str) -> int:
+    return order.index(word) if word in order else 0
+
+
+def _headline(form: Form) -> str:
+    whole = form["destinations"]
+    if not whole:
+        return "no destination is selected" if form["complete"] else "not reported yet"
+    at_least = "" if form["complete"] else "at least "
+    synced, healthy = form["states"].get("synced", 0), form["health"].get("healthy", 0)
+    return f"delivered to {at_least}{synced} of {whole}, working at {at_least}{healthy} of {whole}"
+
+
+def _counted(what: str, counts: Mapping[str, int]) -> str:
+    listed = ", ".join(f"{count} {word}" for word, count in sorted(counts.items()) if count)
+    return f"{what + ':':<11}{listed}" if listed else ""
+
+
+def _exceptions(exceptions: Sequence[Form]) -> Table:
+    table = _table("object")
+    table.add_column("what is wrong", no_wrap=True, overflow="ellipsis", ratio=1)
+    table.add_column("at", justify="right", no_wrap=True)
+    table.add_column("for example", no_wrap=True)
+    for item in exceptions:
+        table.add_row(
+            Text(item["object"] or "-", overflow="ellipsis"),
+            Text(item["reason"], style="red", overflow="ellipsis"),
+            str(item["count"]),
+            item["path"],
+        )
+    return table
+
+
+def _nodes(rows: Sequence[tuple[Form, str]], now_ms: int) -> Table:
+    table = _table("node", "state", "delivered", "working")
+    table.add_column("worst", no_wrap=True, overflow="ellipsis", ratio=1)
+    for node, label in rows:
+        table.add_row(
+            Text(label, overflow="ellipsis"),
+            _state(node, now_ms),
+            _delivered(node),
+            _working(node),
+            Text(_worst(node), style="red", overflow="ellipsis"),
+        )
+    return table
+
+
+def _guided(nodes: Sequence[Form]) -> Iterator[tuple[Form, str]]:
+    """Each node with its name behind the lines of the tree, children after their parents."""
+    below: dict[str, list[Form]] = {}
+    for node in nodes:
+        if node["path"] != "/":
+            below.setdefault(_above(node["path"]), []).append(node)
+    for node in nodes:
+        if node["path"] == "/":
+            yield node, "/"
+    yield from _children("/", "", below)
+
+
+def _children(
+    path: str, indent: str, below: Mapping[str, list[Form]]
+) -> Iterator[tuple[Form, str]]:
+    children = below.get(path, [])
+    for node in children:
+        last = node is children[-1]
+        yield node, f"{indent}{'└─' if last else '├─'} {node['path'].rpartition('/')[2]}"
+        yield from _children(node["path"], f"{indent}{'   ' if last else '│  '}", below)
+
+
+def _above(path: str) -> str:
+    return path.rpartition("/")[0] or "/"
+
+
+def _state(node: Form, now_ms: int) -> Text:
+    state, since = str(node["state"]), node["silent_since_ms"]
+    said = state if since is None else f"{state} {span_text((now_ms - since) / 1000)}"
+    return Text(said, style=_STATE_STYLES.get(state, ""))
+
+
+def _silent(nodes: Sequence[Form], now_ms: int) -> Iterator[Text]:
+    found = [node for node in nodes if node["silent_since_ms"] is not None]
+    named = [{"path": node["path"], "since_ms": node["silent_since_ms"]} for node in found]
+    if named:
+        yield Text()
+    yield from _silent_lines(named, now_ms)
+
+
+def _silent_lines(found: Sequence[Form], now_ms: int) -> Iterator[Text]:
+    for item in found[:UNREACHABLE_LINES_MAX]:
+        when = since_text(item["since_ms"], now_ms)
+        yield Text(f"  {item['path']} is unreachable since {when}", style="red")
+    if len(found) > UNREACHABLE_LINES_MAX:
+        yield Text(f"  and {len(found) - UNREACHABLE_LINES_MAX} more are", style="red")
+
+
+def _share(form: Form, count: int) -> Text:
+    whole = form["destinations"]
+    if not whole:
+        return Text("-", style="dim")
+    done = form["complete"] and count == whole
+    return Text(_figures(form, count), style="green" if done else "yellow")
+
+
+def _delivered(form: Form) -> Text:
+    return _share(form, form["states"].get("synced", 0))
+
+
+def _working(form: Form) -> Text:
+    return _share(form, form["health"].get("healthy", 0))
+
+
+def _figures(form: Form, count: int) -> str:
+    return f"{'' if form['complete'] else 'at least '}{count}/{form['destinations']}"
+
+
+def _unreachable(form: Form, now_ms: int) -> Text:
+    count = form["states"].get("unreachable", 0)
+    if not count:
+        return Text("-", style="dim")
+    since = min((item["since_ms"] for item in form["unreachable"]), default=None)
+    when = "" if since is None else f" for {span_text((now_ms - since) / 1000)}"
+    return Text(f"{count}{when}", style="red")
+
+
+def _worst(form: Form) -> str:
+    """The worst that is wrong, in a few words."""
+    if form.get("problem"):
+        return str(form["problem"])
+    if not form["exceptions"]:
+        return ""
+    first = form["exceptions"][0]
+    return ": ".join(filter(None, (first["object"], first["reason"])))
+
+
+def _table(*titles: str) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold cyan", pad_edge=False)
+    for title in titles:
+        table.add_column(title, no_wrap=True, overflow="ellipsis")
+    return table

@@ -1,0 +1,167 @@
+"""CustomResourceDefinitions of our API kinds, made from the models: structural, with status.
+
+What a schema cannot say the program checks itself, as that a downsync clause tells objects apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from schemas.api import GROUP, VERSION, EdgePlacement, Location, SinglePlacementSlice, SyncTarget
+
+Form = dict[str, Any]
+
+_QUANTITY: Form = {
+    "anyOf": [{"type": "integer"}, {"type": "string"}],
+    "x-kubernetes-int-or-string": True,
+}
+# What a structural schema has, of what JSON Schema has; `title`, `const` and the like it has not.
+_KEPT = ("type", "format", "enum", "minimum", "maximum", "minLength", "maxLength", "minItems")
+_OF_EVERY_OBJECT: Form = {
+    "apiVersion": {"type": "string"},
+    "kind": {"type": "string"},
+    "metadata": {"type": "object"},
+}
+
+_AGE: Form = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
+
+
+def _column(name: str, path: str, kind: str = "integer", *, wide: bool = False) -> Form:
+    column: Form = {"name": name, "type": kind, "jsonPath": path}
+    return {**column, "priority": 1} if wide else column
+
+
+_KINDS: tuple[tuple[type[Any], str, tuple[str, ...], tuple[Form, ...]], ...] = (
+    (
+        EdgePlacement,
+        "edgeplacements",
+        ("epl",),
+        (
+            _column("Destinations", ".status.destinations"),
+            _column("Synced", ".status.synced"),
+            _column("Healthy", ".status.healthy"),
+            _column("Complete", ".status.complete", "boolean"),
+            _column("Failing", ".status.failing", wide=True),
+            _column("Unreachable", ".status.unreachable", wide=True),
+            _AGE,
+        ),
+    ),
+    (SinglePlacementSlice, "singleplacementslices", ("sps",), (_AGE,)),
+    (
+        Location,
+        "locations",
+        ("loc",),
+        (
+            _column("Instances", ".status.instances"),
+            _column("Available", ".status.availableInstances"),
+            _AGE,
+        ),
+    ),
+    (
+        SyncTarget,
+        "synctargets",
+        ("st",),
+        (
+            _column("Path", r".metadata.annotations.leafcast\.io/path", "string"),
+            _column("Ready", '.status.conditions[?(@.type=="Ready")].status', "string"),
+            _AGE,
+        ),
+    ),
+)
+
+
+def custom_resource_definitions() -> list[Form]:
+    """One definition for each kind that users read or write, ready for `kubectl apply`."""
+    return [_definition(*kind) for kind in _KINDS]
+
+
+def _definition(
+    model: type[Any], plural: str, short: tuple[str, ...], columns: tuple[Form, ...]
+) -> Form:
+    kind = model.__name__
+    schema = _object_schema(model)
+    version: Form = {
+        "name": VERSION,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+        "additionalPrinterColumns": list(columns),
+    }
+    if "status" in schema["properties"]:
+        version["subresources"] = {"status": {}}
+    names = {
+        "kind": kind,
+        "listKind": f"{kind}List",
+        "plural": plural,
+        "singular": kind.lower(),
+        "shortNames": list(short),
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{GROUP}"},
+        "spec": {"group": GROUP, "scope": "Cluster", "names": names, "versions": [version]},
+    }
+
+
+def _object_schema(model: type[Any]) -> Form:
+    """The schema of a whole object; its type and its metadata are the API server's to say."""
+    schema = model.model_json_schema(by_alias=True)
+    definitions = schema.get("$defs", {})
+    own = {
+        name: structural(form, definitions)
+        for name, form in schema["properties"].items()
+        if name not in _OF_EVERY_OBJECT
+    }
+    made: Form = {
+        "type": "object",
+        "description": _one_line(str(model.__doc__).split("\n\n", maxsplit=1)[0]),
+        "properties": {**_OF_EVERY_OBJECT, **own},
+    }
+    if required := [name for name in schema.get("required", ()) if name in own]:
+        made["required"] = required
+    return made
+
+
+def structural(form: Mapping[str, Any], definitions: Mapping[str, Any]) -> Form:
+    """A JSON schema as a structural one: no references, each value of one type."""
+    if "$ref" in form:
+        found = definitions[str(form["$ref"]).rpartition("/")[2]]
+        around = {name: value for name, value in form.items() if name != "$ref"}
+        return structural({**found, **around}, definitions)
+    if "anyOf" in form:
+        # A value that may be null is left out instead.
+        (one,) = (item for item in form["anyOf"] if item.get("type") != "null")
+        around = {name: value for name, value in form.items() if name != "anyOf"}
+        return structural({**one, **around}, definitions)
+    if not form.keys() & {"type", "const", "enum"}:
+        return dict(_QUANTITY)
+    made: Form = {name: form[name] for name in _KEPT if name in form}
+    if "const" in form:
+        made["enum"] = [form["const"]]
+    if "description" in form:
+        made["description"] = _one_line(str(form["description"]))
+    if form.get("default"):
+        made["default"] = form["default"]
+    return {**made, **_inner(form, definitions)}
+
+
+def _inner(form: Mapping[str, Any], definitions: Mapping[str, Any]) -> Form:
+    """What an object or an array consists of."""
+    made: Form = {}
+    if "properties" in form:
+        made["properties"] = {
+            name: structural(item, definitions) for name, item in form["properties"].items()
+        }
+    elif isinstance(form.get("additionalProperties"), Mapping):
+        made["additionalProperties"] = structural(form["additionalProperties"], definitions)
+    if form.get("required"):
+        made["required"] = list(form["required"])
+    if "items" in form:
+        made["items"] = structural(form["items"], definitions)
+    return made
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.replace("`", "").split())
