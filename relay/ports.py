@@ -79,8 +79,9 @@ class MailConflict(BusBroken):
 class Bus(Protocol):
     """A node's part of the message bus: its own streams, its link to the parent, its children.
 
-    All writes return after the stream's quorum has kept them, or raise BusBroken. Reports, heartbeats
-    and mail are last value per slot: a newer one may hide an older one, none is lost for good.
+    All writes return after the stream's
+    quorum has kept them, or raise BusBroken. Reports, heartbeats and mail are last value per slot:
+    a newer one may hide an older one, none is lost for good.
     """
 
     path: NodePath
@@ -90,9 +91,12 @@ class Bus(Protocol):
         ...
 
     def events(self) -> AsyncIterator[Event]:
-        """What arrives, in the order of each stream, at least once: mail, sessions, reports,
-        heartbeats, changes of the link. First come the last values of all children's reports.
-        One reader; bounded, so that a slow node slows its senders and loses nothing."""
+        """What arrives, in the order of each stream, at least once.
+
+        Mail, sessions, reports, heartbeats, changes of the link. First come the last values of all
+        children's reports. One reader; bounded, so that a slow node slows its senders and loses
+        nothing.
+        """
         ...
 
     async def store_own(self, writes: Sequence[StoreOwn]) -> None:
@@ -112,9 +116,12 @@ class Bus(Protocol):
         ...
 
     async def reset_mail(self, sequence: int) -> int:
-        """Have the mailbox delivered again from `sequence` on; best effort while the link is down:
-        a LinkChanged follows when it is up, and the session starts anew. Returns the number of the
-        reading that begins: mail of an earlier one is to be passed over."""
+        """Have the mailbox delivered again from `sequence` on.
+
+        Best effort while the link is down: a LinkChanged follows when it is up, and the session
+        starts anew. Returns the number of the reading that begins: mail of an earlier one is to be
+        passed over.
+        """
         ...
 
     async def keep_blobs(self, values: Mapping[ContentHash, bytes]) -> None:
@@ -122,9 +129,11 @@ class Bus(Protocol):
         ...
 
     async def load_blob(self, reference: Reference, *, fresh: bool = False) -> BlobArrived:
-        """A stored value from the own store, else from the parent (with its parts, if it is made of
-        parts); value None if neither has it now. Never raises for a missing blob or a lost link.
-        With `fresh` the own store is passed over: its copy is damaged."""
+        """A stored value from the own store, else from the parent.
+
+        With its parts, if it is made of parts; value None if neither has it now. Never raises for a missing blob or a lost link. With
+        `fresh` the own store is passed over: its copy is damaged.
+        """
         ...
 
     async def send_report(self, reports: Mapping[str, bytes]) -> bool:
@@ -140,8 +149,10 @@ class Bus(Protocol):
         ...
 
     def asks(self) -> AsyncIterator[AskArrived | AnswerArrived]:
-        """Asks of the parent and answers of the children, as they come, at most once: not kept,
-        bounded, and lost while the link is down. One reader."""
+        """Asks of the parent and answers of the children, as they come, at most once.
+
+        Not kept, bounded, and lost while the link is down. One reader.
+        """
         ...
 
     async def send_ask(self, child: str, verb: str, data: bytes) -> None:
@@ -149,8 +160,10 @@ class Bus(Protocol):
         ...
 
     async def send_answer(self, ask: str, data: bytes) -> bool:
-        """Put a part of an answer before the parent, which learns through whose account it came;
-        False if the link did not take it."""
+        """Put a part of an answer before the parent, which learns through whose account it came.
+
+        False if the link did not take it.
+        """
         ...
 
     async def add_child(self, name: str, nkey: str) -> None:
@@ -173,7 +186,10 @@ class Bus(Protocol):
 
 
 class SpaceError(Exception):
-    """A space would not do it; `reason` is a Kubernetes-like CamelCase word, `message` its prose."""
+    """A space would not do it.
+
+    `reason` is a Kubernetes-like CamelCase word, `message` its prose.
+    """
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -208,7 +224,10 @@ class Change:
 
 
 class Space(Protocol):
-    """Something that holds Kubernetes objects: a cluster, a kcp workspace, or the embedded space."""
+    """Something that holds Kubernetes objects.
+
+    A cluster, a kcp workspace, or the embedded space.
+    """
 
     async def identity(self) -> str:
         """The id that this space keeps for its life; another space never has it."""
@@ -228,16 +247,20 @@ class Space(Protocol):
     def watch(self, since: str) -> AsyncGenerator[Change, None]:
         """Changes of the whole space after the revision, in order, without end.
 
-        Raises ResumeTooOld if changes since then are no longer known."""
+        Raises ResumeTooOld if changes since then are no longer known.
+        """
         ...
 
     async def get(self, key: ObjectKey) -> Object | None: ...
 
     async def apply(self, obj: Object, manager: str, *, create_only: bool = False) -> Object:
-        """Make the object hold what `obj` says, as this manager's wish: fields the manager said
-        earlier and no longer says are removed, others' fields are kept, status is not touched.
-        With `metadata.resourceVersion` set, raises Conflict unless it is current. No write, and the
-        same resourceVersion, if nothing differs. Raises SpaceError if the space refuses."""
+        """Make the object hold what `obj` says, as this manager's wish.
+
+        Fields the manager said earlier and no longer says are removed, others' fields are kept,
+        status is not touched. With `metadata.resourceVersion` set, raises Conflict unless it is
+        current. No write, and the same resourceVersion, if nothing differs. Raises SpaceError if
+        the space refuses.
+        """
         ...
 
     async def set_status(self, key: ObjectKey, status: Object) -> Object:
@@ -245,7 +268,10 @@ class Space(Protocol):
         ...
 
     async def delete(self, key: ObjectKey, uid: str = "") -> bool:
-        """Delete the object; False if there is none. With a uid, raises Conflict if it is another."""
+        """Delete the object.
+
+        False if there is none. With a uid, raises Conflict if it is another.
+        """
         ...
 
     async def close(self) -> None: ...

@@ -7,6 +7,7 @@ account UPLINK, at which the leaf link to the parent ends. The centre has no UPL
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -44,8 +45,9 @@ from schemas.blobs import Reference
 from schemas.identity import ContentHash, NodePath
 from schemas.reports import Done, decode, encode
 
-
 CONSUMER_ATTEMPTS = 4
+
+logger = logging.getLogger(__name__)
 
 
 class ServerControl(Protocol):
@@ -212,16 +214,15 @@ class JetStreamBus:
 
     async def add_child(self, name: str, nkey: str) -> None:
         await self._server.add_child(name, nkey)
-        for attempt in range(CONSUMER_ATTEMPTS):
+        for _ in range(CONSUMER_ATTEMPTS - 1):
             try:
-                await make_mail_consumer(self._relay, self.path, name)
-                return
+                return await make_mail_consumer(self._relay, self.path, name)
             except ApiError:
                 raise
-            except BusBroken:
+            except BusBroken as error:
                 # A request can be lost while the server reloads for another child.
-                if attempt + 1 == CONSUMER_ATTEMPTS:
-                    raise
+                logger.debug("the mailbox of %s is made again: %s", name, error)
+        return await make_mail_consumer(self._relay, self.path, name)
 
     async def remove_child(self, name: str) -> None:
         await self._server.remove_child(name)

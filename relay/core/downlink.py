@@ -91,8 +91,8 @@ class Downlink:
                 return
             report = decode_report(data)
             if part_key(report.key, report.part) != key:
-                raise ReportRefused(f"report: part {report.part} of {report.key} under {key}")
-            if isinstance(report, ReportPart):
+                self._refuse(name, ReportRefused(f"part {report.part} of {report.key} under {key}"))
+            elif isinstance(report, ReportPart):
                 state.reporting.take_part(name, report)
             else:
                 self._placement(name, report)

@@ -27,8 +27,10 @@ REFUSED_CONTENT_HOLDS_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class NodeConfig:
-    """Who a node is. `incarnation` is random, new at each start; `attached` says that a space, and
-    so a destination, may hang here.
+    """Who a node is.
+
+    `incarnation` is random, new at each start; `attached` says that a space, and so a destination,
+    may hang here.
     """
 
     path: NodePath

@@ -28,7 +28,7 @@ class HandClock:
 
 class SeededDice:
     def __init__(self, seed: int = 0) -> None:
-        self._random = random.Random(seed)  # noqa: S311
+        self._random = random.Random(seed)
 
     def entropy(self, count: int) -> bytes:
         return self._random.randbytes(count)

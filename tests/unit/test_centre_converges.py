@@ -63,7 +63,7 @@ async def in_ledger(relay):
 
 @pytest.mark.parametrize("seed", range(6))
 async def test_the_ledger_ends_where_the_space_ends(centre, seed):
-    chance = random.Random(seed)  # noqa: S311
+    chance = random.Random(seed)
     # So that no kind ever vanishes: a deletion that nobody watched would be held.
     await centre.apply(config("kept", to="z"), placement("r", {"objectNames": ["kept"]}))
     for _ in range(4):
