@@ -15,15 +15,18 @@ from pathlib import Path
 from typing import Any
 
 from leafcast.api import Api
+from leafcast.asking import CentreAsks, register_asks
 from leafcast.daemon_verbs import register_tree_verbs
 from leafcast.data_dir import DataDir
 from leafcast.errors import said
 from leafcast.event_log import EventLog, follow_conditions
+from leafcast.membership import Membership, register_membership
+from leafcast.running_centre import RunningCentre
 from leafcast.session import API_PREFIX
 from leafcast.signals import Ended, run_until_signal
 from leafcast.tree import LocalTree
 from leafcast.views import TreeShape
-from relay.adapters.clock import SystemClock
+from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.request_reply import serve
 from schemas.identity import NodePath
 
@@ -47,6 +50,10 @@ class Daemon:
             path, noted, self._clock.now().wall_ms
         )
         register_tree_verbs(self.api, self.tree, self.events)
+        centre, dice = RunningCentre(self.tree), SystemDice()
+        asks = CentreAsks(centre.asker, centre.keys, self._clock, dice)
+        register_asks(self.api, asks)
+        register_membership(self.api, Membership(centre, asks, self._clock, dice))
 
     async def run(self) -> None:
         """Keep the tree running until cancelled; raises what ends it, in groups."""

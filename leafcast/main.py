@@ -24,6 +24,8 @@ _COMMANDS = {
     "describe": "leafcast.commands.describe:describe",
     "diff": "leafcast.commands.diff:diff",
     "down": "leafcast.commands.down:down",
+    "join": "leafcast.commands.join:join",
+    "node": "leafcast.commands.node:node",
     "events": "leafcast.commands.events:events",
     "get": "leafcast.commands.get:get",
     "nats-config": "leafcast.commands.nats_config:nats_config",

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from leafcast.answering import answerers
 from leafcast.known_children import KnownChildren
 from relay.adapters.embedded_space import EmbeddedSpace
 from relay.adapters.guard import Guard
@@ -24,6 +25,7 @@ from relay.adapters.nats_server import EmbeddedServer
 from relay.adapters.nkey_pairs import new_user_nkey
 from relay.adapters.simulated_cluster import Settings, SimulatedCluster
 from relay.adapters.space_connection import Client, space_connection
+from relay.asker import Asker
 from relay.core.effects import Noted
 from relay.core.node import Node
 from relay.core.state import NodeConfig
@@ -53,7 +55,8 @@ class World:
 class NodeRuntime:
     """Runs one node; `attached` gives it a simulated cluster as its workload execution cluster.
 
-    `beside` is work on the relay that starts and ends with each of its runs.
+    `beside` is work on the relay that starts and ends with each of its runs; `home` tells this
+    folder from another one with the same credentials.
     """
 
     def __init__(
@@ -65,6 +68,7 @@ class NodeRuntime:
         parent: ParentLink | None = None,
         attached: Settings | None = None,
         beside: Callable[[Driver], Coroutine[Any, Any, None]] | None = None,
+        home: str = "",
     ) -> None:
         self.path = path
         self.attached = attached is not None
@@ -74,6 +78,8 @@ class NodeRuntime:
         self._parent = parent
         self._settings = attached
         self._beside = beside
+        self._home = home
+        self.asker: Asker | None = None
         self._known = KnownChildren(folder)
         self._seeds = _account_seeds(folder, world.dice)
         self._server: EmbeddedServer | None = None
@@ -99,6 +105,11 @@ class NodeRuntime:
     def node(self) -> Node | None:
         """The state machine of the run now."""
         return self._driver.node if self._driver and self._driver.started.is_set() else None
+
+    @property
+    def leaf_url(self) -> str:
+        """Where servers of children dial in."""
+        return self.server.leaf_url
 
     @property
     def objects_applied(self) -> int:
@@ -167,10 +178,13 @@ class NodeRuntime:
         server = self._known.told_of(self.server)
         bus = JetStreamBus(self.path, address, server, clock=world.clock, dice=world.dice)
         run = random_id(world.dice.entropy(16))
-        config = NodeConfig(self.path, world.tree, world.roots, run, self.attached)
+        config = NodeConfig(
+            self.path, world.tree, world.roots, run, self.attached, home=self._home
+        )
         driver = self._driver = Driver(
             bus, config, world.clock, on_wants=self._wants, on_noted=self._note
         )
+        asker = self.asker = Asker(bus, lambda: driver.node, world.clock, answerers(self))
         try:
             async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
                 if self._settings is not None:
@@ -180,6 +194,7 @@ class NodeRuntime:
                 group.create_task(self._watch(driver), name=f"watch {self.path}")
                 await driver.started.wait()
                 await server.forget_others(driver.node.children())
+                group.create_task(asker.run(), name=f"asker {self.path}")
                 if self._beside is not None:
                     group.create_task(self._beside(driver), name=f"beside {self.path}")
         finally:

@@ -32,7 +32,11 @@ class BadArguments(ValueError):
 def node_answer(node: Node, path: str) -> Json:
     """Who the node is, and how it is with its parent and its children."""
     own = node.own_state()
-    children = {name: {"silentSinceMs": since} for name, since in node.children().items()}
+    known = node.sessions()
+    children = {
+        name: {"silentSinceMs": since, "inSession": name in known}
+        for name, since in node.children().items()
+    }
     return {"path": path, "ready": node.ready, "children": children, **own}
 
 

@@ -1,0 +1,171 @@
+"""`leafcast node`: add, remove and list the nodes of a running tree."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+
+from leafcast.bundle import write_bundle_text
+from leafcast.commands.options import data_dir_option
+from leafcast.session import open_session
+from leafcast.signals import run_until_signal
+from schemas import names
+from schemas.identity import BadIdentity, NodePath
+
+REMOVE_SECONDS = 90.0
+_SPAN = re.compile(r"([1-9][0-9]{0,5})(s|m|h|d)\Z")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+class _Path(click.ParamType[str]):
+    name = "path"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            path = NodePath.parse(value)
+        except BadIdentity as error:
+            self.fail(str(error), param, ctx)
+        if path.is_root:
+            self.fail("'/' is the centre; name a node below it, such as /emea/store-1", param, ctx)
+        return str(path)
+
+
+class _Span(click.ParamType[int]):
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        found = _SPAN.match(value)
+        if found is None:
+            self.fail(f"{value!r} is no duration; write 30m, 24h or 7d", param, ctx)
+        return int(found[1]) * _SECONDS[found[2]]
+
+
+@click.group()
+def node() -> None:
+    """Add nodes to the tree, remove them, list them."""
+
+
+@node.command()
+@click.argument("path", type=_Path())
+@click.option(
+    "-o",
+    "--output",
+    "file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where to write the join bundle.  [default: NAME.join.json]",
+)
+@click.option("--relay", is_flag=True, help="A relay: it has nodes below it, and no cluster.")
+@click.option(
+    "--labels",
+    metavar="K=V,...",
+    default="",
+    help="Labels of the edge, besides id and region; placements select by them.",
+)
+@click.option(
+    "--valid",
+    type=_Span(),
+    default="24h",
+    show_default=True,
+    help="How long the bundle may wait until it is joined with.",
+)
+@data_dir_option
+def add(
+    path: str, file: Path | None, labels: str, valid: int, data_dir: Path | None, *, relay: bool
+) -> None:
+    """Add a node at PATH, and write the bundle with which it joins.
+
+    The bundle holds the node's secret key: hand it over as a secret. Adding a node that exists
+    makes a new bundle, and voids the old one.
+    """
+    target = file or Path(f"{NodePath.parse(path).name}.join.json")
+    given = _labels(labels)
+    if relay and given:
+        raise click.UsageError("a relay has no labels; leave out --labels or --relay")
+    if not target.parent.is_dir():
+        raise click.UsageError(f"there is no folder {target.parent}; make it, or name another file")
+    answer = _call(data_dir, "node-add", path=path, relay=relay, labels=given, valid_seconds=valid)
+    write_bundle_text(target, answer["bundle"])
+    what = "A new bundle for" if answer["again"] else "Added"
+    click.echo(f"{what} {path}: {target}")
+    if answer["labels"]:
+        said = ", ".join(f"{key}={value}" for key, value in sorted(answer["labels"].items()))
+        click.echo(f"Its SyncTarget and Location have the labels {said}.")
+    if answer["again"]:
+        click.echo("Bundles made for it earlier are void; whoever runs with one is cut off.")
+    click.echo(f"Next: leafcast join {target}")
+
+
+@node.command()
+@click.argument("path", type=_Path())
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Remove it although it does not answer, and all nodes below it as well.",
+)
+@data_dir_option
+def remove(path: str, data_dir: Path | None, *, force: bool) -> None:
+    """Take the node at PATH out of the tree, and say what it leaves behind.
+
+    An edge gives back first what it was sent. One that does not answer is removed with --force.
+    """
+    answer = _call(data_dir, "node-remove", path=path, force=force)
+    for gone in answer["removed"]:
+        click.echo(f"node {gone} removed")
+    for left in answer["left"]:
+        click.echo(f"left behind: {left}")
+
+
+@node.command("list")
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table")
+@data_dir_option
+def list_(output: str, data_dir: Path | None) -> None:
+    """List the nodes of the tree, and whether each is reached."""
+    found = _call(data_dir, "node-list")["nodes"]
+    if output == "json":
+        click.echo(json.dumps(found, indent=2))
+        return
+    if not found:
+        click.echo("No nodes yet. Add one: leafcast node add /region-1 --relay")
+        return
+    rows = [("PATH", "SYNCTARGET", "REACHED")]
+    rows += [(item["path"], item["syncTarget"] or "-", _reached(item)) for item in found]
+    widths = [max(len(row[column]) for row in rows) for column in range(2)]
+    for where, target, reached in rows:
+        click.echo(f"{where:<{widths[0]}}   {target:<{widths[1]}}   {reached}")
+
+
+def _reached(item: dict[str, Any]) -> str:
+    if item["reached"]:
+        return "yes"
+    if not item["sinceMs"]:
+        return f"no: {item['because']}"
+    since = dt.datetime.fromtimestamp(item["sinceMs"] // 1000, dt.UTC)
+    return f"no, since {since.isoformat().replace('+00:00', 'Z')}"
+
+
+def _labels(text: str) -> dict[str, str]:
+    """`k=v,k2=v2` as a mapping; raises UsageError."""
+    found: dict[str, str] = {}
+    for item in filter(None, text.split(",")):
+        key, equals, value = item.partition("=")
+        fault = names.label_key_fault(key) or names.label_value_fault(value)
+        if not equals or fault:
+            why = fault or "it has no '='"
+            raise click.UsageError(f"--labels: {item!r}: {why}; write key=value")
+        found[key] = value
+    return found
+
+
+def _call(data_dir: Path | None, verb: str, **arguments: Any) -> Any:
+    async def call() -> Any:
+        async with open_session(data_dir) as session:
+            return await session.call(verb, seconds=REMOVE_SECONDS, **arguments)
+
+    return run_until_signal(call())
