@@ -16,7 +16,9 @@ EVENTS_MAX = 1_000
 RETRY_SECONDS = 2.0
 NORMAL, WARNING = "Normal", "Warning"
 PLACEMENTS = (GROUP, "edgeplacements")
-_GOOD = frozenset({"True"})
+_WARNINGS = frozenset(
+    {"Invalid", "RemovalHeld", "ObjectsRefused", "Failing", "Degraded", "NoDestinations"}
+)
 
 
 @dataclass(slots=True)
@@ -107,7 +109,7 @@ async def _follow(space: Space, events: EventLog, clock: Clock) -> None:
                 continue
             events.add(
                 clock.now().wall_ms,
-                kind=NORMAL if status in _GOOD else WARNING,
+                kind=WARNING if reason in _WARNINGS else NORMAL,
                 reason=reason or type_,
                 node="/",
                 about=f"edgeplacement/{key.name}",

@@ -49,7 +49,8 @@ def placement_form(tree: LocalTree, name: str, *, by_node: bool) -> Form:
         "children": [_counted(tree, path, counts[path]) for path in sorted(direct)],
     }
     if by_node:
-        form["nodes"] = [_counted(tree, path, counts[path]) for path in sorted(counts)]
+        whole = {NodePath(): summary, **counts}
+        form["nodes"] = [_counted(tree, path, whole[path]) for path in sorted(whole)]
     return form
 
 

@@ -30,7 +30,7 @@ def tree_view(form: Form, now_ms: int) -> RenderableType:
     nodes: Sequence[Form] = form["nodes"]
     table = _table("node", "state")
     for title in ("lag", "delivered", "working", "objects"):
-        table.add_column(title, justify="right", no_wrap=True)
+        table.add_column(title.upper(), justify="right", no_wrap=True)
     for node, label in _guided(nodes):
         edge = node["role"] == "edge"
         table.add_row(
@@ -48,10 +48,8 @@ def placements_view(placements: Sequence[Form], now_ms: int) -> RenderableType:
     """A row a placement, the worst first."""
     if not placements:
         return Text("No placements. Apply some: leafcast apply -f FILE")
-    table = _table("placement")
-    for title in ("delivered", "working", "unreachable"):
-        table.add_column(title, no_wrap=True)
-    table.add_column("worst", no_wrap=True, overflow="ellipsis", ratio=1)
+    table = _table("placement", "delivered", "working", "unreachable")
+    table.add_column("WORST", no_wrap=True, overflow="ellipsis")
     for form in worst_first(placements):
         table.add_row(
             Text(form["name"], overflow="ellipsis"),
@@ -63,7 +61,7 @@ def placements_view(placements: Sequence[Form], now_ms: int) -> RenderableType:
     return table
 
 
-def placement_view(form: Form, now_ms: int, destinations: Form | None = None) -> RenderableType:
+def placement_view(form: Form, now_ms: int) -> RenderableType:
     """One placement: the counts, what is wrong, and each child, node or destination."""
     head = Text.assemble((form["name"], "bold"), "  ", _headline(form))
     parts: list[RenderableType] = [head]
@@ -76,8 +74,8 @@ def placement_view(form: Form, now_ms: int, destinations: Form | None = None) ->
     parts += _silent_lines(form["unreachable"], now_ms)
     if form["exceptions"]:
         parts += [Text(), _exceptions(form["exceptions"])]
-    if destinations is not None:
-        parts += [Text(), *destinations_view(destinations, now_ms)]
+    if "destinationList" in form:
+        parts += [Text(), *_destinations(form, now_ms)]
     elif "nodes" in form:
         parts += [Text(), _nodes(list(_guided(form["nodes"])), now_ms)]
     elif form["children"]:
@@ -86,11 +84,11 @@ def placement_view(form: Form, now_ms: int, destinations: Form | None = None) ->
     return Group(*parts)
 
 
-def destinations_view(form: Form, now_ms: int) -> Iterator[RenderableType]:
+def _destinations(form: Form, now_ms: int) -> Iterator[RenderableType]:
     """A row a destination, the worst first."""
     table = _table("destination", "delivered", "working")
-    table.add_column("what is wrong", no_wrap=True, overflow="ellipsis", ratio=1)
-    for item in sorted(form["destinations"], key=_destination_rank):
+    table.add_column("WHAT IS WRONG", no_wrap=True, overflow="ellipsis")
+    for item in sorted(form["destinationList"], key=_destination_rank):
         wrong = ": ".join(filter(None, (item["object"], item["reason"])))
         if item["silent_since_ms"] is not None:
             wrong = f"unreachable since {since_text(item['silent_since_ms'], now_ms)}"
@@ -156,9 +154,9 @@ def _counted(what: str, counts: Mapping[str, int]) -> str:
 
 def _exceptions(exceptions: Sequence[Form]) -> Table:
     table = _table("object")
-    table.add_column("what is wrong", no_wrap=True, overflow="ellipsis", ratio=1)
-    table.add_column("at", justify="right", no_wrap=True)
-    table.add_column("for example", no_wrap=True)
+    table.add_column("WHAT IS WRONG", no_wrap=True, overflow="ellipsis")
+    table.add_column("AT", justify="right", no_wrap=True)
+    table.add_column("FOR EXAMPLE", no_wrap=True)
     for item in exceptions:
         table.add_row(
             Text(item["object"] or "-", overflow="ellipsis"),
@@ -171,7 +169,7 @@ def _exceptions(exceptions: Sequence[Form]) -> Table:
 
 def _nodes(rows: Sequence[tuple[Form, str]], now_ms: int) -> Table:
     table = _table("node", "state", "delivered", "working")
-    table.add_column("worst", no_wrap=True, overflow="ellipsis", ratio=1)
+    table.add_column("WORST", no_wrap=True, overflow="ellipsis")
     for node, label in rows:
         table.add_row(
             Text(label, overflow="ellipsis"),
@@ -273,5 +271,5 @@ def _worst(form: Form) -> str:
 def _table(*titles: str) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold cyan", pad_edge=False)
     for title in titles:
-        table.add_column(title, no_wrap=True, overflow="ellipsis")
+        table.add_column(title.upper(), no_wrap=True, overflow="ellipsis")
     return table

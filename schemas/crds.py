@@ -116,7 +116,7 @@ def _object_schema(model: type[Any]) -> Form:
     }
     made: Form = {
         "type": "object",
-        "description": _one_line(str(model.__doc__).split("\n\n", maxsplit=1)[0]),
+        "description": _one_line(str(model.__doc__)),
         "properties": {**_OF_EVERY_OBJECT, **own},
     }
     if required := [name for name in schema.get("required", ()) if name in own]:
@@ -142,7 +142,7 @@ def structural(form: Mapping[str, Any], definitions: Mapping[str, Any]) -> Form:
         made["enum"] = [form["const"]]
     if "description" in form:
         made["description"] = _one_line(str(form["description"]))
-    if form.get("default"):
+    if form.get("default") and not isinstance(form["default"], (dict, list)):
         made["default"] = form["default"]
     return {**made, **_inner(form, definitions)}
 
@@ -164,4 +164,5 @@ def _inner(form: Mapping[str, Any], definitions: Mapping[str, Any]) -> Form:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.replace("`", "").split())
+    """The promise of a docstring; what follows it is for those who read the code."""
+    return " ".join(text.split("\n\n", maxsplit=1)[0].replace("`", "").split())

@@ -18,7 +18,8 @@ from leafcast.durations import span_text
 from leafcast.session import Session
 from relay.adapters.clock import SystemClock
 
-WIDTHS = {"last seen": 9, "type": 7, "reason": 16, "node": 18}
+TITLES = ("AGE", "TYPE", "REASON", "NODE")
+WIDTHS_MAX = (8, 7, 18, 18)
 
 
 @click.command()
@@ -32,13 +33,20 @@ def events(stays: bool, output: str | None, data_dir: Path | None) -> None:  # n
     """
     clock = SystemClock()
 
+    console = Console(highlight=False)
+
     async def follow(session: Session) -> None:
         since, titled = 0, True
         while True:
             found = (await session.call("events", since=since))["events"]
             since = max((item["sequence"] for item in found), default=since)
-            _print(found, output, clock.now().wall_ms, titled=titled)
-            titled = titled and not found
+            if output == "json":
+                for item in found:
+                    click.echo(json.dumps(item))
+            elif found:
+                now_ms = clock.now().wall_ms
+                console.print(events_table(found, now_ms, titled=titled, aligned=stays))
+                titled = False
             if not stays:
                 return
             await clock.sleep(WATCH_SECONDS)
@@ -46,35 +54,25 @@ def events(stays: bool, output: str | None, data_dir: Path | None) -> None:  # n
     in_session(data_dir, follow)
 
 
-def _print(
-    found: Sequence[dict[str, Any]], output: str | None, now_ms: int, *, titled: bool
-) -> None:
-    if output == "json":
-        for item in found:
-            click.echo(json.dumps(item))
-        return
-    if found:
-        Console(highlight=False).print(events_table(found, now_ms, titled=titled))
-
-
-def events_table(found: Sequence[dict[str, Any]], now_ms: int, *, titled: bool) -> Table:
-    """A row an event; columns keep their widths, so that later rows come below earlier ones."""
+def events_table(
+    found: Sequence[dict[str, Any]], now_ms: int, *, titled: bool = True, aligned: bool = False
+) -> Table:
+    """A row an event; `aligned` ones come below each other in several tables."""
     table = Table(
         box=None, padding=(0, 2, 0, 0), header_style="bold cyan", show_header=titled, pad_edge=False
     )
-    for title, width in WIDTHS.items():
-        table.add_column(title, width=width, no_wrap=True, overflow="ellipsis")
-    table.add_column("message", ratio=1)
+    for title, width in zip(TITLES, WIDTHS_MAX, strict=True):
+        least = width if aligned else None
+        table.add_column(title, min_width=least, max_width=width, no_wrap=True, overflow="ellipsis")
+    table.add_column("MESSAGE", overflow="fold")
     for item in found:
-        age = span_text((now_ms - item["last_ms"]) / 1000)
         times = f" (x{item['count']})" if item["count"] > 1 else ""
         said = f"{item['object']}: {item['message']}" if item["object"] else item["message"]
-        warning = item["type"] == "Warning"
         table.add_row(
-            age,
-            Text(item["type"], style="yellow" if warning else "dim"),
-            Text(item["reason"], overflow="ellipsis"),
-            Text(item["node"], overflow="ellipsis"),
+            span_text((now_ms - item["last_ms"]) / 1000),
+            Text(item["type"], style="yellow" if item["type"] == "Warning" else "dim"),
+            Text(item["reason"]),
+            Text(item["node"]),
             Text(f"{said}{times}"),
         )
     return table

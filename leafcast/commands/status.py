@@ -45,12 +45,13 @@ def status(
         found = await session.call("status", placement=placement, by_node=by_node)
         form = found["placements"][0]
         if destinations:
-            form |= await session.call("destinations", placement=placement, seconds=60)
+            found = await session.call("destinations", placement=placement, seconds=60)
+            form |= {"destinationList": found["destinations"], "elsewhere": found["elsewhere"]}
         return form
 
     def draw(found: Any, now_ms: int) -> Any:
         if not placement:
             return placements_view(found["placements"], now_ms)
-        return placement_view(found, now_ms, found if destinations else None)
+        return placement_view(found, now_ms)
 
     (watch if stays else show)(data_dir, ask, draw, output)

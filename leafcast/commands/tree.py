@@ -19,6 +19,7 @@ def tree(stays: bool, output: str | None, data_dir: Path | None) -> None:  # noq
     """Show the tree: the state of each node, and what it and all below it have.
 
     LAG is the mail a node has not read yet; DELIVERED and WORKING count the destinations of all
-    placements at the node and below it; "at least" says that not all have answered.
+    placements at the node and below it, and "at least" says that not all have answered; OBJECTS is
+    how many objects the cluster at an edge holds for them.
     """
     (watch if stays else show)(data_dir, lambda session: session.call("tree"), tree_view, output)
