@@ -32,11 +32,19 @@ from relay.core.effects import (
     WriteMail,
     still_meant,
 )
-from relay.core.events import Event, Issued, LinkChanged, MailArrived, ObjectObserved, Tick
+from relay.core.events import (
+    BlobArrived,
+    Event,
+    Issued,
+    LinkChanged,
+    MailArrived,
+    ObjectObserved,
+    Tick,
+)
 from relay.core.node import Node
 from relay.core.state import NodeConfig
 from relay.ports import Bus, BusBroken, Clock
-from schemas.blobs import BlobRefused, Reference, open_value
+from schemas.blobs import OBJECT, BlobRefused, Reference, open_value
 from schemas.identity import ContentHash, MailKey, NodePath, TreeId
 from schemas.reports import ObjectResult, Summary
 from schemas.signing import Envelope, decode_envelope
@@ -44,6 +52,7 @@ from schemas.signing import Envelope, decode_envelope
 INBOX_MAX = 10_000
 BATCH_MAX = 512
 LOADS_AT_ONCE = 32
+RECENT_BYTES_MAX = 256 * 1024
 
 log = logging.getLogger("leafcast.relay")
 
@@ -97,6 +106,7 @@ class Driver:
         self._summarized = asyncio.Event()
         self._progress = asyncio.Event()
         self._reading = 0
+        self._recent: dict[ContentHash, BlobArrived] = {}
 
     @property
     def node(self) -> Node:
@@ -141,7 +151,9 @@ class Driver:
 
     async def load(self, reference: Reference) -> bytes | None:
         """The plain bytes of a blob, checked; None if it is missing or damaged."""
-        loaded = await self._bus.load_blob(reference)
+        loaded = self._recent.pop(reference.address, None)
+        if loaded is None:
+            loaded = await self._bus.load_blob(reference)
         try:
             if loaded.value is None:
                 return None
@@ -222,6 +234,10 @@ class Driver:
 
     async def _perform(self, effects: Sequence[Effect], group: asyncio.TaskGroup) -> None:
         bus = self._bus
+        for effect in effects:
+            if isinstance(effect, LoadBlob):
+                # Reading need not wait for what is written first.
+                group.create_task(self._load(effect))
         blobs = {e.address: e.value for e in effects if isinstance(e, KeepBlob)}
         if blobs:
             self.counters.blobs_kept += len(blobs)
@@ -235,10 +251,12 @@ class Driver:
         if acks:
             await bus.ack_mail(acks[-1])
         for effect in effects:
-            await self._perform_one(effect, group)
+            await self._perform_one(effect)
 
     async def _change_children(self, changes: list[AddChild | RemoveChild]) -> None:
         """Open and close accounts: different children at once, one child in order."""
+        if not changes:
+            return
         by_name: dict[str, list[AddChild | RemoveChild]] = {}
         for change in changes:
             by_name.setdefault(change.path.name, []).append(change)
@@ -266,12 +284,8 @@ class Driver:
         self.counters.mail_written += len(writes) - index
         self._back.extend(await self._bus.write_mail(writes))
 
-    async def _perform_one(  # noqa: C901 - one line for each effect
-        self, effect: Effect, group: asyncio.TaskGroup
-    ) -> None:
+    async def _perform_one(self, effect: Effect) -> None:
         match effect:
-            case LoadBlob():
-                group.create_task(self._load(effect))
             case ClearMail():
                 await self._bus.clear_mail(effect)
             case ResetMail():
@@ -305,7 +319,18 @@ class Driver:
     async def _load(self, effect: LoadBlob) -> None:
         async with self._loads:
             loaded = await self._bus.load_blob(effect.reference, fresh=effect.fresh)
+        self._remember(loaded)
         await self._inbox.put(loaded)
+
+    def _remember(self, loaded: BlobArrived) -> None:
+        """Keep an object that came just now for the syncer, which asks for it next."""
+        size = len(loaded.value or b"")
+        if not self.config.attached or loaded.reference.kind != OBJECT or loaded.parts or not size:
+            return
+        if size + sum(len(kept.value or b"") for kept in self._recent.values()) > RECENT_BYTES_MAX:
+            self._recent.clear()
+        if size <= RECENT_BYTES_MAX:
+            self._recent[loaded.reference.address] = loaded
 
     async def _pump(self) -> None:
         async for event in self._bus.events():

@@ -12,11 +12,14 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from schemas import codec
-from schemas.blobs import Reference
+from schemas.blobs import MANIFEST_CHUNK, OBJECT, Reference
 from schemas.identity import DestinationId, KeyId, MailKey, NodePath, mail_key
 from schemas.selectors import LabelSelector
 from schemas.shape import ShapeError, from_array, to_array
 from schemas.signing import Envelope, RecordKind
+
+HINTED = frozenset({MANIFEST_CHUNK, OBJECT})
+"""Kinds of content that a delta's head may name beside its manifests, which lead there anyway."""
 
 API_PLACEMENT = "edge.kubestellar.io/EdgePlacement"
 API_SYNC_TARGET = "edge.kubestellar.io/SyncTarget"

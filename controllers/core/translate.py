@@ -21,8 +21,19 @@ from schemas.codec import CodecError, address, canonical
 from schemas.faults import Fault
 from schemas.identity import ContentHash
 from schemas.objects import ObjectKey, apply_order
-from schemas.records import OVER_LOCATION, Alternative, DeltaBody, DeltaHead, Gate, Source
+from schemas.records import (
+    HINTED,
+    OVER_LOCATION,
+    Alternative,
+    DeltaBody,
+    DeltaHead,
+    Gate,
+    Record,
+    Source,
+)
 from schemas.selectors import LabelSelector
+
+HINTS_MAX = 4
 
 Entries = Mapping[ObjectKey, ManifestEntry]
 
@@ -130,7 +141,7 @@ def translate(
         known = before.kept if before else frozenset[ContentHash]()
         stored = [blob for blob in manifest if blob.reference.address not in known]
         stored += _new_objects(entries, old, objects, cleaned)
-        draft = replace(draft, blobs=values_of(*stored))
+        draft = replace(draft, record=_hinted(draft.record, stored), blobs=values_of(*stored))
     return Translation(entries, kept, gains, losses, tuple(faults), draft)
 
 
@@ -211,9 +222,24 @@ def _draft(head: DeltaHead, root: Reference, before: Issued | None, *, loses: bo
         body_hash=hashlib.sha256(body).digest(),
         last_loss=before.head.last_loss if before else 0,
     )
-    if before is not None and same(full, before.head):
+    if before is not None and same(full, _unhinted(before.head)):
         return None
     return Draft("delta", full, body, loses=loses)
+
+
+def _hinted(record: Record, stored: Iterable[StoredBlob]) -> Record:
+    """The head with what is new named beside the manifest, so that all is fetched at once.
+
+    The manifest leads there in any case, one step after the other; so a large change names nothing.
+    """
+    hints = [blob.reference for blob in stored if blob.reference not in record.references]
+    if len(hints) > HINTS_MAX:
+        return record
+    return replace(record, references=(*record.references, *hints))
+
+
+def _unhinted(head: DeltaHead) -> DeltaHead:
+    return replace(head, references=tuple(r for r in head.references if r.kind not in HINTED))
 
 
 def _loses(before: Issued | None, losses: frozenset[ObjectKey]) -> bool:

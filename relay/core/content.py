@@ -155,7 +155,7 @@ class Content:
         want = self._wants.get(address)
         if want is None:
             want = self._wants[address] = _Want(reference, {})
-            self._out.append(LoadBlob(reference))
+            self._out.append(LoadBlob(reference, fresh=address not in self.held))
         want.owners[owner] = None
 
     def _advance(self, want: _Want, plain: bytes, children: tuple[Reference, ...]) -> list[str]:

@@ -18,7 +18,7 @@ from schemas.blobs import Reference
 from schemas.chunks import WANT_MULTI, WANT_SINGLETON, ManifestEntry
 from schemas.identity import MailKey, NodePath
 from schemas.objects import ObjectKey
-from schemas.records import BUCKETS, OVER_LOCATION, DeltaHead, Gate, Profile, bucket
+from schemas.records import BUCKETS, HINTED, OVER_LOCATION, DeltaHead, Gate, Profile, bucket
 from schemas.reports import (
     ARM_NOTHING,
     Done,
@@ -112,7 +112,8 @@ class Edge:
         self.assigned[key] = assignment
         self.changed = self.changed or former != assignment
         if assignment.entries is None and gate.arm is not None:
-            here = self._content.begin(_owner(key), (gate.arm,), read=True)
+            hints = tuple(r for r in head.references if r.kind in HINTED)
+            here = self._content.begin(_owner(key), (gate.arm, *hints), read=True)
             if here:
                 self.content_ready(key)
 

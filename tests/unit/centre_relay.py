@@ -3,11 +3,12 @@
 import asyncio
 
 from controllers.core.drafts import slot_of
-from schemas.blobs import open_value, parts_of
+from schemas.blobs import INDEX_LIST, MANIFEST, open_value, parts_of
 from schemas.chunks import read_index_chunk, read_manifest_chunk, read_root
 from schemas.identity import INDEX_KEY
 from schemas.records import DeltaHead, decode_payload
 
+ROOTS = (MANIFEST, INDEX_LIST)
 WAIT_SECONDS = 10
 
 
@@ -37,8 +38,9 @@ class LedgerRelay:
             held = self.record(slot)
             assert held is None or record.generation > held.generation
             for reference in record.references:
-                root = read_root(await self.load(reference))
-                for chunk in root.chunks:
+                plain = await self.load(reference)
+                assert plain is not None
+                for chunk in read_root(plain).chunks if reference.kind in ROOTS else ():
                     assert await self.load(chunk) is not None
             self.records[slot] = envelope
             self.history.append(record)
