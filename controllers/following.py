@@ -10,7 +10,9 @@ from relay.ports import Change, Clock, Object, Space, SpaceError
 from schemas.objects import BUILT_IN_KINDS, ObjectKey
 
 RETRY_SECONDS = 1.0
-QUIET_SECONDS = 0.02
+FIRST_SECONDS, QUIET_SECONDS = 0.002, 0.02
+"""How long it must be quiet: for what comes alone, and within a burst."""
+BURST_SECONDS = 0.2
 GATHER_MAX_SECONDS = 0.2
 
 T = TypeVar("T")
@@ -50,6 +52,7 @@ class Gathering(Generic[T]):
         self._clock = clock
         self._items: set[T] = set()
         self._added = asyncio.Event()
+        self._taken_at = float("-inf")
 
     def add(self, items: Iterable[T]) -> None:
         before = len(self._items)
@@ -58,14 +61,19 @@ class Gathering(Generic[T]):
             self._added.set()
 
     async def take(self) -> frozenset[T]:
-        """Wait for the first, then until it is quiet for a moment, or has gone on for long."""
+        """Wait for the first, then until it is quiet for a moment, or has gone on for long.
+
+        What comes alone waits but briefly; with more right behind it, or soon after, it is a burst.
+        """
         await self._added.wait()
-        waited = 0.0
+        alone = self._clock.now().seconds - self._taken_at > BURST_SECONDS
+        quiet, waited = FIRST_SECONDS if alone else QUIET_SECONDS, 0.0
         while self._added.is_set() and waited < GATHER_MAX_SECONDS:
             self._added.clear()
-            await self._clock.sleep(QUIET_SECONDS)
-            waited += QUIET_SECONDS
+            await self._clock.sleep(quiet)
+            waited, quiet = waited + quiet, QUIET_SECONDS
         self._added.clear()
+        self._taken_at = self._clock.now().seconds
         taken = frozenset(self._items)
         self._items.clear()
         return taken
