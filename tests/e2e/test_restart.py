@@ -1,0 +1,103 @@
+"""A tree that is started again on its data finds everything, and does nothing twice."""
+
+import asyncio
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import pytest
+
+from controllers.nodes import remove_node
+from leafcast.tree import LocalTree
+from leafcast.views import TreeShape
+from leafcast.workload import load_shop
+from schemas.identity import NodePath
+
+pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(90)]
+
+EDGES = [NodePath.parse(path) for path in ("/region-1/site-1", "/region-1/site-2")]
+CENTRE = NodePath()
+WAIT_SECONDS = 40
+
+
+@asynccontextmanager
+async def running(folder):
+    tree = LocalTree(TreeShape(1, 2, 3), folder)
+    async with asyncio.TaskGroup() as group:
+        run = group.create_task(tree.run())
+        async with asyncio.timeout(WAIT_SECONDS):
+            await tree.up.wait()
+        try:
+            yield tree
+        finally:
+            run.cancel()
+
+
+async def until_healthy(tree):
+    async with asyncio.timeout(WAIT_SECONDS):
+        while not any(p.complete and p.healthy == 2 for p in tree.view().placements):
+            await tree.changed()
+
+
+async def versions(space):
+    """What lies in a space, and at which revision each object was last written."""
+    listing = await space.list()
+    return {
+        (obj["kind"], obj["metadata"].get("namespace"), obj["metadata"]["name"]): (
+            obj["metadata"]["uid"],
+            obj["metadata"]["resourceVersion"],
+        )
+        for obj in listing.objects
+    }
+
+
+async def held_by_edges(tree):
+    async with AsyncExitStack() as stack:
+        return {path: await versions(await tree.nodes[path].space("wec", stack)) for path in EDGES}
+
+
+def issued(tree):
+    """All that the ledger holds, by key; the index is renewed at each start."""
+    records = tree.controllers.issuer.records
+    return {key: record.generation for key, record in records.items() if key != "_index"}
+
+
+async def test_a_second_start_does_nothing_twice(tmp_path):
+    async with running(tmp_path) as tree:
+        await tree.apply(load_shop().objects)
+        await until_healthy(tree)
+        ledger, inventory = issued(tree), await versions(tree.inventory)
+        objects = await held_by_edges(tree)
+    async with running(tmp_path) as tree:
+        await until_healthy(tree)
+        assert issued(tree) == ledger
+        assert await versions(tree.inventory) == inventory
+        assert await held_by_edges(tree) == objects
+        for path, runtime in tree.nodes.items():
+            counters = runtime.driver.counters
+            assert counters.mail_written == 0, path
+            # One for the start of the centre, one for the child's new session.
+            assert counters.index_written <= 2 * len(runtime.node.children()), path
+        assert tree.nodes[CENTRE].server.starts == 1
+
+
+async def test_a_removed_node_stays_removed(tmp_path):
+    async with running(tmp_path) as tree:
+        await remove_node(tree.controllers.issuer, tree.world.tree, EDGES[1])
+        region = await tree.nodes[EDGES[1].parent].running()
+        async with asyncio.timeout(WAIT_SECONDS):
+            await region.until(lambda node: EDGES[1].name not in node.children())
+    async with running(tmp_path) as tree:
+        assert EDGES[0] in tree.nodes
+        assert EDGES[1] not in tree.nodes
+
+
+async def test_the_controllers_begin_anew_with_each_run_of_the_centres_relay(tmp_path):
+    async with running(tmp_path) as tree:
+        first = tree.controllers
+        driver = await tree.nodes[CENTRE].running()
+        await driver._bus.close()
+        async with asyncio.timeout(WAIT_SECONDS):
+            while tree.controllers is first:
+                await tree.changed()
+        await tree.nodes[CENTRE].running()
+        await tree.apply(load_shop().objects)
+        await until_healthy(tree)
