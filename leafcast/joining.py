@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,9 +22,9 @@ from schemas.identity import NodePath, TreeId, random_id
 FORMAT = 1
 FILE = "joined.json"
 BUNDLE_FILE = "bundle.json"
-ADMITTED_SECONDS_MAX = 30.0
 LOOK_SECONDS = 0.2
-_REFUSED = "authorization violation"
+_REFUSED, _OPENED, _UNREACHED = "authorization violation", "leafnode connection created", "away"
+_LOST = ("error trying to connect as leafnode", "leafnode connection closed")
 
 
 class JoinFailed(Exception):
@@ -162,43 +162,42 @@ class JoinedNode:
             raise _first(failed) from None
 
     async def _watch(self, runtime: NodeRuntime) -> None:
-        """Tell when the node is in session, and when it is not any more."""
+        """Tell when the node is in session, and when its parent cannot be reached any more."""
         await runtime.running()
-        began = self._clock.now().seconds
-        joined, told, ready = self._place.admitted, "", False
+        admitted, told = self._place.admitted, "starting"
         while True:
-            node = runtime.node
-            if node is not None and node.ready and not ready:
-                ready = joined = True
-                told = ""
+            trouble = _trouble(runtime.server.log)
+            ready = runtime.node is not None and runtime.node.ready
+            if trouble == _REFUSED and not admitted:
+                raise _void(self.bundle)
+            if ready and not admitted:
+                admitted = True
                 replace(self._place, admitted=True).keep()
-                self._say(f"{self.bundle.path} is in session with its parent")
-            elif not ready:
-                trouble = self._trouble(runtime)
-                waited = self._clock.now().seconds - began
-                if trouble == _REFUSED and not joined:
-                    raise _void(self.bundle)
-                if trouble != told and waited > 1.0:
-                    told = trouble
-                    self._tell(trouble)
+            if trouble != told and (trouble or ready):
+                told = trouble
+                self._say(self._news(trouble))
             await self._clock.sleep(LOOK_SECONDS)
 
-    def _tell(self, trouble: str) -> None:
-        parent = self.bundle.path.parent
+    def _news(self, trouble: str) -> str:
+        if not trouble:
+            return f"{self.bundle.path} is in session with its parent"
         if trouble == _REFUSED:
-            self._say(str(_void(self.bundle)))
-        elif trouble:
-            self._say(f"its parent {parent} is not reached ({trouble}); trying again")
+            return f"{_void(self.bundle)}; until then it keeps what it has"
+        return f"its parent {self.bundle.path.parent} is not reached; trying again"
 
-    def _trouble(self, runtime: NodeRuntime) -> str:
-        """What the node's own server says about the link to the parent last."""
-        for line in reversed(runtime.server.log):
-            lower = line.lower()
-            if _REFUSED in lower:
-                return _REFUSED
-            if "error trying to connect as leafnode" in lower:
-                return line.rpartition(": ")[2].strip()
-        return ""
+
+def _trouble(log: Sequence[str]) -> str:
+    """What a node's own server said last about the link to the parent; "" if that is open."""
+    trouble = ""
+    for line in reversed(log):
+        said = line.lower()
+        if _REFUSED in said:
+            return _REFUSED
+        if _OPENED in said:
+            return trouble
+        if any(loss in said for loss in _LOST):
+            trouble = _UNREACHED
+    return trouble
 
 
 def _void(bundle: Bundle) -> JoinFailed:

@@ -78,8 +78,9 @@ class Membership:
             again = node_record(issuer, tree, where) is not None
             entropy = self._dice.entropy(32)
             credentials = await add_node(issuer, tree, where, entropy, new_user_nkey)
-            for obj in objects:
-                await self._tree.inventory_space().apply(obj, MANAGER)
+            # Without new labels an edge that exists keeps those it has come to have.
+            keep, space = again and not labels, self._tree.inventory_space()
+            objects = [await space.apply(obj, MANAGER, create_only=keep) for obj in objects]
             await self._admitted(where)
         now_ms = self._clock.now().wall_ms
         bundle = Bundle(

@@ -1,0 +1,168 @@
+"""Every ask has one end, whatever arrives: an answer, or why there is none."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from relay.core.answers import PAGE_BYTES_MAX, REDACTED, objects_answer, paged
+from relay.core.asking import (
+    ANSWER_SECONDS,
+    ASKS_MAX,
+    HOP_SECONDS,
+    AnswerArrived,
+    AnswerHere,
+    AskArrived,
+    Asking,
+    Heard,
+    PassAsk,
+    SendAnswer,
+)
+from relay.core.events import Instant
+from relay.core.trust import Verdict
+from schemas import codec
+from schemas.asks import RECEIPT, AnswerPart, AskFault, answer_parts, failure, receipt
+from schemas.identity import KeyId, NodePath, TreeId, random_id
+from schemas.records import API_ASK, AskRecord, Source, encode_payload
+from schemas.reports import decode, encode
+from schemas.signing import Signer
+
+SIGNER = Signer(TreeId("t" * 26), KeyId("k" * 26), b"s" * 32)
+HERE = NodePath.parse("/emea")
+
+
+class Believing:
+    def judge(self, envelope, record):
+        return Verdict.BELIEVED
+
+    def heard(self, child):
+        return Heard(1000, silent=False) if child in ("s1", "s2") else None
+
+
+def asked(number, path="/emea/s1"):
+    ask = random_id(number.to_bytes(16, "big"))
+    where = NodePath.parse(path)
+    source = Source(API_ASK, SIGNER.tree, "", ask)
+    record = AskRecord(source, 1, False, "", (), "node", where, 10_000, {})
+    return ask, AskArrived("node", SIGNER.seal("ask", encode_payload(record)).encode())
+
+
+def ends(effects, ask):
+    parts = [decode(AnswerPart, e.data) for e in effects if isinstance(e, SendAnswer)]
+    return [part for part in parts if part.ask == ask and part.last]
+
+
+MOVES = st.lists(
+    st.one_of(
+        st.tuples(
+            st.just("answer"), st.integers(0, 3), st.sampled_from(("s1", "s2")), st.booleans()
+        ),
+        st.tuples(st.just("receipt"), st.integers(0, 3), st.sampled_from(("s1", "s2"))),
+        st.tuples(st.just("fault"), st.integers(0, 3), st.sampled_from(("s1", "s2"))),
+        st.tuples(st.just("again"), st.integers(0, 3)),
+        st.tuples(st.just("wait"), st.floats(0, 5)),
+        st.tuples(st.just("noise"), st.binary(max_size=20)),
+    ),
+    max_size=30,
+)
+
+
+@given(MOVES)
+def test_every_ask_ends_once_and_only_through_the_child_that_was_asked(moves):
+    asking, now = Asking(HERE, Believing()), 0.0
+    asks = [asked(number) for number in range(4)]
+    effects = [e for _, arrived in asks for e in asking.ask(arrived, Instant(now, 1000))]
+    for move, *rest in moves:
+        instant = Instant(now, 1000)
+        match move, rest:
+            case "answer", (number, child, last):
+                part = AnswerPart(asks[number][0], 1, last=last, data=child.encode())
+                effects += asking.answer(AnswerArrived(child, encode(part)), instant)
+            case "receipt", (number, child):
+                effects += asking.answer(
+                    AnswerArrived(child, encode(receipt(asks[number][0]))), instant
+                )
+            case "fault", (number, child):
+                part = failure(asks[number][0], 1, AskFault("Why", "not", "/emea/s1"))
+                effects += asking.answer(AnswerArrived(child, encode(part)), instant)
+            case "again", (number,):
+                if not ends(effects, asks[number][0]):
+                    assert asking.ask(asks[number][1], instant) == ()
+            case "wait", (seconds,):
+                now += seconds
+                effects += asking.tick(Instant(now, 1000))
+            case "noise", (data,):
+                asking.answer(AnswerArrived("s1", data), instant)
+                asking.ask(AskArrived("node", data), instant)
+    effects += asking.tick(Instant(now + ANSWER_SECONDS + HOP_SECONDS, 1000))
+    assert asking.deadline() is None
+    for ask, _ in asks:
+        assert len(ends(effects, ask)) == 1
+    sent = [decode(AnswerPart, e.data) for e in effects if isinstance(e, SendAnswer)]
+    assert all(part.data in (b"", b"s1") for part in sent)
+
+
+def test_no_more_asks_are_under_way_than_the_bound():
+    asking, now = Asking(HERE, Believing()), Instant(0.0, 1000)
+    passed = [asking.ask(asked(number)[1], now) for number in range(ASKS_MAX + 5)]
+    assert sum(isinstance(e, PassAsk) for effects in passed for e in effects) == ASKS_MAX
+    ask, arrived = asked(ASKS_MAX + 9)
+    (end,) = ends(asking.ask(arrived, now), ask)
+    assert end.fault.reason == "Busy"
+
+
+@given(st.integers(0, 3_000_000))
+def test_an_answer_found_here_goes_up_in_parts_that_are_the_whole(size):
+    asking, now = Asking(HERE, Believing()), Instant(0.0, 1000)
+    ask, arrived = asked(1, "/emea")
+    taken, here = asking.ask(arrived, now)
+    assert decode(AnswerPart, taken.data).number == RECEIPT
+    assert isinstance(here, AnswerHere)
+    data = bytes(size)
+    sent = [decode(AnswerPart, effect.data) for effect in asking.answered(ask, data)]
+    assert sent == list(answer_parts(ask, data))
+    assert b"".join(part.data for part in sent) == data
+    assert [part.last for part in sent] == [False] * (len(sent) - 1) + [True]
+    assert asking.answered(ask, data) == ()
+
+
+@given(st.lists(st.text(min_size=1, max_size=8), unique=True), st.integers(1, 5))
+def test_pages_hold_every_entry_once_in_order(texts, limit):
+    entries, seen, after = sorted(texts), [], ""
+    while True:
+        rest = [text for text in entries if text > after]
+        page, after = paged(rest, limit, str, lambda text: {"name": text})
+        assert len(page) <= limit
+        seen += [item["name"] for item in page]
+        if not after:
+            break
+    assert seen == entries
+
+
+def test_a_page_is_bounded_in_bytes_and_holds_one_entry_at_least():
+    page, after = paged(
+        ["a", "b"], 10, str, lambda name: {"name": name, "text": "x" * PAGE_BYTES_MAX}
+    )
+    assert [item["name"] for item in page] == ["a"]
+    assert after == "a"
+
+
+def test_no_data_of_a_secret_is_in_an_answer():
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": "s",
+            "annotations": {
+                "kubectl.kubernetes.io/last-applied-configuration": '{"data":{"p":"aHVzaA=="}}',
+                "note": "kept",
+            },
+        },
+        "data": {"p": "aHVzaA=="},
+        "stringData": {"q": "hush"},
+    }
+    answer = objects_answer([secret], {})
+    assert b"hush" not in codec.pack(answer)
+    assert b"aHVzaA" not in codec.pack(answer)
+    (shown,) = answer["objects"]
+    assert shown["data"] == {"p": REDACTED}
+    assert shown["metadata"]["annotations"] == {"note": "kept"}
+    assert secret["data"] == {"p": "aHVzaA=="}
