@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from pathlib import Path
 
 from controllers.index_keeper import IndexKeeper
@@ -57,6 +58,15 @@ class Controllers:
             if faults:
                 found[f"edgeplacement/{name}"] = "; ".join(str(fault) for fault in faults)
         return {**found, **self.mailboxes.errors}
+
+    async def caught_up(self) -> None:
+        """Wait until what both spaces hold now is in the ledger; raises SpaceError."""
+        await self.mailboxes.caught_up()
+        await self.translator.caught_up()
+
+    async def written(self, names: Iterable[str]) -> None:
+        """Wait until the statuses of these placements say what the tree reports now."""
+        await self._summarizer.written(names)
 
     async def start(self) -> None:
         """Issue what a new tree needs first; harmless on a later start. Raises KeysUnusable."""

@@ -21,7 +21,7 @@ T = TypeVar("T")
 class Follower(Protocol):
     """Who wants to know a space: first all of it, then each change, until it is listed again."""
 
-    def listed(self, objects: Mapping[ObjectKey, Object]) -> None: ...
+    def listed(self, objects: Mapping[ObjectKey, Object], revision: str) -> None: ...
 
     def changed(self, change: Change) -> None: ...
 
@@ -31,12 +31,18 @@ async def follow(space: Space, clock: Clock, follower: Follower) -> None:
     while True:
         try:
             listing = await space.list()
-            follower.listed(_by_key(listing.objects))
+            follower.listed(_by_key(listing.objects), listing.revision)
             async for change in space.watch(listing.revision):
                 follower.changed(change)
         except SpaceError:
             # A watch that cannot go on, or a space that is away: in both cases it is listed again.
             await clock.sleep(RETRY_SECONDS)
+
+
+async def revision_of(space: Space) -> str:
+    """What the space is at now."""
+    # No kind is called so: the list is empty, and costs as little.
+    return (await space.list("-", "-")).revision
 
 
 def _by_key(objects: Iterable[Object]) -> dict[ObjectKey, Object]:
@@ -46,13 +52,19 @@ def _by_key(objects: Iterable[Object]) -> dict[ObjectKey, Object]:
 
 
 class Gathering(Generic[T]):
-    """Keys that wait for work: each once, however often it was added."""
+    """Keys that wait for work: each once, however often it was added.
+
+    One worker takes them; that it takes again says that it is done with what it took before.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._items: set[T] = set()
         self._added = asyncio.Event()
         self._taken_at = float("-inf")
+        self._revision = 0
+        self._taken = self._done = 0
+        self._moved = asyncio.Event()
 
     def add(self, items: Iterable[T]) -> None:
         before = len(self._items)
@@ -65,6 +77,8 @@ class Gathering(Generic[T]):
 
         What comes alone waits but briefly; with more right behind it, or soon after, it is a burst.
         """
+        self._done = self._taken
+        self._moved.set()
         await self._added.wait()
         alone = self._clock.now().seconds - self._taken_at > BURST_SECONDS
         quiet, waited = FIRST_SECONDS if alone else QUIET_SECONDS, 0.0
@@ -76,4 +90,27 @@ class Gathering(Generic[T]):
         self._taken_at = self._clock.now().seconds
         taken = frozenset(self._items)
         self._items.clear()
+        self._taken += 1
         return taken
+
+    def read_to(self, revision: str) -> None:
+        """Note that all that a space held at this revision was added."""
+        self._revision = _number(revision)
+        self._moved.set()
+
+    async def worked_off(self, revision: str = "") -> None:
+        """Wait until a space was read to the revision, and what was added by then is done."""
+        while self._revision < _number(revision):
+            await self._move()
+        last = self._taken + bool(self._items)
+        while self._done < last:
+            await self._move()
+
+    async def _move(self) -> None:
+        await self._moved.wait()
+        self._moved.clear()
+
+
+def _number(revision: str) -> int:
+    """Revisions of one space grow in what stands before the first dot."""
+    return int(revision.partition(".")[0] or 0)

@@ -10,7 +10,7 @@ from controllers.core.conditions import condition, merged
 from controllers.core.drafts import Draft, same
 from controllers.core.inventory import REGISTERED, location_draft, register, tombstone
 from controllers.core.removal import hold_records
-from controllers.following import RETRY_SECONDS, Gathering, follow
+from controllers.following import RETRY_SECONDS, Gathering, follow, revision_of
 from controllers.issuing import Issuer
 from controllers.status_writing import write_status
 from relay.ports import Change, Clock, Object, Space
@@ -50,7 +50,11 @@ class MailboxController:
             group.create_task(follow(self._space, self._clock, self), name="inventory")
             group.create_task(self._register_all(), name="register")
 
-    def listed(self, objects: Mapping[ObjectKey, Object]) -> None:
+    async def caught_up(self) -> None:
+        """Wait until the ledger says what the space holds now."""
+        await self._waiting.worked_off(await revision_of(self._space))
+
+    def listed(self, objects: Mapping[ObjectKey, Object], revision: str) -> None:
         """Take a whole list of the space."""
         ours = {key: obj for key, obj in objects.items() if _is_inventory(key)}
         for key in self._objects.keys() - ours.keys():
@@ -59,16 +63,17 @@ class MailboxController:
             self._put(key, obj)
         self._unseen = self._in_ledger() - ours.keys()
         self._waiting.add(self._unseen)
+        self._waiting.read_to(revision)
 
     def changed(self, change: Change) -> None:
         """Take a change of the space."""
-        if not _is_inventory(change.key):
-            return
-        self._unseen.discard(change.key)
-        if change.kind == "deleted":
-            self._forget(change.key)
-        else:
-            self._put(change.key, change.object)
+        if _is_inventory(change.key):
+            self._unseen.discard(change.key)
+            if change.kind == "deleted":
+                self._forget(change.key)
+            else:
+                self._put(change.key, change.object)
+        self._waiting.read_to(change.revision)
 
     def accept_removals(self) -> None:
         """Let held removals pass."""

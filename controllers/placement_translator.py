@@ -19,7 +19,7 @@ from controllers.core.translate import (
     translate,
     withdrawal,
 )
-from controllers.following import Gathering, follow
+from controllers.following import Gathering, follow, revision_of
 from controllers.issuing import Issuer
 from controllers.ports import CentreRelay
 from controllers.workloads import Workloads
@@ -91,7 +91,11 @@ class PlacementTranslator:
         self.workloads.accept(list(entries), name)
         self._waiting.add([name])
 
-    def listed(self, objects: Mapping[ObjectKey, Object]) -> None:
+    async def caught_up(self) -> None:
+        """Wait until the ledger says what the space holds now."""
+        await self._waiting.worked_off(await revision_of(self._space))
+
+    def listed(self, objects: Mapping[ObjectKey, Object], revision: str) -> None:
         """Take a whole list of the space."""
         in_ledger = {
             name: issued.entries or {}
@@ -99,12 +103,14 @@ class PlacementTranslator:
             if not issued.head.deleted
         }
         self._waiting.add(self.workloads.listed(objects, in_ledger))
+        self._waiting.read_to(revision)
 
     def changed(self, change: Change) -> None:
         """Take a change of the space."""
         if change.kind == "deleted":
             self._cleaned.forget(change.key)
         self._waiting.add(self.workloads.changed(change))
+        self._waiting.read_to(change.revision)
 
     async def _translate_all(self) -> None:
         while True:

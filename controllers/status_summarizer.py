@@ -47,6 +47,11 @@ class StatusSummarizer:
         """Look again at every placement: Locations changed."""
         self._waiting.add(self._translator.workloads.objects)
 
+    async def written(self, names: Iterable[str]) -> None:
+        """Wait until the statuses of these placements say what the tree reports now."""
+        self.look(names)
+        await self._waiting.worked_off()
+
     async def run(self) -> None:
         """Summarize until cancelled."""
         async with asyncio.TaskGroup() as group:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from leafcast.api import Api, ApiError
+from leafcast.awaiting import register_wait
 from leafcast.event_log import EventLog
 from leafcast.tree import LocalTree
 from leafcast.tree_facts import destination_forms, placement_form, tree_form
@@ -54,3 +55,4 @@ def register_tree_verbs(api: Api, tree: LocalTree, events: EventLog) -> None:
     api.register("status", verbs.status)
     api.register("destinations", verbs.destinations)
     api.register("events", verbs.events)
+    register_wait(api, tree)

@@ -37,7 +37,9 @@ class _Dumper(yaml.SafeDumper):
 def _represent(dumper: _Dumper, text: str) -> yaml.ScalarNode:
     if "\n" in text and not _misread_as_block(text):
         return dumper.represent_scalar(_STRING, text, style="|")
-    return dumper.represent_scalar(_STRING, text, style='"' if _reads_as_other(text) else None)
+    tag = dumper.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
+    quoted = tag != _STRING or _reads_as_other(text)
+    return dumper.represent_scalar(_STRING, text, style='"' if quoted else None)
 
 
 def _reads_as_other(text: str) -> bool:

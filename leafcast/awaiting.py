@@ -1,0 +1,101 @@
+"""Waiting in the daemon: until placements are synced or healthy, as the centre counts exactly.
+
+What the spaces hold when the question comes is taken into account first: a change applied just
+before cannot be mistaken for one that has arrived.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from controllers.centre import Controllers
+from leafcast.api import Api, ApiError
+from leafcast.tree import LocalTree
+from leafcast.tree_facts import summary_form
+from relay.core.node import Node
+from schemas.identity import NodePath
+from schemas.reports import Summary
+
+CONDITIONS = ("synced", "healthy")
+WAIT_SECONDS_MAX = 24 * 3600.0
+
+
+def register_wait(api: Api, tree: LocalTree) -> None:
+    """Answer the verb `wait` about this tree."""
+    waiting = _Waiting(tree)
+    api.register("wait", waiting.wait)
+
+
+class _Waiting:
+    def __init__(self, tree: LocalTree) -> None:
+        self._tree = tree
+
+    async def wait(self, placements: list[str], condition: str, timeout: float) -> dict[str, Any]:  # noqa: ASYNC109 - part of the verb
+        """Answer once all placements meet the condition, or when time is up, with their states.
+
+        `placements` in the answer has for each its `name`, its summary (see summary_form) and its
+        `problem`; `met` names those that meet the condition. Raises ApiError if one does not exist.
+        """
+        if condition not in CONDITIONS:
+            remedy = f"wait for {' or '.join(CONDITIONS)}"
+            raise ApiError("Invalid", f'"{condition}" is not a condition', remedy)
+        try:
+            async with asyncio.timeout(min(timeout, WAIT_SECONDS_MAX)):
+                await self._caught_up(placements)
+                await self._reached(placements, condition)
+                await self._controllers().written(placements)
+        except TimeoutError:
+            self._check(placements)
+        met = [name for name in placements if self._met(name, condition)]
+        return {"placements": [self._form(name) for name in placements], "met": met}
+
+    async def _caught_up(self, placements: list[str]) -> None:
+        await self._controllers().caught_up()
+        self._check(placements)
+
+    async def _reached(self, placements: list[str], condition: str) -> None:
+        driver = await self._tree.nodes[NodePath()].running()
+
+        def reached(_: Node) -> bool:
+            return all(self._met(name, condition) for name in placements)
+
+        await driver.until(reached)
+
+    def _met(self, name: str, condition: str) -> bool:
+        if f"edgeplacement/{name}" in self._controllers().errors:
+            return False
+        summary = self._summary(name)
+        counted = summary.states if condition == "synced" else summary.health
+        return _all(summary, counted.get(condition, 0)) and (
+            condition == "synced" or _all(summary, summary.states.get("synced", 0))
+        )
+
+    def _summary(self, name: str) -> Summary:
+        node = self._tree.nodes[NodePath()].node
+        key = self._controllers().translator.source(name).key
+        if node is None or key not in node.records:
+            return Summary(complete=False)
+        return node.summary(key)
+
+    def _form(self, name: str) -> dict[str, Any]:
+        problem = self._controllers().errors.get(f"edgeplacement/{name}", "")
+        return {"name": name, **summary_form(self._summary(name)), "problem": problem}
+
+    def _check(self, placements: list[str]) -> None:
+        known = self._controllers().translator.workloads.objects
+        for name in placements:
+            if name not in known:
+                said = f'edgeplacements.edge.kubestellar.io "{name}" not found'
+                remedy = f"there are: {', '.join(sorted(known))}" if known else "apply one first"
+                raise ApiError("NotFound", said, remedy)
+
+    def _controllers(self) -> Controllers:
+        if self._tree.controllers is None:
+            raise ApiError("Restarting", "the centre is starting", "try again in a moment")
+        return self._tree.controllers
+
+
+def _all(summary: Summary, count: int) -> bool:
+    """Whether that is every destination; of none nobody can say it."""
+    return summary.complete and 0 < summary.destinations == count

@@ -1,0 +1,142 @@
+"""`leafcast wait`: until placements are synced or healthy everywhere; when time is up, how far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from leafcast.commands.object_options import refuse
+from leafcast.commands.options import data_dir_option
+from leafcast.commands.running import in_session
+from leafcast.durations import BadDuration, read_duration
+from leafcast.kinds_spoken import SpokenKinds, UnknownKind
+from leafcast.session import CallFailed, Session
+from schemas.api import GROUP
+
+ERRORS_MAX = 5
+GRACE_SECONDS = 10.0
+_CONDITION = "condition="
+
+
+class _Duration(click.ParamType[float]):
+    name = "duration"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        try:
+            return read_duration(str(value))
+        except BadDuration as error:
+            self.fail(str(error), param, ctx)
+
+
+def _condition(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
+    """`synced`, or `condition=Synced` as kubectl has it."""
+    said = value.removeprefix(_CONDITION).lower()
+    if said not in ("synced", "healthy"):
+        raise click.BadParameter(f'"{value}" is not a condition; write synced or healthy')
+    return said
+
+
+@click.command()
+@click.argument("placements", nargs=-1, required=True, metavar="PLACEMENT...")
+@click.option(
+    "--for",
+    "condition",
+    required=True,
+    callback=_condition,
+    metavar="synced|healthy",
+    help="Delivered to all destinations, or also working at all of them.",
+)
+@click.option(
+    "--timeout",
+    type=_Duration(),
+    default="60s",
+    show_default=True,
+    metavar="DURATION",
+    help="How long at most, as in 90s, 5m or 1h30m; 0 looks once.",
+)
+@data_dir_option
+def wait(
+    *, placements: tuple[str, ...], condition: str, timeout: float, data_dir: Path | None
+) -> None:
+    """Wait until EdgePlacements are synced or healthy at every destination.
+
+    What was applied before counts, so that `apply` and then `wait` do what one means. Exit code 1
+    if time is up; the last state is told then.
+    """
+    try:
+        names = _names(placements)
+        met, states = in_session(
+            data_dir, lambda session: _wait(session, names, condition, timeout)
+        )
+    except UnknownKind as error:
+        refuse([str(error)])
+    except CallFailed as error:
+        if error.code != "NotFound":
+            raise
+        click.echo(f"Error from server (NotFound): {error}", err=True)
+        raise click.exceptions.Exit(1) from error
+    for name in names:
+        if name in met:
+            click.echo(f"edgeplacement.{GROUP}/{name} condition met")
+    late = [state for state in states if state["name"] not in met]
+    if late:
+        refuse([line for state in late for line in last_state(state, condition, timeout)])
+
+
+async def _wait(
+    session: Session, names: Sequence[str], condition: str, seconds: float
+) -> tuple[set[str], list[dict[str, Any]]]:
+    answer = await session.call(
+        "wait",
+        seconds=seconds + GRACE_SECONDS,
+        placements=list(names),
+        condition=condition,
+        timeout=seconds,
+    )
+    return set(answer["met"]), answer["placements"]
+
+
+def last_state(state: Mapping[str, Any], condition: str, seconds: float) -> Iterator[str]:
+    """Where a placement stood when time was up, the worst of it, and what to do."""
+    name = state["name"]
+    title = f"edgeplacement.{GROUP}/{name}"
+    yield f"timed out after {seconds:g}s waiting for {title} to be {condition}: {_figures(state)}"
+    if state.get("problem"):
+        yield f"  {state['problem']}"
+    worst = sorted(state["exceptions"], key=lambda one: (one["severity"], -one["count"]))
+    for one in worst[:ERRORS_MAX]:
+        what = f"{one['object']}: {one['reason']}" if one["object"] else one["reason"]
+        yield f"  {what} (at {one['count']}, e.g. {one['path']})"
+    yield f"  see: leafcast status {name}"
+
+
+def _figures(state: Mapping[str, Any]) -> str:
+    whole = state["destinations"]
+    least = "" if state["complete"] else "at least "
+    if not whole and state["complete"]:
+        return "0 of 0 destinations; its locationSelectors match no Location that has a SyncTarget"
+    states = state["states"]
+    said = [f"{least}{states.get('synced', 0)} of {whole} destinations synced"]
+    said.append(f"{state['health'].get('healthy', 0)} healthy")
+    said += [
+        f"{count} {word}" for word, count in sorted(states.items()) if word != "synced" and count
+    ]
+    if state["blocking"]:
+        said.append(f"no answer yet from {', '.join(state['blocking'])}")
+    return ", ".join(said)
+
+
+def _names(placements: Sequence[str]) -> list[str]:
+    """Names alone, or as kubectl would have them: `epl/shop`."""
+    names = []
+    for said in placements:
+        word, slash, name = said.partition("/")
+        if slash and (kind := SpokenKinds().resolve(word)).resource != "edgeplacements":
+            raise click.UsageError(f'"{said}": only EdgePlacements are waited for, not {kind.kind}')
+        names.append(name if slash else said)
+    return list(dict.fromkeys(names))

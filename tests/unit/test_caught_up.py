@@ -1,0 +1,94 @@
+"""What was applied before a wait counts in it: no earlier state is taken for the one awaited."""
+
+import asyncio
+import json
+
+import pytest
+
+from controllers.following import Gathering
+from leafcast.api import Api
+from leafcast.awaiting import register_wait
+from relay.adapters.clock import SystemClock
+from schemas.identity import NodePath
+from schemas.objects import ObjectKey
+from tests.memory_tree import config_map, memory_tree, placement
+
+
+class Runtime:
+    def __init__(self, driver):
+        self.driver = driver
+
+    @property
+    def node(self):
+        return self.driver.node
+
+    async def running(self):
+        return self.driver
+
+
+class Tree:
+    """A tree in memory as the verbs of the daemon see one."""
+
+    def __init__(self, grown):
+        self.controllers = grown.controllers
+        self.nodes = {path: Runtime(driver) for path, driver in grown.drivers.items()}
+
+
+@pytest.fixture
+async def tree(tmp_path):
+    async with memory_tree(tmp_path, ["/r1", "/r1/s1", "/r1/s2"]) as grown:
+        yield grown
+
+
+async def waited(tree, names, condition="synced", timeout=20.0):
+    api = Api()
+    register_wait(api, Tree(tree))
+    asked = json.dumps({"placements": names, "condition": condition, "timeout": timeout})
+    return json.loads(await api.answer("leafcast.api.wait", asked.encode()))
+
+
+async def test_a_change_applied_just_before_has_arrived_everywhere_when_the_wait_ends(tree):
+    await tree.apply(placement("shop", "shop"))
+    edges = [NodePath.parse(path) for path in ("/r1/s1", "/r1/s2")]
+    for at in range(10):
+        await tree.apply(config_map("settings", "shop", text=str(at)))
+        answer = await waited(tree, ["shop"])
+        assert answer["result"]["met"] == ["shop"]
+        for edge in edges:
+            held = await tree.spaces[edge].get(ObjectKey("", "configmaps", "shop", "settings"))
+            assert held["data"] == {"text": str(at)}
+        key = ObjectKey("edge.kubestellar.io", "edgeplacements", "", "shop")
+        status = (await tree.workloads.get(key))["status"]
+        assert (status["synced"], status["complete"]) == (2, True)
+
+
+async def test_a_placement_without_destinations_is_never_synced(tree):
+    nowhere = placement("shop", "shop")
+    nowhere["spec"]["locationSelectors"] = [{"matchLabels": {"region": "none"}}]
+    await tree.apply(nowhere, config_map("settings", "shop"))
+    answer = await waited(tree, ["shop"], timeout=0.5)
+    assert answer["result"]["met"] == []
+    assert answer["result"]["placements"][0]["destinations"] == 0
+
+
+async def test_a_placement_that_does_not_exist_is_told_at_once(tree):
+    answer = await waited(tree, ["nope"])
+    assert answer["error"]["code"] == "NotFound"
+    assert "nope" in answer["error"]["message"]
+
+
+async def test_work_is_done_when_the_worker_comes_back_for_more():
+    gathering = Gathering(SystemClock())
+    gathering.add(["a"])
+    gathering.read_to("7.1234")
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        done = group.create_task(gathering.worked_off("7"))
+        late = group.create_task(gathering.worked_off("8.1"))
+        assert await gathering.take() == {"a"}
+        assert not done.done()
+        worker = group.create_task(gathering.take())
+        await done
+        assert not late.done()
+        gathering.read_to("9")
+        await late
+        worker.cancel()
