@@ -80,7 +80,8 @@ async def judge(session: Session, wishes: Iterable[Wish]) -> list[Change]:
             before = await space.get(wish.key)
             after = await space.preview(wish.object, USER_MANAGER)
         except SpaceError as error:
-            faults.append(f"{wish.place}: {wish.title}: {error.message}")
+            said = error.message.removeprefix(f"{wish.key}: ")
+            faults.append(f"{wish.place}: {wish.title}: {said}")
         else:
             changes.append(Change(wish, before, after))
     if faults:

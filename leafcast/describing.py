@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from leafcast.object_cells import NONE, at, count, listed, selector_text, text
+from relay.core.answers import REDACTED
 
 _INDENT = "  "
 _HEAD = ("apiVersion", "kind", "metadata")
@@ -130,9 +131,11 @@ def _secret(obj: Object) -> Iterator[_Row]:
     yield "", "", 0
     yield from _headed("Data")
     for key, value in sorted((obj.get("data") or {}).items()):
-        yield "", f"{key}:  {_bytes(value)} bytes", 0
+        size = value if value == REDACTED else f"{_bytes(value)} bytes"
+        yield "", f"{key}:  {size}", 0
     for key, value in sorted((obj.get("stringData") or {}).items()):
-        yield "", f"{key}:  {len(str(value).encode())} bytes", 0
+        size = value if value == REDACTED else f"{len(str(value).encode())} bytes"
+        yield "", f"{key}:  {size}", 0
 
 
 def _headed(title: str) -> Iterator[_Row]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -9,6 +10,7 @@ from typing import Any, Protocol
 from leafcast.kinds_spoken import SpokenKind
 from leafcast.session import Session
 from relay.ports import Object
+from schemas.asks import GET
 from schemas.selectors import LabelSelector
 
 
@@ -23,7 +25,7 @@ class NotFound(Exception):
 class Reader(Protocol):
     """Reads objects of one place; `namespace` "" is all of them."""
 
-    async def list(
+    async def all_of(
         self, kind: SpokenKind, namespace: str, selector: LabelSelector | None
     ) -> Sequence[Object]: ...
 
@@ -38,7 +40,7 @@ class CentreReader:
 
     session: Session
 
-    async def list(
+    async def all_of(
         self, kind: SpokenKind, namespace: str, selector: LabelSelector | None
     ) -> Sequence[Object]:
         space = self.session.space_for(kind.key("", ""))
@@ -54,7 +56,7 @@ class CentreReader:
         return obj
 
     async def _remedy(self, kind: SpokenKind, namespace: str, name: str) -> str:
-        there = await self.list(kind, "", None)
+        there = await self.all_of(kind, "", None)
         elsewhere = sorted(
             obj["metadata"].get("namespace", "") for obj in there if obj["metadata"]["name"] == name
         )
@@ -71,7 +73,7 @@ class EdgeReader:
     session: Session
     path: str
 
-    async def list(
+    async def all_of(
         self, kind: SpokenKind, namespace: str, selector: LabelSelector | None
     ) -> Sequence[Object]:
         return await self._ask(kind, namespace, "", selector)
@@ -86,18 +88,22 @@ class EdgeReader:
 
     async def _ask(
         self, kind: SpokenKind, namespace: str, name: str, selector: LabelSelector | None
-    ) -> Sequence[Object]:
-        answer: dict[str, Any] = await self.session.call(
-            "ask",
-            path=self.path,
-            verb="get",
-            group=kind.group,
-            resource=kind.resource,
-            namespace=namespace if kind.namespaced else "",
-            name=name,
-            selector=selector.to_wire() if selector else [],
-        )
-        return list(answer["objects"])
+    ) -> list[Object]:
+        """All pages of the edge's answer; raises CallFailed."""
+        found: list[Object] = []
+        asked: dict[str, Any] = {
+            "group": kind.group,
+            "resource": kind.resource,
+            "namespace": namespace if kind.namespaced else "",
+            "name": name,
+            "selector": json.dumps(selector.to_kubernetes()) if selector else "",
+        }
+        while True:
+            answer = await self.session.call("ask", path=self.path, verb=GET, **asked)
+            found += answer["objects"]
+            if not answer["next"]:
+                return found
+            asked["after"] = answer["next"]
 
 
 def reader_of(session: Session, at: str | None) -> Reader:

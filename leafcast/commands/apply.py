@@ -48,8 +48,8 @@ def apply(
     All of them are checked before anything is changed. Objects lie still at the centre: an
     EdgePlacement says which go where.
     """
-    loaded = load_files(files, recursive=recursive)
     try:
+        loaded = load_files(files, recursive=recursive)
         refused = in_session(
             data_dir, lambda session: apply_all(session, loaded, namespace, dry_run, output)
         )

@@ -83,18 +83,18 @@ def delete(  # noqa: PLR0913 - click passes options by name
     """Delete objects at the centre; edges that hold copies delete them in their turn."""
     if bool(objects) == bool(files):
         raise click.UsageError("name objects, or files with -f; one of the two")
-    loaded = tuple(load_files(files, recursive=recursive)) if files else ()
-    request = Request(
-        objects,
-        loaded,
-        namespace,
-        all_namespaces,
-        selector,
-        every,
-        ignore_not_found,
-        dry_run != "none",
-    )
     try:
+        loaded = tuple(load_files(files, recursive=recursive)) if files else ()
+        request = Request(
+            objects,
+            loaded,
+            namespace,
+            all_namespaces,
+            selector,
+            every,
+            ignore_not_found,
+            dry_run != "none",
+        )
         missing = in_session(data_dir, lambda session: delete_all(session, request))
     except BadManifests as error:
         refuse(error.faults)
@@ -127,7 +127,7 @@ async def _found(session: Session, request: Request) -> tuple[list[Doomed], int]
     missing = 0
     for meant, namespace in await _meant(session, request):
         if not meant.names:
-            listed = await reader.list(meant.kind, namespace, request.selector)
+            listed = await reader.all_of(meant.kind, namespace, request.selector)
             found += [Doomed(meant.kind, obj) for obj in listed]
         for name in meant.names:
             try:

@@ -66,7 +66,7 @@ async def tell(
     missing = 0
     for one in meant:
         if not one.names:
-            found += await reader.list(one.kind, namespace, selector)
+            found += await reader.all_of(one.kind, namespace, selector)
         for name in one.names:
             try:
                 found += await _named(reader, one.kind, namespace, name)
@@ -86,7 +86,7 @@ async def _named(reader: Reader, kind: SpokenKind, namespace: str, name: str) ->
     try:
         return [await reader.get(kind, namespace, name)]
     except NotFound:
-        listed = await reader.list(kind, namespace, None)
+        listed = await reader.all_of(kind, namespace, None)
         begun = [obj for obj in listed if obj["metadata"]["name"].startswith(name)]
         if not begun:
             raise

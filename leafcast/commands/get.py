@@ -135,7 +135,7 @@ async def _read(session: Session, asked: Asked, meant: Sequence[Meant]) -> tuple
                 if not asked.ignore_not_found:
                     click.echo(str(error), err=True)
         if not one.names:
-            found += await reader.list(one.kind, asked.namespace, asked.selector)
+            found += await reader.all_of(one.kind, asked.namespace, asked.selector)
         if found:
             groups.append(Group(one.kind, found))
     return groups, missing

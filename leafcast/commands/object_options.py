@@ -9,7 +9,7 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 from leafcast.label_text import BadLabelText, read_labels
-from leafcast.manifest_sources import BadManifests, read_manifests
+from leafcast.manifest_sources import read_manifests
 from schemas.manifests import LoadedObject
 from schemas.selectors import LabelSelector
 
@@ -87,11 +87,8 @@ def at_option(command: Command) -> Command:
 
 
 def load_files(files: Sequence[str], *, recursive: bool) -> list[LoadedObject]:
-    """The objects in the files; raises ClickException with everything that is wrong."""
-    try:
-        return read_manifests(files, sys.stdin.read, recursive=recursive)
-    except BadManifests as error:
-        refuse(error.faults)
+    """The objects in the files; raises BadManifests with everything that is wrong."""
+    return read_manifests(files, sys.stdin.read, recursive=recursive)
 
 
 def refuse(faults: Sequence[str]) -> NoReturn:
