@@ -18,6 +18,7 @@ from relay.ports import Clock
 FREE_BYTES_MIN = 200_000_000
 LOOK_SECONDS = 0.1
 STOP_SECONDS = 30.0
+STRANGE_SECONDS = 3.0
 LOG_LINES_SHOWN = 8
 _OURS = frozenset({"lock", "daemon.log", "daemon.json", "daemon.json.new", "tree.json.new"})
 
@@ -91,13 +92,17 @@ async def until_ready(
 ) -> None:
     """Wait until the tree is up; `daemon` None watches one that someone else started.
 
-    Raises DaemonEnded or NotUpInTime.
+    Raises DaemonEnded, NotUpInTime, or DataDirUnusable if a stranger has the directory.
     """
     offset = place.log.stat().st_size if place.log.exists() else 0
     until = clock.now().seconds + seconds
+    strange_from = clock.now().seconds + STRANGE_SECONDS
     while True:
         ended = daemon.poll() is not None if daemon else not place.in_use()
         state = place.daemon() or {}
+        if daemon is None and not state and clock.now().seconds > strange_from:
+            reason = "another process uses it, which is no daemon of Leafcast"
+            raise DataDirUnusable(place.folder, reason, "stop that, or name another --data-dir")
         if ended:
             raise DaemonEnded(place.log, _last_lines(place.log, offset))
         if state.get("ready") and (daemon is None or state.get("pid") == daemon.pid):

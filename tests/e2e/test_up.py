@@ -1,0 +1,249 @@
+"""`leafcast up` and `down` as their user runs them, and the commands about a running tree."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from leafcast.data_dir import DataDir
+
+pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(120)]
+
+ROOT = Path(__file__).resolve().parents[2]
+SMALL = ("--regions", "1", "--sites", "2")
+NODES = {"/", "/region-1", "/region-1/site-1", "/region-1/site-2"}
+WAIT_SECONDS = 30
+
+
+class Program:
+    """The program on one data directory."""
+
+    def __init__(self, folder: Path):
+        self.place = DataDir(folder)
+        self.environment = {
+            **{k: v for k, v in os.environ.items() if k != "LEAFCAST_DATA_DIR"},
+            "LEAFCAST_DATA_DIR": str(folder),
+            "PYTHONPATH": str(ROOT),
+            "COLUMNS": "80",
+        }
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "leafcast", *arguments],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "leafcast", *arguments],
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
+        )
+
+    def json(self, *arguments: str):
+        done = self.run(*arguments, "-o", "json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def until(met, what: str) -> None:
+    end = time.monotonic() + WAIT_SECONDS
+    while not met():
+        assert time.monotonic() < end, what
+        time.sleep(0.05)
+
+
+def servers_of(folder: Path) -> list[int]:
+    """The processes of nats-servers that run below a folder."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                words = (entry / "cmdline").read_bytes().decode().split("\0")
+            except OSError:
+                continue
+            if any(str(folder) in word for word in words) and "nats-server" in words[0]:
+                found.append(int(entry.name))
+    return found
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    """A tree that is up, for tests that only look."""
+    program = Program(tmp_path_factory.mktemp("up") / "data")
+    done = program.run("up", *SMALL)
+    assert done.returncode == 0, done.stderr
+    assert "4 nats-servers (a centre, 1 region, 2 sites)" in done.stdout
+    assert "leafcast apply -f" in done.stdout
+    yield program
+    assert program.run("down").returncode == 0
+    assert servers_of(program.place.folder) == []
+
+
+@pytest.fixture
+def program(tmp_path):
+    """A data directory of the test's own; what is left running is stopped."""
+    program = Program(tmp_path / "data")
+    yield program
+    program.run("down")
+
+
+def test_up_on_a_running_tree_says_so(tree):
+    done = tree.run("up")
+    assert done.returncode == 0
+    assert "already up" in done.stdout
+    assert done.stderr == ""
+
+
+def test_another_shape_than_the_trees_is_refused_with_the_remedy(tree):
+    done = tree.run("up", "--sites", "5")
+    assert done.returncode == 1
+    assert "--sites 2, not 5" in done.stderr
+    assert "--data-dir" in done.stderr
+
+
+def test_the_tree_names_every_node_and_fits_80_columns_without_colour(tree):
+    form = tree.json("tree")
+    assert {node["path"] for node in form["nodes"]} == NODES
+    assert {node["state"] for node in form["nodes"]} == {"up"}
+    shown = tree.run("tree").stdout
+    assert "└─ site-2" in shown
+    assert "\x1b" not in shown
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_status_tells_delivered_and_working_of_each_node_and_destination(tree):
+    assert tree.run("apply", "-f", str(ROOT / "leafcast" / "shop")).returncode == 0
+    until(
+        lambda: tree.json("status")["placements"][0]["health"] == {"healthy": 2},
+        "the shop is not healthy",
+    )
+    one = tree.json("status", "shop", "--tree")
+    assert one["complete"]
+    assert {node["path"]: node["states"] for node in one["nodes"]} == {
+        "/": {"synced": 2},
+        "/region-1": {"synced": 2},
+        "/region-1/site-1": {"synced": 1},
+        "/region-1/site-2": {"synced": 1},
+    }
+    listed = tree.json("status", "shop", "--destinations")["destinationList"]
+    assert [item["path"] for item in listed] == ["/region-1/site-1", "/region-1/site-2"]
+    assert re.search(r"shop +2/2 +2/2", tree.run("status").stdout)
+    events = [json.loads(line) for line in tree.run("events", "-o", "json").stdout.splitlines()]
+    assert {"Synced", "Healthy"} <= {event["reason"] for event in events}
+
+
+def test_a_placement_that_is_not_there_is_an_error_that_says_which_there_are(tree):
+    done = tree.run("status", "nope")
+    assert done.returncode == 1
+    assert 'no EdgePlacement "nope"' in done.stderr
+
+
+def test_the_configuration_of_a_node_is_shown_without_its_secret(tree):
+    shown = tree.run("nats-config", "/region-1").stdout
+    whole = tree.run("nats-config", "/region-1", "--show-secrets").stdout
+    assert 'server_name: "lc_region-1"' in shown
+    assert "SU" in whole
+    assert not re.search(r"\bSU[A-Z2-7]{40}", shown)
+    done = tree.run("nats-config", "/nowhere")
+    assert done.returncode == 1
+    assert "leafcast tree" in done.stderr
+
+
+def test_commands_without_a_tree_say_how_to_start_one(program):
+    for command in (["tree"], ["status"], ["events"]):
+        done = program.run(*command)
+        assert done.returncode == 1
+        assert "leafcast up" in done.stderr
+    assert "No tree is running" in program.run("down").stdout
+
+
+def test_a_daemon_that_is_killed_leaves_nothing_running_and_the_next_finds_its_data(program):
+    assert program.run("up", *SMALL).returncode == 0
+    pid = program.place.daemon()["pid"]
+    assert len(servers_of(program.place.folder)) == 4
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: not servers_of(program.place.folder), "servers outlived their daemon")
+    assert "leafcast up" in program.run("tree").stderr
+    again = program.run("up")
+    assert again.returncode == 0, again.stderr
+    assert "up again, with its data" in again.stdout
+    assert {node["state"] for node in program.json("tree")["nodes"]} == {"up"}
+
+
+def test_ctrl_c_while_it_starts_stops_the_daemon_and_keeps_the_data(program):
+    with program.start("up", *SMALL) as starting:
+        until(lambda: program.place.daemon() is not None, "no daemon")
+        pid = program.place.daemon()["pid"]
+        starting.send_signal(signal.SIGINT)
+        _, said = starting.communicate(timeout=WAIT_SECONDS)
+    if starting.returncode != 0:  # Else it was up before the signal came.
+        assert starting.returncode == 130
+        assert "data is kept" in said
+        assert not alive(pid)
+        assert servers_of(program.place.folder) == []
+    assert program.place.tree() is not None
+
+
+def test_a_data_directory_of_a_newer_version_is_refused(program):
+    program.place.folder.mkdir()
+    (program.place.folder / "tree.json").write_text('{"format": 99, "shape": [1, 1, 3]}')
+    done = program.run("up")
+    assert done.returncode == 1
+    assert "format 99" in done.stderr
+    assert "--data-dir" in done.stderr
+
+
+def test_a_folder_of_other_things_is_refused(program):
+    program.place.folder.mkdir()
+    (program.place.folder / "letters.txt").write_text("dear")
+    done = program.run("up")
+    assert done.returncode == 1
+    assert "letters.txt" in done.stderr
+
+
+def test_a_folder_that_cannot_be_written_is_refused(program):
+    done = program.run("up", "--data-dir", "/proc/leafcast")
+    assert done.returncode == 1
+    assert "name another --data-dir" in done.stderr
+
+
+def test_a_directory_in_use_by_another_process_is_refused(program):
+    program.place.folder.mkdir()
+    with program.place.locked():
+        done = program.run("up")
+    assert done.returncode == 1
+    assert "another process uses it" in done.stderr
+    assert "--data-dir" in done.stderr
+
+
+def test_a_taken_port_is_named_by_the_last_words_of_the_daemon(program):
+    assert program.run("up", *SMALL).returncode == 0
+    assert program.run("down").returncode == 0
+    ports = json.loads((program.place.folder / "centre" / "ports.json").read_text())
+    with socket.create_server(("127.0.0.1", ports["client"])):
+        done = program.run("up")
+    assert done.returncode == 1
+    assert f"port {ports['client']}" in done.stderr
+    assert "in use" in done.stderr

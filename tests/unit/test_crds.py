@@ -1,0 +1,76 @@
+"""The definitions of our kinds are structural, as a Kubernetes API server demands."""
+
+import pytest
+
+from schemas.api import EdgePlacement, Location, SinglePlacementSlice, SyncTarget
+from schemas.crds import custom_resource_definitions
+from schemas.objects import BUILT_IN_KINDS
+from schemas.yaml_documents import read_documents
+from schemas.yaml_writing import write_yaml
+
+DEFINITIONS = {crd["spec"]["names"]["kind"]: crd for crd in custom_resource_definitions()}
+FORBIDDEN = {"$ref", "$defs", "title", "const", "anyOf", "oneOf", "allOf", "definitions"}
+
+
+def schema_of(kind):
+    return DEFINITIONS[kind]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+
+
+def parts(schema, path=""):
+    """Every schema within a schema."""
+    yield path, schema
+    for name, inner in schema.get("properties", {}).items():
+        yield from parts(inner, f"{path}.{name}")
+    for name in ("items", "additionalProperties"):
+        if name in schema:
+            yield from parts(schema[name], f"{path}.{name}")
+
+
+@pytest.mark.parametrize("kind", DEFINITIONS)
+def test_every_schema_is_structural(kind):
+    for path, part in parts(schema_of(kind)):
+        if part.get("x-kubernetes-int-or-string"):
+            assert "type" not in part, path
+            continue
+        assert "type" in part, path
+        assert not FORBIDDEN & part.keys(), path
+        assert not {"properties", "additionalProperties"} <= part.keys(), path
+        assert set(part.get("required", ())) <= part.get("properties", {}).keys(), path
+
+
+@pytest.mark.parametrize("model", [EdgePlacement, Location, SinglePlacementSlice, SyncTarget])
+def test_every_field_of_the_model_is_in_the_schema(model):
+    properties = schema_of(model.__name__)["properties"]
+    assert {field.alias for field in model.model_fields.values()} == properties.keys()
+
+
+@pytest.mark.parametrize("kind", DEFINITIONS)
+def test_names_agree_with_the_kinds_that_the_program_knows(kind):
+    spec = DEFINITIONS[kind]["spec"]
+    known = BUILT_IN_KINDS.lookup(spec["group"], kind)
+    assert known is not None
+    assert known.resource == spec["names"]["plural"]
+    assert known.namespaced == (spec["scope"] == "Namespaced")
+    assert DEFINITIONS[kind]["metadata"]["name"] == f"{known.resource}.{spec['group']}"
+
+
+def test_what_has_a_status_has_the_subresource():
+    for kind, crd in DEFINITIONS.items():
+        (version,) = crd["spec"]["versions"]
+        has = "status" in schema_of(kind)["properties"]
+        assert (version.get("subresources") == {"status": {}}) == has
+
+
+def test_printed_columns_read_fields_that_are_there():
+    for kind, crd in DEFINITIONS.items():
+        for column in crd["spec"]["versions"][0]["additionalPrinterColumns"]:
+            first, _, second = column["jsonPath"].lstrip(".").partition(".")
+            fields = schema_of(kind)["properties"][first]
+            if first != "metadata":
+                assert second.partition("[")[0] in fields["properties"], column
+
+
+def test_the_text_reads_back_as_yaml():
+    for crd in DEFINITIONS.values():
+        (document,) = read_documents(write_yaml(crd), "crds")
+        assert document.root == crd

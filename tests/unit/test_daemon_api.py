@@ -1,0 +1,90 @@
+"""What the daemon answers, whatever it is asked; and the log of what happened."""
+
+import json
+
+import pytest
+
+from leafcast.api import ANSWER_BYTES_MAX, Api, ApiError
+from leafcast.event_log import EventLog, conditions_of
+from leafcast.session import API_PREFIX
+
+
+async def double(number: int = 1) -> int:
+    return 2 * number
+
+
+async def refuse() -> None:
+    raise ApiError("NotFound", "there is no such thing", "look elsewhere")
+
+
+async def fail() -> None:
+    raise ZeroDivisionError("by zero")
+
+
+async def flood() -> str:
+    return "x" * ANSWER_BYTES_MAX
+
+
+@pytest.fixture
+def api():
+    made = Api()
+    for handler in (double, refuse, fail, flood):
+        made.register(handler.__name__, handler)
+    return made
+
+
+async def asked(api, verb, question=b"{}"):
+    return json.loads(await api.answer(API_PREFIX + verb, question))
+
+
+async def test_a_verb_answers_with_its_result(api):
+    assert await asked(api, "double", b'{"number": 21}') == {"result": 42}
+    assert await asked(api, "double", b"") == {"result": 2}
+
+
+@pytest.mark.parametrize(
+    ("verb", "question", "code"),
+    [
+        ("refuse", b"{}", "NotFound"),
+        ("nothing", b"{}", "UnknownVerb"),
+        ("double", b'{"count": 1}', "Invalid"),
+        ("double", b"\xff", "Invalid"),
+        ("double", b"[1]", "Invalid"),
+        ("double", b"7", "Invalid"),
+        ("fail", b"{}", "Internal"),
+        ("flood", b"{}", "TooLarge"),
+    ],
+)
+async def test_whatever_goes_wrong_is_an_answer(api, verb, question, code):
+    answer = await asked(api, verb, question)
+    assert answer["error"]["code"] == code
+    assert answer["error"]["message"]
+
+
+def add(log, name, now_ms=0):
+    log.add(now_ms, kind="Normal", reason="Synced", node="/", about=name, message="")
+
+
+def test_events_are_bounded_and_the_oldest_goes():
+    log = EventLog(most=3)
+    for name in "abcd":
+        add(log, name)
+    assert [item["object"] for item in log.since(0)] == ["b", "c", "d"]
+
+
+def test_what_happens_again_is_counted_and_comes_last_with_a_new_sequence():
+    log = EventLog()
+    add(log, "a", 10)
+    add(log, "b", 20)
+    seen = max(item["sequence"] for item in log.since(0))
+    add(log, "a", 30)
+    (again,) = log.since(seen)
+    assert (again["object"], again["count"]) == ("a", 2)
+    assert (again["first_ms"], again["last_ms"]) == (10, 30)
+
+
+def test_conditions_are_read_from_any_status():
+    assert conditions_of({}) == {}
+    assert conditions_of({"status": None}) == {}
+    listed = [{"type": "Synced", "status": "True", "reason": "Synced"}]
+    assert conditions_of({"status": {"conditions": listed}}) == {"Synced": ("True", "Synced", "")}

@@ -1,0 +1,129 @@
+"""Trees and placements as a person sees them: worst first, at least, unreachable since when."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from leafcast.tree_views import placement_view, placements_view, tree_view, worst_first
+
+MINUTE = 60_000
+NOW = 1_800_000_000_000
+
+
+def shown(view, width=80):
+    file = io.StringIO()
+    Console(file=file, width=width, highlight=False).print(view)
+    return file.getvalue()
+
+
+def counts(synced=0, healthy=0, whole=2, *, complete=True, failing=0, unreachable=0, wrong=()):
+    pending = whole - synced - failing - unreachable
+    states = {
+        "synced": synced,
+        "failing": failing,
+        "unreachable": unreachable,
+        "pending": pending,
+    }
+    return {
+        "destinations": whole,
+        "states": {state: count for state, count in states.items() if count},
+        "health": {"healthy": healthy, "unknown": whole - healthy},
+        "complete": complete,
+        "blocking": [] if complete else ["/emea"],
+        "oldest_ms": 0,
+        "exceptions": [
+            {"severity": 0, "object": object_, "reason": reason, "count": 1, "path": "/emea/s1"}
+            for object_, reason in wrong
+        ],
+    }
+
+
+def node(path, since=None, **more):
+    form = {
+        "path": path,
+        "role": "edge",
+        "here": True,
+        "state": "up" if since is None else "unreachable",
+        "silent_since_ms": since,
+        "lag": 0,
+        "objects_applied": 3,
+        **counts(),
+        "synced": 2,
+        "healthy": 1,
+    }
+    return {**form, **more}
+
+
+def placement(name, *, children=(), unreachable=(), problem="", **more):
+    return {
+        "name": name,
+        "problem": problem,
+        "unreachable": list(unreachable),
+        "children": list(children),
+        **counts(**more),
+    }
+
+
+def test_children_stand_below_their_parents():
+    paths = ["/", "/apac", "/apac/s1", "/emea", "/emea/s1", "/emea/s2"]
+    text = shown(tree_view({"nodes": [node(path) for path in paths]}, NOW))
+    labels = [line.partition("up")[0].rstrip() for line in text.splitlines()[1:]]
+    assert labels == ["/", "├─ apac", "│  └─ s1", "└─ emea", "   ├─ s1", "   └─ s2"]
+
+
+def test_a_node_that_is_not_reached_says_since_when():
+    nodes = [node("/"), node("/emea", since=NOW - 5 * MINUTE)]
+    text = shown(tree_view({"nodes": nodes}, NOW))
+    assert "unreachable 5m" in text
+    assert "/emea is unreachable since 2027-01-15 07:55:00Z (5m)" in text
+
+
+def test_a_count_that_is_not_complete_says_at_least():
+    text = shown(placements_view([placement("shop", synced=1, complete=False)], NOW))
+    assert "at least 1/2" in text
+    one = shown(placement_view(placement("shop", synced=1, complete=False), NOW))
+    assert "at least 1 of 2" in one
+    assert "waiting for /emea" in one
+
+
+def test_the_worst_comes_first():
+    forms = [
+        placement("fine", synced=2, healthy=2),
+        placement("away", synced=1, healthy=2),
+        placement("failing", synced=1, failing=1),
+        placement("invalid", problem="spec.downsync: no field tells objects apart"),
+        placement("pending", synced=0),
+    ]
+    named = [form["name"] for form in worst_first(forms)]
+    assert named[:2] == ["invalid", "failing"]
+    assert named[-1] == "fine"
+
+
+def test_what_is_wrong_is_named_with_a_place():
+    form = placement("shop", synced=1, failing=1, wrong=[("deployments.apps/web", "Denied")])
+    assert "deployments.apps/web: Denied" in shown(placements_view([form], NOW))
+    text = shown(placement_view(form, NOW))
+    assert "/emea/s1" in text
+
+
+@pytest.mark.parametrize("width", [80, 60])
+def test_long_names_are_cut_and_the_width_is_kept(width):
+    long = "n" * 253
+    form = placement(long, synced=1, failing=1, wrong=[(long, long)], children=[node(f"/{long}")])
+    views = [
+        placements_view([form], NOW),
+        placement_view(form, NOW),
+        tree_view({"nodes": [node("/"), node(f"/{'m' * 63}")]}, NOW),
+    ]
+    for view in views:
+        assert all(len(line) <= width for line in shown(view, width).splitlines())
+
+
+def test_no_placement_says_what_to_do():
+    assert "leafcast apply" in shown(placements_view([], NOW))
+
+
+def test_no_destination_is_not_delivered():
+    text = shown(placement_view(placement("shop", whole=0), NOW))
+    assert "no destination is selected" in text
