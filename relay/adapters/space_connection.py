@@ -7,9 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import nats
-from nats.aio.client import Client
-
-__all__ = ["Client", "space_connection"]
+from nats.aio.client import Client as Client
 
 RECONNECT_WAIT_SECONDS = 1
 
