@@ -23,6 +23,7 @@ FORMAT = 1
 FILE = "joined.json"
 BUNDLE_FILE = "bundle.json"
 LOOK_SECONDS = 0.2
+REFUSED_SECONDS = 3.0
 _REFUSED, _OPENED, _UNREACHED = "authorization violation", "leafnode connection created", "away"
 _LOST = ("error trying to connect as leafnode", "leafnode connection closed")
 
@@ -165,15 +166,18 @@ class JoinedNode:
         """Tell when the node is in session, and when its parent cannot be reached any more."""
         await runtime.running()
         admitted, told = self._place.admitted, "starting"
+        # The parent may be about to let the newest key in.
+        patient_until = self._clock.now().seconds + REFUSED_SECONDS
         while True:
             trouble = _trouble(runtime.server.log)
             ready = runtime.node is not None and runtime.node.ready
-            if trouble == _REFUSED and not admitted:
+            patient = trouble == _REFUSED and self._clock.now().seconds <= patient_until
+            if trouble == _REFUSED and not admitted and not patient:
                 raise _void(self.bundle)
             if ready and not admitted:
                 admitted = True
                 replace(self._place, admitted=True).keep()
-            if trouble != told and (trouble or ready):
+            if trouble != told and (trouble or ready) and not patient:
                 told = trouble
                 self._say(self._news(trouble))
             await self._clock.sleep(LOOK_SECONDS)

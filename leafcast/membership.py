@@ -81,7 +81,7 @@ class Membership:
             # Without new labels an edge that exists keeps those it has come to have.
             keep, space = again and not labels, self._tree.inventory_space()
             objects = [await space.apply(obj, MANAGER, create_only=keep) for obj in objects]
-            await self._admitted(where)
+            await self._admitted(where, credentials.nkey)
         now_ms = self._clock.now().wall_ms
         bundle = Bundle(
             tree=tree,
@@ -108,11 +108,13 @@ class Membership:
             going = [node.path for node in nodes(issuer) if where.holds(node.path)]
             if where not in going or (len(going) > 1 and not force):
                 await remove_node(issuer, tree, where)  # refuses, with its reason
+            answers = await self._answers(where, force=force)
+            hanging = await self._hanging()
             left: list[str] = []
-            if not force:
-                await self._answer(where, "with --force it is removed as it is")
             for gone in sorted(going, key=lambda node: len(node.names), reverse=True):
-                left += await self._drained(gone, wait=not force)
+                await self._unregister(hanging.get(str(gone), ""))
+                seconds = 0.0 if force else DRAIN_SECONDS_MAX
+                left += _left(gone, await self._drained(gone, seconds) if answers else None)
                 await remove_node(issuer, tree, gone)
         return {"removed": [str(node) for node in going], "left": left}
 
@@ -164,33 +166,41 @@ class Membership:
             raise ApiError(error.code, error.message, remedy) from failed
         return answer
 
-    async def _admitted(self, path: NodePath) -> None:
-        """Wait until the parent knows the child, so that a join finds its place."""
+    async def _admitted(self, path: NodePath, nkey: str) -> None:
+        """Wait until the parent knows the child's key, so that a join finds its place."""
         until = self._clock.now().seconds + ADMIT_SECONDS_MAX
         while self._clock.now().seconds < until:
             parent = await self._answer(path.parent, "ask again")
-            if path.name in parent["children"]:
+            if parent["children"].get(path.name, {}).get("nkey") == nkey:
                 return
             await self._clock.sleep(DRAIN_POLL_SECONDS)
 
-    async def _drained(self, path: NodePath, *, wait: bool) -> list[str]:
-        """Delete the node's inventory, wait until it gave back its objects; says what stays."""
-        space = self._tree.inventory_space()
-        name = (await self._hanging()).get(str(path), "")
-        for resource in ("locations", "synctargets"):
-            if name:
-                await space.delete(ObjectKey(GROUP, resource, "", name))
-        holds: int | None = None
-        until = self._clock.now().seconds + (DRAIN_SECONDS_MAX if wait else 0.0)
+    async def _answers(self, path: NodePath, *, force: bool) -> bool:
+        """Whether the node answers; raises ApiError if it does not and is not forced."""
+        try:
+            await self._answer(path, "with --force it is removed as it is")
+        except ApiError:
+            if not force:
+                raise
+            return False
+        return True
+
+    async def _unregister(self, name: str) -> None:
+        """Delete an edge's Location and SyncTarget, so that nothing is meant for it any more."""
+        for resource in ("locations", "synctargets") if name else ():
+            await self._tree.inventory_space().delete(ObjectKey(GROUP, resource, "", name))
+
+    async def _drained(self, path: NodePath, seconds: float) -> int | None:
+        """How many objects the node still holds, after so long at most; None without answer."""
+        until = self._clock.now().seconds + seconds
         while True:
             try:
-                holds = (await self._asks.ask(path, NODE, {}))["objectsApplied"]
+                holds: int = (await self._asks.ask(path, NODE, {}))["objectsApplied"]
             except AskFailed:
-                break
+                return None
             if not holds or self._clock.now().seconds >= until:
-                break
+                return holds
             await self._clock.sleep(DRAIN_POLL_SECONDS)
-        return _left(path, holds)
 
     async def _hanging(self) -> dict[str, str]:
         """The SyncTargets' names by the path they hang at."""

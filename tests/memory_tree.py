@@ -12,11 +12,14 @@ from typing import Any
 from controllers.centre import Controllers
 from controllers.keys import load_or_make_keys
 from controllers.nodes import add_node
+from leafcast.answering import answerers
+from leafcast.asking import CentreAsks
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.memory_bus import MemoryBus, MemoryNetwork
 from relay.adapters.memory_space import MemorySpace
 from relay.adapters.nkey_pairs import new_user_nkey
 from relay.adapters.simulated_cluster import Settings, SimulatedCluster
+from relay.asker import Asker
 from relay.core.node import Node
 from relay.core.state import NodeConfig
 from relay.driver import Driver
@@ -30,6 +33,29 @@ MANAGER = "test"
 
 
 @dataclass
+class Asked:
+    """A node as asks find it."""
+
+    path: NodePath
+    attached: bool
+    driver: Driver
+    syncer: Syncer | None
+    cluster: SimulatedCluster | None
+
+    @property
+    def node(self) -> Node:
+        return self.driver.node
+
+    @property
+    def objects_applied(self) -> int:
+        return self.syncer.applied if self.syncer else 0
+
+    @property
+    def leaf_url(self) -> str:
+        return f"memory:{self.path}"
+
+
+@dataclass
 class MemoryTree:
     """Nodes by path; `workloads` and `inventory` are the centre's spaces."""
 
@@ -40,6 +66,7 @@ class MemoryTree:
     syncers: dict[NodePath, Syncer] = field(default_factory=dict)
     spaces: dict[NodePath, MemorySpace] = field(default_factory=dict)
     clusters: dict[NodePath, SimulatedCluster] = field(default_factory=dict)
+    askers: dict[NodePath, Asker] = field(default_factory=dict)
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -104,7 +131,16 @@ class MemoryTree:
             self.tasks.append(group.create_task(syncer.run()))
         self.tasks.append(group.create_task(driver.run()))
         await driver.started.wait()
+        asked = Asked(path, attached, driver, syncer, self.clusters.get(path))
+        asker = self.askers[path] = Asker(bus, lambda: driver.node, self.clock, answerers(asked))
+        self.tasks.append(group.create_task(asker.run()))
         return driver
+
+    @property
+    def asks(self) -> CentreAsks:
+        """The centre's way to ask any node."""
+        asker = self.askers[NodePath()]
+        return CentreAsks(lambda: asker, lambda: self.keys, self.clock, self.dice)
 
 
 @asynccontextmanager

@@ -34,7 +34,7 @@ def node_answer(node: Node, path: str) -> Json:
     own = node.own_state()
     known = node.sessions()
     children = {
-        name: {"silentSinceMs": since, "inSession": name in known}
+        name: {"silentSinceMs": since, "inSession": name in known, "nkey": node.nkey_of(name)}
         for name, since in node.children().items()
     }
     return {"path": path, "ready": node.ready, "children": children, **own}

@@ -163,6 +163,11 @@ class Node:
         ago_ms = int((now.seconds - known.heard) * 1000)
         return Heard(now.wall_ms - ago_ms, silent=known.silent_since_ms is not None)
 
+    def nkey_of(self, child: str) -> str:
+        """The public key by which a child is let in; "" if there is none of this name."""
+        known = self._state.children.get(child)
+        return known.nkey if known else ""
+
     def destination_of(self, child: str) -> DestinationId | None:
         """The destination that a child is, if it is an edge and this node holds its profile."""
         branch = self._state.where.branches.get(child)

@@ -1,0 +1,195 @@
+"""Any node answers what it is asked, hop by hop, and nodes come and go while the tree runs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from leafcast.api import ApiError
+from leafcast.membership import Membership
+from relay.asker import AskFailed
+from schemas.identity import NodePath
+from tests.memory_tree import config_map, memory_tree, placement
+
+PATHS = ["/r1", "/r2", "/r1/s1", "/r1/s2", "/r2/s1"]
+S1 = NodePath.parse("/r1/s1")
+NEW = NodePath.parse("/r1/s9")
+
+
+@pytest.fixture
+async def tree(tmp_path):
+    async with memory_tree(tmp_path, PATHS) as grown:
+        await grown.apply(
+            placement("shop", "shop"),
+            config_map("a", "shop", colour="green"),
+            config_map("b", "shop"),
+            {
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "metadata": {"name": "door", "namespace": "shop"},
+                "stringData": {"code": "1234-secret"},
+            },
+        )
+        await grown.until("shop", lambda s: s.complete and s.states == {"synced": 3})
+        yield grown
+
+
+def node(path):
+    return NodePath.parse(path)
+
+
+async def test_an_edge_shows_its_copies_page_by_page_and_no_secret(tree):
+    maps = {"resource": "configmaps", "namespace": "shop"}
+    answer = await tree.asks.ask(S1, "get", {**maps, "name": "a"})
+    assert answer["objects"][0]["data"] == {"colour": "green"}
+
+    first = await tree.asks.ask(S1, "get", {**maps, "limit": "1"})
+    rest = await tree.asks.ask(S1, "get", {**maps, "limit": "1", "after": first["next"]})
+    assert [obj["metadata"]["name"] for obj in first["objects"] + rest["objects"]] == ["a", "b"]
+    assert rest["next"] == ""
+
+    secrets = await tree.asks.ask(S1, "get", {"resource": "secrets"})
+    assert "1234-secret" not in json.dumps(secrets)
+    nothing = await tree.asks.ask(S1, "get", {"resource": "pods", "selector": '{"matchLabels":{}}'})
+    assert nothing == {"objects": [], "next": ""}
+
+
+async def test_relays_tell_the_destinations_of_a_placement(tree):
+    key = await tree.placement_key("shop")
+    found = {}
+    for path in ("/", "/r1", "/r2"):
+        answer = await tree.asks.ask(node(path), "status", {"placement": key})
+        assert answer["complete"]
+        for child in answer["children"]:
+            assert sum(child["states"].values()) == (2 if child["name"] == "r1" else 1)
+            if child["destination"]:
+                found[f"{path}/{child['name']}"] = child["states"]
+    assert found == {path: {"synced": 1} for path in ("/r1/s1", "/r1/s2", "/r2/s1")}
+
+    unknown = await tree.asks.ask(S1, "status", {"placement": "0" * 32})
+    assert unknown["known"] is False
+
+
+async def test_a_node_says_who_it_is(tree):
+    edge = await tree.asks.ask(S1, "node", {})
+    assert (edge["path"], edge["role"], edge["objectsApplied"]) == ("/r1/s1", "edge", 4)
+    relay = await tree.asks.ask(S1.parent, "node", {})
+    assert relay["role"] == "relay"
+    in_session = {name: child["inSession"] for name, child in relay["children"].items()}
+    assert in_session == {"s1": True, "s2": True}
+
+
+async def test_what_is_cut_off_is_unreachable_and_the_rest_answers(tree):
+    tree.network.cut(S1)
+    began_ms = tree.clock.now().wall_ms
+    with pytest.raises(AskFailed) as failed:
+        await tree.asks.ask(S1, "node", {})
+    fault = failed.value.fault
+    assert (fault.reason, fault.path) == ("Unreachable", "/r1/s1")
+    assert 0 < fault.since_ms <= began_ms
+    for path, verb, reason in (
+        ("/r1", "get", "NoCluster"),
+        ("/r1/s2", "get", "BadArguments"),
+        ("/r1/s2", "dance", "UnknownVerb"),
+    ):
+        with pytest.raises(AskFailed) as failed:
+            await tree.asks.ask(node(path), verb, {"resource": ""})
+        assert failed.value.fault.reason == reason
+
+
+class Parts:
+    """The memory tree's centre, as membership finds it."""
+
+    def __init__(self, tree) -> None:
+        self._tree = tree
+
+    def issuer(self):
+        return self._tree.controllers.issuer
+
+    def inventory_space(self):
+        return self._tree.inventory
+
+    def tree_id(self):
+        return self._tree.keys.tree
+
+    def roots(self):
+        return {self._tree.keys.root.key_id: self._tree.keys.root.public_key}
+
+
+@pytest.fixture
+def membership(tree):
+    return Membership(Parts(tree), tree.asks, tree.clock, tree.dice)
+
+
+def counted(tree):
+    """What each node wrote and applied."""
+    written = {path: driver.counters.mail_written for path, driver in tree.drivers.items()}
+    revisions = {path: space._revision for path, space in tree.spaces.items()}
+    return written, revisions
+
+
+async def test_a_node_that_joins_gets_what_is_meant_for_it_and_disturbs_nobody(tree, membership):
+    written, revisions = counted(tree)
+
+    added = await membership.add(str(NEW), labels={"env": "prod"})
+
+    assert added["labels"] == {"id": "r1-s9", "region": "r1", "env": "prod"}
+    bundle = json.loads(added["bundle"])
+    assert (bundle["path"], bundle["parents"]) == (str(NEW), ["memory:/r1"])
+    async with asyncio.TaskGroup() as group:
+        await tree.start(NEW, group, attached=True)
+        await tree.until("shop", lambda s: s.complete and s.states == {"synced": 4})
+        listed = {item["path"]: item for item in (await membership.all())["nodes"]}
+        assert listed[str(NEW)]["reached"]
+        assert listed[str(NEW)]["syncTarget"] == "r1-s9"
+
+        later, later_revisions = counted(tree)
+        grew = {path for path, count in later.items() if count > written.get(path, 0)}
+        assert grew <= {NodePath(), NEW.parent}
+        assert later[NodePath()] - written[NodePath()] == 3, "a node, a profile, a location"
+        assert {path: later_revisions[path] for path in revisions} == revisions
+
+        gone = await membership.remove(str(NEW))
+        assert gone["removed"] == [str(NEW)]
+        assert all("objects" not in left for left in gone["left"])
+        maps = await tree.spaces[NEW].list("", "configmaps")
+        assert maps.objects == ()
+        await tree.until("shop", lambda s: s.complete and s.states == {"synced": 3})
+        for task in tree.tasks[-4:]:
+            task.cancel()
+
+
+async def test_a_node_that_does_not_answer_goes_by_force_and_what_it_keeps_is_said(
+    tree, membership
+):
+    tree.network.cut(S1)
+    with pytest.raises(ApiError) as refused:
+        await membership.remove(str(S1))
+    assert refused.value.code == "Unreachable"
+    assert "--force" in refused.value.remedy
+    with pytest.raises(ValueError, match="nodes below it"):
+        await membership.remove("/r1")
+
+    gone = await membership.remove("/r1", force=True)
+
+    assert gone["removed"] == ["/r1", "/r1/s1", "/r1/s2"]
+    assert any(left.startswith("/r1/s1: it does not answer") for left in gone["left"])
+    await tree.until("shop", lambda s: s.complete and s.states == {"synced": 1})
+    paths = [item["path"] for item in (await membership.all())["nodes"]]
+    assert paths == ["/r2", "/r2/s1"]
+    with pytest.raises(ValueError, match="no such node"):
+        await membership.remove("/r1", force=True)
+
+
+async def test_what_cannot_be_added_is_refused_with_a_remedy(tree, membership):
+    for path, match in (("/", "centre"), ("/nowhere/s1", "add /nowhere first"), ("s1", "starts")):
+        with pytest.raises(ValueError, match=match):
+            await membership.add(path)
+    with pytest.raises(ApiError, match="labels"):
+        await membership.add(str(NEW), labels={"bad key!": "x"})
+    tree.network.cut(S1.parent)
+    with pytest.raises(ApiError) as refused:
+        await membership.add(str(NEW))
+    assert refused.value.code == "Unreachable"

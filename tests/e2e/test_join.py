@@ -1,0 +1,216 @@
+"""A site joins a running tree with one bundle file, as its user does it, and leaves it again."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(120)]
+
+ROOT = Path(__file__).resolve().parents[2]
+WAIT_SECONDS = 40
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "80"}
+WORKLOAD = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, namespace: shop}
+data: {colour: green}
+---
+apiVersion: edge.kubestellar.io/v2alpha1
+kind: EdgePlacement
+metadata: {name: shop}
+spec:
+  locationSelectors: [{matchLabels: {env: prod}}]
+  downsync: [{apiGroup: "", resources: [configmaps], namespaces: [shop]}]
+"""
+
+
+class Site:
+    """A `leafcast join` in the foreground of a second terminal, as it were."""
+
+    def __init__(self, bundle: Path, folder: Path) -> None:
+        command = [sys.executable, "-m", "leafcast", "join", bundle, "--data-dir", folder]
+        self.process = subprocess.Popen(
+            command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        self._said: list[str] = []
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    @property
+    def said(self) -> str:
+        return "".join(self._said)
+
+    def until(self, text: str, times: int = 1) -> None:
+        until(lambda: self.said.count(text) >= times, lambda: self.said)
+
+    def end(self, number: int = signal.SIGINT) -> int:
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        code = self.process.wait(WAIT_SECONDS)
+        self._reader.join()
+        self.process.stdout.close()
+        return code
+
+    def _read(self) -> None:
+        self._said.extend(iter(self.process.stdout.readline, ""))
+
+
+def until(met, what=lambda: "it did not come to be") -> None:
+    end = time.monotonic() + WAIT_SECONDS
+    while not met():
+        assert time.monotonic() < end, what()
+        time.sleep(0.05)
+
+
+class Tree:
+    """A running tree, asked through its commands."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.sites: list[Site] = []
+
+    def run(self, *arguments: object, code: int = 0, stdin: str | None = None) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "leafcast", *map(str, arguments)],
+            env={**ENVIRONMENT, "LEAFCAST_DATA_DIR": str(self.folder / "tree")},
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=WAIT_SECONDS,
+            check=False,
+        )
+        assert done.returncode == code, done.stderr
+        return done.stdout + done.stderr
+
+    def join(self, bundle: Path, folder: str) -> Site:
+        site = Site(bundle, self.folder / folder)
+        self.sites.append(site)
+        return site
+
+    def add(self, path: str, *options: str) -> Path:
+        bundle = self.folder / f"{path.strip('/').replace('/', '-')}-{time.monotonic_ns()}.json"
+        self.run("node", "add", path, "-o", bundle, *options)
+        return bundle
+
+    def reached(self) -> dict[str, bool]:
+        nodes = json.loads(self.run("node", "list", "-o", "json"))
+        return {node["path"]: node["reached"] for node in nodes}
+
+    def ask(self, path: str, verb: str, **arguments: str):
+        return json.loads(self.run_session(path, verb, arguments))
+
+    def run_session(self, path: str, verb: str, arguments: dict[str, str]) -> str:
+        program = (
+            "import asyncio, json, sys\n"
+            "from leafcast.session import open_session\n"
+            "async def ask():\n"
+            "    async with open_session() as session:\n"
+            "        path, verb, arguments = sys.argv[1:]\n"
+            "        return await session.call('ask', path=path, verb=verb,"
+            " **json.loads(arguments))\n"
+            "print(json.dumps(asyncio.run(ask())))\n"
+        )
+        return subprocess.run(
+            [sys.executable, "-c", program, path, verb, json.dumps(arguments)],
+            env={**ENVIRONMENT, "LEAFCAST_DATA_DIR": str(self.folder / "tree")},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=WAIT_SECONDS,
+        ).stdout
+
+    def settings_at(self, path: str) -> list[str]:
+        found = self.ask(path, "get", resource="configmaps", namespace="shop")
+        return [obj["data"]["colour"] for obj in found["objects"]]
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory) -> Iterator[Tree]:
+    grown = Tree(tmp_path_factory.mktemp("join"))
+    grown.run("up", "--regions", "1", "--sites", "1")
+    grown.run("apply", "-f", "-", stdin=WORKLOAD)
+    try:
+        yield grown
+    finally:
+        for site in grown.sites:
+            site.end()
+        grown.run("down")
+
+
+def test_a_site_joins_goes_on_after_a_stop_and_leaves_clean(tree):
+    bundle = tree.add("/region-1/new-1", "--labels", "env=prod")
+    before = tree.ask("/region-1/site-1", "node")
+    site = tree.join(bundle, "new-1")
+    site.until("in session with its parent")
+    until(lambda: tree.settings_at("/region-1/new-1") == ["green"])
+    assert tree.reached()["/region-1/new-1"]
+
+    assert site.end() == 130
+    assert "goes on" in site.said
+    site = tree.join(bundle, "new-1")
+    site.until("in session with its parent")
+    assert tree.settings_at("/region-1/new-1") == ["green"]
+    after = tree.ask("/region-1/site-1", "node")
+    for figure in ("epoch", "cursor", "objectsApplied", "mailWritten", "noted"):
+        assert after[figure] == before[figure], figure
+
+    said = tree.run("node", "remove", "/region-1/new-1")
+    assert "node /region-1/new-1 removed" in said
+    assert "objects in its cluster" not in said
+    site.until("does not know this bundle's key")
+    site.end()
+    assert "/region-1/new-1" not in tree.reached()
+
+
+def test_a_bundle_serves_one_home_at_a_time_and_until_the_next_is_made(tree):
+    first = tree.add("/region-1/new-2")
+    site = tree.join(first, "new-2")
+    site.until("in session with its parent")
+
+    second = tree.join(first, "elsewhere")
+    assert second.process.wait(WAIT_SECONDS) == 1
+    second.end()
+    assert "runs elsewhere already" in second.said
+    assert "leafcast node add" in second.said
+    until(lambda: tree.reached()["/region-1/new-2"])
+    assert site.process.poll() is None
+
+    again = tree.add("/region-1/new-2")
+    site.until("does not know this bundle's key")
+    site.end()
+    void = tree.join(first, "void")
+    assert void.process.wait(WAIT_SECONDS) == 1
+    void.end()
+    assert "does not know this bundle's key" in void.said
+    tree.join(again, "new-2").until("in session with its parent")
+    tree.run("node", "remove", "/region-1/new-2", "--force")
+
+
+def test_a_relay_joins_and_sites_below_it(tree):
+    tree.join(tree.add("/region-9", "--relay"), "region-9").until("in session with its parent")
+    edge = tree.add("/region-9/s1", "--labels", "env=prod")
+    tree.join(edge, "region-9-s1").until("in session with its parent")
+    until(lambda: tree.settings_at("/region-9/s1") == ["green"])
+
+
+def test_what_cannot_be_joined_with_is_said_with_its_remedy(tree):
+    bundle = tree.add("/region-1/new-3", "--valid", "1s")
+    form = json.loads(bundle.read_text())
+    damaged, short = tree.folder / "damaged.json", tree.folder / "short.json"
+    damaged.write_text(json.dumps({**form, "path": "/region-1/site-1"}))
+    short.write_text(bundle.read_text()[:200])
+    time.sleep(max(0.0, form["expires_ms"] / 1000 - time.time()))
+    for file, reason in ((damaged, "damaged"), (short, "damaged"), (bundle, "expired")):
+        said = tree.run("join", file, "--data-dir", tree.folder / "nobody", code=1)
+        assert reason in said
+        assert "leafcast node add" in said
+    assert "add /nowhere first" in tree.run("node", "add", "/nowhere/s1", code=1)
+    tree.run("node", "remove", "/region-1/new-3", "--force")
