@@ -178,9 +178,7 @@ class NodeRuntime:
         server = self._known.told_of(self.server)
         bus = JetStreamBus(self.path, address, server, clock=world.clock, dice=world.dice)
         run = random_id(world.dice.entropy(16))
-        config = NodeConfig(
-            self.path, world.tree, world.roots, run, self.attached, home=self._home
-        )
+        config = NodeConfig(self.path, world.tree, world.roots, run, self.attached, home=self._home)
         driver = self._driver = Driver(
             bus, config, world.clock, on_wants=self._wants, on_noted=self._note
         )

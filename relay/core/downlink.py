@@ -13,7 +13,6 @@ from schemas.reports import (
     PART_MAX_BYTES,
     WANT_NONE,
     WANT_STOP,
-    WANT_STOP,
     Heartbeat,
     LabelReport,
     Report,
@@ -47,12 +46,6 @@ class Downlink:
         except ReportRefused as error:
             self._refuse(name, error)
             return
-        if child.home and heartbeat.home not in ("", child.home) and child.silent_since_ms is None:
-            state.out.append(Noted("SecondHome", name, "it runs elsewhere; told to stop"))
-            stop = replace(self._mail_of(name, child), epoch=0, want=WANT_STOP, run=heartbeat.run)
-            self._send(name, stop)
-            return
-        child.home = heartbeat.home
         if child.home and heartbeat.home not in ("", child.home) and child.silent_since_ms is None:
             state.out.append(Noted("SecondHome", name, "it runs elsewhere; told to stop"))
             stop = replace(self._mail_of(name, child), epoch=0, want=WANT_STOP, run=heartbeat.run)

@@ -18,7 +18,6 @@ from schemas.records import DIGEST_MODULUS, digest_term
 from schemas.reports import (
     WANT_AGAIN,
     WANT_STOP,
-    WANT_STOP,
     Heartbeat,
     LabelReport,
     Report,
@@ -75,10 +74,6 @@ class Uplink:
         fresh = inbox.epoch == 0
         if message.run != self._state.config.incarnation:
             self._heard_otherwise(message)
-            return
-        if message.want == WANT_STOP:
-            self._superseded = True
-            self._state.out.append(Noted("SecondHome", "session", "this node runs elsewhere"))
             return
         if message.want == WANT_STOP:
             self._superseded = True
