@@ -25,6 +25,7 @@ from leafcast.running_centre import RunningCentre
 from leafcast.session import API_PREFIX
 from leafcast.signals import Ended, run_until_signal
 from leafcast.tree import LocalTree
+from leafcast.tree_facts import silence
 from leafcast.views import TreeShape
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.request_reply import serve
@@ -63,6 +64,7 @@ class Daemon:
                 group.create_task(self.tree.run(), name="tree")
                 group.create_task(self._answer(), name="api")
                 group.create_task(self._announce(), name="announce")
+                group.create_task(self._watch(), name="watch")
         finally:
             self._place.forget_daemon()
 
@@ -84,6 +86,16 @@ class Daemon:
         self._state.update(ready=True, doing="running")
         self._say()
         log.info("the tree is up: %d nodes", len(self.tree.nodes))
+
+    async def _watch(self) -> None:
+        """Log who gets out of reach, and who comes back."""
+        await self.tree.up.wait()
+        before: dict[NodePath, int | None] = {}
+        while True:
+            now = silence(self.tree)
+            self.events.reached(before, now, self._clock.now().wall_ms)
+            before = now
+            await self.tree.changed()
 
     def _doing(self, doing: str) -> None:
         log.info("%s", doing)

@@ -76,6 +76,22 @@ class EventLog:
             message=noted.detail,
         )
 
+    def reached(
+        self, before: Mapping[NodePath, int | None], now: Mapping[NodePath, int | None], now_ms: int
+    ) -> None:
+        """Take in since when nodes cannot be reached, now and before; None is reached."""
+        for path, since in now.items():
+            if (since is None) == (before.get(path) is None):
+                continue
+            self.add(
+                now_ms,
+                kind=NORMAL if since is None else WARNING,
+                reason="Reached" if since is None else "Unreachable",
+                node=str(path.parent),
+                about=str(path),
+                message="it is heard of again" if since is None else "nothing is heard of it",
+            )
+
     def since(self, sequence: int) -> list[dict[str, Any]]:
         """The events after a sequence, oldest first."""
         return [asdict(item) for item in self._found.values() if item.sequence > sequence]

@@ -74,6 +74,16 @@ def destination_forms(tree: LocalTree, name: str) -> Form:
     }
 
 
+def silence(tree: LocalTree) -> dict[NodePath, int | None]:
+    """Since when (ms since 1970) each node cannot be reached, None if it can; by its parent."""
+    return {
+        path.child(name): since
+        for path, runtime in list(tree.nodes.items())
+        if runtime.node is not None
+        for name, since in runtime.node.children().items()
+    }
+
+
 def summary_form(summary: Summary) -> Form:
     """A summary in JSON; counts are of destinations, and exact only if it is complete."""
     return {

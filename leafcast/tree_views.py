@@ -18,6 +18,7 @@ from leafcast.durations import span_text
 Form = Mapping[str, Any]
 
 UNREACHABLE_LINES_MAX = 10
+NAME_WIDTH_MAX = 32
 _STATE_STYLES = {"up": "green", "unreachable": "red", "connecting": "yellow", "unknown": "dim"}
 _DELIVERED_STYLES = {"synced": "green", "failing": "red", "unreachable": "red"}
 _WORKING_STYLES = {"healthy": "green", "degraded": "red"}
@@ -49,14 +50,14 @@ def placements_view(placements: Sequence[Form], now_ms: int) -> RenderableType:
     if not placements:
         return Text("No placements. Apply some: leafcast apply -f FILE")
     table = _table("placement", "delivered", "working", "unreachable")
-    table.add_column("WORST", no_wrap=True, overflow="ellipsis")
+    table.add_column("WORST")
     for form in worst_first(placements):
         table.add_row(
             Text(form["name"], overflow="ellipsis"),
             _delivered(form),
             _working(form),
             _unreachable(form, now_ms),
-            Text(_worst(form), style="red", overflow="ellipsis"),
+            _cut(_worst(form)),
         )
     return table
 
@@ -87,7 +88,7 @@ def placement_view(form: Form, now_ms: int) -> RenderableType:
 def _destinations(form: Form, now_ms: int) -> Iterator[RenderableType]:
     """A row a destination, the worst first."""
     table = _table("destination", "delivered", "working")
-    table.add_column("WHAT IS WRONG", no_wrap=True, overflow="ellipsis")
+    table.add_column("WHAT IS WRONG")
     for item in sorted(form["destinationList"], key=_destination_rank):
         wrong = ": ".join(filter(None, (item["object"], item["reason"])))
         if item["silent_since_ms"] is not None:
@@ -96,7 +97,7 @@ def _destinations(form: Form, now_ms: int) -> Iterator[RenderableType]:
             Text(item["path"], overflow="ellipsis"),
             Text(item["state"], style=_DELIVERED_STYLES.get(item["state"], "yellow")),
             Text(item["health"], style=_WORKING_STYLES.get(item["health"], "yellow")),
-            Text(wrong, style="red", overflow="ellipsis"),
+            _cut(wrong),
         )
     yield table
     for path in form["elsewhere"]:
@@ -154,13 +155,13 @@ def _counted(what: str, counts: Mapping[str, int]) -> str:
 
 def _exceptions(exceptions: Sequence[Form]) -> Table:
     table = _table("object")
-    table.add_column("WHAT IS WRONG", no_wrap=True, overflow="ellipsis")
+    table.add_column("WHAT IS WRONG")
     table.add_column("AT", justify="right", no_wrap=True)
-    table.add_column("FOR EXAMPLE", no_wrap=True)
+    table.add_column("FOR EXAMPLE", no_wrap=True, max_width=NAME_WIDTH_MAX, overflow="ellipsis")
     for item in exceptions:
         table.add_row(
             Text(item["object"] or "-", overflow="ellipsis"),
-            Text(item["reason"], style="red", overflow="ellipsis"),
+            Text(item["reason"], style="red", overflow="fold"),
             str(item["count"]),
             item["path"],
         )
@@ -169,14 +170,14 @@ def _exceptions(exceptions: Sequence[Form]) -> Table:
 
 def _nodes(rows: Sequence[tuple[Form, str]], now_ms: int) -> Table:
     table = _table("node", "state", "delivered", "working")
-    table.add_column("WORST", no_wrap=True, overflow="ellipsis")
+    table.add_column("WORST")
     for node, label in rows:
         table.add_row(
             Text(label, overflow="ellipsis"),
             _state(node, now_ms),
             _delivered(node),
             _working(node),
-            Text(_worst(node), style="red", overflow="ellipsis"),
+            _cut(_worst(node)),
         )
     return table
 
@@ -263,7 +264,7 @@ def _worst(form: Form) -> str:
     if form.get("problem"):
         return str(form["problem"])
     if not form["exceptions"]:
-        return ""
+        return "" if form["destinations"] or not form["complete"] else "selects no destination"
     first = form["exceptions"][0]
     return ": ".join(filter(None, (first["object"], first["reason"])))
 
@@ -271,5 +272,10 @@ def _worst(form: Form) -> str:
 def _table(*titles: str) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold cyan", pad_edge=False)
     for title in titles:
-        table.add_column(title.upper(), no_wrap=True, overflow="ellipsis")
+        table.add_column(title.upper(), no_wrap=True, max_width=NAME_WIDTH_MAX, overflow="ellipsis")
     return table
+
+
+def _cut(text: str) -> Text:
+    """On one line, in the room that the other columns leave: only its column may shrink."""
+    return Text(text, style="red", no_wrap=True, overflow="ellipsis")

@@ -15,7 +15,10 @@ from schemas.yaml_writing import write_yaml
     "-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", help="How to print them."
 )
 def crds(output: str) -> None:
-    """Print CustomResourceDefinitions of Leafcast's API kinds, for `kubectl apply -f -`."""
+    """Print definitions of the API kinds, for Kubernetes.
+
+    They are CustomResourceDefinitions, ready for `kubectl apply -f -`.
+    """
     definitions = custom_resource_definitions()
     if output == "json":
         listed = {"apiVersion": "v1", "kind": "List", "items": definitions}

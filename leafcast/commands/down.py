@@ -16,7 +16,10 @@ from relay.adapters.clock import SystemClock
 @click.command()
 @data_dir_option
 def down(data_dir: Path | None) -> None:
-    """Stop the tree that runs in the background; its data stays for the next `up`."""
+    """Stop the tree in the background, and keep its data.
+
+    The next `leafcast up` on the same data directory goes on where this one ended.
+    """
     place = DataDir.at(data_dir)
     try:
         stopped = run_until_signal(stop_daemon(place, SystemClock()))

@@ -27,9 +27,10 @@ WIDTHS_MAX = (8, 7, 18, 18)
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), help="How to print it.")
 @data_dir_option
 def events(stays: bool, output: str | None, data_dir: Path | None) -> None:  # noqa: FBT001 - click
-    """Show what happened in the tree since it was started: the last 1,000 different events.
+    """Show what happened in the tree lately.
 
-    With -o json: one event a line.
+    What nodes noted, and how the conditions of placements changed, since the tree was started: the
+    last 1,000 different events. With -o json: one event a line.
     """
     clock = SystemClock()
 

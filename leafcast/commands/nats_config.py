@@ -20,9 +20,9 @@ _SEED = re.compile(r"\bS[A-Z2-7]{57}\b")
 @click.option("--show-secrets", is_flag=True, help="Print the seed of the link to the parent, too.")
 @data_dir_option
 def nats_config(node: str, show_secrets: bool, data_dir: Path | None) -> None:  # noqa: FBT001 - click
-    """Print the nats-server configuration of a node, such as / or /region-1.
+    """Print the nats-server configuration of a node.
 
-    It is what the node's server runs on, or ran on last.
+    NODE is its path, such as / or /region-1. The text is what its server runs on, or ran on last.
     """
     place = DataDir.at(data_dir)
     try:

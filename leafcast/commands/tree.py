@@ -16,7 +16,7 @@ from leafcast.tree_views import tree_view
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), help="How to print it.")
 @data_dir_option
 def tree(stays: bool, output: str | None, data_dir: Path | None) -> None:  # noqa: FBT001 - click
-    """Show the tree: the state of each node, and what it and all below it have.
+    """Show the tree, each node with its state and counts.
 
     LAG is the mail a node has not read yet; DELIVERED and WORKING count the destinations of all
     placements at the node and below it, and "at least" says that not all have answered; OBJECTS is

@@ -62,7 +62,7 @@ def up(
     data_dir: Path | None,
     timeout_seconds: float,
 ) -> None:
-    """Start a tree on this machine, and keep it running in the background.
+    """Start a tree on this machine, in the background.
 
     A nats-server for the centre, for each region and for each site, with a simulated cluster at
     each site. `leafcast down` stops it and keeps its data; the next `up` finds all as it was.

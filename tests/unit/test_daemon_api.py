@@ -7,6 +7,7 @@ import pytest
 from leafcast.api import ANSWER_BYTES_MAX, Api, ApiError
 from leafcast.event_log import EventLog, conditions_of
 from leafcast.session import API_PREFIX
+from schemas.identity import NodePath
 
 
 async def double(number: int = 1) -> int:
@@ -81,6 +82,14 @@ def test_what_happens_again_is_counted_and_comes_last_with_a_new_sequence():
     (again,) = log.since(seen)
     assert (again["object"], again["count"]) == ("a", 2)
     assert (again["first_ms"], again["last_ms"]) == (10, 30)
+
+
+def test_who_gets_out_of_reach_and_who_comes_back_is_told_once():
+    log, path = EventLog(), NodePath.parse("/emea/s1")
+    for before, now in [(None, None), (None, 5), (5, 5), (5, None), (None, None)]:
+        log.reached({path: before}, {path: now}, 10)
+    told = [(item["reason"], item["node"], item["object"]) for item in log.since(0)]
+    assert told == [("Unreachable", "/emea", "/emea/s1"), ("Reached", "/emea", "/emea/s1")]
 
 
 def test_conditions_are_read_from_any_status():
