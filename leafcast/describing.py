@@ -19,21 +19,43 @@ Object = Mapping[str, Any]
 def described(obj: Object) -> str:
     """The description; ends in a newline. Data of Secrets are sizes."""
     rows = list(_rows(obj))
-    room = max(len(name) for name, value, depth in rows if value is not None and not depth) + 3
-    return "\n".join(_line(name, value, depth, room) for name, value, depth in rows) + "\n"
+    lines = [_line(row, room) for row, room in zip(rows, _rooms(rows), strict=True)]
+    return "\n".join(lines) + "\n"
 
 
 _Row = tuple[str, str | None, int]
+"""A name, its value, and how deep it is.
+
+The name "" is of a line of its own, " " of one more value; the value None says that rows below tell
+it.
+"""
 
 
-def _line(name: str, value: str | None, depth: int, room: int) -> str:
-    if not name:
-        return f"{_INDENT * depth}{value or ''}".rstrip()
-    label = f"{_INDENT * depth}{name}:"
-    if value is None:
-        return label
-    width = room if not depth else len(label) + 2
-    return f"{label.ljust(width)}{value}".rstrip()
+def _line(row: _Row, room: int) -> str:
+    name, value, depth = row
+    label = f"{name}:" if name.strip() else ""
+    shown = label if value is None else f"{label.ljust(room)}{value}"
+    return f"{_INDENT * depth}{shown}".rstrip()
+
+
+def _rooms(rows: Sequence[_Row]) -> list[int]:
+    """How wide each row's name is, with the gap after it: as wide as its neighbours' widest."""
+    rooms = [0] * len(rows)
+    open_: dict[int, list[int]] = {}
+    for at_, (name, value, depth) in enumerate(rows):
+        for deeper in [known for known in open_ if known > depth]:
+            _close(rooms, rows, open_.pop(deeper))
+        if name and value is not None:
+            open_.setdefault(depth, []).append(at_)
+    for neighbours in open_.values():
+        _close(rooms, rows, neighbours)
+    return rooms
+
+
+def _close(rooms: list[int], rows: Sequence[_Row], neighbours: Sequence[int]) -> None:
+    widest = max(len(rows[at_][0]) for at_ in neighbours)
+    for at_ in neighbours:
+        rooms[at_] = widest + len(":  ")
 
 
 def _rows(obj: Object) -> Iterator[_Row]:
@@ -64,7 +86,7 @@ def _pairs(name: str, pairs: Any, joint: str) -> Iterator[_Row]:
     lines = [f"{key}{joint}{_one_line(value)}" for key, value in sorted((pairs or {}).items())]
     yield name, lines[0] if lines else NONE, 0
     for line in lines[1:]:
-        yield "", " " * (len("Annotations") + 4) + line, 0
+        yield " ", line, 0
 
 
 def _one_line(value: Any) -> str:
