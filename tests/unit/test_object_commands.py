@@ -1,0 +1,320 @@
+"""Commands about objects, on spaces in memory: what they write, tell and refuse."""
+
+import json
+from pathlib import Path
+
+import click
+import pytest
+
+from leafcast.applying import complete, judge
+from leafcast.commands.apply import apply_all
+from leafcast.commands.delete import Request, delete_all
+from leafcast.commands.describe import tell
+from leafcast.commands.diff import differences
+from leafcast.commands.get import Asked, show
+from leafcast.commands.wait import last_state
+from leafcast.data_dir import DataDir
+from leafcast.manifest_sources import BadManifests, read_manifests
+from leafcast.object_output import TableStyle
+from leafcast.session import Session
+from leafcast.spoken_objects import BadArguments
+from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.memory_space import MemorySpace
+from schemas.manifests import load_manifests
+
+CLOCK, DICE = SystemClock(), SystemDice()
+WEB = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop, labels: {app: web}}
+spec: {replicas: 1}
+"""
+KEY = "{apiVersion: v1, kind: Secret, metadata: {name: key}, data: {a: YQ==, b: Yg==}}"
+CONFIG = "{apiVersion: v1, kind: ConfigMap, metadata: {name: %s}, data: {a: '1'}}"
+PLACEMENT = """\
+apiVersion: edge.kubestellar.io/v2alpha1
+kind: EdgePlacement
+metadata: {name: shop}
+spec: {locationSelectors: [{}], downsync: [{namespaces: [shop]}]}
+"""
+LOCATION = """\
+apiVersion: edge.kubestellar.io/v2alpha1
+kind: Location
+metadata: {name: here}
+spec: {resource: {group: edge.kubestellar.io, version: v2alpha1, resource: synctargets}}
+"""
+SHOP = "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}"
+
+
+async def nobody(subject, question, seconds):
+    raise AssertionError("the daemon is not asked")
+
+
+@pytest.fixture
+def session():
+    workloads, inventory = MemorySpace(CLOCK, DICE), MemorySpace(CLOCK, DICE)
+    return Session(DataDir(Path("nowhere")), workloads, inventory, CLOCK, nobody)
+
+
+def manifests(*texts):
+    return load_manifests("\n---\n".join(texts), "m.yaml")
+
+
+async def applied(session, *texts, namespace=None, **how):
+    return await apply_all(session, manifests(*texts), namespace, **how)
+
+
+def asked(*arguments, namespace="default", format_="table", **how):
+    return Asked(arguments, namespace, how.pop("selector", None), format_, TableStyle(), **how)
+
+
+async def test_each_object_is_told_what_came_of_it(session, capsys):
+    await applied(session, PLACEMENT, WEB, SHOP, LOCATION)
+    assert capsys.readouterr().out.splitlines() == [
+        "namespace/shop created",
+        "deployment.apps/web created",
+        "edgeplacement.edge.kubestellar.io/shop created",
+        "location.edge.kubestellar.io/here created",
+    ]
+    await applied(session, WEB.replace("replicas: 1", "replicas: 2"), SHOP)
+    assert capsys.readouterr().out.splitlines() == [
+        "namespace/shop unchanged",
+        "deployment.apps/web configured",
+    ]
+
+
+async def test_inventory_and_workloads_lie_apart(session):
+    await applied(session, LOCATION, SHOP)
+    assert len((await session.workloads.list()).objects) == 1
+    assert len((await session.inventory.list()).objects) == 1
+
+
+async def test_a_dry_run_tells_and_changes_nothing(session, capsys):
+    await applied(session, WEB, dry_run="client")
+    await applied(session, WEB, dry_run="server")
+    assert capsys.readouterr().out.splitlines() == [
+        "deployment.apps/web created (dry run)",
+        "deployment.apps/web created (server dry run)",
+    ]
+    assert (await session.workloads.list()).objects == ()
+
+
+async def test_the_result_can_be_printed(session, capsys):
+    await applied(session, CONFIG % "a", output="name")
+    assert capsys.readouterr().out == "configmap/a\n"
+    await applied(session, CONFIG % "a", output="json")
+    assert json.loads(capsys.readouterr().out)["metadata"]["namespace"] == "default"
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        (PLACEMENT.replace("downsync", "downSync"), "m.yaml:3: .*spec.downSync: unknown field"),
+        (CONFIG % "a" + "\n---\n" + CONFIG % "a, namespace: other", "-n shop"),
+        (CONFIG % "a, resourceVersion: '7'", "written for version 7, and is gone: read it again"),
+    ],
+)
+async def test_a_batch_with_a_fault_changes_nothing(session, bad, said):
+    with pytest.raises(BadManifests, match=said):
+        await applied(session, CONFIG % "good", bad, namespace="shop")
+    assert (await session.workloads.list()).objects == ()
+
+
+async def test_an_object_over_the_limit_is_told_with_its_size_and_the_limit(session):
+    big = (CONFIG % "big").replace("'1'", "x" * 1_600_000)
+    with pytest.raises(BadManifests, match=r"configmap/big: 16\d{5} bytes, at most 1572864 fit"):
+        await applied(session, CONFIG % "good", big)
+    assert (await session.workloads.list()).objects == ()
+
+
+async def test_custom_kinds_go_by_definitions_of_the_batch(session, capsys):
+    crd = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: oxen.farm.example}
+spec: {group: farm.example, scope: Namespaced, names: {kind: Ox, plural: oxen}}
+"""
+    await applied(session, "{apiVersion: farm.example/v1, kind: Ox, metadata: {name: bill}}", crd)
+    capsys.readouterr()
+    assert await show(session, asked("oxen", "bill", format_="name")) == 0
+    assert capsys.readouterr().out == "ox.farm.example/bill\n"
+
+
+async def test_what_is_not_there_is_told_in_the_words_of_kubectl(session, capsys):
+    await applied(session, WEB)
+    capsys.readouterr()
+    assert await show(session, asked("deploy", "web", "x")) == 2
+    told = capsys.readouterr().err.splitlines()
+    assert told[0].startswith('Error from server (NotFound): deployments.apps "web" not found; ')
+    assert told[0].endswith("add -n shop")
+    assert told[1].startswith('Error from server (NotFound): deployments.apps "x" not found; see: ')
+    assert await show(session, asked("deploy")) == 0
+    assert await show(session, asked("deploy", namespace="")) == 0
+    assert await show(session, asked("svc", namespace="")) == 0
+    assert await show(session, asked("epl")) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "No resources found in default namespace.",
+        "No resources found",
+        "No resources found",
+    ]
+
+
+async def test_yaml_that_was_got_can_be_applied_again(session, capsys):
+    await applied(session, WEB, PLACEMENT)
+    capsys.readouterr()
+    await show(session, asked("deploy,epl", namespace="shop", format_="yaml"))
+    await applied(session, capsys.readouterr().out)
+    assert {line.split()[1] for line in capsys.readouterr().out.splitlines()} == {"unchanged"}
+
+
+@pytest.mark.parametrize(
+    "arguments", [("deploy", "a"), ("deploy/a",), ("deploy", "-l"), ("deploy,svc",)]
+)
+async def test_contradictions_are_refused(session, arguments):
+    every = asked(*arguments, namespace="", watch=True)
+    with pytest.raises(BadArguments):
+        await show(session, every)
+
+
+async def test_a_description_goes_by_the_start_of_a_name(session, capsys):
+    await applied(session, CONFIG % "conf-a", CONFIG % "conf-b")
+    capsys.readouterr()
+    assert await tell(session, ["cm", "conf-"], "default", None, None) == 0
+    assert capsys.readouterr().out.count("Kind:         ConfigMap") == 2
+    assert await tell(session, ["cm/x"], "default", None, None) == 1
+
+
+async def test_objects_go_in_the_order_that_spares_what_others_lean_on(session, capsys):
+    await applied(session, WEB, SHOP, PLACEMENT)
+    capsys.readouterr()
+    assert await delete_all(session, Request(loaded=tuple(manifests(WEB, SHOP, PLACEMENT)))) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        'edgeplacement.edge.kubestellar.io "shop" deleted',
+        'deployment.apps "web" deleted',
+        'namespace "shop" deleted',
+    ]
+    assert (await session.workloads.list()).objects == ()
+
+
+async def test_what_a_namespace_holds_goes_with_it(session, capsys):
+    await applied(session, WEB, SHOP, CONFIG % "other")
+    capsys.readouterr()
+    await delete_all(session, Request(("ns", "shop"), dry=True))
+    assert (await session.workloads.list(namespace="shop")).objects
+    await delete_all(session, Request(("ns", "shop")))
+    assert (await session.workloads.list(namespace="shop")).objects == ()
+    assert len((await session.workloads.list()).objects) == 1
+    assert "(dry run)" in capsys.readouterr().out
+
+
+async def test_nothing_is_deleted_without_a_name_a_selector_or_all(session):
+    await applied(session, CONFIG % "a")
+    with pytest.raises(BadArguments, match="no name was specified"):
+        await delete_all(session, Request(("cm",)))
+    with pytest.raises(BadArguments, match="leave out one"):
+        await delete_all(session, Request(("cm", "a"), every=True))
+    assert len((await session.workloads.list()).objects) == 1
+    assert await delete_all(session, Request(("cm", "b"))) == 1
+    assert await delete_all(session, Request(("cm",), every=True)) == 0
+    assert (await session.workloads.list()).objects == ()
+
+
+async def test_a_diff_tells_what_an_apply_would_change_and_nothing_else(session):
+    await applied(session, WEB, KEY)
+    assert await differences(session, manifests(WEB, KEY), None) == []
+    changed = WEB.replace("replicas: 1", "paused: true")
+    lines = await differences(session, manifests(changed), None)
+    assert lines[0].startswith("diff -u -N LIVE/apps.v1.Deployment.shop.web ")
+    assert "-  replicas: 1" in lines
+    assert "+  paused: true" in lines
+    assert not any(word in line for line in lines for word in ("uid", "resourceVersion"))
+
+
+async def test_a_diff_never_shows_what_a_secret_holds(session):
+    await applied(session, KEY)
+    changed = KEY.replace("YQ==", "eHg=").replace("b: Yg==", "c: Yw==")
+    lines = await differences(session, manifests(changed), None)
+    assert "-  a: '*** (before)'" in [line.replace('"', "'") for line in lines]
+    assert not any(value in line for line in lines for value in ("YQ", "eHg", "Yg", "Yw"))
+
+
+async def test_a_wish_is_judged_by_what_is_there(session):
+    await applied(session, WEB)
+    [change] = await judge(session, await complete(session, manifests(WEB), None))
+    assert change.verb == "unchanged"
+
+
+def test_folders_are_read_in_the_order_of_names_and_deeper_only_if_asked(tmp_path):
+    below = tmp_path / "below"
+    below.mkdir()
+    (below / "c.yml").write_text(CONFIG % "c")
+    (tmp_path / "b.json").write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": []}))
+    (tmp_path / "a.yaml").write_text(f"{CONFIG % 'a'}\n---\n{CONFIG % 'b'}")
+    (tmp_path / "README.md").write_text("no manifest")
+
+    def names(recursive):
+        loaded = read_manifests([str(tmp_path)], lambda: "", recursive=recursive)
+        return [one.object["metadata"]["name"] for one in loaded]
+
+    assert names(recursive=False) == ["a", "b"]
+    assert names(recursive=True) == ["a", "b", "c"]
+    (tmp_path / "a.yaml").unlink()
+    with pytest.raises(BadManifests, match=r"no objects in .*; .* -R"):
+        names(recursive=False)
+
+
+def test_all_that_cannot_be_read_is_told_by_file_and_line(tmp_path):
+    (tmp_path / "a.yaml").write_text("a: [\n")
+    (tmp_path / "b.yaml").write_text("kind: X\n---\n{kind: Pod, apiVersion: v1}")
+    (tmp_path / "c.yaml").write_bytes(b"\xff\xfe")
+    paths = [str(tmp_path / name) for name in ("a.yaml", "b.yaml", "c.yaml", "none.yaml")]
+    with pytest.raises(BadManifests) as refused:
+        read_manifests([*paths, "-"], lambda: "!", recursive=False)
+    said = "\n".join(refused.value.faults)
+    for part in (
+        "a.yaml:2:1",
+        "b.yaml:1:1",
+        "b.yaml:3:1",
+        "c.yaml: not UTF-8",
+        "none.yaml: No such",
+    ):
+        assert part in said
+    assert "standard input:1:1" in said
+
+
+def test_the_last_state_says_how_far_it_is_and_what_is_wrong():
+    state = {
+        "name": "shop",
+        "destinations": 6,
+        "states": {"synced": 3, "failing": 1, "pending": 2},
+        "health": {"healthy": 2},
+        "complete": False,
+        "blocking": ["/emea"],
+        "problem": "",
+        "exceptions": [
+            {"severity": 2, "object": "", "reason": "Slow", "count": 9, "path": "/emea/a"},
+            {"severity": 0, "object": "pods/p", "reason": "Bad", "count": 1, "path": "/emea/b"},
+        ],
+    }
+    lines = list(last_state(state, "synced", 60.0))
+    assert lines[0] == (
+        "timed out after 60s waiting for edgeplacement.edge.kubestellar.io/shop to be synced: "
+        "at least 3 of 6 destinations synced, 2 healthy, 1 failing, 2 pending, "
+        "no answer yet from /emea"
+    )
+    assert lines[1:] == [
+        "  pods/p: Bad (at 1, e.g. /emea/b)",
+        "  Slow (at 9, e.g. /emea/a)",
+        "  see: leafcast status shop",
+    ]
+    nowhere = {**state, "destinations": 0, "complete": True, "blocking": [], "exceptions": []}
+    assert "0 of 0 destinations" in next(last_state(nowhere, "synced", 1.0))
+
+
+def test_click_is_told_of_bad_durations():
+    from leafcast.commands.wait import wait
+
+    with pytest.raises(click.BadParameter, match="60s"):
+        wait.make_context("wait", ["shop", "--for", "synced", "--timeout", "soon"])
+    with pytest.raises(click.BadParameter, match="synced or healthy"):
+        wait.make_context("wait", ["shop", "--for", "gone"])
