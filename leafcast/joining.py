@@ -83,6 +83,9 @@ def joined_folder(
         check_expiry(file, bundle, clock.now().wall_ms)
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if place.in_use():
+            remedy = "stop the other `leafcast join`, or name another --data-dir"
+            raise DataDirUnusable(folder, "another process uses it", remedy)
         with place.locked():
             home = random_id(dice.entropy(16))
             found = found or JoinedFolder(place.folder, bundle.tree, bundle.path, home)

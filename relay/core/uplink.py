@@ -75,7 +75,8 @@ class Uplink:
         if message.run != self._state.config.incarnation:
             self._heard_otherwise(message)
             return
-        if message.want == WANT_STOP:
+        if message.want == WANT_STOP and not inbox.last_epoch:
+            # Who was in session once goes on enforcing what it holds, whatever its parent says.
             self._superseded = True
             self._state.out.append(Noted("SecondHome", "session", "this node runs elsewhere"))
             return
