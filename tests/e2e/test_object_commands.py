@@ -1,0 +1,220 @@
+"""A user's day with objects: apply, look, wait, change, delete, on one running tree."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.test_up import SMALL, WAIT_SECONDS, Program
+
+pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(120)]
+
+EDGES = ("/region-1/site-1", "/region-1/site-2")
+STORE = """\
+apiVersion: v1
+kind: Namespace
+metadata: {{name: {name}}}
+---
+apiVersion: v1
+kind: List
+items:
+- apiVersion: apps/v1
+  kind: Deployment
+  metadata: {{name: till, namespace: {name}, labels: {{app: till}}}}
+  spec: {{replicas: 1, template: {{spec: {{containers: [{{name: main, image: "till:{tag}"}}]}}}}}}
+- apiVersion: v1
+  kind: Secret
+  metadata: {{name: card, namespace: {name}}}
+  data: {{key: c2VjcmV0}}
+---
+apiVersion: edge.kubestellar.io/v2alpha1
+kind: EdgePlacement
+metadata: {{name: {name}}}
+spec:
+  locationSelectors: [{where}]
+  downsync:
+  - {{apiGroup: "", resources: [namespaces], objectNames: [{name}]}}
+  - {{namespaces: [{name}]}}
+"""
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    program = Program(tmp_path_factory.mktemp("objects"))
+    done = program.run("up", *SMALL)
+    assert done.returncode == 0, done.stderr
+    yield program
+    program.run("down")
+
+
+@pytest.fixture
+def store(tree, tmp_path, request):
+    """Manifests of a namespace, of its own for each test, with a placement of the same name."""
+    name = f"store-{abs(hash(request.node.name)) % 10**8}"
+
+    def write(tag="1", where="{}"):
+        file = tmp_path / "store.yaml"
+        file.write_text(STORE.format(name=name, tag=tag, where=where))
+        return str(file)
+
+    write.name = name
+    return write
+
+
+def did(tree, *arguments, code=0):
+    done = tree.run(*arguments)
+    assert done.returncode == code, (done.stdout, done.stderr)
+    return done
+
+
+def image_at(tree, edge, name):
+    done = did(tree, "get", "deploy/till", "-n", name, "-o", "json", "--at", edge)
+    return json.loads(done.stdout)["spec"]["template"]["spec"]["containers"][0]["image"]
+
+
+def test_a_change_is_seen_applied_awaited_and_there(tree, store):
+    name = store.name
+    assert did(tree, "diff", "-f", store(), code=1).stdout.startswith("diff -u -N LIVE/")
+    told = did(tree, "apply", "-f", store()).stdout
+    assert "deployment.apps/till created" in told
+    did(tree, "wait", "--for", "healthy", name)
+    assert did(tree, "diff", "-f", store()).stdout == ""
+    told = did(tree, "apply", "-f", store()).stdout
+    assert {line.split()[1] for line in told.splitlines()} == {"unchanged"}
+
+    assert "+      - image: till:2" in did(tree, "diff", "-f", store("2"), code=1).stdout
+    assert "deployment.apps/till configured" in did(tree, "apply", "-f", store("2")).stdout
+    met = did(tree, "wait", "--for=condition=Synced", f"epl/{name}").stdout
+    assert met == f"edgeplacement.edge.kubestellar.io/{name} condition met\n"
+    assert {image_at(tree, edge, name) for edge in EDGES} == {"till:2"}
+    row = did(tree, "get", "epl", name, "--no-headers").stdout.split()
+    assert row[:3] == [name, "2", "2"]
+
+
+def test_secrets_are_shown_at_the_centre_and_redacted_from_the_edge(tree, store):
+    did(tree, "apply", "-f", store())
+    did(tree, "wait", "--for", "synced", store.name)
+    where = ("secret", "card", "-n", store.name, "-o", "yaml")
+    assert "key: c2VjcmV0" in did(tree, "get", *where).stdout
+    there = did(tree, "get", *where, "--at", EDGES[0]).stdout
+    assert "key: (redacted)" in there
+    assert "c2VjcmV0" not in there
+    told = did(tree, "describe", "secret/card", "-n", store.name, "--at", EDGES[0]).stdout
+    assert "key:  (redacted)" in told
+
+
+def test_what_is_deleted_goes_from_the_edges(tree, store):
+    did(tree, "apply", "-f", store())
+    did(tree, "wait", "--for", "synced", store.name)
+    told = did(tree, "delete", "-f", store()).stdout
+    assert 'deployment.apps "till" deleted' in told
+    assert (
+        'deployments.apps "till" not found'
+        in did(tree, "get", "deploy", "till", "-n", store.name, code=1).stderr
+    )
+    end = time.monotonic() + WAIT_SECONDS
+    left = EDGES
+    while left and time.monotonic() < end:
+        shown = {e: did(tree, "get", "deploy", "-n", store.name, "--at", e).stdout for e in left}
+        left = [edge for edge, text in shown.items() if text]
+    assert not left
+
+
+def test_without_destinations_nothing_is_synced(tree, store):
+    did(tree, "apply", "-f", store(where="{matchLabels: {region: none}}"))
+    done = did(tree, "wait", "--for", "synced", store.name, "--timeout", "500ms", code=1)
+    assert done.stdout == ""
+    assert "timed out after 0.5s" in done.stderr
+    assert "0 of 0 destinations; its locationSelectors match no Location" in done.stderr
+
+
+def test_the_last_state_is_told_when_time_is_up(tree, store):
+    did(tree, "apply", "-f", store("broken"))
+    did(tree, "wait", "--for", "synced", store.name)
+    done = did(tree, "wait", "--for", "healthy", store.name, "--timeout", "1s", code=1)
+    assert "2 of 2 destinations synced, 0 healthy" in done.stderr
+    assert f"see: leafcast status {store.name}" in done.stderr
+    assert did(tree, "wait", "--for", "synced", "no-such", code=1).stderr.startswith(
+        'Error from server (NotFound): edgeplacements.edge.kubestellar.io "no-such" not found'
+    )
+
+
+def test_a_watch_shows_each_change_until_it_is_interrupted(tree, store):
+    did(tree, "apply", "-f", store())
+    watching = tree.start("get", "deploy", "-n", store.name, "-w", "-o", "name")
+    try:
+        assert watching.stdout.readline() == "deployment.apps/till\n"
+        did(tree, "apply", "-f", store("2"))
+        assert watching.stdout.readline() == "deployment.apps/till\n"
+        watching.send_signal(signal.SIGINT)
+        _, told = watching.communicate(timeout=WAIT_SECONDS)
+    finally:
+        watching.kill()
+        watching.wait()
+    assert (watching.returncode, told) == (130, "")
+
+
+def test_a_batch_with_a_fault_changes_nothing(tree, store, tmp_path):
+    big = tmp_path / "big.yaml"
+    form = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "big"}}
+    big.write_text(json.dumps({**form, "data": {"x": "y" * 1_600_000}}))
+    done = did(tree, "apply", "-f", store(), "-f", str(big), code=1)
+    assert "configmap/big: 16" in done.stderr
+    assert "at most 1572864 fit: split it, or keep less in it" in done.stderr
+    assert done.stderr.endswith("nothing was applied; correct this, and apply again\n")
+    assert did(tree, "get", "deploy", "-n", store.name).stderr == (
+        f"No resources found in {store.name} namespace.\n"
+    )
+    assert did(tree, "diff", "-f", str(big), code=2).stdout == ""
+
+
+def test_manifests_come_from_standard_input_too(tree, store):
+    file = store()
+    with Path(file).open(encoding="utf-8") as text:
+        done = subprocess.run(
+            [sys.executable, "-m", "leafcast", "apply", "-f", "-", "--dry-run=client"],
+            stdin=text,
+            env=tree.environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    assert done.stdout.splitlines()[0] == f"namespace/{store.name} created (dry run)"
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("get", "frobs"), 1, "doesn't have a resource type"),
+        (("get",), 1, "name a kind"),
+        (("apply",), 2, "leafcast apply --help"),
+        (("delete", "cm"), 1, "no name was specified"),
+        (("wait", "x"), 2, "--for"),
+        (("get", "deploy", "--at", "/region-1/none"), 1, "there is no node /region-1/none"),
+        (("get", "deploy", "--at", "/region-1"), 1, "has no cluster of its own"),
+        (("get", "deploy", "--at", "site"), 1, "not a node path"),
+    ],
+)
+def test_every_error_says_what_to_do(tree, arguments, code, said):
+    done = did(tree, *arguments, code=code)
+    assert said in done.stderr
+    assert done.stderr.startswith("leafcast: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_without_a_tree_every_command_says_how_to_start_one(tmp_path, store):
+    nowhere = Program(tmp_path / "nowhere")
+    for arguments, code in (
+        (("get", "ns"), 1),
+        (("apply", "-f", store()), 1),
+        (("diff", "-f", store()), 2),
+        (("wait", "shop", "--for", "synced"), 1),
+    ):
+        done = nowhere.run(*arguments)
+        assert done.returncode == code
+        assert "leafcast up" in done.stderr
