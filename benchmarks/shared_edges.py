@@ -1,0 +1,145 @@
+"""Many edges in one process: each a client of its region's server, with an account of its own.
+
+Relay core, driver, link to the parent and syncer are the real ones; what an edge keeps for itself
+(its records, blobs and cluster) lies in memory instead of in a nats-server of its own.
+
+Run as `python -m benchmarks.shared_edges FILE`; says "ready" when all are in session, and ends when
+its standard input does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+
+from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.inbox import Inbox
+from relay.adapters.jetstream_connection import Connection
+from relay.adapters.jetstream_uplink import Uplink
+from relay.adapters.memory_bus import MemoryBus, MemoryNetwork
+from relay.adapters.memory_space import MemorySpace
+from relay.adapters.simulated_cluster import Settings, SimulatedCluster
+from relay.core.effects import AckMail
+from relay.core.events import BlobArrived, Event, Remembered
+from relay.core.node import Node
+from relay.core.state import NodeConfig
+from relay.driver import Driver
+from relay.syncer.syncer import ContentMissing, Syncer
+from schemas import subjects
+from schemas.blobs import Reference
+from schemas.identity import KeyId, NodePath, TreeId, random_id
+
+CONNECT_AT_ONCE = 20
+
+
+class ClientBus(MemoryBus):
+    """An edge's bus: the parent over NATS, its own streams in memory."""
+
+    def __init__(self, network: MemoryNetwork, path: NodePath, url: str, seed: str) -> None:
+        super().__init__(network, path)
+        self._inbox = Inbox()
+        self._connection = Connection(url, seed, f"edge {path}", "_INBOX.edge")
+        clock, dice = SystemClock(), SystemDice()
+        self._uplink = Uplink(self._connection, path, self._inbox, clock, dice)
+        self._watching: asyncio.Task[None] | None = None
+
+    async def start(self) -> Remembered:
+        await self._connection.open()
+        remembered = await super().start()
+        await self._uplink.start()
+        self._watching = asyncio.create_task(self._uplink.run())
+        return remembered
+
+    async def close(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.wait([self._watching])
+        await self._connection.close()
+        await super().close()
+
+    def events(self) -> AsyncIterator[Event]:
+        return self._inbox.events()
+
+    async def ack_mail(self, ack: AckMail) -> None:
+        await self._uplink.mailbox.acknowledge(ack.sequence)
+
+    async def reset_mail(self, sequence: int) -> int:
+        return await self._uplink.mailbox.read_from(sequence)
+
+    async def load_blob(self, reference: Reference, *, fresh: bool = False) -> BlobArrived:
+        value = None if fresh else self._streams.blobs.get(reference.address)
+        if value is not None:
+            return BlobArrived(reference, value, local=True)
+        found = await self._uplink.load_blob(reference.address)
+        return BlobArrived(reference, found, local=False)
+
+    async def send_report(self, reports: Mapping[str, bytes]) -> bool:
+        values = {subjects.stat(self.path, key): data for key, data in reports.items()}
+        return await self._uplink.send(values)
+
+    async def send_heartbeat(self, data: bytes) -> bool:
+        return await self._uplink.send({subjects.node_self(self.path): data})
+
+
+class SharedEdge:
+    """One of the edges."""
+
+    def __init__(self, path: NodePath, url: str, seed: str, tree: TreeId, root: tuple[str, bytes]):
+        clock, dice = SystemClock(), SystemDice()
+        bus = ClientBus(MemoryNetwork(), path, url, seed)
+        run = random_id(dice.entropy(16))
+        config = NodeConfig(path, tree, {KeyId(root[0]): root[1]}, run, attached=True)
+        self.driver = Driver(bus, config, clock, on_wants=self._wants)
+        self._bus = bus
+        self._cluster = SimulatedCluster(MemorySpace(clock, dice), clock, dice, Settings())
+        self._syncer = Syncer(self._cluster, bus, self._content, clock, dice, self.driver.observe)
+
+    async def run(self) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self.driver.run())
+                await self.driver.started.wait()
+                group.create_task(self._cluster.run())
+                group.create_task(self._syncer.run())
+        finally:
+            await self._bus.close()
+
+    def _wants(self, node: Node) -> None:
+        self._syncer.set_wants(node.wanted, may_prune=node.may_prune)
+
+    async def _content(self, reference: Reference) -> bytes:
+        plain = await self.driver.load(reference)
+        if plain is None:
+            raise ContentMissing(reference.address)
+        return plain
+
+
+async def run(edges: Sequence[SharedEdge]) -> None:
+    async with asyncio.TaskGroup() as group:
+        for at in range(0, len(edges), CONNECT_AT_ONCE):
+            some = edges[at : at + CONNECT_AT_ONCE]
+            for edge in some:
+                group.create_task(edge.run())
+            for edge in some:
+                await edge.driver.until(lambda node: node.ready)
+        print("ready", flush=True)
+        await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+        os._exit(0)  # Whoever started this has gone; nothing here is kept.
+
+
+def main() -> None:
+    said = json.loads(Path(sys.argv[1]).read_text())
+    root = (said["root"], bytes.fromhex(said["root_key"]))
+    edges = [
+        SharedEdge(NodePath.parse(path), said["url"], seed, TreeId(said["tree"]), root)
+        for path, seed in said["edges"].items()
+    ]
+    asyncio.run(run(edges))
+
+
+if __name__ == "__main__":
+    main()

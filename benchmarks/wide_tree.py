@@ -1,0 +1,209 @@
+"""A wide tree on real servers: a centre and its regions here, their edges sharing processes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from controllers.centre import Controllers
+from controllers.core.drafts import Draft
+from controllers.keys import load_or_make_keys
+from controllers.nodes import add_node
+from leafcast.node_runtime import NodeRuntime, World
+from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.guard import Guard
+from relay.adapters.memory_space import MemorySpace
+from relay.adapters.nats_config import ParentLink
+from relay.adapters.nkey_pairs import new_user_nkey
+from relay.core.node import Node
+from relay.driver import Driver
+from relay.ports import Space
+from schemas.identity import MailKey, NodePath, mail_key
+from schemas.records import API_NODE, API_PLACEMENT, NodeRecord, Source
+from schemas.reports import Summary
+
+MANAGER = "benchmark"
+GROUP, VERSION = "edge.kubestellar.io", "v2alpha1"
+
+
+class WideTree:
+    """`regions` relays below a centre, each with `edges` edges that share one process."""
+
+    def __init__(self, folder: Path, regions: int, edges: int) -> None:
+        self.folder = folder
+        self.regions = [NodePath((f"r{n}",)) for n in range(regions)]
+        self.edges = {
+            region: [region.child(f"s{n}") for n in range(edges)] for region in self.regions
+        }
+        self.clock, self.dice = SystemClock(), SystemDice()
+        self.keys = load_or_make_keys(folder / "keys", self.dice)
+        self.nodes: dict[NodePath, NodeRuntime] = {}
+        self.processes: dict[str, Process] = {}
+        self.inventory = MemorySpace(self.clock, self.dice)
+        self.workloads: Space
+        self.controllers: Controllers
+        self._stack = AsyncExitStack()
+
+    @property
+    def everywhere(self) -> int:
+        return sum(map(len, self.edges.values()))
+
+    @property
+    def centre(self) -> Driver:
+        driver = self.nodes[NodePath()].driver
+        assert driver is not None
+        return driver
+
+    async def placement_key(self, name: str) -> MailKey:
+        return mail_key(API_PLACEMENT, await self.workloads.identity(), "", name)
+
+    async def apply(self, *objects: dict[str, Any]) -> None:
+        for obj in objects:
+            await self.workloads.apply(dict(obj), MANAGER)
+
+    async def until(
+        self, name: str, met: Callable[[Summary], bool], seconds: float = 300
+    ) -> Summary:
+        key = await self.placement_key(name)
+
+        def holds(node: Node) -> bool:
+            return key in node.records and met(node.summary(key))
+
+        try:
+            async with asyncio.timeout(seconds):
+                await self.centre.until(holds)
+        except TimeoutError:
+            raise AssertionError(f"{name} stays at {self.centre.summary(key)}") from None
+        return self.centre.node.summary(key)
+
+    async def start(self, group: asyncio.TaskGroup, guard: Guard) -> list[asyncio.Task[Any]]:
+        roots = {self.keys.root.key_id: self.keys.root.public_key}
+        world = World(guard, self.clock, self.dice, self.keys.tree, roots)
+        centre = self.nodes[NodePath()] = NodeRuntime(world, NodePath(), self.folder / "centre")
+        tasks = [group.create_task(centre.run())]
+        relay = await centre.running()
+        self.workloads = await centre.space("workloads", self._stack)
+        self.controllers = Controllers(
+            relay, self.workloads, self.inventory, self.clock, self.dice, self.folder / "keys"
+        )
+        await self.controllers.start()
+        tasks.append(group.create_task(self.controllers.run()))
+        for region in self.regions:
+            tasks.append(await self._start_region(world, region, group))
+        seeds = await self._register()
+        for region in self.regions:
+            driver = await self.nodes[region].running()
+            await driver.until(lambda node: len(node.children()) == len(seeds) // len(self.regions))
+        for region in self.regions:
+            self.processes[str(region)] = await self._start_edges(region, seeds)
+        for process in self.processes.values():
+            assert process.stdout is not None
+            assert await process.stdout.readline() == b"ready\n", "the edges did not start"
+        return tasks
+
+    async def stop(self, tasks: Sequence[asyncio.Task[Any]]) -> None:
+        for process in self.processes.values():
+            process.kill()
+            await process.wait()
+        for task in tasks[::-1]:
+            task.cancel()
+            await asyncio.wait([task])
+        await self._stack.aclose()
+
+    async def _start_region(
+        self, world: World, region: NodePath, group: asyncio.TaskGroup
+    ) -> asyncio.Task[None]:
+        issuer = self.controllers.issuer
+        made = await add_node(issuer, world.tree, region, self.dice.entropy(32), new_user_nkey)
+        await self.centre.until(lambda node: region.name in node.children())
+        link = ParentLink(self.nodes[NodePath()].server.leaf_url, made.seed)
+        runtime = self.nodes[region] = NodeRuntime(
+            world, region, self.folder / region.name, parent=link
+        )
+        task = group.create_task(runtime.run())
+        driver = await runtime.running()
+        await driver.until(lambda node: node.ready)
+        return task
+
+    async def _register(self) -> dict[str, str]:
+        """All edges' node records at once, and their inventory; their seeds by path."""
+        drafts, seeds = [], {}
+        edges = [edge for region in self.regions for edge in self.edges[region]]
+        for path in edges:
+            seeds[str(path)], nkey = new_user_nkey(self.dice.entropy(32))
+            source = Source(API_NODE, self.keys.tree, "", str(path))
+            record = NodeRecord(
+                source, 0, deleted=False, trace="", references=(), path=path, nkey=nkey
+            )
+            drafts.append(Draft("node", record))
+        await self.controllers.issuer.issue(drafts)
+        for obj in (*map(_target, edges), *map(_location, self.regions)):
+            await self.inventory.apply(obj, MANAGER)
+        return seeds
+
+    async def _start_edges(self, region: NodePath, seeds: dict[str, str]) -> Process:
+        said = {
+            "url": self.nodes[region].server.url,
+            "tree": self.keys.tree,
+            "root": self.keys.root.key_id,
+            "root_key": self.keys.root.public_key.hex(),
+            "edges": {str(edge): seeds[str(edge)] for edge in self.edges[region]},
+        }
+        file = self.folder / f"{region.name}.json"
+        file.write_text(json.dumps(said))
+        command = [sys.executable, "-m", "benchmarks.shared_edges", str(file)]
+        return await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
+
+    def pids(self) -> dict[str, int]:
+        """Every process of the tree by name."""
+        servers = {f"nats-server {path}": node.server.pid for path, node in self.nodes.items()}
+        shared = {f"edges of {name}": process.pid for name, process in self.processes.items()}
+        return {"centre and regions": os.getpid(), **servers, **shared}
+
+
+@asynccontextmanager
+async def wide_tree(folder: Path, regions: int, edges: int) -> AsyncIterator[WideTree]:
+    async with Guard() as guard, asyncio.TaskGroup() as group:
+        tree = WideTree(folder, regions, edges)
+        tasks = await tree.start(group, guard)
+        try:
+            yield tree
+        finally:
+            await tree.stop(tasks)
+
+
+def _target(path: NodePath) -> dict[str, Any]:
+    name = "-".join(path.names)
+    metadata = {
+        "name": name,
+        "labels": {"id": name, "region": path.names[0]},
+        "annotations": {"leafcast.io/path": str(path)},
+    }
+    return {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": "SyncTarget",
+        "metadata": metadata,
+        "spec": {},
+    }
+
+
+def _location(region: NodePath) -> dict[str, Any]:
+    resource = {"group": GROUP, "version": VERSION, "resource": "synctargets"}
+    labels = {"region": region.name}
+    return {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": "Location",
+        "metadata": {"name": region.name, "labels": labels},
+        "spec": {"resource": resource, "instanceSelector": {"matchLabels": labels}},
+    }
+
+
+def summary_of(counts: Summary) -> Sequence[tuple[str, int]]:
+    return sorted(counts.states.items())
