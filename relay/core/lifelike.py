@@ -16,9 +16,9 @@ Stage = Literal["starting", "ended"]
 
 BROKEN_TAG = ":broken"
 NODES = 1
-_SETTLED_AT_ONCE = frozenset({"Namespace", "CustomResourceDefinition"})
+_SETTLED_AT_ONCE = frozenset({"Namespace", "CustomResourceDefinition", "PodDisruptionBudget"})
 _WORKLOADS = frozenset({"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "Pod"})
-_OTHERS = frozenset({"Service", "Ingress", "PersistentVolumeClaim"})
+_OTHERS = frozenset({"Service", "Ingress", "PersistentVolumeClaim", "HorizontalPodAutoscaler"})
 
 
 def comes_to_life(obj: Mapping[str, Any]) -> bool:
@@ -44,6 +44,8 @@ def is_broken(obj: Mapping[str, Any]) -> bool:
 
 def status_at(obj: Mapping[str, Any], stage: Stage, moment: str, address: str) -> Fields:
     """The whole status at a stage; `moment` is Kubernetes' form of now, `address` a free IP."""
+    if settles_at_once(obj):
+        return _settled(obj, moment)
     ready = stage == "ended" and not is_broken(obj)
     match obj.get("kind"):
         case "Deployment":
@@ -60,12 +62,20 @@ def status_at(obj: Mapping[str, Any], stage: Stage, moment: str, address: str) -
             return {"loadBalancer": {"ingress": [{"ip": address}]} if ready else {}}
         case "PersistentVolumeClaim":
             return _claim(obj, ready=ready)
-        case "Namespace":
-            return {"phase": "Active"}
-        case "CustomResourceDefinition":
-            return _definition(obj, moment)
+        case "HorizontalPodAutoscaler":
+            return _autoscaler(obj, stage, moment)
         case _:
             return {}
+
+
+def _settled(obj: Mapping[str, Any], moment: str) -> Fields:
+    match obj.get("kind"):
+        case "CustomResourceDefinition":
+            return _definition(obj, moment)
+        case "PodDisruptionBudget":
+            return _disruption_budget(obj)
+        case _:
+            return {"phase": "Active"}
 
 
 def is_settled(obj: Mapping[str, Any], moment: str, address: str) -> bool:
@@ -200,6 +210,24 @@ def _claim(obj: Mapping[str, Any], *, ready: bool) -> Fields:
         "accessModes": spec.get("accessModes", []),
         "capacity": {"storage": requests.get("storage", "1Gi")},
     }
+
+
+def _disruption_budget(obj: Mapping[str, Any]) -> Fields:
+    """As where no Pod is matched: what is wanted of none, none lack."""
+    counts = dict.fromkeys(
+        ("currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods"), 0
+    )
+    return {"observedGeneration": _generation(obj), **counts}
+
+
+def _autoscaler(obj: Mapping[str, Any], stage: Stage, moment: str) -> Fields:
+    wanted = _at(obj, "spec").get("minReplicas", 1)
+    status: Fields = {"currentReplicas": wanted, "desiredReplicas": wanted}
+    if stage == "ended":
+        said = "recommended size matches current size"
+        able = _condition("AbleToScale", "True", "ReadyForNewScale", said, moment)
+        status["conditions"] = [able]
+    return status
 
 
 def _definition(obj: Mapping[str, Any], moment: str) -> Fields:

@@ -56,6 +56,8 @@ def workload(kind, api="apps/v1", **spec):
         workload("Service", "v1", type="LoadBalancer"),
         workload("PersistentVolumeClaim", "v1", accessModes=["ReadWriteOnce"]),
         workload("Ingress", "networking.k8s.io/v1"),
+        workload("PodDisruptionBudget", "policy/v1", maxUnavailable=1),
+        workload("HorizontalPodAutoscaler", "autoscaling/v2", minReplicas=2, maxReplicas=4),
     ],
     ids=lambda obj: obj["kind"],
 )
