@@ -35,7 +35,11 @@ def canonical(value: object) -> bytes:
     Map keys sorted by UTF-8 bytes, integers shortest, floats with an integral value below 2**53 as
     integers. Raises CodecError with the path of what cannot be said.
     """
-    return _pack(_plain(value, "", 0))
+    try:
+        return _pack(_sorted(value, 0))
+    except (_Unusual, UnicodeEncodeError):
+        # Once more, by the rules and not by the exact types, and with the path of what is wrong.
+        return _pack(_plain(value, "", 0))
 
 
 def pack(value: object) -> bytes:
@@ -73,6 +77,29 @@ def _pack(value: object) -> bytes:
     packed = msgpack.packb(value, use_bin_type=True)
     assert isinstance(packed, bytes)
     return packed
+
+
+class _Unusual(Exception):
+    """A value that is not just of JSON's own types, or cannot be said."""
+
+
+def _sorted(value: Any, depth: int) -> Any:
+    """What `_plain` returns, for values of exactly JSON's types: all that is read from bytes."""
+    kind = type(value)
+    if kind is str or kind is bool or value is None:
+        return value
+    if kind is dict:
+        if depth >= DEPTH_MAX or not all(type(key) is str for key in value):
+            raise _Unusual
+        # The order of code points is that of their UTF-8 bytes.
+        return {key: _sorted(value[key], depth + 1) for key in sorted(value)}
+    if kind is list or kind is tuple:
+        if depth >= DEPTH_MAX:
+            raise _Unusual
+        return [_sorted(item, depth + 1) for item in value]
+    if kind is int and _INT_MIN <= value <= _INT_MAX:
+        return value
+    raise _Unusual
 
 
 def _plain(value: object, path: str, depth: int) -> object:

@@ -44,32 +44,30 @@ def subsumes(live: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
 
     In a list, item by item: a server may add defaults to items, but not items.
     """
-    return _holds(live, wish_of(wanted))
+    return _holds(live, _said(wanted))
 
 
 def wish_of(obj: Mapping[str, Any]) -> Object:
     """What an object says as a wish: without `status`, a space's own metadata, and nulls."""
-    wish = {name: copied(value) for name, value in obj.items() if name != "status"}
-    metadata = wish.get("metadata")
-    if isinstance(metadata, dict):
-        wish["metadata"] = {
-            name: value for name, value in metadata.items() if name not in SERVER_METADATA
-        }
-    said = _without_nulls(wish)
-    assert isinstance(said, dict)
-    return said
+    wish = _without_nulls(_said(obj))
+    assert isinstance(wish, dict)
+    return wish
 
 
 def fields_said(wish: Mapping[str, Any]) -> Object:
     """The fields of a wish without their values: all that `previous` needs, and much smaller."""
-    return _names_of(wish_of(wish))
+    return _names_of(_said(wish))
 
 
 def copied(value: Any) -> Any:
     """A JSON value of its own: mappings as dicts, sequences as lists."""
-    if isinstance(value, Mapping):
+    kind = type(value)
+    # Most values are texts and dicts; to ask whether something is a Mapping is slow.
+    if kind is str:
+        return value
+    if kind is dict or isinstance(value, Mapping):
         return {name: copied(item) for name, item in value.items()}
-    if isinstance(value, (list, tuple)):
+    if kind is list or kind is tuple:
         return [copied(item) for item in value]
     return value
 
@@ -83,9 +81,22 @@ def same(one: Any, other: Any) -> bool:
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 
+def _said(obj: Mapping[str, Any]) -> Object:
+    """The object without `status` and a space's own metadata; what is below is shared."""
+    said = {name: value for name, value in obj.items() if name != "status"}
+    metadata = said.get("metadata")
+    if isinstance(metadata, Mapping):
+        said["metadata"] = {
+            name: value for name, value in metadata.items() if name not in SERVER_METADATA
+        }
+    return said
+
+
 def _names_of(wish: Mapping[str, Any]) -> Object:
     return {
-        name: _names_of(value) if isinstance(value, Mapping) else 0 for name, value in wish.items()
+        name: _names_of(value) if isinstance(value, Mapping) else 0
+        for name, value in wish.items()
+        if value is not None
     }
 
 
@@ -129,9 +140,10 @@ def _holds(live: Any, wanted: Any) -> bool:
 
 
 def _without_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
+    """A copy; a null within a list is an item, and stays."""
+    if isinstance(value, Mapping):
         return {name: _without_nulls(item) for name, item in value.items() if item is not None}
-    return value
+    return copied(value)
 
 
 def _is_list(value: Any) -> bool:
