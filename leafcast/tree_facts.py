@@ -61,16 +61,22 @@ def destination_forms(tree: LocalTree, name: str) -> Form:
     """
     controllers = tree.controllers
     assert controllers is not None
-    counts = _counts(tree, (controllers.translator.source(name).key,))
+    key = controllers.translator.source(name).key
+    counts = _counts(tree, (key,))
     within = {path.parent for path in counts if not path.is_root}
-    found = {path: summary for path, summary in counts.items() if path not in within}
+    found = [(path, counts[path]) for path in sorted(counts.keys() - within)]
     return {
+        "key": key,
         "destinations": [
             _destination(tree, path, summary)
-            for path, summary in sorted(found.items())
-            if summary.destinations == 1
+            for path, summary in found
+            if summary.destinations == 1 and _is_edge(tree, path)
         ],
-        "elsewhere": [str(path) for path, item in sorted(found.items()) if item.destinations > 1],
+        "elsewhere": [
+            str(path)
+            for path, summary in found
+            if summary.destinations and not _is_edge(tree, path)
+        ],
     }
 
 
@@ -165,6 +171,13 @@ def _lag(tree: LocalTree, path: NodePath) -> int:
 def _counted(tree: LocalTree, path: NodePath, summary: Summary) -> Form:
     role = _role(tree, path)
     return {"path": str(path), "role": role, **_state(tree, path), **summary_form(summary)}
+
+
+def _is_edge(tree: LocalTree, path: NodePath) -> bool:
+    """Whether a node is a destination itself: its parent holds its profile, or it runs here."""
+    above, runtime = _parent(tree, path), tree.nodes.get(path)
+    known = above is not None and above.destination_of(path.name) is not None
+    return known or (runtime is not None and runtime.attached)
 
 
 def _destination(tree: LocalTree, path: NodePath, summary: Summary) -> Form:

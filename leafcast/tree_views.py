@@ -101,7 +101,7 @@ def _destinations(form: Form, now_ms: int) -> Iterator[RenderableType]:
         )
     yield table
     for path in form["elsewhere"]:
-        yield Text(f"more below {path}, which has to be asked", style="dim")
+        yield Text(f"more below {path}, which does not answer now", style="dim")
 
 
 def worst_first(forms: Sequence[Form]) -> list[Form]:

@@ -9,6 +9,7 @@ import click
 
 from leafcast.commands.options import data_dir_option
 from leafcast.commands.showing import show, watch
+from leafcast.destinations import destinations_below
 from leafcast.session import Session
 from leafcast.tree_views import placement_view, placements_view, worst_first
 
@@ -46,7 +47,8 @@ def status(
         form = found["placements"][0]
         if destinations:
             found = await session.call("destinations", placement=placement, seconds=60)
-            form |= {"destinationList": found["destinations"], "elsewhere": found["elsewhere"]}
+            below, silent = await destinations_below(session, found["key"], found["elsewhere"])
+            form |= {"destinationList": found["destinations"] + below, "elsewhere": silent}
         return form
 
     def draw(found: Any, now_ms: int) -> Any:

@@ -200,6 +200,13 @@ def test_a_relay_joins_and_sites_below_it(tree):
     tree.join(edge, "region-9-s1").until("in session with its parent")
     until(lambda: tree.settings_at("/region-9/s1") == ["green"])
 
+    def listed() -> dict[str, str]:
+        found = json.loads(tree.run("status", "shop", "--destinations", "-o", "json"))
+        return {item["path"]: item["state"] for item in found["destinationList"]}
+
+    until(lambda: listed().get("/region-9/s1") == "synced")
+    assert "/region-9" not in listed()
+
 
 def test_what_cannot_be_joined_with_is_said_with_its_remedy(tree):
     bundle = tree.add("/region-1/new-3", "--valid", "1s")
