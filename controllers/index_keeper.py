@@ -12,31 +12,34 @@ INDEX_MAX_AGE_SECONDS = 600.0
 
 
 class IndexKeeper:
-    """Issues the index; the first time at its start, for what a crash may have left unlisted."""
+    """Issues the index; at its start only if the ledger's is old, or a crash left it incomplete."""
 
     def __init__(self, issuer: Issuer, clock: Clock) -> None:
         self._issuer = issuer
         self._clock = clock
         self._due = asyncio.Event()
-        self._due.set()
 
     def renew(self) -> None:
         """Placements changed."""
         self._due.set()
 
     async def run(self) -> None:
+        age = self._issuer.index_age_seconds()
+        left = 0.0 if age is None else INDEX_MAX_AGE_SECONDS - age
         while True:
-            await self._wait()
+            if left > 0:
+                await self._wait(left)
             self._due.clear()
             await self._issuer.issue_index()
+            left = INDEX_MAX_AGE_SECONDS
             await self._clock.sleep(INDEX_GATHER_SECONDS)
 
-    async def _wait(self) -> None:
+    async def _wait(self, seconds: float) -> None:
         async with asyncio.TaskGroup() as group:
-            ageing = group.create_task(self._age())
+            ageing = group.create_task(self._age(seconds))
             await self._due.wait()
             ageing.cancel()
 
-    async def _age(self) -> None:
-        await self._clock.sleep(INDEX_MAX_AGE_SECONDS)
+    async def _age(self, seconds: float) -> None:
+        await self._clock.sleep(seconds)
         self._due.set()

@@ -22,6 +22,7 @@ from schemas.identity import (
 from schemas.records import (
     API_KEYS,
     DeltaHead,
+    IndexRecord,
     KeyGrant,
     KeysRecord,
     Record,
@@ -66,6 +67,18 @@ class Issuer:
         """
         async with self._lock:
             return await self._publish(drafts, signer or self._signer)
+
+    def index_age_seconds(self) -> float | None:
+        """How old the ledger's index is; None if there is none, or it lists something else."""
+        held = self._records.get(INDEX_KEY)
+        now_ms = self._clock.now().wall_ms
+        if not isinstance(held, IndexRecord) or held.issued_ms > now_ms:
+            return None
+        draft, addresses = index_draft(self._relay.tree, self._in_force, now_ms)
+        if draft.record.references != held.references:
+            return None
+        self._index_kept = addresses
+        return (now_ms - held.issued_ms) / 1000
 
     async def issue_index(self) -> None:
         """Renew the index from the ledger."""

@@ -19,7 +19,7 @@ from leafcast.session import Session
 from relay.adapters.clock import SystemClock
 
 TITLES = ("AGE", "TYPE", "REASON", "NODE")
-WIDTHS_MAX = (8, 7, 18, 18)
+WIDTHS_MIN, WIDTHS_MAX = (4, 7, 11, 8), (8, 7, 18, 18)
 
 
 @click.command()
@@ -62,9 +62,14 @@ def events_table(
     table = Table(
         box=None, padding=(0, 2, 0, 0), header_style="bold cyan", show_header=titled, pad_edge=False
     )
-    for title, width in zip(TITLES, WIDTHS_MAX, strict=True):
-        least = width if aligned else None
-        table.add_column(title, min_width=least, max_width=width, no_wrap=True, overflow="ellipsis")
+    for title, least, most in zip(TITLES, WIDTHS_MIN, WIDTHS_MAX, strict=True):
+        table.add_column(
+            title,
+            min_width=least if aligned else None,
+            max_width=most,
+            no_wrap=True,
+            overflow="ellipsis",
+        )
     table.add_column("MESSAGE", overflow="fold")
     for item in found:
         times = f" (x{item['count']})" if item["count"] > 1 else ""

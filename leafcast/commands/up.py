@@ -81,9 +81,8 @@ def up(
     clock = SystemClock()
     began = clock.now().seconds
     _wait(place, shape, clock, timeout_seconds, join=running)
-    seconds = clock.now().seconds - began
     said = "The tree is up again, with its data" if kept else "The tree is up"
-    click.echo(f"{said}: {_servers(shape)}, in {seconds:.1f} s.")
+    click.echo(f"{said}, after {clock.now().seconds - began:.1f} s: {_servers(shape)}.")
     click.echo(_next_steps(place, data_dir))
 
 
@@ -92,7 +91,7 @@ def _wait(
 ) -> None:
     """Start the daemon, or `join` the wait for one that is starting, until it is ready."""
     console = Console(stderr=True)
-    status = Status(f"Starting {_servers(shape)}", console=console)
+    status = Status(f"Starting {shape.nodes} nats-servers", console=console)
     if console.is_terminal:
         status.start()
     daemon = None if join else start_daemon(place, shape)
@@ -103,7 +102,7 @@ def _wait(
                 daemon,
                 clock,
                 seconds,
-                lambda doing: status.update(f"Starting {_servers(shape)}: {doing}"),
+                lambda doing: status.update(f"Starting {shape.nodes} nats-servers: {doing}"),
             )
         )
     except Ended as end:
@@ -150,9 +149,8 @@ def _servers(shape: TreeShape) -> str:
     below = shape.depth - 3
     relays = f"{shape.regions * below} relays below, " if below else ""
     return (
-        f"{shape.nodes} nats-servers (a centre, {shape.regions} region"
-        f"{'s' if shape.regions > 1 else ''}, {relays}{shape.destinations} site"
-        f"{'s' if shape.destinations > 1 else ''})"
+        f"a centre, {shape.regions} region{'s' if shape.regions > 1 else ''}, "
+        f"{relays}{shape.destinations} site{'s' if shape.destinations > 1 else ''}"
     )
 
 

@@ -2,12 +2,14 @@
 
 import asyncio
 
+from controllers.core.drafts import Draft
 from controllers.core.index import index_draft
+from controllers.core.translate import bare_head
 from controllers.index_keeper import INDEX_GATHER_SECONDS, INDEX_MAX_AGE_SECONDS, IndexKeeper
 from controllers.issuing import Issuer
 from relay.core.events import Instant
 from schemas.identity import KeyId, MailKey, TreeId, mail_key, random_id
-from schemas.records import IndexRecord
+from schemas.records import IndexRecord, Source
 from schemas.signing import Signer
 from tests.unit.centre_relay import LedgerRelay
 
@@ -92,6 +94,35 @@ async def test_an_index_without_changes_is_renewed_within_ten_minutes():
         assert second.root == first.root
 
     await run_keeper(scenario)
+
+
+async def test_a_restart_renews_an_index_only_when_it_is_old():
+    clock, relay = HandClock(), LedgerRelay(TREE)
+    await Issuer(relay, SIGNER, clock).issue_index()
+    await clock.pass_by(INDEX_MAX_AGE_SECONDS / 2)
+    keeper = IndexKeeper(Issuer(relay, SIGNER, clock), clock)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(keeper.run())
+        await clock.pass_by(INDEX_MAX_AGE_SECONDS / 2 - 1)
+        assert len(issued(relay)) == 1
+        await clock.pass_by(1)
+        assert len(issued(relay)) == 2
+        task.cancel()
+
+
+async def test_a_restart_lists_what_a_crash_left_unlisted():
+    clock, relay = HandClock(), LedgerRelay(TREE)
+    first = Issuer(relay, SIGNER, clock)
+    await first.issue_index()
+    await first.issue([Draft("delta", bare_head(Source("api", "s", "", "shop"), ()))])
+    again = Issuer(relay, SIGNER, clock)
+    assert again.in_force
+    keeper = IndexKeeper(again, clock)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(keeper.run())
+        await settle()
+        assert len(issued(relay)) == 2
+        task.cancel()
 
 
 def test_an_index_writes_only_the_chunks_that_changed():
