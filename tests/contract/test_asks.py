@@ -5,7 +5,6 @@ import os
 from contextlib import suppress
 
 import pytest
-from buses import TREES, WAIT_SECONDS
 
 from relay.adapters.clock import SystemClock
 from relay.asker import Asker, AskFailed
@@ -17,6 +16,7 @@ from schemas.identity import KeyId, NodePath, TreeId, random_id
 from schemas.records import API_ASK, AskRecord, KeyGrant, Source, encode_payload
 from schemas.reports import encode
 from schemas.signing import Signer
+from tests.contract.buses import TREES, WAIT_SECONDS
 
 SIGNER = Signer(TreeId("t" * 26), KeyId("k" * 26), b"s" * 32)
 STRANGER = Signer(SIGNER.tree, SIGNER.key_id, b"x" * 32)
@@ -163,6 +163,10 @@ class Questions:
         async with asyncio.timeout(WAIT_SECONDS):
             return await self.asker.ask(record.source.name, subject_verb or verb, envelope)
 
+    async def stop_and_wait(self) -> None:
+        self.stop()
+        await asyncio.wait(self._tasks)
+
     def stop(self) -> None:
         for task in self._tasks:
             task.cancel()
@@ -229,3 +233,18 @@ async def test_a_node_that_is_away_or_unknown_is_named_and_since_when(questions)
         fault = failed.value.fault
         assert (fault.reason, fault.path) == (reason, about)
         assert abs(fault.since_ms - since_ms) < 10
+
+
+async def test_who_waits_for_an_answer_hears_that_the_run_has_ended(questions):
+    async with asyncio.TaskGroup() as group:
+        waiting = group.create_task(failure_of(questions.ask("/emea/deaf")))
+        await asyncio.sleep(0)  # it has asked
+        await questions.stop_and_wait()
+    assert waiting.result() == "Restarting"
+    assert await failure_of(questions.ask("/")) == "Restarting"
+
+
+async def failure_of(asking) -> str:
+    with pytest.raises(AskFailed) as failed:
+        await asking
+    return failed.value.fault.reason

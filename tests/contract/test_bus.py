@@ -3,7 +3,6 @@
 import os
 
 import pytest
-from buses import TREES, key, letter, mails
 
 from relay.core.effects import AckMail, ClearMail, StoreOwn
 from relay.core.events import HeartbeatArrived, ReportArrived, SessionArrived
@@ -12,6 +11,7 @@ from schemas.blobs import OBJECT, Reference, open_value, store
 from schemas.identity import ContentHash
 from schemas.objects import ObjectKey
 from schemas.reports import Done, SessionMessage, encode
+from tests.contract.buses import TREES, key, letter, mails
 
 
 @pytest.fixture(params=TREES)

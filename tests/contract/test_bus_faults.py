@@ -1,11 +1,11 @@
 """What a message bus still keeps when links break, servers die and nodes come and go."""
 
 import pytest
-from buses import TREES, NatsTree, key, letter, links, mails, of
 
 from relay.core.effects import AckMail, ClearMail, StoreOwn
 from relay.core.events import HeartbeatArrived, ReportArrived
 from relay.ports import BusBroken
+from tests.contract.buses import TREES, NatsTree, key, letter, links, mails, of
 
 
 @pytest.fixture(params=TREES)

@@ -1,8 +1,10 @@
 """What every space promises, held against the one in memory and the one on a real bucket."""
 
 import asyncio
-from contextlib import aclosing
+import base64
+from contextlib import aclosing, asynccontextmanager
 
+import nats
 import pytest
 
 from relay.ports import Conflict, ResumeTooOld, SpaceError
@@ -225,6 +227,49 @@ async def test_a_large_object_fits(space):
     assert (await space.get(SETTINGS))["data"]["a"] == text
 
 
+def noise(seed, count=1_500_000):
+    """Text that no compression makes small enough for one message."""
+    return base64.b64encode(SeededDice(seed).entropy(count * 3 // 4)).decode()
+
+
+async def test_an_object_of_noise_up_to_the_limit_is_written_read_and_listed(space):
+    written = await space.apply(config_map(a=noise(1)), "me")
+    assert await space.get(SETTINGS) == written
+    assert (await space.list()).objects == (written,)
+    assert await space.apply(config_map(a=noise(1)), "me") == written
+    changed = await space.apply(config_map(a=noise(2)), "me")
+    assert (await space.get(SETTINGS))["data"] == changed["data"] == {"a": noise(2)}
+    with pytest.raises(Conflict):
+        await space.apply({**written, "data": {}}, "me")
+
+
+async def test_a_watch_tells_of_large_objects_what_it_tells_of_small_ones(space):
+    since = (await space.list()).revision
+    async with asyncio.timeout(20), aclosing(space.watch(since)) as watched:
+        made = await space.apply(config_map(a=noise(1)), "me")
+        change = await anext(watched)
+        assert (change.kind, change.object) == ("added", made)
+        small = await space.apply(config_map(a="small"), "me")
+        assert (await anext(watched)).object == small
+        await space.apply(config_map(a=noise(2)), "me")
+        assert (await anext(watched)).object["data"] == {"a": noise(2)}
+        await space.delete(SETTINGS)
+        gone = await anext(watched)
+        assert (gone.kind, gone.object["data"]) == ("deleted", {"a": noise(2)})
+        await space.apply(config_map(a=noise(3)), "me")
+        assert (await anext(watched)).kind == "added"
+    [last] = await changes(space, since, 1)
+    assert last.object["data"] == {"a": noise(3)}
+
+
+async def test_two_writers_of_large_objects_at_once_lose_nothing(space):
+    async with asyncio.TaskGroup() as group:
+        for at in range(4):
+            wish = config_map(**{f"k{at}": noise(at, 380_000)})
+            group.create_task(space.apply(wish, f"manager{at}"))
+    assert (await space.get(SETTINGS))["data"] == {f"k{at}": noise(at, 380_000) for at in range(4)}
+
+
 @pytest.mark.parametrize("name", ["system:node.x", "a" * 253, "a.b-c.d", "=3a", "_", "ü:ü"])
 async def test_names_of_all_kinds_keep_apart(space, name):
     role = {
@@ -275,12 +320,41 @@ async def test_a_bucket_is_the_same_space_after_a_restart(nats_url, clock):
 
 
 @pytest.mark.nats
-async def test_what_does_not_fit_a_message_is_refused_with_size_and_limit(nats_url, clock):
-    dice = SeededDice(5)
-    noise = dice.entropy(700_000).hex()
-    async with embedded(nats_url, clock) as space:
-        with pytest.raises(SpaceError, match="bytes, at most") as refused:
-            await space.apply(
-                config_map(a=noise, b=dice.entropy(60_000).hex(), c=noise[::-1]), "me"
-            )
-    assert refused.value.reason == "RequestEntityTooLarge"
+async def test_no_parts_of_a_large_object_stay_behind(nats_url, clock):
+    async with embedded(nats_url, clock, "parted") as space:
+        for seed in range(3):
+            await space.apply(config_map(a=noise(seed)), "me")
+        assert len(await parts_in(nats_url, "parted")) == 3
+        await space.apply(config_map(a="small"), "me")
+        assert not await parts_in(nats_url, "parted")
+
+
+@pytest.mark.nats
+async def test_parts_that_a_broken_off_write_left_are_swept_and_no_others(nats_url, clock):
+    stray = "p.o._.configmaps.shop.settings.left.0"
+    async with embedded(nats_url, clock, "strayed") as space:
+        await space.apply(config_map(a=noise(1)), "me")
+        kept = await parts_in(nats_url, "strayed")
+        async with connected(nats_url) as connection:
+            await connection.jetstream().publish(f"$KV.strayed.{stray}", b"part")
+    async with embedded(nats_url, clock, "strayed"):
+        assert len(await parts_in(nats_url, "strayed")) == len(kept) + 1
+    clock.ahead += 2 * 3600
+    async with embedded(nats_url, clock, "strayed") as space:
+        assert await parts_in(nats_url, "strayed") == kept
+        assert (await space.get(SETTINGS))["data"] == {"a": noise(1)}
+
+
+@asynccontextmanager
+async def connected(url):
+    connection = await nats.connect(url)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def parts_in(url, bucket):
+    async with connected(url) as connection:
+        info = await connection.jetstream().stream_info(f"KV_{bucket}", f"$KV.{bucket}.p.>")
+        return set(info.state.subjects or ())
