@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
 
 import nats.errors
-import zstandard
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
@@ -18,12 +17,21 @@ from nats.js.api import (
     ConsumerConfig,
     DeliverPolicy,
     DiscardPolicy,
+    RawStreamMsg,
     StorageType,
     StreamConfig,
 )
 from nats.js.errors import APIError, NotFoundError
 from nats.js.errors import Error as JetStreamError
 
+from relay.adapters.bucket_values import (
+    EVERY_PART,
+    Parts,
+    part_of,
+    parts_named,
+    split,
+    unpack,
+)
 from relay.ports import SpaceError
 
 DELETIONS_KEPT_SECONDS = 2 * 3600
@@ -31,24 +39,26 @@ BATCH = 256
 PULL_SECONDS, HEARTBEAT_SECONDS, SILENCE_SECONDS = 30, 10, 25.0
 SILENCE_LOOKS = 25
 CONSUMER_KEPT_SECONDS = 90.0
-COMPRESS_FROM_BYTES = 1024
-HEADERS_MAX_BYTES = 1024
-VALUE_MAX_BYTES = 8 * 1024 * 1024
+READS_MAX = 16
+PARTS_OF_DELETIONS_KEPT_SECONDS = DELETIONS_KEPT_SECONDS + 60
+STRAY_MS_MIN = 3600 * 1000
 
-_PLAIN, _ZSTD = b"\0", b"\1"
 _WRONG_LAST, _NAME_IN_USE = 10071, 10058
 _NANOSECONDS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What lies at a key; of a deleted one, what lay there. Revisions order the whole bucket."""
+    """What lies at a key; of a deleted one, what lay there. Revisions order the whole bucket.
+
+    `parts` says where the value lies if it does not lie at the key itself.
+    """
 
     key: str
     value: bytes
     revision: int
     deleted: bool
-    wall_ms: int
+    parts: Parts | None = None
 
 
 class Bucket:
@@ -61,11 +71,6 @@ class Bucket:
         self._stream = f"KV_{name}"
         self._prefix = f"$KV.{name}."
         self._replicas = replicas
-
-    @property
-    def limit(self) -> int:
-        """The most bytes that a packed value can have."""
-        return self._connection.max_payload - HEADERS_MAX_BYTES
 
     async def open(self) -> None:
         """Make the bucket if it is missing."""
@@ -114,53 +119,144 @@ class Bucket:
 
     async def read(self, key: str) -> Entry | None:
         """What lies at the key, be it deleted."""
-        subject = self._prefix + key
-        with _bus_errors():
-            try:
-                found = await self._jetstream.get_last_msg(self._stream, subject, direct=True)
-            except NotFoundError:
-                return None
-        deleted = "KV-Operation" in (found.headers or {})
-        return Entry(key, unpack(found.data or b""), found.seq or 0, deleted, 0)
+        for _ in range(READS_MAX):
+            with _bus_errors():
+                message = await self._last(key)
+                if message is None:
+                    return None
+                entry = await self._opened(key, message, message.seq or 0)
+            if entry:
+                return entry
+        said = f"the entry at {key} was written anew at each of {READS_MAX} reads: try again"
+        raise SpaceError("ServiceUnavailable", said)
 
     async def write(
-        self, key: str, packed: bytes, expected: int, *, deleted: bool = False
+        self,
+        key: str,
+        packed: bytes,
+        expected: int,
+        *,
+        token: str = "",
+        former: Parts | None = None,
+        deleted: bool = False,
     ) -> int | None:
-        """The new revision; None if the key is not at revision `expected` (0: never written)."""
+        """The new revision; None if the key is not at revision `expected` (0: never written).
+
+        `token` names the parts, should the value need some; no two writes may have the same.
+        `former` are those of the value that this one replaces.
+        """
+        pieces = split(packed)
+        parts = Parts(key, token, len(pieces)) if pieces else None
+        with _bus_errors():
+            if parts:
+                await self._write_parts(parts, pieces, deleted=deleted)
+            # The parts lie there before the entry that names them does.
+            revision = await self._put(
+                key, parts.named() if parts else packed, expected, deleted=deleted
+            )
+            outlived = former if revision else parts
+            if outlived:
+                await self._purge(outlived)
+        return revision
+
+    async def sweep(self, now_ms: int) -> None:
+        """Remove parts that no entry came to name, as when a writer ended between the two."""
+        with _bus_errors():
+            found = await self._jetstream.stream_info(self._stream, self._prefix + EVERY_PART)
+            subjects = found.state.subjects or {}
+            first = {part_of(subject.removeprefix(self._prefix)): subject for subject in subjects}
+            for (key, token), subject in first.items():
+                named = await self._last(key)
+                parts = parts_named(key, named.data or b"") if named else None
+                if parts and parts.token == token:
+                    continue
+                part = await self._last(subject.removeprefix(self._prefix))
+                if part and part.time and part.time.timestamp() * 1000 < now_ms - STRAY_MS_MIN:
+                    await self._purge(Parts(key, token, 0))
+
+    async def _last(self, key: str) -> RawStreamMsg | None:
+        subject = self._prefix + key
+        try:
+            return await self._jetstream.get_last_msg(self._stream, subject, direct=True)
+        except NotFoundError:
+            return None
+
+    async def _put(self, key: str, stored: bytes, expected: int, *, deleted: bool) -> int | None:
         headers = {"Nats-Expected-Last-Subject-Sequence": str(expected)}
         if deleted:
             headers |= {"KV-Operation": "DEL", "Nats-TTL": f"{DELETIONS_KEPT_SECONDS}s"}
-        with _bus_errors():
-            try:
-                kept = await self._jetstream.publish(self._prefix + key, packed, headers=headers)
-            except APIError as error:
-                if error.err_code == _WRONG_LAST:
-                    return None
-                raise
+        try:
+            kept = await self._jetstream.publish(self._prefix + key, stored, headers=headers)
+        except APIError as error:
+            if error.err_code == _WRONG_LAST:
+                return None
+            raise
         return kept.seq
+
+    async def _write_parts(self, parts: Parts, pieces: Iterable[bytes], *, deleted: bool) -> None:
+        headers = {"Nats-TTL": f"{PARTS_OF_DELETIONS_KEPT_SECONDS}s"} if deleted else None
+        for key, piece in zip(parts.each(), pieces, strict=True):
+            await self._jetstream.publish(self._prefix + key, piece, headers=headers)
+
+    async def _purge(self, parts: Parts) -> None:
+        # What stays after a failure is swept at a later start.
+        with suppress(nats.errors.Error, JetStreamError, TimeoutError):
+            await self._jetstream.purge_stream(self._stream, subject=self._prefix + parts.pattern)
+
+    async def _opened(self, key: str, message: Msg | RawStreamMsg, revision: int) -> Entry | None:
+        """The entry of a message; None if its parts are gone: then it is no longer the last."""
+        stored = message.data or b""
+        parts = parts_named(key, stored)
+        if parts:
+            pieces = [await self._last(part) for part in parts.each()]
+            if not all(pieces):
+                return None
+            stored = b"".join(piece.data or b"" for piece in pieces if piece)
+        deleted = "KV-Operation" in (message.headers or {})
+        return Entry(key, unpack(stored), revision, deleted, parts)
 
     async def list(self, pattern: str) -> AsyncGenerator[Entry, None]:
         """What lies at the keys that match now, in order of revision."""
         config = ConsumerConfig(deliver_policy=DeliverPolicy.LAST_PER_SUBJECT)
         async with aclosing(self._pull(config, pattern)) as pulled:
-            async for entry, pending in pulled:
-                if entry:
-                    yield entry
+            async for message, pending in pulled:
+                if message:
+                    key, revision = self._place(message)
+                    with _bus_errors():
+                        entry = await self._opened(key, message, revision)
+                    # What was written anew meanwhile is listed as it is now, and not left out.
+                    entry = entry or await self.read(key)
+                    if entry:
+                        yield entry
                 if not pending:
                     return
         raise SpaceError("ServiceUnavailable", "the server fell silent while listing: try again")
 
     async def follow(self, pattern: str, start: int) -> AsyncGenerator[Entry | None, None]:
-        """Entries from revision `start` on; None when all is well and nothing new; ends if lost."""
+        """Entries from revision `start` on; None when all is well and nothing new; ends if lost.
+
+        One whose parts are gone is left out: what was written instead of it follows.
+        """
         config = ConsumerConfig(deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=start)
         async with aclosing(self._pull(config, pattern)) as pulled:
-            async for entry, _ in pulled:
-                yield entry
+            async for message, _ in pulled:
+                if message is None:
+                    yield None
+                    continue
+                key, revision = self._place(message)
+                with _bus_errors():
+                    entry = await self._opened(key, message, revision)
+                    last = None if entry else await self._last(key)
+                if entry:
+                    yield entry
+                elif last is None or (last.seq or 0) <= revision:
+                    said = f"the entry at {key} lacks its parts: list again"
+                    raise SpaceError("ServiceUnavailable", said)
 
     async def _pull(
         self, config: ConsumerConfig, pattern: str
-    ) -> AsyncGenerator[tuple[Entry | None, int], None]:
-        """Entries and how many more are known to follow; (None, n) at the start and when idle."""
+    ) -> AsyncGenerator[tuple[Msg | None, int], None]:
+        """Messages and how many more are known to follow; (None, n) at the start and when idle."""
         config.filter_subject = self._prefix + pattern
         config.ack_policy = AckPolicy.NONE
         config.mem_storage = True
@@ -172,10 +268,7 @@ class Bucket:
             yield None, consumer.num_pending or 0
             async with aclosing(self._batches(consumer.name)) as messages:
                 async for message in messages:
-                    if message is None:
-                        yield None, 1
-                    else:
-                        yield self._entry(message), message.metadata.num_pending
+                    yield message, message.metadata.num_pending if message else 1
         finally:
             with suppress(nats.errors.Error, JetStreamError, TimeoutError):
                 await self._jetstream.delete_consumer(self._stream, consumer.name)
@@ -234,36 +327,9 @@ class Bucket:
                     return None
         return None
 
-    def _entry(self, message: Msg) -> Entry:
-        place = message.metadata
-        return Entry(
-            key=message.subject.removeprefix(self._prefix),
-            value=unpack(message.data),
-            revision=place.sequence.stream,
-            deleted="KV-Operation" in (message.headers or {}),
-            wall_ms=int(place.timestamp.timestamp() * 1000),
-        )
-
-
-def pack(value: bytes) -> bytes:
-    """A value as it is stored: one byte (0 plain, 1 zstd), then the bytes."""
-    if len(value) >= COMPRESS_FROM_BYTES:
-        packed = zstandard.ZstdCompressor(level=3).compress(value)
-        if len(packed) < len(value):
-            return _ZSTD + packed
-    return _PLAIN + value
-
-
-def unpack(stored: bytes) -> bytes:
-    """What `pack` was given; raises SpaceError if it is not that."""
-    if stored[:1] != _ZSTD:
-        return stored[1:]
-    try:
-        return zstandard.ZstdDecompressor().decompress(stored[1:], VALUE_MAX_BYTES)
-    except zstandard.ZstdError as error:
-        raise SpaceError(
-            "InternalError", f"an entry of the bucket is unreadable: {error}"
-        ) from error
+    def _place(self, message: Msg) -> tuple[str, int]:
+        """The key and the revision of a delivered message."""
+        return message.subject.removeprefix(self._prefix), message.metadata.sequence.stream
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """The embedded space: Kubernetes objects in a JetStream key-value bucket, no cluster needed.
 
-One entry per object, with the fields that each manager said beside it. An object's resourceVersion
-is its entry's revision. Of several changes of one object a watcher that lags sees the last.
+One entry per object, with the fields that each manager said beside it; a large one lies in parts,
+and counts as written when its entry is. An object's resourceVersion is its entry's revision. Of
+several changes of one object a watcher that lags sees the last.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from dataclasses import dataclass
 
 from nats.aio.client import Client
 
-from relay.adapters import bucket as kv
+from relay.adapters import bucket_values as kv
 from relay.adapters.bucket import Bucket, Entry
+from relay.adapters.bucket_values import Parts
 from relay.adapters.refusals import as_space_errors
 from relay.core import stored_object as rules
 from relay.core.stored_object import Births, StoredObject
@@ -32,10 +34,11 @@ _DEFINITIONS = (CRD_GROUP, "customresourcedefinitions")
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What lies at an object's key: the object unless there is none, and the entry's revision."""
+    """What lies at an object's key: the object unless there is none, and the entry's place."""
 
     stored: StoredObject | None
     revision: int
+    parts: Parts | None = None
 
 
 class EmbeddedSpace:
@@ -59,6 +62,7 @@ class EmbeddedSpace:
     async def open(self) -> None:
         """Make the bucket if it is missing and learn the kinds defined in it; raises SpaceError."""
         await self._bucket.open()
+        await self._bucket.sweep(self._clock.now().wall_ms)
         await self._learn_kinds()
 
     async def identity(self) -> str:
@@ -135,7 +139,7 @@ class EmbeddedSpace:
         found = await self._find(key)
         changed = self._changed(key, found, obj, manager)
         with as_space_errors():
-            rules.check_size(key, len(kv.pack(rules.encode(changed))), self._bucket.limit)
+            rules.check_size(key, len(rules.encode(changed)), kv.VALUE_MAX_BYTES)
         return rules.at_revision(changed, found.revision if found.stored else 0)
 
     async def set_status(self, key: ObjectKey, status: Object) -> Object:
@@ -157,8 +161,7 @@ class EmbeddedSpace:
                 return False
             with as_space_errors():
                 rules.check_uid(key, found.stored, uid)
-            packed = kv.pack(rules.encode(found.stored))
-            if await self._bucket.write(path_of(key), packed, found.revision, deleted=True):
+            if await self._write(key, found, rules.encode(found.stored), deleted=True):
                 return True
         raise self._contended(key)
 
@@ -169,7 +172,8 @@ class EmbeddedSpace:
         entry = await self._bucket.read(path_of(key))
         if entry is None:
             return _Found(None, 0)
-        return _Found(None if entry.deleted else _decoded(entry), entry.revision)
+        stored = None if entry.deleted else _decoded(entry)
+        return _Found(stored, entry.revision, entry.parts)
 
     def _changed(self, key: ObjectKey, found: _Found, wish: Object, manager: str) -> StoredObject:
         with as_space_errors():
@@ -187,11 +191,24 @@ class EmbeddedSpace:
         """Write what changed, if anything did; None if someone else wrote meanwhile."""
         if changed is found.stored:
             return rules.at_revision(changed, found.revision)
-        packed = kv.pack(rules.encode(changed))
+        encoded = rules.encode(changed)
         with as_space_errors():
-            rules.check_size(key, len(packed), self._bucket.limit)
-        revision = await self._bucket.write(path_of(key), packed, found.revision)
+            rules.check_size(key, len(encoded), kv.VALUE_MAX_BYTES)
+        revision = await self._write(key, found, encoded)
         return rules.at_revision(changed, revision) if revision else None
+
+    async def _write(
+        self, key: ObjectKey, found: _Found, encoded: bytes, *, deleted: bool = False
+    ) -> int | None:
+        """Replace what was found; None if someone else did meanwhile."""
+        return await self._bucket.write(
+            path_of(key),
+            kv.pack(encoded),
+            found.revision,
+            token=random_id(self._dice.entropy(16)),
+            former=found.parts,
+            deleted=deleted,
+        )
 
     async def _key_of(self, obj: Object) -> ObjectKey:
         if self._kinds.lookup(group_of(obj), obj["kind"]) is None:
