@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import nats
 from nats.aio.client import Client
@@ -86,7 +86,9 @@ async def serve(client: Client, pattern: str, answer: Answer) -> None:
 
     async def respond(message: Msg) -> None:
         try:
-            await message.respond(await answer(message.subject, message.data))
+            # Who asked over a connection that is lost asks again.
+            with suppress(NatsError):
+                await message.respond(await answer(message.subject, message.data))
         finally:
             limit.release()
 

@@ -74,18 +74,22 @@ def until(met, what: str) -> None:
         time.sleep(0.05)
 
 
+def command(pid: int) -> list[str]:
+    try:
+        return (Path("/proc") / str(pid) / "cmdline").read_bytes().decode().split("\0")
+    except OSError:
+        return []
+
+
 def servers_of(folder: Path) -> list[int]:
     """The processes of nats-servers that run below a folder."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                words = (entry / "cmdline").read_bytes().decode().split("\0")
-            except OSError:
-                continue
-            if any(str(folder) in word for word in words) and "nats-server" in words[0]:
-                found.append(int(entry.name))
-    return found
+    pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    words = {pid: command(pid) for pid in pids}
+    return [
+        pid
+        for pid, said in words.items()
+        if said and "nats-server" in said[0] and any(str(folder) in word for word in said)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -169,6 +173,26 @@ def test_the_configuration_of_a_node_is_shown_without_its_secret(tree):
     done = tree.run("nats-config", "/nowhere")
     assert done.returncode == 1
     assert "leafcast tree" in done.stderr
+
+
+def test_the_tree_and_its_commands_outlive_a_crash_of_the_centres_server(program):
+    assert program.run("up", *SMALL).returncode == 0
+    config = program.place.folder / "centre" / "nats.conf"
+    (server,) = (pid for pid in servers_of(program.place.folder) if str(config) in command(pid))
+    os.kill(server, signal.SIGKILL)
+    until(lambda: not alive(server), "the server is still there")
+    until(
+        lambda: (
+            program.run("tree").returncode == 0
+            and {node["state"] for node in program.json("tree")["nodes"]} == {"up"}
+        ),
+        "the tree did not come back",
+    )
+    assert program.run("apply", "-f", str(ROOT / "leafcast" / "shop")).returncode == 0
+    until(
+        lambda: program.json("status", "shop")["states"] == {"synced": 2},
+        "the shop was not delivered",
+    )
 
 
 def test_commands_without_a_tree_say_how_to_start_one(program):
