@@ -80,6 +80,7 @@ class Asker:
         self._inbox: asyncio.Queue[AskArrived | AnswerArrived | _Found] = asyncio.Queue(WAITING_MAX)
         self._waiting: dict[str, _Waiting] = {}
         self._asking: Asking | None = None
+        self._ended = False
 
     @property
     def refused(self) -> int:
@@ -89,14 +90,22 @@ class Asker:
     async def run(self) -> None:
         """Serve until cancelled; the node must have started. Raises BusBroken (in a group)."""
         self._asking = Asking(self._bus.path, self._node())
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._pump(), name=f"asks {self._bus.path}")
-            while True:
-                for effect in await self._next(self._asking):
-                    await self._perform(effect, group)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._pump(), name=f"asks {self._bus.path}")
+                while True:
+                    for effect in await self._next(self._asking):
+                        await self._perform(effect, group)
+        finally:
+            self._ended = True
+            for waiting in self._waiting.values():
+                waiting.fault = self._restarting()
+                waiting.over.set()
 
     async def ask(self, ask: str, verb: str, envelope: Envelope) -> Any:
         """At the centre: the answer (JSON) to a signed ask with this id; raises AskFailed."""
+        if self._ended:
+            raise AskFailed(self._restarting())
         waiting = self._waiting[ask] = _Waiting()
         try:
             await self._inbox.put(AskArrived(verb, envelope.encode()))
@@ -110,6 +119,10 @@ class Asker:
         except codec.CodecError as error:
             fault = AskFault("BadAnswer", f"the answer is unreadable: {error}", "")
             raise AskFailed(fault) from error
+
+    def _restarting(self) -> AskFault:
+        path = str(self._bus.path)
+        return AskFault("Restarting", f"{path} is starting again; ask in a moment", path)
 
     async def _pump(self) -> None:
         async for heard in self._bus.asks():

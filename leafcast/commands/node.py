@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,8 @@ def add(
         raise click.UsageError("a relay has no labels; leave out --labels or --relay")
     if not target.parent.is_dir():
         raise click.UsageError(f"there is no folder {target.parent}; make it, or name another file")
+    if not os.access(target if target.exists() else target.parent, os.W_OK):
+        raise click.UsageError(f"{target} cannot be written; name another file with -o")
     answer = _call(data_dir, "node-add", path=path, relay=relay, labels=given, valid_seconds=valid)
     write_bundle_text(target, answer["bundle"])
     what = "A new bundle for" if answer["again"] else "Added"

@@ -46,12 +46,11 @@ class Downlink:
         except ReportRefused as error:
             self._refuse(name, error)
             return
-        if child.home and heartbeat.home not in ("", child.home) and child.silent_since_ms is None:
+        if self._is_second(child, heartbeat):
             state.out.append(Noted("SecondHome", name, "it runs elsewhere; told to stop"))
             stop = replace(self._mail_of(name, child), epoch=0, want=WANT_STOP, run=heartbeat.run)
             self._send(name, stop)
             return
-        child.home = heartbeat.home
         if heartbeat.epoch and heartbeat.epoch < child.epoch:
             # Another run has the session now; or this one missed the answer that gave it.
             if heartbeat.run == child.run:
@@ -118,6 +117,20 @@ class Downlink:
         """Tell all children that this node's run is new, so that they begin a session."""
         for name, child in self._state.children.items():
             self._send(name, self._mail_of(name, child))
+
+    def _is_second(self, child: Child, heartbeat: Heartbeat) -> bool:
+        """Whether a child that runs already, and is heard of, runs at another place as well.
+
+        Only a heartbeat in a session with this run of the node shows where the child runs: others
+        may have lain in the stream since before.
+        """
+        if child.home and heartbeat.home not in ("", child.home):
+            if child.silent_since_ms is None:
+                return True
+            child.home = ""
+        if heartbeat.epoch and heartbeat.incarnation == self._state.config.incarnation:
+            child.home = heartbeat.home
+        return False
 
     def _overdue(self, child: Child) -> bool:
         return child.heard + SILENT_AFTER_SECONDS <= self._state.now.seconds

@@ -42,7 +42,7 @@ class Meeting:
 
     def __init__(self) -> None:
         self.now = 0.0
-        self.centre = self.node(NodePath(), "centre")
+        self.centre = self.node(NodePath(), os.urandom(8).hex())
         grant = KeyGrant(SIGNER.key_id, SIGNER.public_key, ("node",))
         keys = KeysRecord(Source(API_KEYS, TREE, "", "keys"), 1, False, "", (), (grant,))
         child = NodeRecord(Source(API_NODE, TREE, "", str(PATH)), 2, False, "", (), PATH, NKEY)
@@ -101,6 +101,18 @@ def test_the_same_home_comes_back_at_once_and_another_when_the_first_fell_silent
     meeting.now += 91
     meeting.tell(meeting.centre, Tick())
     assert not meeting.join("three", "there").superseded
+
+
+def test_a_session_of_before_the_parents_restart_holds_no_place():
+    meeting = Meeting()
+    first = meeting.join("one", "here")
+    meeting.now += 30
+    (beat,) = [e for e in meeting.tell(first, Tick()) if isinstance(e, SendHeartbeat)]
+
+    restarted = Meeting()
+    restarted.tell(restarted.centre, HeartbeatArrived("emea", beat.data))
+
+    assert not restarted.join("two", "there").superseded
 
 
 def test_a_run_that_was_in_session_does_not_stop_at_its_parents_word():
