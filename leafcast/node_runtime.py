@@ -30,12 +30,13 @@ from relay.core.effects import Noted
 from relay.core.node import Node
 from relay.core.state import NodeConfig
 from relay.driver import Driver
-from relay.ports import BusBroken, Clock, Dice
+from relay.ports import BusBroken, Clock, Dice, SpaceError
 from relay.syncer.syncer import ContentMissing, Syncer
 from schemas.blobs import Reference
 from schemas.identity import KeyId, NodePath, TreeId, random_id
 
 RESTART_SECONDS_MIN, RESTART_SECONDS_MAX = 0.25, 10.0
+OPEN_ATTEMPTS_MAX, OPEN_PAUSE_SECONDS = 20, 0.1
 SEEDS_FILE = "accounts.json"
 
 log = logging.getLogger("leafcast")
@@ -140,7 +141,15 @@ class NodeRuntime:
         space = EmbeddedSpace(
             client, bucket, self._world.clock, self._world.dice, domain=self.path.domain
         )
-        await space.open()
+        for attempt in range(OPEN_ATTEMPTS_MAX):
+            try:
+                await space.open()
+                break
+            except SpaceError:
+                # A server that takes in a new child serves nobody for a moment.
+                if attempt + 1 == OPEN_ATTEMPTS_MAX:
+                    raise
+                await self._world.clock.sleep(OPEN_PAUSE_SECONDS)
         return space
 
     async def run(self) -> None:
