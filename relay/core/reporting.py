@@ -5,14 +5,14 @@ It is complete when all who are concerned have answered (wire.md, "Reports").
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
 
 from relay.core import reduce
 from relay.core.reduce import BlockFold
 from schemas.identity import MailKey
 from schemas.objects import ObjectKey
-from schemas.reports import ARM_OLDER, ObjectResult, Report, ReportPart, Summary, encode
+from schemas.reports import ARM_OLDER, ObjectResult, Report, ReportPart, Summary
 
 INTERNED_MAX = 4096
 
@@ -62,7 +62,7 @@ class Reporting:
         self._place = place
         self._facts = facts
         self._folds: dict[MailKey, BlockFold[ChildReport]] = {}
-        self._interned: dict[bytes, Summary] = {}
+        self._interned: dict[Hashable, Summary] = {}
 
     def take(self, child: str, report: Report, incarnation: str) -> bool:
         """Take a child's part 0; False if it is older than what is known.
@@ -189,4 +189,11 @@ class Reporting:
         """One object for equal summaries: most edges say the same."""
         if len(self._interned) > INTERNED_MAX:
             self._interned.clear()
-        return self._interned.setdefault(encode(summary), summary)
+        return self._interned.setdefault(_said(summary), summary)
+
+
+def _said(summary: Summary) -> Hashable:
+    """All that a summary says, as a key."""
+    counts = (summary.states, summary.health, summary.arms)
+    rest = (summary.exceptions, summary.oldest_ms, summary.complete, summary.blocking)
+    return (*(frozenset(count.items()) for count in counts), *rest)
