@@ -229,11 +229,30 @@ class Accepting:
         for child, box in state.mailboxes.boxes.items():
             sent = held.key in box.slots or held.key in box.queue
             if sent or state.meant(child, held) is not Send.NOTHING:
+                self._bear_on(held.key, box)
                 state.mailboxes.mark(child, held.key, held.order)
                 state.mailboxes.flush(child)
         if state.edge is not None:
             state.edge.evaluate(held)
         state.touch(held.key)
+
+    def _bear_on(self, delta: MailKey, box: Mailbox) -> None:
+        """Profiles and locations that wait in the queue bear on a delta that comes after them.
+
+        Of one that the child has in another version the child may see it so, whatever is new.
+        """
+        where = self._state.where
+        for key in box.queue:
+            held = self._state.held.get(key)
+            match held.record if held is not None else None:
+                case Profile() as record:
+                    bears = where.deltas_of_profile(record)
+                case LocationRecord() as record:
+                    bears = where.deltas_of_location(record)
+                case _:
+                    continue
+            if key in box.slots or delta in bears:
+                box.bears.setdefault(key, {})[delta] = None
 
     def _put_profile(self, held: Held, record: Profile, former: Held | None) -> None:
         state = self._state
@@ -275,14 +294,15 @@ class Accepting:
     def _put_location(self, held: Held, record: LocationRecord) -> None:
         state = self._state
         old = state.where.locations.get(held.key)
-        bears = state.where.deltas_of_location(old) if old else {}
+        former = state.where.deltas_of_location(old) if old else {}
         children = dict.fromkeys(state.where.children_of_location(held.key))
         state.where.set_location(held.key, None if record.deleted else record)
-        if not record.deleted:
-            bears |= state.where.deltas_of_location(record)
+        newly = {} if record.deleted else state.where.deltas_of_location(record)
+        bears = former | newly
         children |= dict.fromkeys(state.where.children_of_location(held.key))
-        for child in (*children, *self._having(held.key, children)):
-            self._mark(child, held, bears)
+        having = self._having(held.key, ())
+        for child in dict.fromkeys((*children, *having)):
+            self._mark(child, held, bears if child in having else newly)
         if state.edge is not None:
             self._reevaluate(bears)
         self._answer(bears)

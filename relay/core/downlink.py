@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from relay.core.accepting import Accepting
+from relay.core.book import is_delta
 from relay.core.children import SILENT_AFTER_SECONDS, Child
 from relay.core.effects import Noted, SendSession
 from relay.core.state import State
@@ -63,8 +64,7 @@ class Downlink:
         answer = child.answer(heartbeat, self._mail_of(name, child), digest, state.now.wall_ms)
         child.has_memory = heartbeat.has_memory
         if heartbeat.incarnation == state.config.incarnation:
-            child.cursor = heartbeat.sequence
-            self._clear_answered(name, child)
+            self._read_on(name, child, heartbeat.sequence)
         if child.mismatches >= REWRITE_AFTER_MISMATCHES:
             child.mismatches = 0
             state.out.append(Noted("MailDiffers", name, "its mailbox is written again"))
@@ -175,6 +175,27 @@ class Downlink:
             state.where.set_digests(name, report.spaces)
             state.labels_dirty = True
             self._accepting.refresh_deltas(name)
+
+    def _read_on(self, name: str, child: Child, cursor: int) -> None:
+        """What follows from how far a child says that it has read."""
+        self._ask_again(name, min(child.cursor, cursor))
+        child.cursor = cursor
+        self._clear_answered(name, child)
+
+    def _ask_again(self, name: str, read: int) -> None:
+        """Write deltas again that a child has not answered for since it read what bears on them.
+
+        To the child it may not: of a location it saw other versions than those written to it.
+        `read` is how far it had read by the heartbeat before; since then it could answer.
+        """
+        state = self._state
+        for key, slot in list(state.mailboxes.boxes[name].slots.items()):
+            held = state.held.get(key)
+            if not is_delta(held) or not 0 < slot.bearing <= read:
+                continue
+            if state.reporting.answered(name, key) < slot.bearing:
+                state.mailboxes.force(name, key, held.order)
+        state.mailboxes.flush(name)
 
     def _clear_answered(self, name: str, child: Child) -> None:
         """Take tombstones of profiles and locations out of the mailbox once they were read."""

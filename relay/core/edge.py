@@ -149,6 +149,7 @@ class Edge:
         touched |= dict.fromkeys(key for key, _ in former.losers)
         for object_key in sorted(former.wanted.keys() ^ self.resolved.wanted.keys()):
             touched |= self._claimers.get(object_key, {})
+        self._release()
         return touched
 
     def _book(self, claims: Iterable[Claim]) -> None:
@@ -286,6 +287,16 @@ class Edge:
     def _note_claim(self, placement: MailKey, key: ObjectKey) -> None:
         self._claimed.setdefault(placement, _Claimed()).keys[key] = None
         self._claimers.setdefault(key, {})[placement] = None
+
+    def _release(self) -> None:
+        """Let go of what a placement claimed that is gone, and others want: theirs to remove."""
+        for placement in [key for key in self._claimed if key not in self.assigned]:
+            keys = self._claimed[placement].keys
+            for key in [key for key in keys if key in self.wanted]:
+                keys.pop(key)
+                self._claimers[key].pop(placement)
+            if not keys:
+                del self._claimed[placement]
 
     def _forget_claims(self, key: ObjectKey) -> None:
         for placement in self._claimers.pop(key, {}):

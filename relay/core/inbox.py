@@ -60,7 +60,7 @@ class Inbox:
     """How far the own mail is read, and the digest of what the mailbox holds.
 
     `incarnation` is the parent's, `high` the last sequence read in it. `settled` is true once the
-    mailbox was read to its end in this session.
+    mailbox was read to its end in this session; `pending` more messages are on their way.
     """
 
     trust: Trust
@@ -70,6 +70,7 @@ class Inbox:
     epoch: int = 0
     last_epoch: int = 0
     settled: bool = False
+    pending: int = 0
     read_whole: bool = False
     shown_index: bool = False
     remembers: bool = False
@@ -82,6 +83,11 @@ class Inbox:
     def has_memory(self) -> bool:
         """Whether deltas newer than the index may be believed (wire.md)."""
         return self.remembers and self.shown_index
+
+    @property
+    def calm(self) -> bool:
+        """Whether nothing is pending: a moment at which something may be taken away."""
+        return self.settled and not self.pending and not self.parked
 
     @property
     def answered(self) -> int:
@@ -108,6 +114,7 @@ class Inbox:
         """
         self.epoch = self.last_epoch = message.epoch
         self.shown_index = self.settled = False
+        self.pending = 0
         self.high = self.answered
         same = message.incarnation == self.incarnation
         resumable = same and message.swept_through <= self.high <= message.last_sequence

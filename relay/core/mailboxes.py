@@ -1,7 +1,9 @@
 """The children's mailboxes: what each was sent, what it lacks, and in which order it gets it.
 
 A relay writes to each child in the order of its own mail. A delta that waits for blobs lets others
-pass, except those that take something from this child (wire.md, "Order of writing").
+pass, except those that take something from this child (wire.md, "Order of writing"). Mail that was
+read in one batch lies there in the order of last writing, not of first: so of a batch goes first
+what gives, and what takes waits until the batch is read to its end.
 """
 
 from __future__ import annotations
@@ -15,6 +17,9 @@ from relay.core.effects import ClearMail, Effect, WriteMail
 from relay.core.events import MailSlot
 from schemas.identity import MailKey
 from schemas.records import DIGEST_MODULUS, DeltaHead, digest_term
+
+BATCH = 1 << 32
+"""How many records a batch may hold; the order of a record counts batches in its high part."""
 
 
 class Send(Enum):
@@ -65,8 +70,8 @@ class Mailboxes:
     """All children's mailboxes at one node.
 
     `meant(child, held)` says what a child should have of a record, `content(key)` how far the
-    content is that it names. While `paused`, as at the start, nothing is written. `touched` gathers
-    the slots that changed, for the one who empties it.
+    content is that it names. While `paused`, as at the start, nothing is written, and nothing that
+    takes unless it is `calm`. `touched` gathers the slots that changed, for the one who empties it.
     """
 
     def __init__(
@@ -79,6 +84,7 @@ class Mailboxes:
     ) -> None:
         self.boxes: dict[str, Mailbox] = {}
         self.paused = False
+        self.calm = True
         self.touched: dict[tuple[str, MailKey], None] = {}
         self._out = out
         self._meant = meant
@@ -116,11 +122,26 @@ class Mailboxes:
         box = self.boxes.get(child)
         if box is None or self.paused:
             return
-        waiting = False
-        for key in sorted(box.queue, key=box.queue.__getitem__):
+        waiting = not self.calm
+        for takes, held, wish in self._due(child, box):
+            if wish is Send.WHOLE and (supply := self._content(held.key)) is not Supply.HERE:
+                waiting = waiting or supply is Supply.COMING
+            elif not (waiting and takes):
+                self._write(child, box, held, wish)
+
+    def flush_all(self) -> None:
+        """Write to each child what may be written now."""
+        for child, box in self.boxes.items():
+            if box.queue:
+                self.flush(child)
+
+    def _due(self, child: str, box: Mailbox) -> list[tuple[bool, Held, Send]]:
+        """What of the queue is to be written, in order, and whether it takes something."""
+        due = []
+        for key, order in list(box.queue.items()):
+            held = self._lookup(key)
             if key in box.flying:
                 continue
-            held = self._lookup(key)
             if held is None:
                 self._settle(child, key)
                 self.clear(child, key)
@@ -128,12 +149,11 @@ class Mailboxes:
             slot, wish = box.slots.get(key), self._meant(child, held)
             if wish is Send.NOTHING or _same(slot, held, wish):
                 self._settle(child, key)
-            elif wish is Send.WHOLE and (supply := self._content(key)) is not Supply.HERE:
-                waiting = waiting or supply is Supply.COMING
-            elif waiting and _takes(slot, held, wish):
                 continue
-            else:
-                self._write(child, box, held, wish)
+            takes = _takes(slot, held, wish)
+            due.append(((order // BATCH, takes, order), held, wish))
+        due.sort(key=lambda item: item[0])
+        return [(rank[1], held, wish) for rank, held, wish in due]
 
     def written(self, child: str, key: MailKey, sequence: int) -> tuple[MailKey, ...]:
         """Take in where the stream put a message; names the placements that it bears on."""
@@ -246,10 +266,19 @@ def _same(slot: Slot | None, held: Held, wish: Send) -> bool:
     return slot is not None and slot.generation == held.generation and slot.content == content
 
 
+def next_batch(order: int) -> int:
+    """The order from which the next batch counts; the same while nothing came since the last."""
+    return -(-order // BATCH) * BATCH
+
+
 def _takes(slot: Slot | None, held: Held, wish: Send) -> bool:
-    """Whether writing this may take something from the child, so that it waits for what gives."""
-    if slot is None or held.kind in ("keys", "node"):
+    """Whether writing this may take something from the child, so that it waits for what gives.
+
+    A child without a slot may have been sent one before this node lost its memory.
+    """
+    if held.kind in ("keys", "node", "index"):
         return False
     if wish is Send.BARE or held.record.deleted or held.kind in ("profile", "location"):
         return True
-    return isinstance(held.record, DeltaHead) and held.record.last_loss > slot.generation
+    generation = slot.generation if slot is not None else 0
+    return isinstance(held.record, DeltaHead) and held.record.last_loss > generation

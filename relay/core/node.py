@@ -108,7 +108,7 @@ class Node:
     def may_prune(self) -> bool:
         """Whether nothing is pending: the mailbox is read to its end and all content is here."""
         state = self._state
-        if state.edge is None or not state.inbox.settled or state.inbox.parked:
+        if state.edge is None or not state.inbox.calm:
             return False
         return state.inbox.remembers and not state.edge.awaits_content
 
@@ -241,6 +241,8 @@ class Node:
         state = self._state
         if self._uplink is not None and self._news_of_index_or_keys():
             self._uplink.retry_parked()
+        if state.end_batch():
+            state.mailboxes.flush_all()
         touched, state.mailboxes.touched = state.mailboxes.touched, {}
         for child, key in touched:
             held = state.held.get(key)

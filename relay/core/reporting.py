@@ -123,6 +123,12 @@ class Reporting:
     def forget(self, key: MailKey) -> None:
         self._folds.pop(key, None)
 
+    def answered(self, child: str, key: MailKey) -> int:
+        """The sequence that the child has answered for the placement in this run; 0 for none."""
+        fold = self._folds.get(key)
+        held = fold.get(child) if fold else None
+        return held.answered if held is not None and held.current else 0
+
     def keys_of(self, child: str) -> list[MailKey]:
         """The placements that the child has, or should have, a say in."""
         return [key for key, fold in self._folds.items() if fold.get(child) is not None]

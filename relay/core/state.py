@@ -13,7 +13,7 @@ from relay.core.effects import Effect
 from relay.core.events import Instant, Remembered
 from relay.core.inbox import Inbox
 from relay.core.index import IndexView
-from relay.core.mailboxes import Mailboxes, Send, Supply
+from relay.core.mailboxes import Mailboxes, Send, Supply, next_batch
 from relay.core.reduce import EMPTY
 from relay.core.reporting import Facts, Reporting, unconcerned
 from relay.core.trust import Trust
@@ -64,6 +64,7 @@ class State:
         self.mailboxes = Mailboxes(
             self.out, self.meant, self.supply, self.held.get, lambda: self.now.wall_ms
         )
+        self.mailboxes.calm = self.is_root
         self.reporting = Reporting(self.place, self.facts)
         self.edge = Edge(config.path, self.where, self.content, done) if config.attached else None
 
@@ -74,6 +75,17 @@ class State:
     def next_order(self) -> int:
         self.order += 1
         return self.order
+
+    def end_batch(self) -> bool:
+        """Let children have what takes, if nothing is pending; whether that is news.
+
+        What is accepted from then on belongs to another batch.
+        """
+        former, boxes = self.mailboxes.calm, self.mailboxes
+        boxes.calm = self.is_root or self.inbox.calm
+        if boxes.calm:
+            self.order = next_batch(self.order)
+        return boxes.calm and not former
 
     def place(self, child: str) -> int:
         """A small number for each child, for the blocks of the fold."""

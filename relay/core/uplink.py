@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import replace
 
 from relay.core.accepting import Accepting
-from relay.core.book import is_delta, to_keep
+from relay.core.book import Held, is_delta, to_keep
 from relay.core.children import HEARTBEAT_SECONDS
 from relay.core.effects import AckMail, Noted, ResetMail, SendHeartbeat, SendReport, StoreOwn
 from relay.core.events import MailArrived
@@ -101,6 +101,7 @@ class Uplink:
         if not inbox.epoch:
             return
         self._quiet_at = state.now.seconds + QUIET_SECONDS
+        inbox.pending = event.pending
         self._judge(event)
         settled = inbox.settled
         inbox.arrived(event)
@@ -225,15 +226,7 @@ class Uplink:
                 if ruling.chunk is not None:
                     self._accepting.want_chunks()
             case PassOver(held, gone):
-                inbox.count(held)
-                if held.kind == "index" and inbox.stored_index <= held.generation:
-                    # The one that is looked through already: shown again in this session.
-                    inbox.shown_index = held.generation <= state.index.generation
-                if gone:
-                    self._answer_gone(held.key)
-                elif is_delta(known) and held.generation == known.generation:
-                    self._accepting.bare(known, unmeant=known.has_body and not held.has_body)
-                    state.touch(known.key)
+                self._pass_over(held, known, gone=gone)
             case Take(held):
                 inbox.count(held)
                 state.out.append(to_keep(held, inbox.incarnation, event.sequence))
@@ -241,6 +234,20 @@ class Uplink:
                     state.refused += 1
                     state.out.append(Noted("TooNew", f"mail {event.key}", "update this edge"))
                 self._accepting.put(held)
+
+    def _pass_over(self, held: Held, known: Held | None, *, gone: bool) -> None:
+        state, inbox = self._state, self._state.inbox
+        inbox.count(held)
+        if held.kind == "index" and inbox.stored_index <= held.generation:
+            # The one that is looked through already: shown again in this session.
+            inbox.shown_index = held.generation <= state.index.generation
+        if gone:
+            self._answer_gone(held.key)
+        elif is_delta(known):
+            if held.generation == known.generation:
+                self._accepting.bare(known, unmeant=known.has_body and not held.has_body)
+            # Also of an older one: the parent wrote it again, and waits for an answer.
+            state.touch(known.key)
 
     def _answer_gone(self, key: MailKey) -> None:
         self._sent.pop(key, None)
