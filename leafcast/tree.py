@@ -97,10 +97,13 @@ class LocalTree:
         return observe_tree(self.nodes)
 
     async def changed(self) -> None:
-        """Wait until the view may be another; at most ten times a second."""
+        """Wait until the view may be another than when this was called; for any number of callers.
+
+        It takes a tenth of a second at least.
+        """
+        changed = self._changed
         await self._clock.sleep(VIEW_SECONDS)
-        await self._changed.wait()
-        self._changed.clear()
+        await changed.wait()
 
     async def _start_centre(self, world: World, group: asyncio.TaskGroup) -> None:
         folder = self._place.node(NodePath())
@@ -180,7 +183,8 @@ class LocalTree:
         self.noted(path, noted)
 
     def _touch(self) -> None:
-        self._changed.set()
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
 
     def _edges(self) -> list[NodePath]:
         return self._tiers()[-1]

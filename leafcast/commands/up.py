@@ -12,7 +12,13 @@ from rich.console import Console
 from rich.status import Status
 
 from leafcast.commands.options import data_dir_option
-from leafcast.daemon_process import prepare_folder, start_daemon, stop_daemon, until_ready
+from leafcast.daemon_process import (
+    DaemonEnded,
+    prepare_folder,
+    start_daemon,
+    stop_daemon,
+    until_ready,
+)
 from leafcast.data_dir import ENVIRONMENT, DataDir
 from leafcast.demo import (
     DEPTH_MAX,
@@ -108,6 +114,11 @@ def _wait(
     except Ended as end:
         status.stop()
         _interrupted(place, clock, end, ours=not join)
+    except DaemonEnded:
+        # Of two that were started at the same time one gives way.
+        if join or not place.in_use():
+            raise
+        _wait(place, shape, clock, seconds, join=True)
     finally:
         status.stop()
 

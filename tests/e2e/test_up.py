@@ -216,6 +216,13 @@ def test_a_daemon_that_is_killed_leaves_nothing_running_and_the_next_finds_its_d
     assert {node["state"] for node in program.json("tree")["nodes"]} == {"up"}
 
 
+def test_two_that_are_started_at_once_are_one_tree(program):
+    with program.start("up", *SMALL) as first, program.start("up", *SMALL) as second:
+        said = [process.communicate(timeout=WAIT_SECONDS) for process in (first, second)]
+    assert (first.returncode, second.returncode) == (0, 0), said
+    assert len(servers_of(program.place.folder)) == 4
+
+
 def test_ctrl_c_while_it_starts_stops_the_daemon_and_keeps_the_data(program):
     with program.start("up", *SMALL) as starting:
         until(lambda: program.place.daemon() is not None, "no daemon")
