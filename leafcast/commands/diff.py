@@ -60,7 +60,8 @@ async def differences(
 ) -> list[str]:
     """The lines of the diff, none if nothing would change; raises BadManifests, SpaceError."""
     changes = await judge(session, await complete(session, loaded, namespace))
-    return [line for change in changes for line in _difference(change)]
+    changed = (change for change in changes if change.verb != "unchanged")
+    return [line for change in changed for line in _difference(change)]
 
 
 def _difference(change: Change) -> Iterator[str]:

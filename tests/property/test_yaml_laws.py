@@ -20,6 +20,8 @@ VALUES = st.recursive(
 @example({"a": "="})
 @example({"y": "0o17", "on": "12:30:00", "b": "1e3", "c": "", "d": "~", "e": ".inf"})
 @example({"a": "two\nlines\n", "b": " x\ny", "c": "\n", "d": "x\n\n", "e": "\n x"})
+@example({"": "...\n"})
+@example({"a": "\n...\n\n"})
 @example({"a": "#x", "b": "- x", "c": "x: y", "d": "%x", "e": "---\n...", "f": "x #y"})
 def test_what_is_written_reads_back_the_same(value):
     [document] = read_documents(write_yaml(value), "written")
