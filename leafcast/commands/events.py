@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from leafcast.commands.options import data_dir_option
-from leafcast.commands.showing import WATCH_SECONDS, in_session
+from leafcast.commands.showing import WATCH_SECONDS, in_session, print_view
 from leafcast.durations import span_text
 from leafcast.session import Session
 from relay.adapters.clock import SystemClock
@@ -46,7 +46,8 @@ def events(stays: bool, output: str | None, data_dir: Path | None) -> None:  # n
                     click.echo(json.dumps(item))
             elif found:
                 now_ms = clock.now().wall_ms
-                console.print(events_table(found, now_ms, titled=titled, aligned=stays))
+                table = events_table(found, now_ms, titled=titled, aligned=stays)
+                print_view(console, table)
                 titled = False
             if not stays:
                 return

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,7 +17,6 @@ from leafcast.signals import Ended, run_until_signal
 from relay.adapters.clock import SystemClock
 
 WATCH_SECONDS = 1.0
-INTERRUPTED = 130
 
 T = TypeVar("T")
 
@@ -45,34 +43,37 @@ def show(data_dir: Path | None, ask: Ask, draw: Draw, output: str | None) -> Non
     if output == "json":
         click.echo(json.dumps(found, indent=2))
     else:
-        Console(highlight=False).print(draw(found, SystemClock().now().wall_ms))
+        print_view(Console(highlight=False), draw(found, SystemClock().now().wall_ms))
+
+
+def print_view(console: Console, view: RenderableType) -> None:
+    """Print a view; in a pipe no line ends in blanks."""
+    if console.is_terminal:
+        console.print(view)
+        return
+    with console.capture() as captured:
+        console.print(view)
+    for line in captured.get().splitlines():
+        click.echo(line.rstrip())
 
 
 def watch(data_dir: Path | None, ask: Ask, draw: Draw, output: str | None) -> None:
     """Print what is asked whenever it changes; at a terminal it stays in its place."""
     console = Console(highlight=False)
+    stays = console.is_terminal and output != "json"
 
     async def run(session: Session) -> None:
         clock, before = SystemClock(), None
-        live = Live(console=console, auto_refresh=False) if console.is_terminal else None
-        if live is not None and output != "json":
-            live.start()
-        try:
+        with Live(console=console, auto_refresh=False) if stays else nullcontext() as live:
             while True:
                 found = await ask(session)
-                picture = draw(found, clock.now().wall_ms)
-                if output == "json":
-                    if found != before:
-                        click.echo(json.dumps(found))
-                elif live is not None:
-                    live.update(picture, refresh=True)
+                if live is not None:
+                    live.update(draw(found, clock.now().wall_ms), refresh=True)
+                elif found != before and output == "json":
+                    click.echo(json.dumps(found))
                 elif found != before:
-                    console.print(picture)
+                    print_view(console, draw(found, clock.now().wall_ms))
                 before = found
                 await clock.sleep(WATCH_SECONDS)
-        finally:
-            if live is not None:
-                live.stop()
 
-    with suppress(asyncio.CancelledError):
-        in_session(data_dir, run)
+    in_session(data_dir, run)

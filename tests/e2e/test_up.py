@@ -135,6 +135,7 @@ def test_the_tree_names_every_node_and_fits_80_columns_without_colour(tree):
     assert "└─ site-2" in shown
     assert "\x1b" not in shown
     assert max(map(len, shown.splitlines())) <= 80
+    assert not any(line != line.rstrip() for line in shown.splitlines())
 
 
 def test_status_tells_delivered_and_working_of_each_node_and_destination(tree):
