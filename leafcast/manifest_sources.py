@@ -55,7 +55,8 @@ def _texts(
         yield place.read_text(encoding="utf-8"), path
         return
     for file in sorted(place.rglob("*") if recursive else place.iterdir()):
-        if file.suffix in SUFFIXES and file.is_file():
+        hidden = any(part.startswith(".") for part in file.relative_to(place).parts)
+        if file.suffix in SUFFIXES and file.is_file() and not hidden:
             yield file.read_text(encoding="utf-8"), str(file)
 
 

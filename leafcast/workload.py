@@ -7,21 +7,25 @@ everywhere.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 from controllers.core.selection import never_selected
+from leafcast.manifest_sources import (
+    STDIN,
+    STDIN_ORIGIN,
+    SUFFIXES,
+    BadManifests,
+    read_manifests,
+)
 from schemas.api import GROUP, VERSION, EdgePlacement, parse_kind
 from schemas.faults import InvalidObject
 from schemas.manifests import LoadedObject, load_manifests
 from schemas.objects import BUILT_IN_KINDS, KindTable, ObjectKey
 
 MADE_PLACEMENT = "demo"
-SUFFIXES = (".yaml", ".yml", ".json")
-STDIN = "-"
 
 Object = dict[str, Any]
 
@@ -71,22 +75,11 @@ def load_files(paths: Sequence[str], read_stdin: Callable[[], str]) -> Workload:
 
     Raises BadWorkload with everything that is wrong.
     """
-    loaded: list[LoadedObject] = []
-    faults: list[str] = []
-    for path in dict.fromkeys(paths):
-        try:
-            for text, origin in _texts(path, read_stdin):
-                loaded += _loaded(text, origin, faults)
-        except UnicodeDecodeError as error:
-            faults.append(f"{path}: not UTF-8 text: {error.reason}; name manifests only")
-        except OSError as error:
-            faults.append(f"{error.filename or path}: {error.strerror}; name a file or folder")
-    if faults:
-        raise BadWorkload(faults)
-    named = ", ".join("standard input" if path == STDIN else path for path in paths)
-    if not loaded:
-        what = f"no objects in {named}; name YAML or JSON manifests of Kubernetes objects"
-        raise BadWorkload([what])
+    try:
+        loaded = read_manifests(paths, read_stdin, recursive=True)
+    except BadManifests as error:
+        raise BadWorkload(error.faults) from error
+    named = ", ".join(STDIN_ORIGIN if path == STDIN else path for path in paths)
     return prepare(loaded, named)
 
 
@@ -162,29 +155,6 @@ def _clause(group: str, keys: Sequence[ObjectKey]) -> Object:
     if namespaces := sorted({key.namespace for key in keys if key.namespace}):
         return {**clause, "namespaces": namespaces}
     return {**clause, "objectNames": sorted({key.name for key in keys})}
-
-
-def _texts(path: str, read_stdin: Callable[[], str]) -> Iterator[tuple[str, str]]:
-    if path == STDIN:
-        yield read_stdin(), "standard input"
-        return
-    place = Path(path)
-    if not place.is_dir():
-        yield place.read_text(encoding="utf-8"), path
-        return
-    for file in sorted(place.rglob("*")):
-        hidden = any(part.startswith(".") for part in file.relative_to(place).parts)
-        if file.suffix in SUFFIXES and file.is_file() and not hidden:
-            yield file.read_text(encoding="utf-8"), str(file)
-
-
-def _loaded(text: str, origin: str, faults: list[str]) -> list[LoadedObject]:
-    # InvalidManifest and InvalidObject say file and line themselves.
-    try:
-        return load_manifests(text, origin)
-    except ValueError as error:
-        faults += str(error).splitlines()
-        return []
 
 
 def _with_namespace(obj: Mapping[str, Any], kinds: KindTable) -> Object:
