@@ -13,6 +13,7 @@ from controllers.mailbox_controller import MailboxController
 from controllers.placement_translator import PlacementTranslator
 from controllers.ports import CentreRelay
 from controllers.status_summarizer import StatusSummarizer
+from controllers.where_resolver import WhereResolver
 from relay.ports import Clock, Dice, Space
 
 
@@ -44,8 +45,12 @@ class Controllers:
         self._summarizer = StatusSummarizer(
             relay, wds, clock, self.translator, self.mailboxes.locations
         )
-        self.translator.told = self._summarizer.look
+        self._where = WhereResolver(wds, clock, self.translator, self.mailboxes)
+        self.translator.told = self._looked_at
+        self.translator.sliced = self._where.look
         self.mailboxes.told = self._summarizer.look_at_all
+        self.mailboxes.moved = self._where.look_at_all
+        self.issuer.told = self.mailboxes.issued
 
     @property
     def errors(self) -> dict[str, str]:
@@ -80,3 +85,8 @@ class Controllers:
             group.create_task(self.translator.run(), name="placement translator")
             group.create_task(self.mailboxes.run(), name="mailbox controller")
             group.create_task(self._summarizer.run(), name="status summarizer")
+            group.create_task(self._where.run(), name="where resolver")
+
+    def _looked_at(self, names: Iterable[str]) -> None:
+        self._summarizer.look(names)
+        self._where.look(names)

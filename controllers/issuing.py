@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from controllers.core.drafts import Draft, slot_of
 from controllers.core.index import index_draft
@@ -17,6 +17,7 @@ from schemas.identity import (
     Generation,
     KeyId,
     MailKey,
+    TreeId,
     next_generation,
 )
 from schemas.records import (
@@ -36,7 +37,10 @@ SIGNING_KINDS = ("delta", "profile", "location", "node", "index", "ask")
 
 
 class Issuer:
-    """The one writer of the centre's ledger; it holds each record in force, by its slot."""
+    """The one writer of the centre's ledger; it holds each record in force, by its slot.
+
+    `told` hears of records as they come into force.
+    """
 
     def __init__(self, relay: CentreRelay, signer: Signer, clock: Clock) -> None:
         self._relay = relay
@@ -47,8 +51,13 @@ class Issuer:
         self._in_force: dict[MailKey, int] = {}
         self._index_kept: frozenset[ContentHash] = frozenset()
         self._highest = Generation(0)
+        self.told: Callable[[Sequence[Record]], None] = lambda _: None
         for envelope in relay.ledger().values():
             self._remember(envelope.kind, decode_payload(envelope.kind, envelope.payload))
+
+    @property
+    def tree(self) -> TreeId:
+        return self._relay.tree
 
     @property
     def records(self) -> Mapping[MailKey, Record]:
@@ -100,7 +109,9 @@ class Issuer:
         await self._relay.publish(blobs, [envelope for envelope, _ in issued])
         for envelope, record in issued:
             self._remember(envelope.kind, record)
-        return [record for _, record in issued]
+        records = [record for _, record in issued]
+        self.told(records)
+        return records
 
     def _remember(self, kind: str, record: Record) -> None:
         slot = slot_of(kind, record)

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from controllers.core.conditions import condition, merged
 from controllers.core.drafts import Draft, same
 from controllers.core.inventory import REGISTERED, location_draft, register, tombstone
 from controllers.core.removal import hold_records
+from controllers.core.where import Inventory
 from controllers.following import RETRY_SECONDS, Gathering, follow, revision_of
 from controllers.issuing import Issuer
+from controllers.nodes import node_record
 from controllers.status_writing import write_status
 from relay.ports import Change, Clock, Object, Space
-from schemas.api import Condition, Location, SyncTarget, parse_kind
+from schemas.api import Condition, Destination, Location, SyncTarget, parse_kind
 from schemas.faults import InvalidObject
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
-from schemas.records import API_LOCATION, API_SYNC_TARGET, Source
+from schemas.records import API_LOCATION, API_SYNC_TARGET, NodeRecord, Record, Source
+from schemas.selectors import LabelSelector
 from schemas.signing import RecordKind
 
 _GROUP = "edge.kubestellar.io"
@@ -27,10 +30,15 @@ _APIS = {_TARGETS: API_SYNC_TARGET, _LOCATIONS: API_LOCATION}
 
 
 class MailboxController:
-    """The reconciler of one inventory space; `told` hears when Locations changed."""
+    """The reconciler of one inventory space.
+
+    `told` hears when Locations changed, `moved` when Locations or SyncTargets did. `known` is true
+    once the space was listed.
+    """
 
     def __init__(self, issuer: Issuer, space: Space, clock: Clock) -> None:
-        self.locations: dict[str, Location] = {}
+        self.known = False
+        self._inventory = Inventory()
         self.errors: dict[str, str] = {}
         self._targets: dict[str, SyncTarget] = {}
         self._hanging: dict[NodePath, set[str]] = defaultdict(set)
@@ -40,8 +48,17 @@ class MailboxController:
         self._space = space
         self._clock = clock
         self.told: Callable[[], None] = lambda: None
+        self.moved: Callable[[], None] = lambda: None
         self._identity = ""
         self._waiting: Gathering[ObjectKey] = Gathering(clock)
+
+    @property
+    def locations(self) -> dict[str, Location]:
+        return self._inventory.locations
+
+    def pairs(self, selectors: Sequence[LabelSelector]) -> Iterator[Destination]:
+        """The pairs of a Location that one of the selectors matches and a SyncTarget there."""
+        return self._inventory.pairs(selectors, self._identity)
 
     async def run(self) -> None:
         """Reconcile until cancelled; raises BusBroken."""
@@ -62,6 +79,8 @@ class MailboxController:
         for key, obj in ours.items():
             self._put(key, obj)
         self._unseen = self._in_ledger() - ours.keys()
+        self.known = True
+        self.moved()
         self._waiting.add(self._unseen)
         self._waiting.read_to(revision)
 
@@ -75,6 +94,12 @@ class MailboxController:
                 self._put(change.key, change.object)
         self._waiting.read_to(change.revision)
 
+    def issued(self, records: Iterable[Record]) -> None:
+        """Look again at SyncTargets whose nodes came or went."""
+        nodes = [record.path for record in records if isinstance(record, NodeRecord)]
+        for path in nodes:
+            self._waiting.add(_target_key(name) for name in self._hanging.get(path, ()))
+
     def accept_removals(self) -> None:
         """Let held removals pass."""
         unseen, self._unseen = self._unseen, set()
@@ -87,6 +112,7 @@ class MailboxController:
             drafts += self._gone(keys)
             if drafts:
                 await self._issuer.issue(drafts)
+            self.moved()
             if any(key.resource == _LOCATIONS for key in keys):
                 self.told()
             await self._write(conditions)
@@ -98,7 +124,9 @@ class MailboxController:
         rivals = {name for item in changed if item.path for name in self._hanging[item.path]}
         unplaced = {item.name for item in changed if item.path is None}
         registration = register(
-            self._identity, [self._targets[name] for name in sorted(rivals | unplaced)]
+            self._identity,
+            [self._targets[name] for name in sorted(rivals | unplaced)],
+            self._is_node,
         )
         drafts = list(registration.drafts)
         for key in keys:
@@ -151,8 +179,11 @@ class MailboxController:
         if target is None or target.path is None:
             return False
         rivals = [self._targets[name] for name in self._hanging[target.path]]
-        drafts = register(self._identity, rivals).drafts
+        drafts = register(self._identity, rivals, self._is_node).drafts
         return any(draft.record.source.name == key.name for draft in drafts)
+
+    def _is_node(self, path: NodePath) -> bool:
+        return node_record(self._issuer, self._issuer.tree, path) is not None
 
     def _in_ledger(self) -> set[ObjectKey]:
         resources = {api: resource for resource, api in _APIS.items()}
@@ -184,6 +215,7 @@ class MailboxController:
         if isinstance(parsed, SyncTarget):
             self._unhang(key.name)
             self._targets[key.name] = parsed
+            self._inventory.put_target(parsed)
             if parsed.path:
                 self._hanging[parsed.path].add(key.name)
         elif isinstance(parsed, Location):
@@ -196,6 +228,7 @@ class MailboxController:
         if key.resource == _TARGETS:
             self._unhang(key.name)
             self._targets.pop(key.name, None)
+            self._inventory.remove_target(key.name)
         else:
             self.locations.pop(key.name, None)
 

@@ -47,6 +47,12 @@ async def add_node(
         reason = f"its parent {path.parent} is no node"
         raise NodeRefused(path, reason, f"add {path.parent} first")
     seed, nkey = new_nkey(entropy)
+    await enrol_node(issuer, tree, path, nkey)
+    return NodeCredentials(path, seed, nkey)
+
+
+async def enrol_node(issuer: Issuer, tree: TreeId, path: NodePath, nkey: str) -> None:
+    """Issue the record of a node whose key pair was made elsewhere."""
     record = NodeRecord(
         source=_source(tree, path),
         generation=0,
@@ -57,7 +63,6 @@ async def add_node(
         nkey=nkey,
     )
     await issuer.issue([Draft("node", record)])
-    return NodeCredentials(path, seed, nkey)
 
 
 async def remove_node(issuer: Issuer, tree: TreeId, path: NodePath) -> None:

@@ -22,7 +22,7 @@ from controllers.core.translate import (
 from controllers.following import Gathering, follow, revision_of
 from controllers.issuing import Issuer
 from controllers.ports import CentreRelay
-from controllers.workloads import Workloads
+from controllers.workloads import Workloads, slices_among
 from relay.ports import Change, Clock, Object, Space
 from schemas import codec
 from schemas.chunks import read_manifest_chunk, read_root
@@ -47,7 +47,8 @@ class _Work:
 class PlacementTranslator:
     """The reconciler of one workload description space.
 
-    `told` hears of placements that were looked at again; `renew` of a changed ledger.
+    `told` hears of placements that were looked at again; `renew` of a changed ledger; `sliced` of
+    placements whose slices changed.
     """
 
     def __init__(self, issuer: Issuer, relay: CentreRelay, space: Space, clock: Clock) -> None:
@@ -56,6 +57,7 @@ class PlacementTranslator:
         self.held: dict[str, str] = {}
         self.renew: Callable[[], None] = lambda: None
         self.told: Callable[[Iterable[str]], None] = lambda _: None
+        self.sliced: Callable[[Iterable[str]], None] = lambda _: None
         self._issuer = issuer
         self._relay = relay
         self._space = space
@@ -84,6 +86,11 @@ class PlacementTranslator:
         record = self._issuer.records.get(key)
         return record.source.name if record is not None and self._is_ours(record) else None
 
+    def in_force(self, name: str) -> bool:
+        """Whether the ledger holds the placement, and not its tombstone."""
+        issued = self._issued.get(name)
+        return issued is not None and not issued.head.deleted
+
     def accept_removals(self, name: str) -> None:
         """Let a placement's held removals pass."""
         before = self._issued.get(name)
@@ -103,6 +110,7 @@ class PlacementTranslator:
             if not issued.head.deleted
         }
         self._waiting.add(self.workloads.listed(objects, in_ledger))
+        self.sliced(slices_among(objects))
         self._waiting.read_to(revision)
 
     def changed(self, change: Change) -> None:
@@ -110,6 +118,7 @@ class PlacementTranslator:
         if change.kind == "deleted":
             self._cleaned.forget(change.key)
         self._waiting.add(self.workloads.changed(change))
+        self.sliced(slices_among([change.key]))
         self._waiting.read_to(change.revision)
 
     async def _translate_all(self) -> None:

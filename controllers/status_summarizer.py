@@ -37,6 +37,7 @@ class StatusSummarizer:
         self._clock = clock
         self._translator = translator
         self._locations = locations
+        self._astray: dict[ObjectKey, int] = {}
         self._waiting: Gathering[str] = Gathering(clock)
 
     def look(self, names: Iterable[str]) -> None:
@@ -67,9 +68,9 @@ class StatusSummarizer:
     async def _write_all(self) -> None:
         while True:
             names = await self._waiting.take()
-            again = [name for name in sorted(names) if not await self._write(name)]
             objects = self._concerned(names)
             refused = [key for key in sorted(objects) if not await self._return(key)]
+            again = [name for name in sorted(names) if not await self._write(name)]
             if again or refused:
                 await self._clock.sleep(RETRY_SECONDS)
                 self._waiting.add(names)
@@ -90,6 +91,7 @@ class StatusSummarizer:
             invalid=workloads.invalid.get(name, ""),
             held=self._translator.held.get(name, ""),
             faults=self._translator.faults.get(name, ()),
+            astray={key: self._astray[key] for key in self._asked(name) & self._astray.keys()},
         )
         summary = self._relay.summary(self._translator.source(name).key)
         before, now_ms = obj.get("status"), self._clock.now().wall_ms
@@ -99,18 +101,21 @@ class StatusSummarizer:
     def _concerned(self, names: Iterable[str]) -> set[ObjectKey]:
         """Objects whose status these placements ask for, and those that still carry one."""
         resolver = self._translator.workloads.resolver
-        asked = {
-            key
-            for name in names
-            for key, flags in resolver.selection(name).items()
-            if flags & WANT_SINGLETON and takes_status(key)
-        }
+        asked = {key for name in names for key in self._asked(name)}
         return asked | {key for key, obj in resolver.objects.items() if _count_label(obj)}
+
+    def _asked(self, name: str) -> set[ObjectKey]:
+        """Objects whose singleton status this placement asks for."""
+        selection = self._translator.workloads.resolver.selection(name)
+        return {
+            key for key, flags in selection.items() if flags & WANT_SINGLETON and takes_status(key)
+        }
 
     async def _return(self, key: ObjectKey) -> bool:
         """Bring an object's status and its executing-count label up to date."""
         resolver = self._translator.workloads.resolver
         obj = resolver.objects.get(key)
+        self._astray.pop(key, None)
         if obj is None:
             return True
         asking = [
@@ -121,6 +126,8 @@ class StatusSummarizer:
             return cleared and await self._label(obj, None)
         found = [(self._relay.summary(item), self._relay.results(item)) for item in asking]
         judged = singleton(key, found)
+        if judged.count != 1 and judged.status is not None:
+            self._astray[key] = judged.count
         written = True
         if judged.status is not None:
             written = await write_status(self._space, key, obj, judged.status)

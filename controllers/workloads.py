@@ -16,10 +16,20 @@ from schemas.faults import InvalidObject
 from schemas.objects import ObjectKey
 
 _PLACEMENTS = ("edge.kubestellar.io", "edgeplacements")
+_SLICES = ("edge.kubestellar.io", "singleplacementslices")
 
 
 def placement_key(name: str) -> ObjectKey:
     return ObjectKey(*_PLACEMENTS, "", name)
+
+
+def slice_key(name: str) -> ObjectKey:
+    return ObjectKey(*_SLICES, "", name)
+
+
+def slices_among(keys: Iterable[ObjectKey]) -> frozenset[str]:
+    """The placements whose slices are among these objects."""
+    return frozenset(key.name for key in keys if (key.group, key.resource) == _SLICES)
 
 
 class Workloads:

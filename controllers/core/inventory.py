@@ -6,7 +6,7 @@ A path has one claimant: of two SyncTargets the older one, by creation time, the
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from controllers.core.conditions import condition
@@ -36,8 +36,13 @@ class Registration:
     conditions: Mapping[str, Condition]
 
 
-def register(space: str, targets: Iterable[SyncTarget]) -> Registration:
-    """Say which destinations there are, and where they hang."""
+def register(
+    space: str, targets: Iterable[SyncTarget], is_node: Callable[[NodePath], bool]
+) -> Registration:
+    """Say which destinations there are, and where they hang.
+
+    One may be registered before its node is: it has its place, and is told what is missing.
+    """
     drafts, conditions = [], {}
     claims: dict[NodePath, list[SyncTarget]] = defaultdict(list)
     for target in targets:
@@ -48,8 +53,7 @@ def register(space: str, targets: Iterable[SyncTarget]) -> Registration:
     for path, claimants in claims.items():
         first, *others = sorted(claimants, key=_age)
         drafts.append(Draft("profile", _profile(space, first, path)))
-        message = f'destination "{first.name}" hangs at {path}'
-        conditions[first.name] = condition(REGISTERED, "True", "Registered", message)
+        conditions[first.name] = _hanging(first, path) if is_node(path) else _no_node(first, path)
         for other in others:
             conditions[other.name] = _path_taken(other, first, path)
     return Registration(tuple(drafts), conditions)
@@ -99,6 +103,19 @@ def _age(target: SyncTarget) -> tuple[str, str]:
 
 def _annotations(given: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in given.items() if key != _LAST_APPLIED}
+
+
+def _hanging(target: SyncTarget, path: NodePath) -> Condition:
+    message = f'destination "{target.name}" hangs at {path}'
+    return condition(REGISTERED, "True", "Registered", message)
+
+
+def _no_node(target: SyncTarget, path: NodePath) -> Condition:
+    message = (
+        f'SyncTarget "{target.name}" hangs at {path}, which is no node of the tree: nothing '
+        f"reaches it; run `leafcast node add {path}`, or correct {PATH_ANNOTATION}"
+    )
+    return condition(REGISTERED, "False", "NoNode", message)
 
 
 def _without_path(target: SyncTarget) -> Condition:

@@ -6,7 +6,7 @@ Counts are exact only if `complete`; without it they read "at least".
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from controllers.core.conditions import condition, merged
@@ -19,19 +19,26 @@ from schemas.reports import ExceptionSample, ObjectResult, Summary
 ERRORS_MAX = 20
 VALID, SYNCED, HEALTHY = "Valid", "Synced", "Healthy"
 REMOVAL_HELD, OBJECTS_REFUSED = "RemovalHeld", "ObjectsRefused"
-_OWNED = (VALID, SYNCED, HEALTHY, REMOVAL_HELD, OBJECTS_REFUSED)
+SINGLETON_REPORTED = "SingletonReported"
+SINGLETONS_NAMED_MAX = 4
+_OWNED = (VALID, SYNCED, HEALTHY, REMOVAL_HELD, OBJECTS_REFUSED, SINGLETON_REPORTED)
 _NO_STATUS = frozenset({("", "namespaces"), ("apiextensions.k8s.io", "customresourcedefinitions")})
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementFacts:
-    """What the centre itself knows of a placement, beside the summary."""
+    """What the centre itself knows of a placement, beside the summary.
+
+    `astray` are objects whose singleton status is asked for, and how many destinations have them,
+    where that is not one.
+    """
 
     generation: int
     locations: int
     invalid: str = ""
     held: str = ""
     faults: tuple[Fault, ...] = ()
+    astray: Mapping[ObjectKey, int] = field(default_factory=dict)
 
 
 def placement_status(
@@ -121,6 +128,7 @@ def _as_json(value: Any) -> Any:
 def _errors(facts: PlacementFacts, samples: Iterable[ExceptionSample]) -> list[str]:
     own = [facts.invalid] if facts.invalid else []
     own += [str(fault) for fault in facts.faults]
+    own += [_astray(facts)] if facts.astray else []
     worst = sorted(samples, key=lambda sample: (sample.severity, -sample.count, sample.object))
     return [*own, *(error_text(sample) for sample in worst)][:ERRORS_MAX]
 
@@ -132,7 +140,21 @@ def _conditions(facts: PlacementFacts, summary: Summary) -> list[Condition]:
     if facts.faults:
         message = "; ".join(str(fault) for fault in facts.faults[:ERRORS_MAX])
         listed.append(condition(OBJECTS_REFUSED, "True", "ObjectsRefused", message))
+    if facts.astray:
+        message = _astray(facts)
+        listed.append(condition(SINGLETON_REPORTED, "False", "NotOneDestination", message))
     return listed
+
+
+def _astray(facts: PlacementFacts) -> str:
+    """That a status cannot be returned, for which objects (some of them), and what to do."""
+    named = [f"{_namespace_first(str(key))} ({facts.astray[key]})" for key in sorted(facts.astray)]
+    more = len(named) - SINGLETONS_NAMED_MAX
+    listed = ", ".join(named[:SINGLETONS_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
+    return (
+        "singleton status is asked for, and not exactly one destination has these objects: "
+        f"{listed}; narrow locationSelectors to one, or do not ask for it"
+    )
 
 
 def _valid(facts: PlacementFacts) -> Condition:

@@ -4,6 +4,9 @@ import asyncio
 
 import pytest
 
+from controllers.nodes import add_node, remove_node
+from relay.adapters.nkey_pairs import new_user_nkey
+from schemas.identity import NodePath
 from schemas.objects import ObjectKey
 from schemas.records import LocationRecord, Profile
 from tests.unit.centre_world import USER, WAIT_SECONDS, Centre, condition, location, target
@@ -61,11 +64,12 @@ async def test_a_path_has_one_claimant_and_the_other_is_told_of_both(centre):
     key = ObjectKey("edge.kubestellar.io", "synctargets", "", "s2")
     await centre.inventory.apply(target("s1", "/emea/s1"), USER)
     await centre.inventory.apply(target("s2", "/emea/s1"), USER)
-    async with centre.running():
+    async with centre.running() as controllers:
         told = await centre.until_status(
             key, lambda obj: condition(obj, "Registered"), centre.inventory
         )
         await centre.relay.until(lambda relay: len(_inventory(relay)) == 1)
+        await add_nodes(controllers, centre, "/emea", "/emea/s1")
         await centre.inventory.delete(ObjectKey("edge.kubestellar.io", "synctargets", "", "s1"))
         await centre.until_status(
             key, lambda obj: condition(obj, "Registered")["status"] == "True", centre.inventory
@@ -75,6 +79,33 @@ async def test_a_path_has_one_claimant_and_the_other_is_told_of_both(centre):
     assert '"s1"' in message
     assert '"s2"' in message
     assert condition(told, "Registered")["reason"] == "PathTaken"
+
+
+async def test_a_sync_target_whose_path_is_no_node_is_told_until_it_is_one(centre):
+    key = ObjectKey("edge.kubestellar.io", "synctargets", "", "s1")
+    await centre.inventory.apply(target("s1", "/emea/s1"), USER)
+    async with centre.running() as controllers:
+        told = await centre.until_status(
+            key, lambda obj: condition(obj, "Registered"), centre.inventory
+        )
+        await centre.relay.until(lambda relay: len(_inventory(relay)) == 1)
+        await add_nodes(controllers, centre, "/emea", "/emea/s1")
+        await centre.until_status(
+            key, lambda obj: condition(obj, "Registered")["status"] == "True", centre.inventory
+        )
+        issuer = controllers.issuer
+        await remove_node(issuer, issuer.tree, NodePath.parse("/emea/s1"))
+        await centre.until_status(
+            key, lambda obj: condition(obj, "Registered")["reason"] == "NoNode", centre.inventory
+        )
+    assert condition(told, "Registered")["reason"] == "NoNode"
+    assert "leafcast node add /emea/s1" in condition(told, "Registered")["message"]
+
+
+async def add_nodes(controllers, centre, *paths):
+    for path in map(NodePath.parse, paths):
+        entropy, issuer = centre.dice.entropy(32), controllers.issuer
+        await add_node(issuer, issuer.tree, path, entropy, new_user_nkey)
 
 
 async def test_a_sync_target_without_a_path_is_told_how_to_get_one(centre):

@@ -84,5 +84,22 @@ async def test_a_singleton_has_the_status_of_its_one_copy_and_loses_it_with_a_se
     assert EXECUTING_COUNT_LABEL not in obj["metadata"].get("annotations", {})
 
 
+async def test_a_singleton_at_another_number_of_places_than_one_is_named_in_the_placement(centre):
+    webs = [deployment(f"web{at}") for at in range(6)]
+    await centre.apply(*webs, placement(wantSingletonReportedState=True))
+    async with centre.running():
+        await centre.relay.until(holds(*(web["metadata"]["name"] for web in webs)))
+        key = centre.relay.delta("shop").source.key
+        await centre.relay.report(key, Summary({"synced": 2}))
+        told = await centre.until_status(SHOP, lambda obj: condition(obj, "SingletonReported"))
+        [error] = told["status"]["errors"]
+        await centre.relay.report(key, Summary({"synced": 1}))
+        await centre.until_status(SHOP, lambda obj: not condition(obj, "SingletonReported"))
+    assert condition(told, "SingletonReported")["message"] == error
+    assert "shop/deployments.apps/web0 (2)" in error
+    assert "web3 (2) and 2 more" in error
+    assert "web4" not in error
+
+
 def _count(obj):
     return obj["metadata"].get("labels", {}).get(EXECUTING_COUNT_LABEL)

@@ -1,0 +1,70 @@
+"""Each placement's SinglePlacementSlice lists where it goes, for display; delivery never waits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from controllers.core.where import is_of_placement, says_the_same, slice_of
+from controllers.following import RETRY_SECONDS, Gathering
+from controllers.mailbox_controller import MailboxController
+from controllers.placement_translator import PlacementTranslator
+from controllers.workloads import slice_key
+from relay.ports import Clock, Space, SpaceError
+
+MANAGER = "leafcast-where"
+PAUSE_SECONDS = 0.2
+
+
+class WhereResolver:
+    """Keeps the slices of one workload description space, over one inventory space."""
+
+    def __init__(
+        self,
+        space: Space,
+        clock: Clock,
+        translator: PlacementTranslator,
+        mailboxes: MailboxController,
+    ) -> None:
+        self._space = space
+        self._clock = clock
+        self._translator = translator
+        self._mailboxes = mailboxes
+        self._waiting: Gathering[str] = Gathering(clock)
+
+    def look(self, names: Iterable[str]) -> None:
+        """Look again at the slices of these placements."""
+        self._waiting.add(names)
+
+    def look_at_all(self) -> None:
+        """Look again at every slice: the inventory changed."""
+        self._waiting.add(self._translator.workloads.objects)
+
+    async def run(self) -> None:
+        """Resolve until cancelled."""
+        while True:
+            names = await self._waiting.take()
+            again = [name for name in sorted(names) if not await self._resolve(name)]
+            # No one waits for what is only shown; a rest keeps it from the way of what is sent.
+            await self._clock.sleep(RETRY_SECONDS if again else PAUSE_SECONDS)
+            self._waiting.add(again)
+
+    async def _resolve(self, name: str) -> bool:
+        """Bring a slice up to date; False if that is to be tried again."""
+        workloads = self._translator.workloads
+        if not self._mailboxes.known:
+            return True
+        held = workloads.resolver.objects.get(slice_key(name))
+        placement = workloads.objects.get(name)
+        try:
+            if placement is None:
+                gone = not self._translator.in_force(name)
+                if gone and held is not None and is_of_placement(held):
+                    await self._space.delete(slice_key(name), held["metadata"]["uid"])
+            elif name in workloads.placements:
+                selectors = workloads.placements[name].spec.location_selectors
+                wanted = slice_of(placement, self._mailboxes.pairs(selectors))
+                if held is None or not says_the_same(held, wanted):
+                    await self._space.apply(wanted, MANAGER)
+        except SpaceError:
+            return False
+        return True
