@@ -32,6 +32,7 @@ from relay.adapters.bucket_values import (
     split,
     unpack,
 )
+from relay.adapters.patient_client import patient_jetstream
 from relay.ports import SpaceError
 
 DELETIONS_KEPT_SECONDS = 2 * 3600
@@ -66,7 +67,7 @@ class Bucket:
 
     def __init__(self, connection: Client, name: str, domain: str = "", replicas: int = 1) -> None:
         self._connection = connection
-        self._jetstream = connection.jetstream(domain=domain or None)
+        self._jetstream = patient_jetstream(connection, domain)
         self._api = f"$JS.{domain}.API" if domain else "$JS.API"
         self._stream = f"KV_{name}"
         self._prefix = f"$KV.{name}."

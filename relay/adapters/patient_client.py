@@ -1,0 +1,45 @@
+"""Requests that nobody took are made again for a while: a server that reloads is away for moments."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.errors import NoRespondersError
+from nats.js import JetStreamContext
+
+PATIENCE_SECONDS = 5.0
+PAUSE_SECONDS = 0.1
+
+
+class _PatientClient:
+    """A client whose requests wait out the moments in which no one listens.
+
+    Asking again is safe: that there are no responders says that nobody took the request.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    async def request(self, *arguments: Any, **named: Any) -> Msg:
+        until = asyncio.get_running_loop().time() + PATIENCE_SECONDS
+        while True:
+            try:
+                return await self._client.request(*arguments, **named)
+            except NoRespondersError:
+                if asyncio.get_running_loop().time() >= until:
+                    raise
+            await asyncio.sleep(PAUSE_SECONDS)  # noqa: TID251 - no decision hangs on it
+
+
+def patient_jetstream(client: Client, domain: str = "") -> JetStreamContext:
+    """JetStream on a connection, for one who would rather wait than be told to come again."""
+    patient = cast("Client", _PatientClient(client))
+    if domain:
+        return JetStreamContext(patient, domain=domain)
+    return JetStreamContext(patient)
