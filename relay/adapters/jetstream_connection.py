@@ -14,6 +14,7 @@ from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError, SlowConsumerError
 
+from relay.adapters.patient_client import PATIENCE_SECONDS, PAUSE_SECONDS
 from relay.ports import BusBroken
 
 CONNECT_SECONDS = 30.0
@@ -103,7 +104,13 @@ class Connection:
     async def api(self, verb: str, seconds: float = REQUEST_SECONDS, **body: Any) -> dict[str, Any]:
         """Ask JetStream; raises ApiError if it refuses, BusBroken if it does not answer."""
         await self.ready()
-        answer = await self.request(f"$JS.API.{verb}", json.dumps(body).encode(), seconds)
+        data = json.dumps(body).encode()
+        until = asyncio.get_running_loop().time() + PATIENCE_SECONDS
+        answer = await self.request(f"$JS.API.{verb}", data, seconds)
+        while answer is None and asyncio.get_running_loop().time() < until:
+            # A server that reloads takes no request for a moment, and says so at once.
+            await asyncio.sleep(PAUSE_SECONDS)  # noqa: TID251 - no decision hangs on it
+            answer = await self.request(f"$JS.API.{verb}", data, seconds)
         if answer is None:
             raise BusBroken(f"{self._name}: JetStream at {self._url} does not answer {verb}")
         return checked(verb, answer)

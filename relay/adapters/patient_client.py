@@ -1,4 +1,4 @@
-"""Requests that nobody took are made again for a while: a server that reloads is away for moments."""
+"""Requests that nobody took are made again for a while: a server that reloads takes none."""
 
 from __future__ import annotations
 
