@@ -23,6 +23,8 @@ ARMS_MAX = 64
 TEXT_MAX_CHARACTERS = 1100
 LABEL_VALUES_MAX = 256
 LABEL_DIGEST_MAX_BYTES = 32 * 1024
+LIST_ENTRIES_MAX = 1200
+LIST_PARTS_MAX = 16
 
 State = Literal["pending", "synced", "failing", "leaving", "unreachable"]
 Health = Literal["healthy", "progressing", "degraded", "unknown"]
@@ -148,13 +150,32 @@ class LabelReport:
 
 
 @dataclass(frozen=True, slots=True)
+class Listed:
+    """A record that a node, or one below it, holds, though its mailbox does not."""
+
+    key: MailKey
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListPart:
+    """The slots `_list0` and on: part of what a node holds beyond its mailbox, when asked."""
+
+    epoch: int
+    revision: int
+    part: int
+    entries: tuple[Listed, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Heartbeat:
     """Node to parent: its session, its cursor, the digests of its mail and of its reports.
 
     Epoch 0 asks for a session. `run` is random, new at each start of the node. `has_memory` says
-    whether the node may act on deltas that the index does not list yet; `withheld` counts
-    placements in the index that its mailbox does not hold. `home` is random, kept where the node
-    keeps its state: while one is heard of, another with the same credentials is told to stop.
+    whether the node may act on deltas that the index does not list yet; `withheld` counts the
+    records that it holds and its mailbox does not: it lists them if asked. `home` is random, kept
+    where the node keeps its state: while one is heard of, another with the same credentials is told
+    to stop.
     """
 
     epoch: int

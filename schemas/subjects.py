@@ -13,6 +13,7 @@ from schemas.identity import BadIdentity, NodePath
 TAILS = ("_mail", "_blob", "_stat", "_up", "_own", "_done", "_answer")
 NODE_SELF = "self"
 LABELS_KEY = "_labels"
+LIST_KEY = "_list"
 CURSOR_KEY = "_cursor"
 
 

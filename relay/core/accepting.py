@@ -332,8 +332,7 @@ class Accepting:
         state.mailboxes.flush(child)
 
     def _having(self, key: MailKey, besides: Iterable[str]) -> list[str]:
-        boxes = self._state.mailboxes.boxes.items()
-        return [child for child, box in boxes if key in box.slots and child not in besides]
+        return [name for name in self._state.mailboxes.having(key) if name not in besides]
 
     def _put_node(self, held: Held, record: NodeRecord) -> None:
         state = self._state

@@ -9,6 +9,7 @@ from schemas.reports import WANT_AGAIN, WANT_NONE, Heartbeat, SessionMessage
 HEARTBEAT_SECONDS = 30.0
 SILENT_AFTER_SECONDS = 3 * HEARTBEAT_SECONDS
 INDEX_TO_EDGE_SECONDS = 600.0
+LIST_EVERY_SECONDS = 60.0
 
 
 @dataclass(slots=True)
@@ -29,6 +30,7 @@ class Child:
     index_sent: float = float("-inf")
     mismatches: int = 0
     cursor: int = 0
+    list_asked: float = float("-inf")
 
     def answer(
         self, heartbeat: Heartbeat, mail: SessionMessage, digest: bytes, wall_ms: int

@@ -6,16 +6,20 @@ from dataclasses import replace
 
 from relay.core.accepting import Accepting
 from relay.core.book import is_delta
-from relay.core.children import SILENT_AFTER_SECONDS, Child
+from relay.core.children import LIST_EVERY_SECONDS, SILENT_AFTER_SECONDS, Child
 from relay.core.effects import Noted, SendSession
 from relay.core.state import State
-from schemas.identity import INDEX_KEY, MailKey
+from schemas.identity import INDEX_KEY, BadIdentity, MailKey, check_mail_key
 from schemas.reports import (
+    LIST_ENTRIES_MAX,
+    LIST_PARTS_MAX,
     PART_MAX_BYTES,
+    WANT_LIST,
     WANT_NONE,
     WANT_STOP,
     Heartbeat,
     LabelReport,
+    ListPart,
     Report,
     ReportPart,
     ReportRefused,
@@ -25,7 +29,7 @@ from schemas.reports import (
     encode,
     part_key,
 )
-from schemas.subjects import LABELS_KEY
+from schemas.subjects import LABELS_KEY, LIST_KEY
 
 REWRITE_AFTER_MISMATCHES = 2
 
@@ -74,7 +78,7 @@ class Downlink:
             state.mailboxes.again(name)
             if index is not None:
                 self._accepting.send_index(name, child, index, again=True)
-        self._send(name, answer)
+        self._send(name, self._want_list(name, child, heartbeat, answer))
 
     def report(self, name: str, key: str, data: bytes) -> None:
         """Take a report slot of a child: a part, or its label digest."""
@@ -88,6 +92,9 @@ class Downlink:
             if key == LABELS_KEY:
                 self._labels(name, child, decode(LabelReport, data, PART_MAX_BYTES))
                 return
+            if key.startswith(LIST_KEY):
+                self._listed(name, child, decode(ListPart, data, PART_MAX_BYTES))
+                return
             report = decode_report(data)
             if part_key(report.key, report.part) != key:
                 self._refuse(name, ReportRefused(f"part {report.part} of {report.key} under {key}"))
@@ -97,6 +104,8 @@ class Downlink:
                 self._placement(name, report)
         except ReportRefused as error:
             self._refuse(name, error)
+        except BadIdentity as error:
+            self._refuse(name, ReportRefused(f"list: {error}"))
 
     def tick(self) -> None:
         """Count children as unreachable that have been silent for three heartbeats."""
@@ -158,7 +167,7 @@ class Downlink:
         held = state.held.get(report.key)
         if slot is None and held is not None and not report.gone:
             # Sent before this node lost its memory: nobody else would take it back.
-            state.mailboxes.owe(name, held)
+            state.mailboxes.owe(name, report.key)
         answers = slot is not None and 0 < slot.sequence <= report.answered
         if report.gone and current and answers and slot is not None and not slot.content:
             state.mailboxes.clear(name, report.key)
@@ -175,6 +184,36 @@ class Downlink:
             state.where.set_digests(name, report.spaces)
             state.labels_dirty = True
             self._accepting.refresh_deltas(name)
+
+    def _want_list(
+        self, name: str, child: Child, heartbeat: Heartbeat, answer: SessionMessage
+    ) -> SessionMessage:
+        """Ask for what a child holds beyond its mailbox, once that is as it should be."""
+        state, now = self._state, self._state.now.seconds
+        same = heartbeat.epoch and heartbeat.incarnation == state.config.incarnation
+        read = heartbeat.sequence == answer.last_sequence and answer.want == WANT_NONE
+        whole = state.mailboxes.calm and not state.mailboxes.boxes[name].queue
+        if not (heartbeat.withheld and same and read and whole):
+            return answer
+        if child.list_asked + LIST_EVERY_SECONDS > now:
+            return answer
+        child.list_asked = now
+        return replace(answer, want=WANT_LIST)
+
+    def _listed(self, name: str, child: Child, part: ListPart) -> None:
+        """Send a child what became of records that it was sent before this node lost its memory.
+
+        Of what is unknown here the node asks its own parent, by its own list.
+        """
+        if part.epoch < child.epoch or part.part >= LIST_PARTS_MAX:
+            return
+        state = self._state
+        slots = state.mailboxes.boxes[name].slots
+        for entry in part.entries[:LIST_ENTRIES_MAX]:
+            check_mail_key(entry.key)
+            known = entry.key in state.held
+            if entry.key not in slots and (known or not state.is_root):
+                state.mailboxes.owe(name, entry.key)
 
     def _read_on(self, name: str, child: Child, cursor: int) -> None:
         """What follows from how far a child says that it has read."""

@@ -15,7 +15,7 @@ from enum import Enum
 from relay.core.book import Held
 from relay.core.effects import ClearMail, Effect, WriteMail
 from relay.core.events import MailSlot
-from schemas.identity import MailKey
+from schemas.identity import INDEX_KEY, KEYS_KEY, MailKey
 from schemas.records import DIGEST_MODULUS, DeltaHead, digest_term
 
 BATCH = 1 << 32
@@ -42,8 +42,9 @@ class Supply(Enum):
 class Slot:
     """The last message in one slot.
 
-    `bearing` is the sequence at which something that bears on the placement was last written to the
-    child; `flying` counts such writes that are not confirmed yet.
+    Sequence 0 says that the child holds something of the key that was not sent from here: it was
+    listed. `bearing` is the sequence at which something that bears on the placement was last
+    written to the child; `flying` counts such writes that are not confirmed yet.
     """
 
     sequence: int
@@ -182,7 +183,8 @@ class Mailboxes:
         self.touched[child, key] = None
         if slot.content:
             box.digest = (box.digest - slot.term) % DIGEST_MODULUS
-        self._out.append(ClearMail(child, key, slot.sequence))
+        if slot.sequence:
+            self._out.append(ClearMail(child, key, slot.sequence))
 
     def pending(self, child: str, key: MailKey) -> bool:
         """Whether the child was not sent yet what it should have of this record."""
@@ -218,11 +220,25 @@ class Mailboxes:
             self.force(child, key, held.order if held else 0)
         self.flush(child)
 
-    def owe(self, child: str, held: Held) -> None:
-        """Write what a child should have of a record that it holds, though no slot here says so."""
-        self.boxes[child].slots[held.key] = Slot(0, 0, content=False, term=0)
-        self.mark(child, held.key, held.order)
-        self.flush(child)
+    def owe(self, child: str, key: MailKey) -> None:
+        """Write what a child should have of a record that it holds, though no slot here says so.
+
+        If none of the key is here, it will be written once it is.
+        """
+        self.boxes[child].slots[key] = Slot(0, 0, content=False, term=0)
+        if (held := self._lookup(key)) is not None:
+            self.mark(child, key, held.order)
+            self.flush(child)
+
+    def having(self, key: MailKey) -> list[str]:
+        """The children that hold something of the key, or were sent it."""
+        return [child for child, box in self.boxes.items() if key in box.slots]
+
+    def owed(self) -> dict[MailKey, None]:
+        """What children hold or were sent, and of which nothing is here."""
+        reserved = (INDEX_KEY, KEYS_KEY)
+        keys = [key for box in self.boxes.values() for key in box.slots if key not in reserved]
+        return {key: None for key in keys if self._lookup(key) is None}
 
     def awaiting(self, key: MailKey) -> list[str]:
         """The children whose queue holds the key."""

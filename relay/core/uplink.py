@@ -16,10 +16,15 @@ from relay.core.state import State
 from schemas.identity import MailKey
 from schemas.records import DIGEST_MODULUS, digest_term
 from schemas.reports import (
+    LIST_ENTRIES_MAX,
+    LIST_PARTS_MAX,
     WANT_AGAIN,
+    WANT_LIST,
     WANT_STOP,
     Heartbeat,
     LabelReport,
+    Listed,
+    ListPart,
     Report,
     ReportPart,
     SessionMessage,
@@ -27,7 +32,7 @@ from schemas.reports import (
     encode,
     part_key,
 )
-from schemas.subjects import CURSOR_KEY, LABELS_KEY
+from schemas.subjects import CURSOR_KEY, LABELS_KEY, LIST_KEY
 
 SESSION_RETRY_SECONDS = 2.0
 SESSION_RETRY_MAX_SECONDS = 30.0
@@ -50,6 +55,7 @@ class Uplink:
         self._said_early: dict[MailKey, None] = {}
         self._stat_terms: dict[str, int] = {}
         self._labels: bytes = b""
+        self._listed: tuple[Listed, ...] = ()
         self._stored = state.inbox.cursor()
         self._superseded = False
 
@@ -94,6 +100,8 @@ class Uplink:
             self._settled()
         elif message.want == WANT_AGAIN:
             self._state.out.append(ResetMail(inbox.read_again(message.last_sequence)))
+        elif message.want == WANT_LIST and inbox.settled:
+            self._list(self._beyond())
 
     def mail(self, event: MailArrived) -> None:
         """Judge a message, act on it, and acknowledge what is dealt with."""
@@ -225,9 +233,9 @@ class Uplink:
                 inbox.parked[event.sequence] = event
                 if ruling.chunk is not None:
                     self._accepting.want_chunks()
-            case PassOver(held, gone):
+            case PassOver(held, gone) if known or not state.mailboxes.having(held.key):
                 self._pass_over(held, known, gone=gone)
-            case Take(held):
+            case PassOver(held) | Take(held):
                 inbox.count(held)
                 state.out.append(to_keep(held, inbox.incarnation, event.sequence))
                 if held.opaque and state.edge is not None:
@@ -278,6 +286,9 @@ class Uplink:
 
     def _send_heartbeat(self, epoch: int) -> None:
         state, inbox = self._state, self._state.inbox
+        beyond = self._beyond()
+        if not beyond:
+            self._list(beyond)
         heartbeat = Heartbeat(
             epoch=epoch,
             incarnation=inbox.incarnation,
@@ -288,28 +299,47 @@ class Uplink:
             index_generation=state.index.generation,
             has_memory=inbox.has_memory,
             refused=state.refused,
-            withheld=self._withheld(),
+            withheld=len(beyond),
             last_epoch=inbox.last_epoch,
             run=state.config.incarnation,
             home=state.config.home,
         )
         state.out.append(SendHeartbeat(encode(heartbeat)))
 
-    def _withheld(self) -> int:
-        """How many placements are held and enforced, but missing from the mailbox."""
+    def _beyond(self) -> list[Listed]:
+        """What is held, here or below, but missing from the mailbox once that was read."""
         state = self._state
         if not state.inbox.settled:
-            return 0
-        return sum(
-            1
-            for held in state.deltas()
-            if held.has_body and held.key not in state.inbox.terms and held.key not in state.unmeant
-        )
+            return []
+        kept = [
+            Listed(held.key, held.generation)
+            for held in state.held.values()
+            if held.has_content and held.key not in state.inbox.terms
+            if held.kind != "keys" and held.key not in state.unmeant
+        ]
+        return [*kept, *(Listed(key, 0) for key in state.mailboxes.owed())]
+
+    def _list(self, beyond: list[Listed]) -> None:
+        """Say what is held beyond the mailbox, if it is other than what was said last."""
+        entries = tuple(sorted(beyond, key=lambda entry: entry.key))
+        if entries == self._listed:
+            return
+        parts = [
+            entries[at : at + LIST_ENTRIES_MAX] for at in range(0, len(entries), LIST_ENTRIES_MAX)
+        ]
+        former = -(-len(self._listed) // LIST_ENTRIES_MAX)
+        self._listed = entries
+        self._revision += 1
+        for at in range(min(max(len(parts), former), LIST_PARTS_MAX)):
+            listed = parts[at] if at < len(parts) else ()
+            part = ListPart(self._state.inbox.epoch, self._revision, at, listed)
+            self._send(f"{LIST_KEY}{at}", encode(part) if listed else b"")
 
     def _begin_reports(self) -> None:
         """Say everything again: the session is new."""
         self._sent.clear()
         self._labels = b""
+        self._listed = ()
         self._state.labels_dirty = True
         self._say_all()
 

@@ -74,6 +74,23 @@ def test_a_relay_alone_serves_a_child_that_lost_everything(seed):
     one.oracle.spaces_as_wanted()
 
 
+@pytest.mark.parametrize("seed", range(3, 6))
+def test_relays_that_lost_everything_take_back_what_they_had_sent(seed):
+    one = runs.Run(seed, NO_FAULTS)
+    one.workload.build()
+    one.settle()
+    relays = [
+        host for host in one.world.hosts.values() if len(host.path.names) and not host.attached
+    ]
+    for host in relays:
+        host.stop(keep_disk=False)
+    for _ in range(10):
+        one.workload.change()
+    for host in relays:
+        host.start()
+    one.settle()
+
+
 @pytest.mark.parametrize(("mutant", "law"), MUTANTS, ids=[m.__name__ for m, _ in MUTANTS])
 def test_a_planted_fault_breaks_its_law(mutant, law, monkeypatch):
     monkeypatch.setattr(*mutant())
