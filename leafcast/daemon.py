@@ -28,6 +28,7 @@ from leafcast.tree import LocalTree
 from leafcast.tree_facts import silence
 from leafcast.views import TreeShape
 from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.external_server import ServerPlace
 from relay.adapters.request_reply import serve
 from schemas.identity import NodePath
 
@@ -40,12 +41,14 @@ log = logging.getLogger("leafcast.daemon")
 class Daemon:
     """One run on one data directory, which must be locked."""
 
-    def __init__(self, place: DataDir, shape: TreeShape) -> None:
+    def __init__(
+        self, place: DataDir, shape: TreeShape, external: ServerPlace | None = None
+    ) -> None:
         self.api = Api()
         self._place = place
         self._clock = SystemClock()
         self._state: dict[str, Any] = {"pid": os.getpid(), "ready": False, "doing": "starting"}
-        self.tree = LocalTree(shape, place.folder, self._doing)
+        self.tree = LocalTree(shape, place.folder, self._doing, external=external)
         self.events = EventLog()
         self.tree.noted = lambda path, noted: self.events.noted(
             path, noted, self._clock.now().wall_ms

@@ -18,6 +18,7 @@ from typing import Any
 from leafcast.answering import answerers
 from leafcast.known_children import KnownChildren
 from relay.adapters.embedded_space import EmbeddedSpace
+from relay.adapters.external_server import ExternalServer, ServerPlace
 from relay.adapters.guard import Guard
 from relay.adapters.jetstream_bus import BusAddress, JetStreamBus
 from relay.adapters.nats_config import AccountSeeds, ParentLink
@@ -57,10 +58,11 @@ class NodeRuntime:
     """Runs one node; `attached` gives it a simulated cluster as its workload execution cluster.
 
     `beside` is work on the relay that starts and ends with each of its runs; `home` tells this
-    folder from another one with the same credentials.
+    folder from another one with the same credentials. `external` says where the node's server is
+    if someone else runs it.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what most nodes do without is named
         self,
         world: World,
         path: NodePath,
@@ -70,6 +72,7 @@ class NodeRuntime:
         attached: Settings | None = None,
         beside: Callable[[Driver], Coroutine[Any, Any, None]] | None = None,
         home: str = "",
+        external: ServerPlace | None = None,
     ) -> None:
         self.path = path
         self.attached = attached is not None
@@ -80,10 +83,11 @@ class NodeRuntime:
         self._settings = attached
         self._beside = beside
         self._home = home
+        self._external = external
         self.asker: Asker | None = None
         self._known = KnownChildren(folder)
-        self._seeds = _account_seeds(folder, world.dice)
-        self._server: EmbeddedServer | None = None
+        self._seeds = account_seeds(folder, world.dice)
+        self._server: EmbeddedServer | ExternalServer | None = None
         self._driver: Driver | None = None
         self._syncer: Syncer | None = None
         self._running = asyncio.Event()
@@ -91,7 +95,7 @@ class NodeRuntime:
         self.noted: Callable[[Noted], None] = lambda _: None
 
     @property
-    def server(self) -> EmbeddedServer:
+    def server(self) -> EmbeddedServer | ExternalServer:
         """The node's own server; raises BusBroken before it was started."""
         if self._server is None:
             raise BusBroken(f"node {self.path} has no server yet")
@@ -154,17 +158,24 @@ class NodeRuntime:
 
     async def run(self) -> None:
         """Run the server, the relay and the edge's parts until cancelled."""
-        world = self._world
-        async with EmbeddedServer(
+        async with self._new_server() as self._server:
+            await self._run_relay()
+
+    def _new_server(self) -> EmbeddedServer | ExternalServer:
+        children = self._known.nkeys
+        if self._external is not None:
+            return ExternalServer(
+                self._external, self.path, self._seeds, parent=self._parent, children=children
+            )
+        return EmbeddedServer(
             self._folder,
             self.path,
             self._seeds,
-            guard=world.guard,
-            clock=world.clock,
+            guard=self._world.guard,
+            clock=self._world.clock,
             parent=self._parent,
-            children=self._known.nkeys,
-        ) as self._server:
-            await self._run_relay()
+            children=children,
+        )
 
     async def _run_relay(self) -> None:
         pause = RESTART_SECONDS_MIN
@@ -246,7 +257,7 @@ class NodeRuntime:
             self.changed()
 
 
-def _account_seeds(folder: Path, dice: Dice) -> AccountSeeds:
+def account_seeds(folder: Path, dice: Dice) -> AccountSeeds:
     """The seeds of the server's own accounts: made once, kept beside the server's data."""
     path = folder / SEEDS_FILE
     if path.exists():

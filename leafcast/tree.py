@@ -11,15 +11,17 @@ from typing import Any
 
 from controllers.centre import Controllers
 from controllers.keys import load_or_make_keys
-from controllers.nodes import NodeCredentials, add_node, node_record
+from controllers.nodes import NodeCredentials, add_node, enrol_node, node_record
 from leafcast.credentials import keep_credentials, load_credentials
 from leafcast.data_dir import DataDir
 from leafcast.inventory import edge_objects
 from leafcast.node_runtime import NodeRuntime, World
 from leafcast.observing import observe_tree
+from leafcast.planned import forget_planned, planned_nodes
 from leafcast.session import INVENTORY_BUCKET, WORKLOADS_BUCKET
 from leafcast.views import TreeShape, TreeView
 from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.external_server import ServerPlace
 from relay.adapters.guard import Guard
 from relay.adapters.nats_config import ParentLink
 from relay.adapters.nkey_pairs import new_user_nkey
@@ -38,6 +40,7 @@ class LocalTree:
     """A tree laid out as `shape`, its state below `folder`.
 
     The folder outlives it, unless it is `temporary`: then it goes however the program ends.
+    `external` says where the centre's server is if someone else runs it.
     """
 
     def __init__(
@@ -47,11 +50,13 @@ class LocalTree:
         progress: Callable[[str], None] = lambda _: None,
         *,
         temporary: bool = False,
+        external: ServerPlace | None = None,
     ) -> None:
         self.shape = shape
         self.up = asyncio.Event()
         self._place = DataDir(folder)
         self._temporary = temporary
+        self._external = external
         self._progress = progress
         self._clock, self._dice = SystemClock(), SystemDice()
         self.nodes: dict[NodePath, NodeRuntime] = {}
@@ -107,10 +112,26 @@ class LocalTree:
 
     async def _start_centre(self, world: World, group: asyncio.TaskGroup) -> None:
         folder = self._place.node(NodePath())
-        centre = self._add(NodeRuntime(world, NodePath(), folder, beside=self._control))
-        group.create_task(centre.run(), name="centre")
+        runtime = NodeRuntime(
+            world, NodePath(), folder, beside=self._control, external=self._external
+        )
+        group.create_task(self._add(runtime).run(), name="centre")
         await self.centre_up.wait()
+        await self._enrol(world)
         self._progress("the centre is running")
+
+    async def _enrol(self, world: World) -> None:
+        """Register the nodes that were laid out to run elsewhere, and are not yet in the tree."""
+        assert self.controllers is not None
+        assert self.inventory is not None
+        issuer = self.controllers.issuer
+        for planned in planned_nodes(self._place):
+            if planned.edge:
+                for obj in edge_objects(planned.path):
+                    await self.inventory.apply(obj, USER_MANAGER, create_only=True)
+            if node_record(issuer, world.tree, planned.path) is None:
+                await enrol_node(issuer, world.tree, planned.path, planned.nkey)
+        forget_planned(self._place)
 
     async def _control(self, relay: Driver) -> None:
         """Run the controllers on the centre's relay; they begin anew with each of its runs."""
@@ -192,6 +213,8 @@ class LocalTree:
     def _tiers(self) -> list[list[NodePath]]:
         """The nodes below the centre, tier by tier."""
         shape = self.shape
+        if not shape.regions:
+            return []
         tier = [NodePath((f"region-{n}",)) for n in range(1, shape.regions + 1)]
         tiers = [tier]
         for depth in range(shape.depth - 3):

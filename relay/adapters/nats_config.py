@@ -5,6 +5,7 @@ An installed Leafcast has the templates beside this module, a checkout has them 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -54,7 +55,10 @@ class ParentLink:
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """All that a server's configuration depends on; `children` maps names to public nkeys."""
+    """All that a server's configuration depends on; `children` maps names to public nkeys.
+
+    `host` is the address of this machine that it listens on; who comes in needs a key anyway.
+    """
 
     path: NodePath
     port: int
@@ -63,6 +67,7 @@ class ServerSettings:
     nkeys: AccountNkeys
     parent: ParentLink | None = None
     children: Mapping[str, str] = field(default_factory=dict)
+    host: str = "127.0.0.1"
 
 
 class BadServerSettings(ValueError):
@@ -85,6 +90,7 @@ def render(settings: ServerSettings) -> str:
         "node",
         domain=settings.path.domain,
         prefix=prefix,
+        host=_quotable("host", settings.host),
         port=str(settings.port),
         leaf_port=str(settings.leaf_port),
         store_dir=_quotable("store_dir", str(settings.store_dir)),
@@ -100,6 +106,16 @@ def render(settings: ServerSettings) -> str:
             for name, nkey in sorted(settings.children.items())
         ),
     )
+
+
+def write_config(file: Path, settings: ServerSettings) -> None:
+    """Render into the file, whole or not at all, readable by the owner only; raises as `render`."""
+    text = render(settings)
+    draft = file.with_suffix(".draft")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as out:
+        out.write(text)
+    draft.replace(file)
 
 
 def check_child(settings: ServerSettings, name: str, nkey: str) -> None:

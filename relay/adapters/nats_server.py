@@ -7,18 +7,21 @@ only) and JetStream's store. Restarting on the same folder gives the same server
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import nats
-
 from relay.adapters.guard import Guard
-from relay.adapters.nats_config import AccountSeeds, ParentLink, ServerSettings, check_child, render
+from relay.adapters.nats_config import (
+    AccountSeeds,
+    ParentLink,
+    ServerSettings,
+    check_child,
+    write_config,
+)
+from relay.adapters.server_admin import cut_links, system_connection
 from relay.adapters.server_ports import PortTaken, ServerPorts, free_ports, keep_ports, kept_ports
 from relay.adapters.server_process import ServerFailed, ServerProcess, server_binary
 from relay.ports import Clock
@@ -32,7 +35,6 @@ HEALTHY_SECONDS = 60.0
 PORT_ATTEMPTS = 8
 PORT_WAIT_SECONDS = 15.0
 PORT_RETRY_SECONDS = 0.25
-SYSTEM_REQUEST_SECONDS = 5.0
 
 logger = logging.getLogger(__name__)
 
@@ -247,30 +249,9 @@ class EmbeddedServer:
         )
 
     def _write_config(self) -> None:
-        text = render(self._settings(self._children))
-        draft = self._config.with_suffix(".draft")
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        draft.replace(self._config)
+        write_config(self._config, self._settings(self._children))
 
     async def _cut_links(self, child: str) -> None:
-        """Close leaf links bound to the child's account: a reload leaves them open, only deaf."""
         await self._up()
-        system = await nats.connect(
-            self.url, nkeys_seed_str=self._system_seed, allow_reconnect=False
-        )
-        try:
-            filter_ = json.dumps({"account": child}).encode()
-            answer = await system.request(
-                "$SYS.REQ.SERVER.PING.LEAFZ", filter_, timeout=SYSTEM_REQUEST_SECONDS
-            )
-            found = json.loads(answer.data)
-            server = found["server"]["id"]
-            for link in found["data"].get("leafs") or ():
-                kick = json.dumps({"cid": link["id"]}).encode()
-                await system.request(
-                    f"$SYS.REQ.SERVER.{server}.KICK", kick, timeout=SYSTEM_REQUEST_SECONDS
-                )
-        finally:
-            await system.close()
+        async with system_connection(self.url, self._system_seed) as system:
+            await cut_links(system, child)

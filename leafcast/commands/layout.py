@@ -1,0 +1,41 @@
+"""`leafcast layout`: the files of a tree whose nats-servers and nodes are run by someone else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from leafcast.data_dir import DataDir, DataDirUnusable
+from leafcast.layout import Layout
+from leafcast.views import TreeShape
+from relay.adapters.clock import SystemDice
+
+_MARK = "{node}"
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--regions", type=click.IntRange(1, 50), default=2, show_default=True)
+@click.option("--sites", type=click.IntRange(1, 50), default=3, show_default=True)
+@click.option(
+    "--host",
+    default=f"nats-{_MARK}",
+    show_default=True,
+    help="Host name of a node's nats-server; {node} is centre, region-1, region-1-site-2, ...",
+)
+def layout(folder: Path, regions: int, sites: int, host: str) -> None:
+    """Write the files of a whole tree to FOLDER, for containers or machines of your own.
+
+    Each node gets a folder with nats.conf for its nats-server and node.yaml for `leafcast run`,
+    and secrets beside them. Where they are already, nothing changes.
+    """
+    if _MARK not in host:
+        raise click.BadParameter(f"it needs {_MARK} in it", param_hint="--host")
+    place = DataDir(folder.absolute())
+    try:
+        nodes = Layout(place, TreeShape(regions, sites), host, SystemDice()).write()
+    except PermissionError as error:
+        raise DataDirUnusable(place.folder, "it cannot be written", "name another") from error
+    for node in nodes:
+        click.echo(f"{node}: {place.node(node)}")

@@ -1,0 +1,60 @@
+"""`leafcast run center|relay|edge`: one node in the foreground, on a nats-server run elsewhere."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import click
+
+from leafcast.daemon import LOG_FORMAT, Daemon
+from leafcast.data_dir import DataDir
+from leafcast.run_config import RunConfig, RunConfigRefused, read_run_config
+from leafcast.running_node import run_node
+from leafcast.signals import Ended, run_until_signal
+from leafcast.views import TreeShape
+
+NO_NODES_HERE = TreeShape(regions=0, sites=0)
+
+
+@click.command()
+@click.argument("role", type=click.Choice(["center", "relay", "edge"]))
+@click.option(
+    "--config",
+    "file",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="The node's file; what it keeps lies in the same folder.",
+)
+def run(role: str, file: Path) -> None:
+    """Run one node until it is told to end, on a nats-server that you run.
+
+    `leafcast layout` writes the files of a whole tree, for the nodes and for their servers.
+    """
+    config = read_run_config(file)
+    _check(file, config, role)
+    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
+    folder = file.absolute().parent
+    try:
+        if role == "center":
+            _run_centre(config, folder)
+        else:
+            run_until_signal(run_node(config, folder))
+    except Ended:
+        # To be told to end is how such a program ends.
+        return
+
+
+def _run_centre(config: RunConfig, folder: Path) -> None:
+    place = DataDir(folder.parent)
+    with place.locked():
+        if place.tree() is None:
+            place.write_tree({"shape": [NO_NODES_HERE.regions, NO_NODES_HERE.sites, 3]})
+        daemon = Daemon(place, NO_NODES_HERE, config.server_place(folder))
+        run_until_signal(daemon.run())
+
+
+def _check(file: Path, config: RunConfig, role: str) -> None:
+    meant = "center" if config.node.is_root else "edge" if config.edge else "relay"
+    if role != meant:
+        raise RunConfigRefused(file, f"it is of a node that runs as {meant}, not {role}")

@@ -1,0 +1,45 @@
+"""One node below the centre, on a nats-server that someone else runs, until cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+
+from leafcast.credentials import CredentialsUnusable, load_credentials
+from leafcast.node_runtime import NodeRuntime, World
+from leafcast.run_config import RunConfig
+from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.guard import Guard
+from relay.adapters.nats_config import ParentLink
+from relay.adapters.simulated_cluster import Settings
+
+log = logging.getLogger("leafcast")
+
+
+async def run_node(config: RunConfig, folder: Path) -> None:
+    """Run the relay, or the edge with a simulated cluster. Raises CredentialsUnusable."""
+    path, clock = config.node, SystemClock()
+    credentials = load_credentials(folder, path)
+    if credentials is None or config.parent is None:
+        raise CredentialsUnusable(folder / "credentials.json")
+    async with Guard() as guard:
+        world = World(guard, clock, SystemDice(), config.tree_id, config.root_keys())
+        runtime = NodeRuntime(
+            world,
+            path,
+            folder,
+            parent=ParentLink(config.parent, credentials.seed),
+            attached=Settings() if config.edge else None,
+            home=config.home,
+            external=config.server_place(folder),
+        )
+        async with asyncio.TaskGroup() as group:
+            group.create_task(runtime.run(), name=str(path))
+            group.create_task(_tell(runtime), name="tell")
+
+
+async def _tell(runtime: NodeRuntime) -> None:
+    driver = await runtime.running()
+    await driver.until(lambda node: node.ready)
+    log.info("node %s is in session with its parent", runtime.path)

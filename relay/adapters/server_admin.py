@@ -1,0 +1,51 @@
+"""What one asks of a nats-server as its system account: to read its configuration, to cut links."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import nats
+from nats.aio.client import Client
+
+REQUEST_SECONDS = 5.0
+
+
+class ConfigRefused(Exception):
+    """The server keeps its old configuration; says what is wrong with the new one."""
+
+
+@asynccontextmanager
+async def system_connection(url: str, seed: str) -> AsyncIterator[Client]:
+    """A client of the system account; raises what nats.connect raises."""
+    client = await nats.connect(url, nkeys_seed_str=seed, allow_reconnect=False)
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+async def cut_links(system: Client, account: str) -> None:
+    """Close leaf links bound to the account: a reload leaves them open, only deaf."""
+    found = await _asked(system, "PING.LEAFZ", account=account)
+    server = found["server"]["id"]
+    for link in found["data"].get("leafs") or ():
+        await _asked(system, f"{server}.KICK", cid=link["id"])
+
+
+async def reload_config(system: Client) -> None:
+    """Have the server read its configuration file; raises ConfigRefused."""
+    found = await _asked(system, "PING.IDZ")
+    answer = await _asked(system, f"{found['id']}.RELOAD")
+    error = answer.get("error")
+    if error:
+        raise ConfigRefused(str(error.get("description", error)))
+
+
+async def _asked(system: Client, verb: str, **body: Any) -> dict[str, Any]:
+    data = json.dumps(body).encode() if body else b""
+    answer = await system.request(f"$SYS.REQ.SERVER.{verb}", data, timeout=REQUEST_SECONDS)
+    form: dict[str, Any] = json.loads(answer.data)
+    return form
