@@ -66,6 +66,9 @@ class Accepting:
     def refresh_child(self, child: str) -> None:
         """Look at all that a child may need: it is new, or its labels are."""
         state = self._state
+        if state.mailboxes.paused:
+            # At the start every record is looked at for every child, in the end.
+            return
         ranked = sorted(state.held.values(), key=lambda held: (not is_delta(held), held.order))
         for held in ranked:
             if held.kind != "index":
