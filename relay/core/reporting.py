@@ -5,7 +5,7 @@ It is complete when all who are concerned have answered (wire.md, "Reports").
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from relay.core import reduce
@@ -62,7 +62,7 @@ class Reporting:
         self._place = place
         self._facts = facts
         self._folds: dict[MailKey, BlockFold[ChildReport]] = {}
-        self._interned: dict[Hashable, Summary] = {}
+        self._interned: dict[frozenset[tuple[str, int]], Mapping[str, int]] = {}
 
     def take(self, child: str, report: Report, incarnation: str) -> bool:
         """Take a child's part 0; False if it is older than what is known.
@@ -108,7 +108,7 @@ class Reporting:
         if effective is None:
             fold.put(child, None)
         elif held.effective != effective or fold.get(child) is None:
-            held.effective = self._intern(effective)
+            held.effective = effective if effective is held.summary else self._intern(effective)
             fold.put(child, held)
         else:
             return
@@ -192,14 +192,11 @@ class Reporting:
         return fold
 
     def _intern(self, summary: Summary) -> Summary:
-        """One object for equal summaries: most edges say the same."""
+        """The summary with one object for equal counts: most edges say the same, if not at once."""
+        states, health, arms = map(self._shared, (summary.states, summary.health, summary.arms))
+        return replace(summary, states=states, health=health, arms=arms)
+
+    def _shared(self, counts: Mapping[str, int]) -> Mapping[str, int]:
         if len(self._interned) > INTERNED_MAX:
             self._interned.clear()
-        return self._interned.setdefault(_said(summary), summary)
-
-
-def _said(summary: Summary) -> Hashable:
-    """All that a summary says, as a key."""
-    counts = (summary.states, summary.health, summary.arms)
-    rest = (summary.exceptions, summary.oldest_ms, summary.complete, summary.blocking)
-    return (*(frozenset(count.items()) for count in counts), *rest)
+        return self._interned.setdefault(frozenset(counts.items()), counts)
