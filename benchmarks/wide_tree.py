@@ -95,8 +95,7 @@ class WideTree:
         )
         await self.controllers.start()
         tasks.append(group.create_task(self.controllers.run()))
-        for region in self.regions:
-            tasks.append(await self._start_region(world, region, group))
+        tasks += [await self._start_region(world, region, group) for region in self.regions]
         seeds = await self._register()
         for region in self.regions:
             driver = await self.nodes[region].running()

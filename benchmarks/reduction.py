@@ -1,0 +1,130 @@
+"""What a relay's fold costs: per changed report and tier, in bytes up, and in memory per child."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import time
+
+from benchmarks.core_tree import PATH, SOURCE, CoreTree
+from benchmarks.report import Report, middle, resident_mb
+from relay.core.reduce import merge_all
+from schemas.identity import NodePath
+from schemas.reports import Report as WireReport
+from schemas.reports import Summary, decode_report, encode
+
+REGIONS, EDGES = 50, 2000
+SINGLES = 200
+MEMORY_GOAL_BYTES = 300
+WINDOW_SECONDS = 0.15
+
+
+def build(regions: int, edges: int) -> tuple[CoreTree, float]:
+    began = time.perf_counter()
+    tree = CoreTree(regions, edges)
+    return tree, time.perf_counter() - began
+
+
+def settle(tree: CoreTree, arm: str) -> None:
+    """Let windows end until the centre knows all, and is exact."""
+    everywhere = len(tree.edges) * (len(tree.hosts) - 1)
+    for _ in range(200):
+        tree.run(WINDOW_SECONDS)
+        summary = tree.summary()
+        if summary.complete and summary.arms == {arm: everywhere}:
+            assert summary.states == {"synced": everywhere}
+            return
+    raise AssertionError(f"the centre stays at {tree.summary()}")
+
+
+def all_report(tree: CoreTree, arm: str) -> tuple[float, float]:
+    """All edges report once: seconds at the regions, and seconds until the centre is exact."""
+    regions = [path for path in tree.hosts if path != PATH]
+    began = time.perf_counter()
+    for region in regions:
+        tree.report(region, tree.edges, "synced", arm)
+    taken = time.perf_counter() - began
+    settle(tree, arm)
+    return taken, time.perf_counter() - began
+
+
+def one_reports(tree: CoreTree, number: int) -> float:
+    """One edge turns failing, and back: seconds of both tiers for one of the two."""
+    region = NodePath((f"r{number % (len(tree.hosts) - 1)}",))
+    name = tree.edges[number % len(tree.edges)]
+    began = time.perf_counter()
+    for state in ("failing", "synced"):
+        tree.report(region, [name], state, "second")
+        tree.now += WINDOW_SECONDS
+        for path in (region, PATH):
+            tree.hosts[path].tick()
+        counted = tree.summary().states.get("failing", 0)
+        assert counted == (state == "failing")
+    return (time.perf_counter() - began) / 2
+
+
+def flat(tree: CoreTree) -> tuple[float, float, int]:
+    """All reports at one node that folds them all: seconds to read and fold; to fold; bytes."""
+    host = tree.hosts[NodePath(("r0",))]
+    summary = host.node.summary(SOURCE.key)
+    data = encode(
+        WireReport(SOURCE.key, 0, 1, 1, 1, "run", 1, False, 0, _one(summary.arms))  # noqa: FBT003
+    )
+    count = len(tree.edges) * (len(tree.hosts) - 1)
+    began = time.perf_counter()
+    summaries = []
+    for _ in range(count):
+        report = decode_report(data)
+        assert isinstance(report, WireReport)
+        summaries.append(report.summary)
+    read = time.perf_counter()
+    merge_all(summaries)
+    return time.perf_counter() - began, time.perf_counter() - read, count * len(data)
+
+
+def _one(arms):
+    return Summary({"synced": 1}, {"healthy": 1}, dict.fromkeys(arms, 1), oldest_ms=1)
+
+
+def main(regions: int = REGIONS, edges: int = EDGES) -> None:
+    count = regions * edges
+    report = Report(
+        "reduction",
+        f"Reduction of {count:,} destinations, {regions} x {edges}, pure core, one process",
+        ("what", "figure", "unit"),
+    )
+    tree, seconds = build(regions, edges)
+    report.row("making the tree, per destination", seconds / count * 1e6, "µs")
+    gc.collect()
+    before = resident_mb(os.getpid())
+    report.row("resident, before any placement", before, "MB")
+    began = time.perf_counter()
+    tree.change()
+    tree.run(WINDOW_SECONDS)
+    report.row("one delta into every edge's mailbox", time.perf_counter() - began, "s")
+    all_report(tree, "first")
+    gc.collect()
+    each = (resident_mb(os.getpid()) - before) * 1e6 / count
+    report.row("memory per child and placement", each, "bytes")
+    up = tree.up["centre"]
+    up.messages = up.bytes = tree.up["regions"].messages = tree.up["regions"].bytes = 0
+    taken, total = all_report(tree, "second")
+    report.row("all change: per report at its region", taken / count * 1e6, "µs")
+    report.row("all change: until the centre is exact", total, "s")
+    report.row("all change: messages into the regions", tree.up["regions"].messages, "")
+    report.row("all change: bytes into the regions", tree.up["regions"].bytes, "bytes")
+    report.row("all change: messages into the centre", up.messages, "")
+    report.row("all change: bytes into the centre", up.bytes, "bytes")
+    singles = [one_reports(tree, number) for number in range(SINGLES)]
+    report.row("one changes: both tiers, window aside", middle(singles) * 1e6, "µs")
+    whole, fold, size = flat(tree)
+    report.row("flat way: reading and folding all at one node", whole, "s")
+    report.row("flat way: per changed report (all folded again)", fold * 1e6, "µs")
+    report.row("flat way: bytes into the centre", size, "bytes")
+    report.goal("bytes of memory per child and placement", each, MEMORY_GOAL_BYTES)
+    report.finish()
+
+
+if __name__ == "__main__":
+    main(*(int(word) for word in sys.argv[1:]))
