@@ -51,6 +51,7 @@ class Accepting:
                 self._put_index(held)
             case _:
                 state.held.pop(held.key)
+        state.bury(held)
 
     def bare(self, held: Held, *, unmeant: bool) -> None:
         """The parent says that a delta held with its body is (not) meant for this subtree."""

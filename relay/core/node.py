@@ -225,6 +225,7 @@ class Node:
     def _tick(self) -> None:
         state = self._state
         state.content.retry(state.now.seconds)
+        state.bound_tombstones()
         self._downlink.tick()
         if self._uplink is not None:
             self._uplink.tick()
@@ -335,6 +336,7 @@ class Node:
             if held.kind not in ("node", "keys"):
                 self._accepting.put(held)
         state.mailboxes.paused = False
+        self._downlink.await_labels()
         self._accepting.refresh_all()
         self._downlink.greet()
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 from relay.core.book import Held, is_delta
 from relay.core.children import Child
 from relay.core.content import Content
 from relay.core.edge import CONTENT_REFUSED, Edge
-from relay.core.effects import Effect
+from relay.core.effects import Effect, StoreOwn
 from relay.core.events import Instant, Remembered
 from relay.core.inbox import Inbox
 from relay.core.index import IndexView
@@ -23,6 +24,11 @@ from schemas.records import LocationRecord, NodeRecord, Profile
 from schemas.reports import Done, ExceptionSample, Summary
 
 REFUSED_CONTENT_HOLDS_SECONDS = 60.0
+TOMBSTONES_MAX = 4096
+"""How many deleted profiles, locations and nodes a node remembers, so that none comes back.
+
+No index says which of these are in force; without a bound memory would grow with time.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +61,7 @@ class State:
         self.labels_dirty = True
         self.held: dict[MailKey, Held] = {}
         self.unmeant: dict[MailKey, None] = {}
+        self._tombstones: dict[MailKey, None] = {}
         self.children: dict[str, Child] = {}
         self.places: dict[str, int] = {}
         self.where = Where(config.path)
@@ -94,6 +101,23 @@ class State:
     def touch(self, key: MailKey) -> None:
         """The node's own report on the placement may have changed."""
         self.reporting.dirty[key] = None
+
+    def bury(self, held: Held) -> None:
+        """Count a record among the tombstones if it is one that no index will ever clear."""
+        self._tombstones.pop(held.key, None)
+        if held.record.deleted and not is_delta(held) and not self.is_root:
+            self._tombstones[held.key] = None
+
+    def bound_tombstones(self) -> None:
+        """Let go of the oldest tombstones beyond the bound that every child has read."""
+        beyond, boxes = len(self._tombstones) - TOMBSTONES_MAX, self.mailboxes.boxes.values()
+        if beyond <= 0:
+            return
+        read = (k for k in self._tombstones if not any(k in b.slots or k in b.queue for b in boxes))
+        for key in list(islice(read, beyond)):
+            del self._tombstones[key]
+            self.held.pop(key)
+            self.out.append(StoreOwn(key, None))
 
     def deltas(self) -> list[Held]:
         """The placements' deltas held, tombstones included."""

@@ -3,10 +3,13 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from relay.core import state
+from schemas.identity import NodePath
 from tests.simulation import run as runs
 from tests.simulation.faults import NO_FAULTS, Faults
 from tests.simulation.mutants import MUTANTS
@@ -89,6 +92,28 @@ def test_relays_that_lost_everything_take_back_what_they_had_sent(seed):
     for host in relays:
         host.start()
     one.settle()
+
+
+def test_a_relay_remembers_no_more_tombstones_than_its_bound(monkeypatch):
+    monkeypatch.setattr(state, "TOMBSTONES_MAX", 1)
+    one = runs.Run(0, NO_FAULTS)
+    one.workload.build()
+    one.settle()
+    one.oracle.model_changed()
+    for name, target in sorted(one.centre.model.targets.items()):
+        one.centre.put_target(target, deleted=True)
+        one.centre.put_target(replace(target, name=f"{name}-again"))
+    for name in sorted(one.centre.model.locations):
+        one.centre.put_location(name, None)
+    one.oracle.model_changed()
+    one.settle()
+    one.workload.change()
+    one.settle()
+    gone = {key for key, record in one.centre.records.items() if record.deleted}
+    kept = {h.path: len(gone & set(h.streams.own)) for h in one.world.hosts.values()}
+    kept.pop(NodePath())
+    assert len(gone) > 4
+    assert max(kept.values()) <= 1, kept
 
 
 @pytest.mark.parametrize(("mutant", "law"), MUTANTS, ids=[m.__name__ for m, _ in MUTANTS])
