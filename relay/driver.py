@@ -107,6 +107,7 @@ class Driver:
         self._progress = asyncio.Event()
         self._reading = 0
         self._recent: dict[ContentHash, BlobArrived] = {}
+        self._recent_bytes = 0
 
     @property
     def node(self) -> Node:
@@ -152,6 +153,7 @@ class Driver:
     async def load(self, reference: Reference) -> bytes | None:
         """The plain bytes of a blob, checked; None if it is missing or damaged."""
         loaded = self._recent.pop(reference.address, None)
+        self._recent_bytes -= len(loaded.value or b"") if loaded else 0
         if loaded is None:
             loaded = await self._bus.load_blob(reference)
         try:
@@ -327,10 +329,12 @@ class Driver:
         size = len(loaded.value or b"")
         if not self.config.attached or loaded.reference.kind != OBJECT or loaded.parts or not size:
             return
-        if size + sum(len(kept.value or b"") for kept in self._recent.values()) > RECENT_BYTES_MAX:
+        if size + self._recent_bytes > RECENT_BYTES_MAX:
             self._recent.clear()
-        if size <= RECENT_BYTES_MAX:
+            self._recent_bytes = 0
+        if size <= RECENT_BYTES_MAX and loaded.reference.address not in self._recent:
             self._recent[loaded.reference.address] = loaded
+            self._recent_bytes += size
 
     async def _pump(self) -> None:
         async for event in self._bus.events():

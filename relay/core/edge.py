@@ -208,11 +208,12 @@ class Edge:
         assignment = self.assigned.get(key)
         who = self.profile.destination if self.profile else ""
         found = []
-        for entry in assignment.entries or () if assignment else ():
-            observed = self._observed.get(entry.key)
-            if self._booked.get(entry.key) == key:
-                status = observed.status if observed else None
-                found.append(ObjectResult(entry.key, 1, who, status))
+        # Most placements book nothing.
+        for entry in (assignment.entries or ()) if assignment and self._booked else ():
+            obj = entry.key
+            if self._booked.get(obj) == key:
+                observed = self._observed.get(obj)
+                found.append(ObjectResult(obj, 1, who, observed.status if observed else None))
         return found
 
     def _meant(self, held: Held) -> bool:
@@ -233,16 +234,17 @@ class Edge:
         return any(gate.selector.matches(self._where.locations[k].labels) for k in located)
 
     def _state_of(self, key: MailKey, entry: ManifestEntry) -> tuple[State, ExceptionSample | None]:
-        name, path = str(entry.key), str(self.path)
-        winner = self.resolved.losers.get((key, entry.key))
+        # For each object at each report: its key is made once, and its name only if it is said.
+        obj, path = entry.key, str(self.path)
+        winner = self.resolved.losers.get((key, obj))
         if winner is not None:
             reason = f"Overridden: placement {winner[:8]} from another source has this object"
-            return "failing", ExceptionSample(1, name, reason, 1, path)
-        observed = self._observed.get(entry.key)
+            return "failing", ExceptionSample(1, str(obj), reason, 1, path)
+        observed = self._observed.get(obj)
         if observed is not None and observed.error:
             reason = observed.error[:REASON_MAX_CHARACTERS]
-            return "failing", ExceptionSample(0, name, reason, 1, path)
-        wanted = self.wanted.get(entry.key)
+            return "failing", ExceptionSample(0, str(obj), reason, 1, path)
+        wanted = self.wanted.get(obj)
         if observed is None or wanted is None or not observed.present:
             return "pending", None
         same = observed.address == wanted.reference.address
@@ -250,7 +252,7 @@ class Edge:
             return "pending", None
         if observed.health == "degraded":
             reason = (observed.reason or "Degraded")[:REASON_MAX_CHARACTERS]
-            return "synced", ExceptionSample(2, name, reason, 1, path)
+            return "synced", ExceptionSample(2, str(obj), reason, 1, path)
         return "synced", None
 
     def _health(self, entries: tuple[ManifestEntry, ...]) -> Health:
