@@ -18,7 +18,7 @@ BENCHES := cost latency fanout forwarding restart reduction footprint scale
 # What `make check` runs of the suite: everything that needs no server.
 FAST_TESTS := $(wildcard tests/unit tests/property tests/contract)
 
-.PHONY: help setup demo test check simulate bench
+.PHONY: help setup demo test check simulate bench docs
 
 help: ## list these targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -44,6 +44,9 @@ simulate: $(VENV)/.installed-dev ## run the seeded simulation, SEEDS=500 or SEED
 
 bench: $(VENV)/.installed-dev ## measure everything beside its raw limit, BENCH=cost for one figure
 	@for name in $(or $(BENCH),$(BENCHES)); do $(BIN)/python -m benchmarks.$$name || exit 1; done
+
+docs: $(VENV)/.installed-dev ## write docs/commands.md anew, from the program
+	$(BIN)/python -m leafcast.commands_page > docs/commands.md.new && mv docs/commands.md.new docs/commands.md
 
 # Installed once, and again when pyproject.toml changes. Editable: the code runs as it stands here.
 $(VENV)/.installed: pyproject.toml | $(BIN)/pip
