@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
@@ -27,13 +28,15 @@ from relay.adapters.nats_config import ParentLink
 from relay.adapters.nkey_pairs import new_user_nkey
 from relay.adapters.simulated_cluster import Settings
 from relay.core.effects import Noted
-from relay.driver import Driver
+from relay.driver import Driver, Superseded
 from relay.ports import BusBroken, Space, SpaceError
 from schemas.identity import NodePath
 from schemas.objects import BUILT_IN_KINDS
 
 USER_MANAGER = "leafcast-apply"
 VIEW_SECONDS = 0.1
+
+log = logging.getLogger("leafcast")
 
 
 class LocalTree:
@@ -168,7 +171,7 @@ class LocalTree:
         link = ParentLink(parent.server.leaf_url, credentials.seed)
         settings = Settings() if edge else None
         node = self._add(NodeRuntime(world, path, folder, parent=link, attached=settings))
-        group.create_task(node.run(), name=str(path))
+        group.create_task(_run_one(node), name=str(path))
         driver = await node.running()
         await driver.until(lambda node: node.ready)
 
@@ -239,3 +242,11 @@ def _title(obj: Mapping[str, Any]) -> str:
 def _verb(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     same = before["metadata"]["resourceVersion"] == after["metadata"]["resourceVersion"]
     return "unchanged" if same else "configured"
+
+
+async def _run_one(node: NodeRuntime) -> None:
+    """Run a node until it is cancelled, or another run with its identity took over elsewhere."""
+    try:
+        await node.run()
+    except* Superseded as stopped:
+        log.warning("%s", stopped.exceptions[0])

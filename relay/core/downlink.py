@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from relay.core.accepting import Accepting
@@ -31,6 +32,7 @@ from schemas.reports import (
 )
 from schemas.subjects import LABELS_KEY, LIST_KEY
 
+LABELS_AGAIN_SECONDS = 2.0
 REWRITE_AFTER_MISMATCHES = 2
 
 
@@ -40,6 +42,7 @@ class Downlink:
     def __init__(self, state: State, accepting: Accepting) -> None:
         self._state = state
         self._accepting = accepting
+        self._labels_until: float | None = None
 
     def heartbeat(self, name: str, data: bytes) -> None:
         """Answer a child's heartbeat with its session, and with what it should read again."""
@@ -107,20 +110,45 @@ class Downlink:
         except BadIdentity as error:
             self._refuse(name, ReportRefused(f"list: {error}"))
 
+    def await_labels(self) -> None:
+        """After a start, write nothing to a relay sent to before until its labels were read again.
+
+        They are in STAT if it ever said them; without them everything may concern it.
+        """
+        state = self._state
+        for name, box in state.mailboxes.boxes.items():
+            branch = state.where.branch(name)
+            if box.slots and branch.digests is None and not branch.is_edge:
+                state.mailboxes.unheard[name] = None
+        if state.mailboxes.unheard:
+            self._labels_until = state.now.seconds + LABELS_AGAIN_SECONDS
+
+    def _heard_labels(self, names: Iterable[str]) -> None:
+        mailboxes = self._state.mailboxes
+        for name in list(names):
+            if mailboxes.unheard.pop(name, self) is None:
+                mailboxes.flush(name)
+        if not mailboxes.unheard:
+            self._labels_until = None
+
     def tick(self) -> None:
         """Count children as unreachable that have been silent for three heartbeats."""
         state = self._state
+        if self._labels_until is not None and self._labels_until <= state.now.seconds:
+            self._heard_labels(state.mailboxes.unheard)
         for name, child in state.children.items():
             if child.silent_since_ms is None and self._overdue(child):
-                child.silent_since_ms = state.now.wall_ms
+                silent_ms = int((state.now.seconds - child.heard) * 1000)
+                child.silent_since_ms = state.now.wall_ms - silent_ms
                 state.out.append(Noted("Unreachable", name, "no heartbeat"))
-                for key in self._reported(name):
-                    state.reporting.refresh(name, key)
+                self._refresh(name)
 
     def deadline(self) -> float | None:
         """When the next child may have been silent for too long."""
-        due = [c.heard for c in self._state.children.values() if c.silent_since_ms is None]
-        return min(due) + SILENT_AFTER_SECONDS if due else None
+        heard = [c.heard for c in self._state.children.values() if c.silent_since_ms is None]
+        due = [] if self._labels_until is None else [self._labels_until]
+        due += [min(heard) + SILENT_AFTER_SECONDS] if heard else []
+        return min(due, default=None)
 
     def greet(self) -> None:
         """Tell all children that this node's run is new, so that they begin a session."""
@@ -149,8 +177,11 @@ class Downlink:
         child.heard = state.now.seconds
         if child.silent_since_ms is not None:
             child.silent_since_ms = None
-            for key in self._reported(name):
-                state.reporting.refresh(name, key)
+            self._refresh(name)
+
+    def _refresh(self, name: str) -> None:
+        for key in self._reported(name):
+            self._state.reporting.refresh(name, key)
 
     def _reported(self, name: str) -> list[MailKey]:
         state = self._state
@@ -184,6 +215,7 @@ class Downlink:
             state.where.set_digests(name, report.spaces)
             state.labels_dirty = True
             self._accepting.refresh_deltas(name)
+        self._heard_labels([name])
 
     def _want_list(
         self, name: str, child: Child, heartbeat: Heartbeat, answer: SessionMessage
@@ -193,7 +225,12 @@ class Downlink:
         same = heartbeat.epoch and heartbeat.incarnation == state.config.incarnation
         read = heartbeat.sequence == answer.last_sequence and answer.want == WANT_NONE
         whole = state.mailboxes.calm and not state.mailboxes.boxes[name].queue
-        if not (heartbeat.withheld and same and read and whole):
+        if not (same and read and whole):
+            return answer
+        if not heartbeat.withheld:
+            if not child.proven:
+                child.proven = True
+                self._refresh(name)
             return answer
         if child.list_asked + LIST_EVERY_SECONDS > now:
             return answer

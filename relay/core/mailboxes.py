@@ -71,8 +71,9 @@ class Mailboxes:
     """All children's mailboxes at one node.
 
     `meant(child, held)` says what a child should have of a record, `content(key)` how far the
-    content is that it names. While `paused`, as at the start, nothing is written, and nothing that
-    takes unless it is `calm`. `touched` gathers the slots that changed, for the one who empties it.
+    content is that it names. While `paused`, as at the start, nothing is written, nothing that
+    takes unless it is `calm`, and nothing to children that are `unheard`. `touched` gathers the
+    slots that changed, for the one who empties it.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class Mailboxes:
     ) -> None:
         self.boxes: dict[str, Mailbox] = {}
         self.paused = False
+        self.unheard: dict[str, None] = {}
         self.calm = True
         self.touched: dict[tuple[str, MailKey], None] = {}
         self._out = out
@@ -121,7 +123,7 @@ class Mailboxes:
     def flush(self, child: str) -> None:
         """Write what may be written now, in order."""
         box = self.boxes.get(child)
-        if box is None or self.paused:
+        if box is None or self.paused or child in self.unheard:
             return
         waiting = not self.calm
         for takes, held, wish in self._due(child, box):
