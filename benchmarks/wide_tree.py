@@ -49,6 +49,7 @@ class WideTree:
         self.inventory = MemorySpace(self.clock, self.dice)
         self.workloads: Space
         self.controllers: Controllers
+        self.world: World
         self._stack = AsyncExitStack()
 
     @property
@@ -85,16 +86,8 @@ class WideTree:
 
     async def start(self, group: asyncio.TaskGroup, guard: Guard) -> list[asyncio.Task[Any]]:
         roots = {self.keys.root.key_id: self.keys.root.public_key}
-        world = World(guard, self.clock, self.dice, self.keys.tree, roots)
-        centre = self.nodes[NodePath()] = NodeRuntime(world, NodePath(), self.folder / "centre")
-        tasks = [group.create_task(centre.run())]
-        relay = await centre.running()
-        self.workloads = await centre.space("workloads", self._stack)
-        self.controllers = Controllers(
-            relay, self.workloads, self.inventory, self.clock, self.dice, self.folder / "keys"
-        )
-        await self.controllers.start()
-        tasks.append(group.create_task(self.controllers.run()))
+        world = self.world = World(guard, self.clock, self.dice, self.keys.tree, roots)
+        tasks = await self.start_centre(group)
         tasks += [await self._start_region(world, region, group) for region in self.regions]
         seeds = await self._register()
         for region in self.regions:
@@ -107,14 +100,38 @@ class WideTree:
             assert await process.stdout.readline() == b"ready\n", "the edges did not start"
         return tasks
 
+    async def start_centre(self, group: asyncio.TaskGroup) -> list[asyncio.Task[Any]]:
+        """Start the centre on what its folder holds; nothing of an earlier run is used again."""
+        centre = NodeRuntime(self.world, NodePath(), self.folder / "centre")
+        self.nodes[NodePath()] = centre
+        tasks = [group.create_task(centre.run())]
+        relay = await centre.running()
+        self.workloads = await centre.space("workloads", self._stack)
+        self.controllers = Controllers(
+            relay, self.workloads, self.inventory, self.clock, self.dice, self.folder / "keys"
+        )
+        await self.controllers.start()
+        tasks.append(group.create_task(self.controllers.run()))
+        return tasks
+
+    async def stop_centre(self, tasks: Sequence[asyncio.Task[Any]]) -> None:
+        """End what `start_centre` started: controllers, connections, then relay and server."""
+        node, controllers = tasks
+        controllers.cancel()
+        await asyncio.wait([controllers])
+        await self._stack.aclose()
+        self._stack = AsyncExitStack()
+        node.cancel()
+        await asyncio.wait([node])
+
     async def stop(self, tasks: Sequence[asyncio.Task[Any]]) -> None:
         for process in self.processes.values():
             process.kill()
             await process.wait()
-        for task in tasks[::-1]:
+        for task in tasks[:1:-1]:
             task.cancel()
             await asyncio.wait([task])
-        await self._stack.aclose()
+        await self.stop_centre(tasks[:2])
 
     async def _start_region(
         self, world: World, region: NodePath, group: asyncio.TaskGroup
