@@ -355,7 +355,8 @@ class Accepting:
         known = state.children.get(name)
         if known is not None and known.nkey == record.nkey:
             return
-        state.children[name] = Child(record.nkey, heard=state.now.seconds)
+        remembers = state.is_root or state.inbox.remembers
+        state.children[name] = Child(record.nkey, state.now.seconds, proven=remembers)
         state.mailboxes.boxes.setdefault(name, Mailbox())
         state.out.append(AddChild(record.path, record.nkey))
         self.refresh_child(name)

@@ -16,11 +16,15 @@ LIST_EVERY_SECONDS = 60.0
 class Child:
     """One child, by its node record in force, heard of or not; `run` is the run in session.
 
+    It is `proven` once it is known to hold nothing beyond its mailbox: a node without memory cannot
+    tell what it had sent, so until then a child's say does not make a summary complete.
+
     Times are the node's own monotonic seconds; `silent_since_ms` is wall time, for people.
     """
 
     nkey: str
     heard: float
+    proven: bool = True
     silent_since_ms: int | None = None
     epoch: int = 0
     run: str = ""

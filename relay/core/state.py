@@ -182,7 +182,7 @@ class State:
         return Facts(
             concerned=self._delta_meant(child, held, sent=False) is Send.WHOLE,
             sent=slot is not None,
-            bearing=None if pending or slot is None else slot.bearing,
+            bearing=slot.bearing if slot and known.proven and not pending else None,
             silent=known.silent_since_ms is not None,
             edge=self.where.branch(child).is_edge,
             path=path,
