@@ -1,0 +1,140 @@
+"""What one whole edge takes: memory of its server and its Python part, bytes on its idle link.
+
+The edge runs in a process of its own, on a nats-server of its own. Its link to the parent goes
+through a counter of bytes, both ways, acknowledgements and the servers' own keep-alives included.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import tempfile
+from asyncio.subprocess import PIPE
+from pathlib import Path
+
+from benchmarks.report import Report, children_of, resident_mb
+from benchmarks.wide_tree import WideTree
+from controllers.nodes import add_node
+from leafcast.node_runtime import NodeRuntime, World
+from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.guard import Guard
+from relay.adapters.nats_config import ParentLink
+from relay.adapters.nkey_pairs import new_user_nkey
+from relay.adapters.simulated_cluster import Settings
+from schemas.identity import KeyId, NodePath, TreeId
+from tests.memory_tree import config_map, inventory, placement
+
+EDGE = NodePath(("edge",))
+SETTLE_SECONDS, IDLE_SECONDS = 45.0, 120.0
+MEMORY_GOAL_MB, BYTES_GOAL = 90.0, 31.0
+
+
+class CountingLink:
+    """Passes a TCP connection through, and counts."""
+
+    def __init__(self, port: int) -> None:
+        self.bytes = 0
+        self._port = port
+        self._group: asyncio.TaskGroup | None = None
+
+    async def open(self) -> int:
+        """The port to dial instead."""
+        server = await asyncio.start_server(self._came, "127.0.0.1", 0)
+        return int(server.sockets[0].getsockname()[1])
+
+    async def _came(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection("127.0.0.1", self._port)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._pass(reader, back))
+            group.create_task(self._pass(there, writer))
+
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while data := await reader.read(65536):
+                self.bytes += len(data)
+                writer.write(data)
+                await writer.drain()
+        except OSError:
+            pass
+        writer.close()
+
+
+async def run_edge(file: Path) -> None:
+    """The edge's process."""
+    said = json.loads(file.read_text())
+    async with Guard() as guard, asyncio.TaskGroup() as group:
+        roots = {KeyId(said["root"]): bytes.fromhex(said["root_key"])}
+        world = World(guard, SystemClock(), SystemDice(), TreeId(said["tree"]), roots)
+        link = ParentLink(said["url"], said["seed"])
+        folder = Path(said["folder"])
+        edge = NodeRuntime(world, EDGE, folder, parent=link, attached=Settings())
+        task = group.create_task(edge.run())
+        driver = await edge.running()
+        await driver.until(lambda node: node.ready)
+        print("ready", flush=True)
+        await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+        task.cancel()
+
+
+async def measure(folder: Path, seconds: float) -> tuple[float, float, float]:
+    """MB of the server, MB of the Python part, bytes a second."""
+    async with Guard() as guard, asyncio.TaskGroup() as group:
+        tree = WideTree(folder, 0, 0)
+        tasks = await tree.start(group, guard)
+        issuer = tree.controllers.issuer
+        made = await add_node(issuer, tree.keys.tree, EDGE, tree.dice.entropy(32), new_user_nkey)
+        for obj in inventory([EDGE]):
+            await tree.inventory.apply(obj, "benchmark")
+        await tree.centre.until(lambda node: EDGE.name in node.children())
+        leaf = tree.nodes[NodePath()].server.leaf_url
+        link = CountingLink(int(leaf.rpartition(":")[2]))
+        said = {
+            "url": f"nats-leaf://127.0.0.1:{await link.open()}",
+            "tree": tree.keys.tree,
+            "root": tree.keys.root.key_id,
+            "root_key": tree.keys.root.public_key.hex(),
+            "seed": made.seed,
+            "folder": str(folder / "edge"),
+        }
+        file = folder / "edge.json"
+        file.write_text(json.dumps(said))
+        command = [sys.executable, "-m", "benchmarks.footprint", "--edge", str(file)]
+        process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
+        assert process.stdout is not None
+        assert await process.stdout.readline() == b"ready\n"
+        await tree.apply(config_map("one", "shop", text="first"), placement("shop", "shop"))
+        await tree.until("shop", lambda s: s.complete and s.states == {"synced": 1})
+        await asyncio.sleep(SETTLE_SECONDS if seconds >= IDLE_SECONDS else 5)
+        before = link.bytes
+        await asyncio.sleep(seconds)
+        idle = (link.bytes - before) / seconds
+        below = children_of(process.pid).items()
+        server = sum(resident_mb(pid) for pid, words in below if "nats-server" in words)
+        python = resident_mb(process.pid)
+        assert process.stdin is not None
+        process.stdin.close()
+        await process.wait()
+        await tree.stop(tasks)
+    return server, python, idle
+
+
+async def main(seconds: float = IDLE_SECONDS) -> None:
+    report = Report("footprint", "One whole edge, idle", ("what", "figure", "unit"))
+    with tempfile.TemporaryDirectory() as folder:
+        server, python, idle = await measure(Path(folder), seconds)
+    report.row("its nats-server, resident", server, "MB")
+    report.row("its Python part, resident", python, "MB")
+    report.row("its link, idle, both ways", idle, "bytes a second")
+    report.note(f"idle for {seconds:.0f} s; a heartbeat and its answer come every 30 s")
+    report.goal("MB resident, server and Python part", server + python, MEMORY_GOAL_MB)
+    report.goal("MB resident, Python part", python, 60.0)
+    report.goal("idle bytes a second", idle, BYTES_GOAL)
+    report.finish()
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--edge"]:
+        asyncio.run(run_edge(Path(sys.argv[2])))
+    else:
+        asyncio.run(main(*(float(word) for word in sys.argv[1:])))
