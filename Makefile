@@ -37,7 +37,7 @@ check: $(VENV)/.installed-dev ## format, lint, types, import contracts, tidiness
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -q -m 'not nats and not slow' $(FAST_TESTS)
+	$(BIN)/python -m pytest -q -m 'not nats and not slow and not docker' $(FAST_TESTS)
 
 simulate: $(VENV)/.installed-dev ## run the seeded simulation, SEEDS=500 or SEED=17 for one again
 	$(BIN)/python -m tests.simulation --seeds $(SEEDS) $(if $(SEED),--seed $(SEED))

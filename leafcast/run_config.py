@@ -9,11 +9,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from relay.adapters.external_server import ServerPlace
 from schemas.identity import KeyId, NodePath, TreeId
+from schemas.yaml_documents import InvalidManifest, read_documents
+from schemas.yaml_writing import write_yaml
 
 FILE = "node.yaml"
 
@@ -86,7 +87,8 @@ class RunConfig(_Form):
 def read_run_config(file: Path) -> RunConfig:
     """Read and check a file of YAML or JSON; raises RunConfigRefused."""
     try:
-        form: Any = yaml.safe_load(file.read_text(encoding="utf-8"))
+        documents = list(read_documents(file.read_text(encoding="utf-8"), str(file)))
+        form: Any = documents[0].root if len(documents) == 1 else None
         config = RunConfig.model_validate(form)
         root = config.node.is_root
         config.root_keys()
@@ -96,7 +98,7 @@ def read_run_config(file: Path) -> RunConfig:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the file"
         raise RunConfigRefused(file, f"{where}: {first['msg']}") from error
-    except (yaml.YAMLError, ValueError) as error:
+    except (InvalidManifest, ValueError) as error:
         raise RunConfigRefused(file, " ".join(str(error).split())) from error
     if root is not (config.parent is None):
         raise RunConfigRefused(file, "parent: every node has one but the centre, which has none")
@@ -105,5 +107,5 @@ def read_run_config(file: Path) -> RunConfig:
 
 def write_run_config(file: Path, config: RunConfig) -> None:
     """Write it as YAML."""
-    text = yaml.safe_dump(config.model_dump(mode="json", exclude_defaults=True), sort_keys=False)
-    file.write_text(text, encoding="utf-8")
+    form = config.model_dump(mode="json", exclude_defaults=True)
+    file.write_text(write_yaml(form), encoding="utf-8")

@@ -4,20 +4,24 @@ import asyncio
 import os
 import signal
 from contextlib import AsyncExitStack, suppress
+from pathlib import Path
 
 import pytest
 
 from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.external_server import ExternalServer, ServerPlace
 from relay.adapters.guard import Guard
 from relay.adapters.jetstream_bus import BusAddress, JetStreamBus
 from relay.adapters.memory_bus import MemoryBus, MemoryNetwork
 from relay.adapters.nats_config import AccountSeeds, ParentLink
 from relay.adapters.nats_server import EmbeddedServer
 from relay.adapters.nkey_pairs import new_user_nkey
+from relay.adapters.server_ports import free_ports
 from relay.core.effects import WriteMail
 from relay.core.events import LinkChanged, MailArrived
 from relay.ports import BusBroken
 from schemas.identity import NodePath, mail_key
+from tests.docker.daemon import NATS_IMAGE, nats_container, need_docker
 
 WAIT_SECONDS = 30
 
@@ -222,15 +226,14 @@ class NatsTree(Tree):
             await parent.add_child(node.name, nkey)
             link = ParentLink(gate.url, seed)
         seeds = AccountSeeds(*(_nkey()[0] for _ in range(4)))
-        server = EmbeddedServer(
-            self._folder / node.domain,
-            node,
-            seeds,
-            guard=self._guard,
-            clock=self._clock,
-            parent=link,
-        )
+        server = await self._start_server(node, seeds, link)
         self._servers[path] = (await self.stack.enter_async_context(server), seeds)
+
+    async def _start_server(self, node, seeds, link):
+        folder = self._folder / node.domain
+        return EmbeddedServer(
+            folder, node, seeds, guard=self._guard, clock=self._clock, parent=link
+        )
 
     async def readmit(self, path, parent) -> None:
         """Open the child's account once more."""
@@ -257,6 +260,38 @@ class NatsTree(Tree):
         await server.next_start(seen)
 
 
+class ContainerTree(NatsTree):
+    """Each server is a container of NATS's own image, on the files that Leafcast writes for it."""
+
+    def __init__(self, folder) -> None:
+        need_docker(NATS_IMAGE)
+        super().__init__(folder)
+        self._containers = {}
+
+    async def _start_server(self, node, seeds, link):
+        folder = self._folder / node.domain
+        folder.mkdir()
+        ports = free_ports(folder, 0)
+        url, leaf_url = (f"nats://127.0.0.1:{port}" for port in (ports.client, ports.leaf))
+        file = folder / "nats.conf"
+        place = ServerPlace(
+            url, leaf_url, file, Path("/data"), "127.0.0.1", ports.client, ports.leaf
+        )
+        server = ExternalServer(place, node, seeds, parent=link)
+        server.write_config()
+        container = nats_container(folder, file)
+        self.stack.push_async_callback(asyncio.to_thread, container.stop)
+        await asyncio.to_thread(container.start)
+        self._containers[str(node)] = container
+        return server
+
+    async def kill_server(self, path) -> None:
+        """End the node's server at once, and start it again."""
+        container = self._containers[path].get_wrapped_container()
+        await asyncio.to_thread(container.kill)
+        await asyncio.to_thread(container.start)
+
+
 def _nkey():
     return new_user_nkey(os.urandom(32))
 
@@ -264,6 +299,7 @@ def _nkey():
 TREES = [
     pytest.param(MemoryTree, id="memory"),
     pytest.param(NatsTree, marks=pytest.mark.nats, id="nats"),
+    pytest.param(ContainerTree, marks=pytest.mark.docker, id="container"),
 ]
 
 
