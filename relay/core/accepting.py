@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from relay.core.book import Held, is_delta
+from relay.core.book import Held, is_delta, regrouped
 from relay.core.children import INDEX_TO_EDGE_SECONDS, Child
 from relay.core.effects import AddChild, Noted, RemoveChild, StoreOwn
 from relay.core.index import Unknown
@@ -34,6 +34,8 @@ class Accepting:
         """Put an accepted record in force, in place of the one before."""
         state = self._state
         former = state.held.get(held.key)
+        sure = state.is_root or state.inbox.remembers
+        held = regrouped(held, former, sure=sure and not state.mailboxes.paused)
         state.held[held.key] = held
         match held.record:
             case _ if is_delta(held):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeGuard
 
 from relay.core.effects import StoreOwn
@@ -28,7 +28,8 @@ class Held:
     `body` is set on a delta that came with content; `term` is what the record adds to a digest.
     `order` ranks records by when they were accepted here, `hops` are the times (ms since 1970) at
     which it was written on its way. An `opaque` delta is newer than this program: only the fields
-    that never change are read, and it is passed on as it is.
+    that never change are read, and it is passed on as it is. `regrouped` is the newest generation
+    at which others were meant than before, as far as this node can tell.
     """
 
     key: MailKey
@@ -41,6 +42,7 @@ class Held:
     order: int = 0
     hops: tuple[int, ...] = ()
     opaque: bool = False
+    regrouped: int = 0
 
     @property
     def generation(self) -> int:
@@ -106,3 +108,18 @@ def to_keep(held: Held, incarnation: str = "", sequence: int = 0) -> StoreOwn:
 def is_delta(held: Held | None) -> TypeGuard[Held]:
     """Whether this is a placement's delta."""
     return held is not None and held.kind == "delta"
+
+
+def regrouped(held: Held, former: Held | None, *, sure: bool) -> Held:
+    """A delta with since when it means whom it means: who was meant before it loses it.
+
+    A node that starts or lost its memory is not `sure` whom its children were sent it for.
+    """
+    record = held.record
+    if not isinstance(record, DeltaHead):
+        return held
+    if former is None:
+        return held if sure else replace(held, regrouped=held.generation)
+    before = former.record
+    same = isinstance(before, DeltaHead) and before.alternatives == record.alternatives
+    return replace(held, regrouped=former.regrouped if same else held.generation)

@@ -7,7 +7,7 @@ cannot be carried out ends the node's run: it starts again from what its streams
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from schemas.blobs import Reference
 from schemas.identity import ContentHash, MailKey, NodePath
@@ -168,15 +168,29 @@ Effect = (
 
 
 def still_meant(effects: Sequence[Effect]) -> list[Effect]:
-    """The effects of a batch without mail to children that the same batch removes after it.
+    """The effects of a batch without what a later one of them makes void.
 
-    A removal erases the mailbox before mail is written, so such a write would meet a conflict.
+    A removal erases the mailbox before mail is written, so mail to a child that the same batch
+    removes after it would meet a conflict. And mail is written before slots are cleared, so mail to
+    a slot that was to be cleared before is written over what is there.
     """
     kept: list[Effect] = []
     removed: set[str] = set()
+    written: dict[tuple[str, MailKey], int] = {}
     for effect in reversed(effects):
-        if isinstance(effect, RemoveChild):
-            removed.add(effect.path.name)
-        if not (isinstance(effect, WriteMail) and effect.child in removed):
-            kept.append(effect)
+        match effect:
+            case RemoveChild(path):
+                removed.add(path.name)
+            case WriteMail(child, key):
+                if child in removed:
+                    continue
+                written[child, key] = len(kept)
+            case ClearMail(child, key, sequence) if (at := written.get((child, key))) is not None:
+                write = kept[at]
+                assert isinstance(write, WriteMail)
+                kept[at] = replace(write, expected=write.expected or sequence)
+                continue
+            case _:
+                pass
+        kept.append(effect)
     return kept[::-1]

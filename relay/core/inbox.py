@@ -146,6 +146,12 @@ class Inbox:
         if not event.pending:
             self._finish()
 
+    def supersede(self, event: MailArrived) -> None:
+        """Let go of what is parked and was in the slot before this message, which is believed."""
+        for sequence, parked in list(self.parked.items()):
+            if parked.key == event.key and sequence < event.sequence:
+                del self.parked[sequence]
+
     def count(self, held: Held) -> None:
         """Take a slot's content into the digest, or out of it."""
         if held.has_content:

@@ -299,4 +299,6 @@ def _takes(slot: Slot | None, held: Held, wish: Send) -> bool:
     if wish is Send.BARE or held.record.deleted or held.kind in ("profile", "location"):
         return True
     generation = slot.generation if slot is not None else 0
-    return isinstance(held.record, DeltaHead) and held.record.last_loss > generation
+    if not isinstance(held.record, DeltaHead):
+        return False
+    return max(held.record.last_loss, held.regrouped) > generation

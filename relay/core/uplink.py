@@ -225,6 +225,8 @@ class Uplink:
         state, inbox = self._state, self._state.inbox
         known = state.held.get(event.key)
         ruling = inbox.judge(event, known, state.next_order())
+        if isinstance(ruling, Take | PassOver):
+            inbox.supersede(event)
         match ruling:
             case Refuse(reason, detail):
                 state.refused += 1
