@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relay.core.book import Held
-from relay.core.effects import ClearMail, WriteMail
+from relay.core.effects import ClearMail, WriteMail, still_meant
 from relay.core.events import MailSlot
-from relay.core.mailboxes import Mailbox, Mailboxes, Send, Supply
+from relay.core.mailboxes import Mailbox, Mailboxes, Send, Supply, next_batch
 from schemas.identity import short_key
 from schemas.records import API_PLACEMENT, DeltaBody, DeltaHead, Gate, Source, digest_term
 
@@ -236,3 +236,46 @@ def test_the_digest_is_the_fold_over_the_slots_whatever_happens(changes):
         key: replace(slot, bearing=0, flying=0, generation=bench.stream[key].generation)
         for key, slot in bench.box.slots.items()
     }
+
+
+def test_of_one_batch_what_gives_goes_before_what_takes():
+    bench, (taker, giver, later) = Bench(), KEYS[:3]
+    bench.boxes.calm = False
+    assert bench.put(held(taker, 1, content=False, kind="profile")) == []
+    assert bench.put(held(giver, 2)) == [giver]
+    assert bench.put(held(later, 3), supply=Supply.COMING) == []
+    bench.boxes.calm = True
+    assert bench.flush() == []
+    bench.supply[later] = Supply.HERE
+    assert bench.flush() == [later, taker]
+
+
+def test_what_takes_waits_for_nothing_that_came_in_a_later_batch():
+    bench, (taker, later) = Bench(), KEYS[:2]
+    bench.boxes.calm = False
+    bench.put(held(taker, 1, content=False, kind="profile"))
+    bench.order = next_batch(bench.order)
+    bench.put(held(later, 2), supply=Supply.COMING)
+    bench.boxes.calm = True
+    assert bench.flush() == [taker]
+
+
+def test_a_delta_that_came_to_mean_others_waits_for_what_is_coming():
+    bench, (moved, coming) = Bench(), KEYS[:2]
+    bench.put(held(moved, 1))
+    bench.confirm()
+    bench.put(held(coming, 2), supply=Supply.COMING)
+    assert bench.put(replace(held(moved, 3), regrouped=3)) == []
+    bench.supply[coming] = Supply.HERE
+    assert bench.flush() == [coming, moved]
+
+
+def test_mail_to_a_slot_that_the_same_batch_clears_is_written_over_what_is_there():
+    bench, key = Bench(), KEYS[0]
+    bench.put(held(key, 1))
+    bench.confirm()
+    bench.boxes.clear("a", key)
+    bench.book[key] = held(key, 2)
+    bench.boxes.mark("a", key, 2)
+    bench.boxes.flush("a")
+    assert [(type(e), e.expected) for e in still_meant(bench.out)] == [(WriteMail, 1)]

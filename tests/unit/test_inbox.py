@@ -290,3 +290,10 @@ def test_the_digest_is_over_the_slots_that_hold_content():
     assert box.digest == held_of(profile(5)).term
     box.count(held_of(profile(7, deleted=True)))
     assert box.digest == 0
+
+
+def test_what_is_parked_is_void_once_its_slot_holds_something_newer():
+    box = inbox()
+    box.parked = {1: delta(5, sequence=1), 2: delta(5, source=replace(SHOP, name="b"), sequence=2)}
+    box.supersede(delta(6, body=False, sequence=3))
+    assert list(box.parked) == [2]
