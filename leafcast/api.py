@@ -14,8 +14,8 @@ from typing import Any
 from leafcast.session import API_PREFIX
 from relay.ports import BusBroken, SpaceError
 
-ANSWER_BYTES_MAX = 1_000_000
-"""Below the servers' max_payload."""
+ANSWER_BYTES_MAX = 16_000_000
+"""An object of the largest size as JSON, however it is escaped."""
 
 Handler = Callable[..., Awaitable[Any]]
 """Takes the question's arguments by name; returns JSON values."""

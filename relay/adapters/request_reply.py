@@ -1,4 +1,7 @@
-"""Questions and answers on subjects of one account: bytes in, bytes out, each within a time."""
+"""Questions and answers on subjects of one account: bytes in, bytes out, each within a time.
+
+A question is one message; an answer may be more than one holds, and comes in several then.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
-import nats
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
@@ -14,6 +16,8 @@ from nats.errors import NoRespondersError
 
 CONNECT_SECONDS = 5
 ANSWERS_AT_ONCE = 64
+PIECE_BYTES = 512 * 1024
+_PIECES, _STATUS, _NO_RESPONDERS = "Lc-Pieces", "Status", "503"
 
 Answer = Callable[[str, bytes], Awaitable[bytes]]
 """From the subject and what was asked to what is answered."""
@@ -70,14 +74,30 @@ async def brief_connection(url: str, seed: str, name: str) -> AsyncIterator[Clie
 async def ask(client: Client, subject: str, question: bytes, seconds: float) -> bytes:
     """Ask and wait for the answer; raises Unanswered."""
     try:
-        answer = await client.request(subject, question, timeout=seconds)
+        async with asyncio.timeout(seconds):
+            return b"".join([piece async for piece in _pieces(client, subject, question)])
     except NoRespondersError as error:
         raise Unanswered(subject, nobody=True, seconds=seconds) from error
-    except (nats.errors.TimeoutError, TimeoutError) as error:
+    except (NatsError, TimeoutError) as error:
         raise Unanswered(subject, nobody=False, seconds=seconds) from error
-    except NatsError as error:
-        raise Unanswered(subject, nobody=False, seconds=seconds) from error
-    return answer.data
+
+
+async def _pieces(client: Client, subject: str, question: bytes) -> AsyncIterator[bytes]:
+    """The messages of an answer, in order: one connection sends them to one inbox."""
+    inbox = client.new_inbox()
+    subscription = await client.subscribe(inbox)
+    try:
+        await client.publish(subject, question, reply=inbox)
+        message = await subscription.next_msg(timeout=None)
+        headers = message.headers or {}
+        if headers.get(_STATUS) == _NO_RESPONDERS:
+            raise NoRespondersError
+        yield message.data
+        for _ in range(int(headers.get(_PIECES, "1")) - 1):
+            yield (await subscription.next_msg(timeout=None)).data
+    finally:
+        with suppress(NatsError):
+            await subscription.unsubscribe()
 
 
 async def serve(client: Client, pattern: str, answer: Answer) -> None:
@@ -88,7 +108,7 @@ async def serve(client: Client, pattern: str, answer: Answer) -> None:
         try:
             # Who asked over a connection that is lost asks again.
             with suppress(NatsError):
-                await message.respond(await answer(message.subject, message.data))
+                await _respond(client, message, await answer(message.subject, message.data))
         finally:
             limit.release()
 
@@ -101,3 +121,10 @@ async def serve(client: Client, pattern: str, answer: Answer) -> None:
     finally:
         if not client.is_closed:
             await subscription.unsubscribe()
+
+
+async def _respond(client: Client, message: Msg, answer: bytes) -> None:
+    starts = range(0, max(len(answer), 1), PIECE_BYTES)
+    headers = {_PIECES: str(len(starts))} if len(starts) > 1 else None
+    for at in starts:
+        await client.publish(message.reply, answer[at : at + PIECE_BYTES], headers=headers)
