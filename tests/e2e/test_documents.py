@@ -1,0 +1,145 @@
+"""The commands shown in the documents do what the documents show.
+
+A block marked `console` holds commands (lines that begin with `$ `) and what they print. All blocks
+of a page run in order, in one shell, in a home of their own. Every line that is shown must be
+printed, in that order; a line `...` stands for any others. A command ends with code 0, or with 1 if
+an error of ours or a difference is shown. A block marked `yaml` whose first line is a comment with
+a file's name makes that file.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(120)]
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ("README.md", "docs/quickstart.md", "docs/operations.md")
+BLOCK = re.compile(r"^```(console|yaml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FILE = re.compile(r"# ([a-z0-9-]+/)?[a-z0-9-]+\.yaml\n")
+END = "end of command"
+# What differs from run to run, and is no part of what is shown: times, process ids, folders' sizes.
+CHANGING = (
+    (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(Z|,\d+)?"), "<time>"),
+    (re.compile(r"\b\d+(\.\d+)? s\b"), "<seconds>"),
+    (re.compile(r"\b(\d+[smhd])+\b"), "<age>"),
+    (re.compile(r"^\[(\d+)\] \d+$"), r"[\1] <process>"),
+    (re.compile(r"\s+"), " "),
+)
+
+
+@dataclass
+class Command:
+    """A command of a page, and the lines that it is said to print."""
+
+    line: str
+    shown: list[str] = field(default_factory=list)
+
+    @property
+    def code(self) -> int:
+        return int(any(line.startswith(("leafcast: ", "diff -u")) for line in self.shown))
+
+
+def steps(page: str) -> Iterator[Command | tuple[Path, str]]:
+    """What a page has one do: files to write, commands to type."""
+    for block in BLOCK.finditer(page):
+        kind, text = block.groups()
+        if kind == "yaml":
+            if named := FILE.match(text):
+                yield Path(named[0][2:].strip()), text
+            continue
+        commands: list[Command] = []
+        for line in text.splitlines():
+            if line.startswith("$ "):
+                commands.append(Command(line[2:]))
+            elif commands:
+                commands[-1].shown.append(line)
+        yield from commands
+
+
+class Shell:
+    """A shell in a folder that looks like the project's, with a home of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.home = folder / "leafcast", folder / "home"
+        self.folder.mkdir()
+        self.home.mkdir()
+        (self.folder / "leafcast").symlink_to(ROOT / "leafcast")
+        (self.folder / ".venv").symlink_to(sys.prefix)
+        foreign = ("LEAFCAST_DATA_DIR", "XDG_STATE_HOME", "PYTHONPATH")
+        environment = {name: it for name, it in os.environ.items() if name not in foreign}
+        self._bash = subprocess.Popen(
+            ["/bin/bash", "--norc"],
+            cwd=self.folder,
+            env={**environment, "HOME": str(self.home), "COLUMNS": "80"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def run(self, line: str) -> tuple[int, list[str]]:
+        """The exit code of a command, and the lines it printed."""
+        self._bash.stdin.write(f"{line}\nprintf '\\n{END} %s\\n' $?\n")
+        self._bash.stdin.flush()
+        printed: list[str] = []
+        for text in iter(self._bash.stdout.readline, ""):
+            if text.startswith(END):
+                return int(text.removeprefix(END)), printed[:-1] if printed[-1] == "" else printed
+            printed.append(text.rstrip("\n").replace(str(self.home), "/home/you"))
+        raise AssertionError(f"the shell ended at {line!r}: {printed}")
+
+    def end(self) -> None:
+        """Stop what the page left running: its tree, and its jobs."""
+        self.run(".venv/bin/leafcast down")
+        self.run("kill $(jobs -p) 2>/dev/null; wait")
+        self._bash.send_signal(signal.SIGTERM)
+        self._bash.communicate(timeout=10)
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    started = Shell(tmp_path)
+    try:
+        yield started
+    finally:
+        started.end()
+
+
+def same(line: str) -> str:
+    for pattern, said in CHANGING:
+        line = pattern.sub(said, line.strip())
+    return line
+
+
+def missing(shown: list[str], printed: list[str]) -> str | None:
+    """The first line that is shown and not printed after those before it."""
+    rest = iter([same(line) for line in printed])
+    return next(
+        (line for line in shown if line not in ("...", "") and same(line) not in rest), None
+    )
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_in_documents_print_what_is_shown(page: str, shell: Shell):
+    done = 0
+    for step in steps((ROOT / page).read_text()):
+        if isinstance(step, Command):
+            code, printed = shell.run(step.line)
+            said = "\n".join([f"{page}: $ {step.line}", *printed])
+            assert code == step.code, f"exit code {code}, not {step.code}:\n{said}"
+            assert missing(step.shown, printed) is None, f"not printed in its place:\n{said}"
+            done += 1
+        else:
+            file, text = step
+            (shell.folder / file).parent.mkdir(exist_ok=True)
+            (shell.folder / file).write_text(text)
+    assert done, f"{page} shows no command"
