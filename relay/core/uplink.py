@@ -14,7 +14,7 @@ from relay.core.inbox import Park, PassOver, Refuse, Take
 from relay.core.parts import split_results
 from relay.core.state import State
 from schemas.identity import MailKey
-from schemas.records import DIGEST_MODULUS, digest_term
+from schemas.records import DIGEST_MODULUS, NodeRecord, digest_term
 from schemas.reports import (
     LIST_ENTRIES_MAX,
     LIST_PARTS_MAX,
@@ -227,6 +227,8 @@ class Uplink:
         ruling = inbox.judge(event, known, state.next_order())
         if isinstance(ruling, Take | PassOver):
             inbox.supersede(event)
+            if not self._concerns_below(ruling.held):
+                ruling = Refuse("NotMine", "a node that is not below this one")
         match ruling:
             case Refuse(reason, detail):
                 state.refused += 1
@@ -244,6 +246,13 @@ class Uplink:
                     state.refused += 1
                     state.out.append(Noted("TooNew", f"mail {event.key}", "update this edge"))
                 self._accepting.put(held)
+
+    def _concerns_below(self, held: Held) -> bool:
+        """Whether a node record, if it is one, is of a node below this one: no other is kept."""
+        record, path = held.record, self._state.config.path
+        if not isinstance(record, NodeRecord):
+            return True
+        return path != record.path and path.holds(record.path)
 
     def _pass_over(self, held: Held, known: Held | None, *, gone: bool) -> None:
         state, inbox = self._state, self._state.inbox
