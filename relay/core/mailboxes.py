@@ -294,8 +294,11 @@ def _takes(slot: Slot | None, held: Held, wish: Send) -> bool:
 
     A child without a slot may have been sent one before this node lost its memory.
     """
-    if held.kind in ("keys", "node", "index"):
+    if held.kind in ("keys", "node"):
         return False
+    if held.kind == "index":
+        # What it does not list goes; a child that was never shown one has nothing to lose by it.
+        return slot is not None
     if wish is Send.BARE or held.record.deleted or held.kind in ("profile", "location"):
         return True
     generation = slot.generation if slot is not None else 0
