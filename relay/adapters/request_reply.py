@@ -54,14 +54,16 @@ async def brief_connection(url: str, seed: str, name: str) -> AsyncIterator[Clie
         """Errors are raised to whoever asks."""
 
     try:
-        await client.connect(
-            url,
-            nkeys_seed_str=seed,
-            name=name,
-            allow_reconnect=False,
-            connect_timeout=CONNECT_SECONDS,
-            error_cb=note,
-        )
+        # Left alone, the library knocks for two minutes where nobody listens.
+        async with asyncio.timeout(CONNECT_SECONDS):
+            await client.connect(
+                url,
+                nkeys_seed_str=seed,
+                name=name,
+                allow_reconnect=False,
+                connect_timeout=CONNECT_SECONDS,
+                error_cb=note,
+            )
     except (NatsError, OSError, TimeoutError) as error:
         await client.close()
         raise CannotConnect(url, str(error) or type(error).__name__) from error

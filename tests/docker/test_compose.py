@@ -81,7 +81,9 @@ def until(met, what: str):
 def healthy(compose, count):
     def met():
         shop = compose.shop()
-        return shop["complete"] and shop["health"] == {"healthy": count}
+        assert shop["complete"], shop
+        assert shop["health"] == {"healthy": count}, shop
+        return True
 
     until(met, f"not healthy at {count}")
 

@@ -1,0 +1,119 @@
+"""A server that someone else runs: children come and go by its file and a word to it."""
+
+import asyncio
+import os
+import subprocess
+
+import pytest
+from nats.aio.client import Client
+from nats.errors import Error as NatsError
+
+from relay.adapters.external_server import ExternalServer, ServerPlace
+from relay.adapters.nats_config import AccountSeeds, BadServerSettings
+from relay.adapters.nkey_pairs import new_user_nkey
+from relay.adapters.server_ports import free_ports
+from relay.adapters.server_process import server_binary
+from relay.ports import BusBroken
+from schemas.identity import NodePath
+
+pytestmark = pytest.mark.nats
+
+READY_SECONDS = 20
+
+
+def nkey():
+    return new_user_nkey(os.urandom(32))
+
+
+@pytest.fixture
+def seeds():
+    return AccountSeeds(*(nkey()[0] for _ in range(4)))
+
+
+@pytest.fixture
+def server(tmp_path, seeds):
+    """Its file is written, and no process runs on it yet."""
+    ports = free_ports(tmp_path, 0)
+    url, leaf_url = (f"nats://127.0.0.1:{port}" for port in (ports.client, ports.leaf))
+    file, store = tmp_path / "nats.conf", tmp_path / "jetstream"
+    place = ServerPlace(url, leaf_url, file, store, "127.0.0.1", ports.client, ports.leaf)
+    made = ExternalServer(place, NodePath(), seeds)
+    made.write_config()
+    return made
+
+
+@pytest.fixture
+async def process(server, tmp_path):
+    """A nats-server on the file, that serves."""
+    started = subprocess.Popen(
+        [server_binary(), "--config", tmp_path / "nats.conf"], stderr=subprocess.DEVNULL
+    )
+    try:
+        async with asyncio.timeout(READY_SECONDS):
+            while not await answers(server):
+                assert started.poll() is None
+                await asyncio.sleep(0.05)
+        yield started
+    finally:
+        started.terminate()
+        started.wait()
+
+
+async def answers(server):
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", int(server.url.rpartition(":")[2]))
+    except OSError:
+        return False
+    writer.close()
+    await writer.wait_closed()
+    return True
+
+
+async def let_in(server, seed):
+    """Whether the server knows the key."""
+
+    async def silent(_):
+        return None
+
+    client = Client()
+    try:
+        await client.connect(
+            server.url, nkeys_seed_str=seed, allow_reconnect=False, error_cb=silent
+        )
+    except NatsError:
+        return False
+    finally:
+        await client.close()
+    return True
+
+
+@pytest.mark.usefixtures("process")
+async def test_a_child_is_let_in_and_out_without_a_restart(server):
+    seed, public = nkey()
+    assert not await let_in(server, seed)
+    await server.add_child("emea", public)
+    assert await let_in(server, seed)
+    other, replacing = nkey()
+    await server.add_child("emea", replacing)
+    assert await let_in(server, other)
+    assert not await let_in(server, seed)
+    await server.remove_child("emea")
+    await server.remove_child("emea")
+    assert not await let_in(server, other)
+
+
+@pytest.mark.usefixtures("process")
+async def test_a_child_with_another_ones_key_changes_nothing(server, tmp_path):
+    _, public = nkey()
+    await server.add_child("emea", public)
+    before = (tmp_path / "nats.conf").read_text()
+    with pytest.raises(BadServerSettings):
+        await server.add_child("apac", public)
+    assert (tmp_path / "nats.conf").read_text() == before
+
+
+async def test_a_server_that_is_away_leaves_the_file_as_it_was_and_is_tried_again(server, tmp_path):
+    before = (tmp_path / "nats.conf").read_text()
+    with pytest.raises(BusBroken, match="does not reload"):
+        await server.add_child("emea", nkey()[1])
+    assert (tmp_path / "nats.conf").read_text() == before

@@ -1,0 +1,90 @@
+"""A tree laid out for servers and nodes run elsewhere: its files, and what is refused."""
+
+import pytest
+from click.testing import CliRunner
+
+from leafcast.commands.layout import layout
+from leafcast.data_dir import DataDir
+from leafcast.planned import forget_planned, planned_nodes
+from leafcast.run_config import RunConfigRefused, read_run_config
+from schemas.identity import NodePath
+
+
+@pytest.fixture
+def tree(tmp_path):
+    done = CliRunner().invoke(layout, [str(tmp_path / "tree"), "--regions", "1", "--sites", "2"])
+    assert done.exit_code == 0, done.output
+    return DataDir(tmp_path / "tree")
+
+
+def files(tree):
+    return {file: file.read_bytes() for file in tree.folder.rglob("*") if file.is_file()}
+
+
+def test_every_servers_configuration_has_its_children_and_its_parent(tree):
+    centre, region, site = (
+        (tree.node(NodePath.parse(path)) / "nats.conf").read_text()
+        for path in ("/", "/region-1", "/region-1/site-2")
+    )
+    assert '"region-1": {' in centre
+    assert 'nkey: "SU' not in centre
+    assert '"site-1": {' in region
+    assert '"site-2": {' in region
+    assert 'url: "nats://nats-region-1:7422"' in site
+
+
+def test_secrets_are_their_owners_only(tree):
+    kept = [
+        file
+        for file in files(tree)
+        if file.name in ("nats.conf", "accounts.json", "credentials.json")
+    ]
+    assert len(kept) == 11
+    assert {file.stat().st_mode & 0o077 for file in kept} == {0}
+
+
+def test_laying_out_twice_changes_nothing(tree):
+    before = files(tree)
+    again = CliRunner().invoke(layout, [str(tree.folder), "--regions", "1", "--sites", "2"])
+    assert again.exit_code == 0
+    assert files(tree) == before
+
+
+def test_the_centre_finds_who_is_planned_once(tree):
+    assert [(str(node.path), node.edge) for node in planned_nodes(tree)] == [
+        ("/region-1", False),
+        ("/region-1/site-1", True),
+        ("/region-1/site-2", True),
+    ]
+    forget_planned(tree)
+    assert planned_nodes(tree) == []
+
+
+def test_a_nodes_file_says_who_it_is_and_where_its_server_is(tree):
+    folder = tree.node(NodePath.parse("/region-1/site-1"))
+    config = read_run_config(folder / "node.yaml")
+    assert config.node == NodePath.parse("/region-1/site-1")
+    assert config.edge
+    place = config.server_place(folder)
+    assert place.url == "nats://nats-region-1-site-1:4222"
+    assert place.config == folder / "nats.conf"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda text: "", "the file"),
+        (lambda text: text + "colour: red\n", "colour"),
+        (lambda text: text.replace("parent:", "x: 1 #"), "x"),
+        (lambda text: text.replace("path: /region-1", "path: nowhere"), "nowhere"),
+        (lambda text: text.replace("path: /region-1", "path: /"), "parent"),
+        (lambda text: text + "]", "node.yaml"),
+    ],
+)
+def test_a_file_that_cannot_be_run_with_is_refused_by_name(tree, change, said):
+    file = tree.node(NodePath.parse("/region-1")) / "node.yaml"
+    file.write_text(change(file.read_text()))
+    with pytest.raises(RunConfigRefused, match=said) as refused:
+        read_run_config(file)
+    assert str(file) in str(refused.value)
+    assert "leafcast layout" in str(refused.value)
