@@ -73,10 +73,13 @@ class Meeting:
         return answers
 
     def join(self, run, home):
-        """A run that asks for a session, and hears the answer."""
+        """A run that asks for a session, hears the answer, and beats in it."""
         node = self.node(PATH, run, home)
         for answer in self.beats(node, LinkChanged(up=True)):
             self.tell(node, SessionArrived(answer))
+        if not node.superseded:
+            self.now += 30
+            self.beats(node, Tick())
         return node
 
 
@@ -100,17 +103,27 @@ def test_the_same_home_comes_back_at_once_and_another_when_the_first_fell_silent
 
     meeting.now += 91
     meeting.tell(meeting.centre, Tick())
-    assert not meeting.join("three", "there").superseded
+    third = meeting.join("three", "there")
+    assert not third.superseded
+    meeting.now += 30
+    (answer,) = meeting.beats(third, Tick())
+    assert answer.want != "stop"
 
 
 def test_a_session_of_before_the_parents_restart_holds_no_place():
     meeting = Meeting()
     first = meeting.join("one", "here")
+    (request,) = [
+        e
+        for e in meeting.tell(meeting.node(PATH, "x", "gone"), LinkChanged(up=True))
+        if isinstance(e, SendHeartbeat)
+    ]
     meeting.now += 30
     (beat,) = [e for e in meeting.tell(first, Tick()) if isinstance(e, SendHeartbeat)]
 
     restarted = Meeting()
-    restarted.tell(restarted.centre, HeartbeatArrived("emea", beat.data))
+    for kept in (beat, request):
+        restarted.tell(restarted.centre, HeartbeatArrived("emea", kept.data))
 
     assert not restarted.join("two", "there").superseded
 
