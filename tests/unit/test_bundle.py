@@ -24,7 +24,7 @@ BUNDLE = Bundle(
     seed=new_user_nkey(b"e" * 32)[0],
     roots={KeyId("r" * 26): b"k" * 32},
     issued_ms=NOW_MS,
-    expires_ms=NOW_MS + 60_000,
+    expires_ms=NOW_MS + 24 * 3_600_000,
     labels={"id": "emea-store-9"},
 )
 
