@@ -211,7 +211,9 @@ class NodeRuntime:
                 self._running.set()
                 group.create_task(self._watch(driver), name=f"watch {self.path}")
                 await driver.started.wait()
-                await server.forget_others(driver.node.children())
+                # A laid-out node has its children's accounts before it has heard of any of them.
+                if self._external is None or driver.node.children():
+                    await server.forget_others(driver.node.children())
                 group.create_task(asker.run(), name=f"asker {self.path}")
                 if self._beside is not None:
                     group.create_task(self._beside(driver), name=f"beside {self.path}")
