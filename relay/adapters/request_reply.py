@@ -14,6 +14,8 @@ from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 
+from relay.adapters.patient_client import PATIENCE_SECONDS, PAUSE_SECONDS
+
 CONNECT_SECONDS = 5
 ANSWERS_AT_ONCE = 64
 PIECE_BYTES = 512 * 1024
@@ -74,10 +76,20 @@ async def brief_connection(url: str, seed: str, name: str) -> AsyncIterator[Clie
 
 
 async def ask(client: Client, subject: str, question: bytes, seconds: float) -> bytes:
-    """Ask and wait for the answer; raises Unanswered."""
+    """Ask and wait for the answer; raises Unanswered.
+
+    That nobody listens is believed only after a while: a server that reloads has none for moments.
+    """
+    patient_until = asyncio.get_running_loop().time() + min(seconds, PATIENCE_SECONDS)
     try:
         async with asyncio.timeout(seconds):
-            return b"".join([piece async for piece in _pieces(client, subject, question)])
+            while True:
+                try:
+                    return b"".join([piece async for piece in _pieces(client, subject, question)])
+                except NoRespondersError:
+                    if asyncio.get_running_loop().time() >= patient_until:
+                        raise
+                await asyncio.sleep(PAUSE_SECONDS)  # noqa: TID251 - no decision hangs on it
     except NoRespondersError as error:
         raise Unanswered(subject, nobody=True, seconds=seconds) from error
     except (NatsError, TimeoutError) as error:
