@@ -95,7 +95,7 @@ class ExternalServer:
                 return
             check_child(self._settings(self._children), name, nkey)
             # A new account's imports are dead until the reload after the one that made it (2.15.1).
-            await self._change({**self._children, name: nkey}, times=2, cut=name)
+            await self._change({**self._children, name: nkey}, times=2, cut=name if old else None)
 
     async def remove_child(self, name: str) -> None:
         """Close the child's account and cut its leaf link; twice is harmless. Raises BusBroken."""
@@ -112,7 +112,7 @@ class ExternalServer:
                 for _ in range(times):
                     await reload_config(system)
                 if cut is not None:
-                    await cut_links(system, (cut,))
+                    await cut_links(system, cut)
         except (ConfigRefused, NatsError, OSError, TimeoutError) as error:
             self._children = before
             self.write_config()

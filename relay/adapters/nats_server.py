@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
-
-from nats.errors import Error as NatsError
 
 from relay.adapters.guard import Guard
 from relay.adapters.nats_config import (
@@ -34,7 +32,6 @@ READY_SECONDS = 60.0
 CRASHES_MAX = 10
 BACKOFF_SECONDS_MIN, BACKOFF_SECONDS_MAX = 0.1, 30.0
 HEALTHY_SECONDS = 60.0
-CUT_ATTEMPTS = 3
 PORT_ATTEMPTS = 8
 PORT_WAIT_SECONDS = 15.0
 PORT_RETRY_SECONDS = 0.25
@@ -151,13 +148,10 @@ class EmbeddedServer:
             children = frozenset(self._children)
             self._write_config()
             # A new account's imports are dead until the reload after the one that made it (2.15.1).
-            new = children - self._served
-            for _ in range(2 if new else 1):
+            for _ in range(2 if children - self._served else 1):
                 if not await process.reload():
                     await self._up()  # It crashed; what it starts with is what was written.
                     break
-            if new:
-                await self._cut_links(new)
             self._served, self._changes_done = children, including
 
     async def add_child(self, name: str, nkey: str) -> None:
@@ -172,13 +166,13 @@ class EmbeddedServer:
         self._children[name] = nkey
         await self.reload()
         if old is not None:
-            await self._cut_links((name,))
+            await self._cut_links(name)
 
     async def remove_child(self, name: str) -> None:
         """Close the child's account, cut its connections and its leaf link; twice is harmless."""
         if self._children.pop(name, None) is not None:
             await self.reload()
-        await self._cut_links((name,))
+        await self._cut_links(name)
 
     async def _first_start(self) -> None:
         kept = kept_ports(self._folder)
@@ -257,13 +251,7 @@ class EmbeddedServer:
     def _write_config(self) -> None:
         write_config(self._config, self._settings(self._children))
 
-    async def _cut_links(self, children: Collection[str]) -> None:
-        for _ in range(CUT_ATTEMPTS):
-            await self._up()
-            try:
-                async with system_connection(self.url, self._system_seed) as system:
-                    return await cut_links(system, children)
-            except (NatsError, OSError, TimeoutError) as error:
-                # It crashed meanwhile, or is busy; a run that begins anew has no old links.
-                logger.warning("links of %s are cut again: %s", ", ".join(children), error)
-        return None
+    async def _cut_links(self, child: str) -> None:
+        await self._up()
+        async with system_connection(self.url, self._system_seed) as system:
+            await cut_links(system, child)

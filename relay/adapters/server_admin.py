@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -36,16 +36,12 @@ async def _raised_anyway(error: Exception) -> None:
     """Whoever asks gets the error."""
 
 
-async def cut_links(system: Client, accounts: Collection[str]) -> None:
-    """Close leaf links bound to the accounts: a reload leaves them open, only deaf.
-
-    Deaf is also a link that came between the two reloads that an account takes to be whole.
-    """
-    found = await _asked(system, "PING.LEAFZ")
+async def cut_links(system: Client, account: str) -> None:
+    """Close leaf links bound to the account: a reload leaves them open, only deaf."""
+    found = await _asked(system, "PING.LEAFZ", account=account)
     server = found["server"]["id"]
     for link in found["data"].get("leafs") or ():
-        if link.get("account") in accounts:
-            await _asked(system, f"{server}.KICK", cid=link["id"])
+        await _asked(system, f"{server}.KICK", cid=link["id"])
 
 
 async def reload_config(system: Client) -> None:
