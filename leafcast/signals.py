@@ -1,6 +1,7 @@
 """Work that a signal ends in good order: what it started is stopped before the program goes on.
 
 A second signal ends the program at once; what runs then is the guardian's (relay.adapters.guard).
+Who does not stop on the first is told again, and in the end left to the guardian, too.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ import os
 import signal
 import sys
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 T = TypeVar("T")
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+STOPPING_SECONDS, INSISTING_SECONDS = 8.0, 2.0
+INSISTENCES_MAX = 10
 _SHOW_CURSOR = "\x1b[?25h"
 
 
@@ -39,15 +42,24 @@ async def _attended(work: Coroutine[Any, Any, T]) -> T:
     assert task is not None
     received: list[int] = []
 
+    loop = asyncio.get_running_loop()
+
     def end(number: int) -> None:
         if received:
-            if sys.stdout.isatty():
-                os.write(sys.stdout.fileno(), _SHOW_CURSOR.encode())
-            os._exit(128 + number)
+            _leave(number)
         received.append(number)
         task.cancel()
+        loop.call_later(STOPPING_SECONDS, insist, INSISTENCES_MAX)
 
-    loop = asyncio.get_running_loop()
+    def insist(left: int) -> None:
+        if not left:
+            _leave(received[0])
+        # In Python 3.11 wait_for forgets a cancellation that comes together with an answer, and
+        # nats-py waits that way everywhere: who forgot is told again.
+        for waiting in asyncio.all_tasks(loop):
+            waiting.cancel()
+        loop.call_later(INSISTING_SECONDS, insist, left - 1)
+
     for number in _SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             loop.add_signal_handler(number, end, number)
@@ -58,3 +70,10 @@ async def _attended(work: Coroutine[Any, Any, T]) -> T:
         if received:
             raise Ended(received[0]) from None
         raise
+
+
+def _leave(number: int) -> NoReturn:
+    """End at once; what still runs is the guardian's."""
+    if sys.stdout.isatty():
+        os.write(sys.stdout.fileno(), _SHOW_CURSOR.encode())
+    os._exit(128 + number)
