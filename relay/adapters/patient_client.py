@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, cast
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar, cast
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import NoRespondersError
 from nats.js import JetStreamContext
 
+T = TypeVar("T")
+
 PATIENCE_SECONDS = 5.0
 PAUSE_SECONDS = 0.1
+
+
+async def patiently(ask: Callable[[], Awaitable[T]], seconds: float = PATIENCE_SECONDS) -> T:
+    """Ask until someone takes the request; raises NoRespondersError if no one does in time."""
+    until = asyncio.get_running_loop().time() + seconds
+    while True:
+        try:
+            return await ask()
+        except NoRespondersError:
+            if asyncio.get_running_loop().time() >= until:
+                raise
+        await asyncio.sleep(PAUSE_SECONDS)  # noqa: TID251 - no decision hangs on it
 
 
 class _PatientClient:
@@ -27,14 +42,7 @@ class _PatientClient:
         return getattr(self._client, name)
 
     async def request(self, *arguments: Any, **named: Any) -> Msg:
-        until = asyncio.get_running_loop().time() + PATIENCE_SECONDS
-        while True:
-            try:
-                return await self._client.request(*arguments, **named)
-            except NoRespondersError:
-                if asyncio.get_running_loop().time() >= until:
-                    raise
-            await asyncio.sleep(PAUSE_SECONDS)  # noqa: TID251 - no decision hangs on it
+        return await patiently(lambda: self._client.request(*arguments, **named))
 
 
 def patient_jetstream(client: Client, domain: str = "") -> JetStreamContext:

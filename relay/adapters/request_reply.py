@@ -14,7 +14,7 @@ from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 
-from relay.adapters.patient_client import PATIENCE_SECONDS, PAUSE_SECONDS
+from relay.adapters.patient_client import PATIENCE_SECONDS, patiently
 
 CONNECT_SECONDS = 5
 ANSWERS_AT_ONCE = 64
@@ -80,16 +80,13 @@ async def ask(client: Client, subject: str, question: bytes, seconds: float) -> 
 
     That nobody listens is believed only after a while: a server that reloads has none for moments.
     """
-    patient_until = asyncio.get_running_loop().time() + min(seconds, PATIENCE_SECONDS)
+
+    async def whole() -> bytes:
+        return b"".join([piece async for piece in _pieces(client, subject, question)])
+
     try:
         async with asyncio.timeout(seconds):
-            while True:
-                try:
-                    return b"".join([piece async for piece in _pieces(client, subject, question)])
-                except NoRespondersError:
-                    if asyncio.get_running_loop().time() >= patient_until:
-                        raise
-                await asyncio.sleep(PAUSE_SECONDS)  # noqa: TID251 - no decision hangs on it
+            return await patiently(whole, min(seconds, PATIENCE_SECONDS))
     except NoRespondersError as error:
         raise Unanswered(subject, nobody=True, seconds=seconds) from error
     except (NatsError, TimeoutError) as error:

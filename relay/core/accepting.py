@@ -222,12 +222,10 @@ class Accepting:
 
     def _put_delta(self, held: Held) -> None:
         state, record = self._state, held.record
-        in_force = isinstance(record, DeltaHead) and not record.deleted
+        in_force = record if isinstance(record, DeltaHead) and not record.deleted else None
         state.unmeant.pop(held.key, None)
         state.forget_supply(held.key)
-        state.where.set_delta(
-            held.key, record.alternatives if in_force and isinstance(record, DeltaHead) else None
-        )
+        state.where.set_delta(held.key, in_force.alternatives if in_force else None)
         self._spread(held)
 
     def _spread(self, held: Held) -> None:
