@@ -54,8 +54,7 @@ async def _attended(work: Coroutine[Any, Any, T]) -> T:
     def insist(left: int) -> None:
         if not left:
             _leave(received[0])
-        # In Python 3.11 wait_for forgets a cancellation that comes together with an answer, and
-        # nats-py waits that way everywhere: who forgot is told again.
+        # A library may swallow a cancellation: who forgot is told again.
         for waiting in asyncio.all_tasks(loop):
             waiting.cancel()
         loop.call_later(INSISTING_SECONDS, insist, left - 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import aclosing, contextmanager, suppress
@@ -293,7 +292,6 @@ class Bucket:
                     await self._connection.publish(subject, ask, reply=inbox)
                     left = BATCH
                 message = await self._next(subscription)
-                _heed_cancellation()
                 if message is None:
                     return
                 match (message.headers or {}).get("Status", ""):
@@ -323,7 +321,6 @@ class Bucket:
             try:
                 return await subscription.next_msg(timeout=SILENCE_SECONDS / SILENCE_LOOKS)
             except nats.errors.TimeoutError:
-                _heed_cancellation()
                 if self._connection.stats["reconnects"] != reconnects:
                     return None
         return None
@@ -337,16 +334,8 @@ class Bucket:
 def _bus_errors() -> Iterator[None]:
     try:
         yield
-        _heed_cancellation()
     except nats.errors.MaxPayloadError as error:
         raise SpaceError("RequestEntityTooLarge", str(error)) from error
     except (nats.errors.Error, JetStreamError, TimeoutError, OSError) as error:
         said = f"the bucket's server did not answer as it should: {error!r}"
         raise SpaceError("ServiceUnavailable", said) from error
-
-
-def _heed_cancellation() -> None:
-    """End a task that was cancelled just as an answer came: wait_for in Python 3.11 forgets it."""
-    task = asyncio.current_task()
-    if task is not None and task.cancelling():
-        raise asyncio.CancelledError

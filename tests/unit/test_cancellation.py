@@ -1,0 +1,52 @@
+"""A task that is cancelled as its answer comes ends, whichever Python runs it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+import relay.adapters  # noqa: F401 - makes wait_for keep cancellations
+from relay.adapters import cancellation
+
+WAITS = [asyncio.wait_for, cancellation.wait_for]
+
+
+@pytest.mark.parametrize("wait_for", WAITS)
+async def test_a_cancellation_that_comes_together_with_the_answer_is_kept(wait_for):
+    answer = asyncio.get_running_loop().create_future()
+    task = asyncio.get_running_loop().create_task(wait_for(answer, 60))
+    await asyncio.sleep(0)
+
+    answer.set_result("too late")
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+@pytest.mark.parametrize("wait_for", WAITS)
+async def test_what_does_not_come_in_time_is_cancelled(wait_for):
+    answer = asyncio.get_running_loop().create_future()
+
+    with pytest.raises(TimeoutError):
+        await wait_for(answer, 0.01)
+
+    assert answer.cancelled()
+
+
+@pytest.mark.parametrize("wait_for", WAITS)
+@pytest.mark.parametrize("timeout", [0, None, 60])
+async def test_what_is_there_is_given(wait_for, timeout):
+    answer = asyncio.get_running_loop().create_future()
+    answer.set_result("there")
+
+    assert await wait_for(answer, timeout) == "there"
+
+
+@pytest.mark.parametrize("wait_for", WAITS)
+async def test_without_time_left_nothing_is_waited_for(wait_for):
+    answer = asyncio.get_running_loop().create_future()
+
+    with pytest.raises(TimeoutError):
+        await wait_for(answer, 0)
