@@ -10,6 +10,7 @@ from dataclasses import asdict
 
 from tests.simulation.faults import NO_FAULTS
 from tests.simulation.run import run
+from tests.simulation.sizes import SIZES, seed_of
 
 FAILURES_MAX = 10
 
@@ -18,18 +19,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make simulate")
     parser.add_argument("--seeds", type=int, default=500, help="how many seeds, from --first on")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--seed", type=int, help="only this one, with what happened in it")
+    parser.add_argument("--seed", help="only this one, as `small:17`, with what happened in it")
+    parser.add_argument("--size", choices=[*SIZES], default="tiny", help="how large the trees are")
     parser.add_argument("--calm", action="store_true", help="without faults")
     given = parser.parse_args()
     chosen = NO_FAULTS if given.calm else None
     if given.seed is not None:
-        outcome = run(given.seed, chosen, story=True)
+        size, number = seed_of(given.seed)
+        outcome = run(number, chosen, size=size, story=True)
         print("\n".join(outcome.story))
         print(", ".join(f"{name}={value}" for name, value in asdict(outcome.faults).items()))
         print(outcome)
         return 1 if outcome.law else 0
     begun = time.perf_counter()
-    outcomes = [run(seed, chosen) for seed in range(given.first, given.first + given.seeds)]
+    outcomes = [run(seed, chosen, size=SIZES[given.size]) for seed in range(given.first, given.first + given.seeds)]
     took = time.perf_counter() - begun
     failed = [outcome for outcome in outcomes if outcome.law]
     for outcome in failed[:FAILURES_MAX]:

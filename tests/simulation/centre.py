@@ -51,12 +51,13 @@ from schemas.records import (
 )
 from schemas.selectors import LabelSelector
 from schemas.signing import Signer
+from tests.simulation.signatures import public_key_of
 from tests.simulation.world import World
 
 TREE = TreeId(random_id(b"simulated tree  "))
 ROOT_KEY = Signer(TREE, KeyId(random_id(b"root key        ")), b"r" * 32)
 SIGNING_KEY = Signer(TREE, KeyId(random_id(b"signing key     ")), b"s" * 32)
-ROOTS = {ROOT_KEY.key_id: ROOT_KEY.public_key}
+ROOTS = {ROOT_KEY.key_id: public_key_of(ROOT_KEY)}
 SIGNED = ("delta", "profile", "location", "node", "index", "ask")
 INVENTORY, WORKLOADS = "inventory", "workloads"
 INDEX_EVERY_SECONDS, INDEX_GATHER_SECONDS = 600.0, 1.0
@@ -138,7 +139,7 @@ class Centre:
         self._revision = 0
         self._index_at: float | None = None
         self._indexed = float("-inf")
-        grant = KeyGrant(SIGNING_KEY.key_id, SIGNING_KEY.public_key, SIGNED)
+        grant = KeyGrant(SIGNING_KEY.key_id, public_key_of(SIGNING_KEY), SIGNED)
         self._issue(
             Draft(
                 "keys", KeysRecord(*_common(Source(API_KEYS, TREE, "", "keys")), grants=(grant,))

@@ -54,3 +54,27 @@ def draw(random: Random) -> Faults:
         refusal=some(0.3, 0.1, 0.6),
         liar=random.random() < 0.25,
     )
+
+
+def draw_brief(random: Random) -> Faults:
+    """The same for a tree that lives only for seconds: all is shorter, and one fault in two is on."""
+
+    def some(chance: float, low: float, high: float) -> float:
+        on, value = random.random() < chance, random.uniform(low, high)
+        return value if on else 0.0
+
+    return Faults(
+        delay_mean=random.choice((0.005, 0.05, 0.3)),
+        loss=some(0.2, 0.1, 0.5),
+        duplicate=some(0.2, 0.1, 0.5),
+        partition_every=some(0.3, 0.5, 3.0),
+        partition_lasts=random.choice((0.1, 1.0)),
+        crash_every=some(0.4, 0.5, 3.0),
+        crash_lasts=random.choice((0.01, 0.5)),
+        disk_loss=some(0.4, 0.1, 0.6),
+        server_stops=some(0.3, 0.1, 1.0),
+        slow=some(0.15, 0.05, 0.3),
+        drift_every=some(0.3, 0.5, 3.0),
+        refusal=some(0.15, 0.1, 0.6),
+        liar=random.random() < 0.3,
+    )

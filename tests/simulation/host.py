@@ -38,13 +38,15 @@ if TYPE_CHECKING:
 
 BATCH_MAX = 8
 HEARTBEAT = "_node.self"
-STAGES: tuple[tuple[type, ...], ...] = (
-    (fx.KeepBlob,),
-    (fx.StoreOwn,),
-    (fx.AddChild, fx.RemoveChild),
-    (fx.WriteMail,),
-    (fx.AckMail,),
-)
+STAGES: dict[type, int] = {
+    fx.KeepBlob: 0,
+    fx.StoreOwn: 1,
+    fx.AddChild: 2,
+    fx.RemoveChild: 2,
+    fx.WriteMail: 3,
+    fx.AckMail: 4,
+}
+"""The driver's stages, each kept before the next; what is not named here comes last."""
 
 
 class Host:
@@ -150,10 +152,11 @@ class Host:
             if not self._inbox:
                 break
             event = self._inbox.popleft()
-            self.world.note(self.path, told_event(event))
+            if self.world.traced:
+                self.world.note(self.path, told_event(event))
             new = node.handle(event, self.world.instant())
             made.extend(new)
-            if any(isinstance(effect, fx.ResetMail) for effect in new):
+            if new and any(type(effect) is fx.ResetMail for effect in new):
                 self._inbox = deque(e for e in self._inbox if not isinstance(e, MailArrived))
                 break
         self._perform(made)
@@ -172,17 +175,15 @@ class Host:
     # Effects, in stages.
 
     def _perform(self, made: list[fx.Effect]) -> None:
-        made = fx.still_meant(made)
-        staged = [e for stage in STAGES for e in _only(made, stage)]
-        rest = [e for e in made if not isinstance(e, sum(STAGES, ()))]
-        todo = [*staged, *rest]
+        todo = staged(made) if len(made) > 1 else made
         cut = None
         if self.armed is not None and todo:
             cut = self.world.random.randint(0, len(todo))
         for at, effect in enumerate(todo):
             if at == cut:
                 break
-            self.world.note(self.path, told_effect(effect), bytes_of(effect))
+            if self.world.traced:
+                self.world.note(self.path, told_effect(effect), bytes_of(effect))
             self.world.watcher.effect(self, effect)
             self._perform_one(effect)
         if cut is not None and self.armed is not None:
@@ -385,8 +386,18 @@ class Host:
                 self.tell(ReportArrived(child, key, kept.data))
 
 
-def _only(made: list[fx.Effect], stage: tuple[type, ...]) -> list[fx.Effect]:
-    found = [effect for effect in made if isinstance(effect, stage)]
-    if fx.StoreOwn in stage:
-        return list({e.key: e for e in found if isinstance(e, fx.StoreOwn)}.values())
-    return found[-1:] if fx.AckMail in stage else found
+def staged(made: list[fx.Effect]) -> list[fx.Effect]:
+    """A batch's effects as the driver carries them out: own records once a key, one acknowledgement."""
+    kept: dict[str, fx.Effect] = {}
+    acks: list[fx.Effect] = []
+    others: list[fx.Effect] = []
+    for effect in fx.still_meant(made):
+        match effect:
+            case fx.StoreOwn():
+                kept[effect.key] = effect
+            case fx.AckMail():
+                acks = [effect]
+            case _:
+                others.append(effect)
+    last = len(STAGES)
+    return sorted([*kept.values(), *acks, *others], key=lambda e: STAGES.get(type(e), last))

@@ -13,12 +13,12 @@ from tests.simulation import faults
 from tests.simulation.centre import ROOTS, TREE, Centre
 from tests.simulation.chaos import Chaos
 from tests.simulation.oracle import Oracle
+from tests.simulation.sizes import WIDE, Size
 from tests.simulation.workload import Workload
+from tests.simulation.signatures import REAL_EVERY, cheap_signatures
 from tests.simulation.world import LawBroken, World
 
-SETTLE_SECONDS, SETTLE_STEP_SECONDS = 1500.0, 25.0
-REST_EVERY = 4
-"""Every so many seeds the tree also rests at the end, which takes long: nothing may move."""
+SETTLE_SECONDS, SETTLE_STEP_MAX_SECONDS = 1500.0, 25.0
 QUIET_SECONDS, QUIET_AFTER_SECONDS = 1200.0, 660.0
 
 
@@ -27,6 +27,7 @@ class Outcome:
     """What came of a seed: the digest of its trace, and the law it broke, if any."""
 
     seed: int
+    size: str
     trace: str
     seconds: float
     law: str = ""
@@ -34,47 +35,55 @@ class Outcome:
     faults: faults.Faults = faults.NO_FAULTS
     story: list[str] = field(default_factory=list)
 
+    @property
+    def name(self) -> str:
+        return f"{self.size}:{self.seed}"
+
     def __str__(self) -> str:
         if not self.law:
-            return f"seed {self.seed}: all laws hold (trace {self.trace})"
-        again = f"again: make simulate SEED={self.seed}"
-        return f"seed {self.seed} breaks {self.law}: {self.what}\n  {again}"
+            return f"seed {self.name}: all laws hold (trace {self.trace})"
+        again = f"again: make simulate SEED={self.name}"
+        return f"seed {self.name} breaks {self.law}: {self.what}\n  {again}"
 
 
 class Run:
     """The parts of one run, wired together."""
 
-    def __init__(self, seed: int, chosen: faults.Faults | None = None) -> None:
-        self.seed = seed
-        self.faults = chosen if chosen is not None else faults.draw(Random(f"faults {seed}"))
+    def __init__(
+        self, seed: int, chosen: faults.Faults | None = None, size: Size = WIDE
+    ) -> None:
+        self.seed, self.size = seed, size
+        self.faults = chosen if chosen is not None else size.draw(Random(f"faults {seed}"))
         self.world = World(seed, TREE, ROOTS, self.faults)
         self.world.add(NodePath(), attached=False)
         self.centre = Centre(self.world)
         self.oracle = Oracle(self.world, self.centre)
         self.chaos = Chaos(self.world, self.centre)
-        self.workload = Workload(self.world, self.centre, self.oracle)
+        self.workload = Workload(self.world, self.centre, self.oracle, size)
 
     def all(self) -> None:
         """Build and settle, change under faults, suffer faults alone, rest."""
-        random = self.world.random
+        random, size = self.world.random, self.size
         self.workload.build()
         self.settle()
-        for changes in (random.randint(4, 12), 0, random.randint(0, 4)):
+        for least, most in size.rounds:
+            changes = random.randint(least, most) if most else 0
             self.chaos.start()
             for _ in range(changes):
-                self.world.run(random.expovariate(1 / 5.0))
+                self.world.run(random.expovariate(1 / size.gap_seconds))
                 self.workload.change()
-            self.world.run(random.uniform(0, 60))
+            self.world.run(random.uniform(0, size.tail_seconds))
             self.chaos.stop()
             self.settle()
-        if self.seed % REST_EVERY == 0:
+        if self.seed % size.rest_every == 0:
             self.rest()
 
     def settle(self) -> None:
         """Let the tree come to what is wanted; raises LawBroken if it does not."""
-        until = self.world.now + SETTLE_SECONDS
+        until, step = self.world.now + SETTLE_SECONDS, self.size.settle_step_seconds
         while True:
-            self.world.run(SETTLE_STEP_SECONDS)
+            self.world.run(step)
+            step = min(step * 2, SETTLE_STEP_MAX_SECONDS)
             try:
                 self.oracle.settled()
             except LawBroken:
@@ -92,10 +101,23 @@ class Run:
         self.oracle.settled(leftovers=True)
 
 
-def run(seed: int, chosen: faults.Faults | None = None, *, story: bool = False) -> Outcome:
+def run(
+    seed: int,
+    chosen: faults.Faults | None = None,
+    *,
+    size: Size = WIDE,
+    story: bool = False,
+    traced: bool = False,
+) -> Outcome:
     """Run one seed; the outcome says which law it broke, if any."""
-    one = Run(seed, chosen)
+    with cheap_signatures(real=seed % REAL_EVERY == 0):
+        return _run(seed, chosen, size, story=story, traced=traced)
+
+
+def _run(seed: int, chosen: faults.Faults | None, size: Size, *, story: bool, traced: bool) -> Outcome:
+    one = Run(seed, chosen, size)
     one.world.story = [] if story else None
+    one.world.traced = traced or story
     law = what = ""
     try:
         one.all()
@@ -105,7 +127,7 @@ def run(seed: int, chosen: faults.Faults | None = None, *, story: bool = False) 
         # Whatever the core raises is a finding, too: the driver would end with it.
         law, what = "No exception", "".join(traceback.format_exception(error)[-4:])
     told = one.world.story or []
-    return Outcome(seed, one.world.trace(), one.world.now, law, what, one.faults, told)
+    return Outcome(seed, size.name, one.world.trace(), one.world.now, law, what, one.faults, told)
 
 
 def seeds_that_failed() -> Iterable[int]:

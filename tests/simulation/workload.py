@@ -18,32 +18,39 @@ from tests.simulation.centre import (
     Target,
 )
 from tests.simulation.oracle import Oracle
+from tests.simulation.sizes import Size
 from tests.simulation.world import World
 
 LABELS = {"env": ("prod", "dev"), "tier": ("a", "b", "c")}
 PLACEMENTS = ("p1", "p2", "p3", "p4")
 LOCATIONS = ("l1", "l2", "l3")
 OBJECTS = tuple(ObjectKey("", "configmaps", "default", name) for name in "abcdef")
-TARGETS_MAX = 9
 
 
 class Workload:
     """Builds a tree and changes what is wanted of it."""
 
-    def __init__(self, world: World, centre: Centre, oracle: Oracle) -> None:
-        self._world, self._centre, self._oracle = world, centre, oracle
+    def __init__(self, world: World, centre: Centre, oracle: Oracle, size: Size) -> None:
+        self._world, self._centre, self._oracle, self._size = world, centre, oracle, size
         self._random = world.random
         self._latest: dict[ObjectKey, Content] = {}
         self._names = 0
+        self._objects = OBJECTS[: size.objects_max]
 
     def build(self) -> None:
         """Nodes, destinations, locations, placements."""
-        random = self._random
-        for region in range(random.randint(1, 2)):
-            self._add_relay(NodePath((f"r{region}",)), sites=random.randint(0, 1))
-        for name in LOCATIONS[: random.randint(1, 3)]:
+        random, size = self._random, self._size
+        if not size.depths[1]:
+            for _ in range(random.randint(*size.edges)):
+                self._add_edge(NodePath())
+        else:
+            least, most = size.depths
+            for region in range(random.randint(*size.regions)):
+                below = random.randint(least - 1, most - 1) if most > 1 else 0
+                self._add_relay(NodePath((f"r{region}",)), below)
+        for name in LOCATIONS[: random.randint(*size.locations)]:
             self._centre.put_location(name, self._located())
-        for name in PLACEMENTS[: random.randint(1, 3)]:
+        for name in PLACEMENTS[: random.randint(*size.placements)]:
             self._centre.put_placement(name, self._placed())
 
     def change(self) -> None:
@@ -64,15 +71,15 @@ class Workload:
 
     # Inventory.
 
-    def _add_relay(self, path: NodePath, sites: int) -> None:
-        self._world.add(path, attached=self._random.random() < 0.15)
+    def _add_relay(self, path: NodePath, below: int) -> None:
+        self._world.add(path, attached=self._random.random() < self._size.attached)
         self._centre.put_node(path)
         if self._world.hosts[path].attached:
             self._add_target(path)
-        for _ in range(self._random.randint(1, 2)):
+        for _ in range(self._random.randint(*self._size.edges)):
             self._add_edge(path)
-        for site in range(sites):
-            self._add_relay(path.child(f"s{site}"), sites=0)
+        if below:
+            self._add_relay(path.child("s0"), below - 1)
 
     def _add_edge(self, relay: NodePath) -> None:
         self._names += 1
@@ -95,16 +102,17 @@ class Workload:
             self._centre.put_target(replace(target, labels=self._labels()))
 
     def _relocate(self) -> None:
-        self._centre.put_location(self._random.choice(LOCATIONS), self._located())
+        self._centre.put_location(self._random.choice(LOCATIONS[: self._size.locations[1]]), self._located())
 
     def _unlocate(self) -> None:
-        name = self._random.choice(LOCATIONS)
+        name = self._random.choice(LOCATIONS[: self._size.locations[1]])
         if name in self._centre.model.locations:
             self._centre.put_location(name, None)
 
     def _grow(self) -> None:
-        relays = sorted({p.parent for p in self._centre.model.nodes if len(p.names) > 1})
-        if relays and len(self._centre.model.targets) < TARGETS_MAX:
+        nodes, least = self._centre.model.nodes, 1 if self._size.depths[1] else 0
+        relays = sorted({p.parent for p in nodes if len(p.names) > least})
+        if relays and len(self._centre.model.targets) < self._size.edges_max:
             self._add_edge(self._random.choice(relays))
 
     def _shrink(self) -> None:
@@ -153,7 +161,7 @@ class Workload:
     # Workloads.
 
     def _placed(self) -> Placed:
-        keys = self._random.sample(OBJECTS, self._random.randint(1, 3))
+        keys = self._random.sample(self._objects, self._random.randint(1, 3))
         return Placed(self._alternatives(), self._arm(keys), priority=self._random.randint(0, 1))
 
     def _alternatives(self) -> tuple[Alternative, ...]:
@@ -181,7 +189,7 @@ class Workload:
         if self._random.random() < 0.2:
             keys = [key for key, _ in placed.arm.contents]
             placed = replace(placed, arm=self._arm(keys, "elsewhere"))
-        self._centre.put_placement(self._random.choice(PLACEMENTS), placed)
+        self._centre.put_placement(self._random.choice(PLACEMENTS[: self._size.placements_max]), placed)
 
     def _delete(self) -> None:
         name = self._some_placement()
@@ -201,7 +209,7 @@ class Workload:
         if name is None:
             return
         placed = self._centre.model.placements[name]
-        keys = {key for key, _ in placed.arm.contents} ^ {self._random.choice(OBJECTS)}
+        keys = {key for key, _ in placed.arm.contents} ^ {self._random.choice(self._objects)}
         self._centre.put_placement(name, replace(placed, arm=self._arm(list(keys)), canary=None))
 
     def _regain(self) -> None:
@@ -211,7 +219,7 @@ class Workload:
             placed = self._centre.model.placements[name]
             self._centre.put_placement(name, None)
             self._oracle.model_changed()
-            keys = self._random.sample(OBJECTS, 2)
+            keys = self._random.sample(self._objects, 2)
             self._centre.put_placement(name, replace(placed, arm=self._arm(keys), canary=None))
 
     def _move(self) -> None:
@@ -233,7 +241,7 @@ class Workload:
 
     def _new_version(self) -> None:
         """An object changes in its source: all placements that hold it say so."""
-        key = self._random.choice(OBJECTS)
+        key = self._random.choice(self._objects)
         self._latest[key] = self._centre.content(key.name)
         for name, placed in list(self._centre.model.placements.items()):
             keys = [k for k, _ in placed.arm.contents]
