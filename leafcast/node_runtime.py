@@ -217,6 +217,9 @@ class NodeRuntime:
                 group.create_task(asker.run(), name=f"asker {self.path}")
                 if self._beside is not None:
                     group.create_task(self._beside(driver), name=f"beside {self.path}")
+        except asyncio.CancelledError:
+            await driver.leave()
+            raise
         finally:
             await bus.close()
 

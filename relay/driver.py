@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from relay.core.book import read_record, to_keep
@@ -34,6 +35,7 @@ from relay.core.effects import (
 )
 from relay.core.events import (
     BlobArrived,
+    Ending,
     Event,
     Issued,
     LinkChanged,
@@ -53,6 +55,7 @@ INBOX_MAX = 10_000
 BATCH_MAX = 512
 LOADS_AT_ONCE = 32
 RECENT_BYTES_MAX = 256 * 1024
+LEAVE_SECONDS = 1.0
 
 log = logging.getLogger("leafcast.relay")
 
@@ -136,6 +139,17 @@ class Driver:
             raise BusBroken(f"node {self.config.path}: {broken.exceptions[0]}") from broken
         except* Superseded as stopped:
             raise Superseded(self.config.path) from stopped
+
+    async def leave(self) -> None:
+        """Once the run was cancelled: tell the parent that it ended, if it can be told soon."""
+        if self._node is None:
+            return
+        effects = self._node.handle(Ending(), self._clock.now())
+        with suppress(TimeoutError, BusBroken):
+            async with asyncio.timeout(LEAVE_SECONDS):
+                for effect in effects:
+                    if isinstance(effect, SendHeartbeat):
+                        await self._bus.send_heartbeat(effect.data)
 
     async def until(self, met: Callable[[Node], bool]) -> None:
         """Wait until the node is in a state that meets the condition."""

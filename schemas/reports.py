@@ -175,7 +175,7 @@ class Heartbeat:
     whether the node may act on deltas that the index does not list yet; `withheld` counts the
     records that it holds and its mailbox does not: it lists them if asked. `home` is random, kept
     where the node keeps its state: while one is heard of, another with the same credentials is told
-    to stop.
+    to stop. `farewell` is the last word of a run that ends in good order.
     """
 
     epoch: int
@@ -191,6 +191,7 @@ class Heartbeat:
     last_epoch: int = 0
     run: str = ""
     home: str = ""
+    farewell: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +263,8 @@ def _check_bounds(summary: Summary) -> None:
         if len(listed) > most:
             raise ReportRefused(f"report: {len(listed)} {what}, at most {most}")
     texts = [text for e in summary.exceptions for text in (e.object, e.reason, e.path)]
-    if any(len(text) > TEXT_MAX_CHARACTERS for text in (*texts, *summary.blocking, *summary.arms)):
+    longest = max(map(len, (*texts, *summary.blocking, *summary.arms)), default=0)
+    if longest > TEXT_MAX_CHARACTERS:
         raise ReportRefused(f"report: a text over {TEXT_MAX_CHARACTERS} characters")
 
 

@@ -19,6 +19,7 @@ class Child:
     It is `proven` once it is known to hold nothing beyond its mailbox: a node without memory cannot
     tell what it had sent, so until then a child's say does not make a summary complete.
 
+    One that `left` said farewell, and counts as silent until another run of it is heard of.
     Times are the node's own monotonic seconds; `silent_since_ms` is wall time, for people.
     """
 
@@ -26,6 +27,7 @@ class Child:
     heard: float
     proven: bool = True
     silent_since_ms: int | None = None
+    left: bool = False
     epoch: int = 0
     run: str = ""
     home: str = ""

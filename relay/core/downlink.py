@@ -54,16 +54,7 @@ class Downlink:
         except ReportRefused as error:
             self._refuse(name, error)
             return
-        if self._is_second(child, heartbeat):
-            state.out.append(Noted("SecondHome", name, "it runs elsewhere; told to stop"))
-            stop = replace(self._mail_of(name, child), epoch=0, want=WANT_STOP, run=heartbeat.run)
-            self._send(name, stop)
-            return
-        if heartbeat.epoch and heartbeat.epoch < child.epoch:
-            # Another run has the session now; or this one missed the answer that gave it.
-            if heartbeat.run == child.run:
-                self._heard(name, child)
-            self._send(name, replace(self._mail_of(name, child), run=child.run))
+        if self._is_of_no_session(name, child, heartbeat):
             return
         self._heard(name, child)
         box = state.mailboxes.boxes[name]
@@ -88,7 +79,8 @@ class Downlink:
         state, child = self._state, self._state.children.get(name)
         if child is None:
             return
-        self._heard(name, child)
+        if not child.left:
+            self._heard(name, child)
         if not data:
             return
         try:
@@ -155,6 +147,26 @@ class Downlink:
         for name, child in self._state.children.items():
             self._send(name, self._mail_of(name, child))
 
+    def _is_of_no_session(self, name: str, child: Child, heartbeat: Heartbeat) -> bool:
+        """Deal with a heartbeat that neither begins a session nor goes on with the one in force."""
+        if heartbeat.farewell:
+            self._farewell(name, child, heartbeat)
+            return True
+        if child.left and heartbeat.run == child.run:
+            return True
+        if self._is_second(child, heartbeat):
+            self._state.out.append(Noted("SecondHome", name, "it runs elsewhere; told to stop"))
+            stop = replace(self._mail_of(name, child), epoch=0, want=WANT_STOP, run=heartbeat.run)
+            self._send(name, stop)
+            return True
+        if heartbeat.epoch and heartbeat.epoch < child.epoch:
+            # Another run has the session now; or this one missed the answer that gave it.
+            if heartbeat.run == child.run:
+                self._heard(name, child)
+            self._send(name, replace(self._mail_of(name, child), run=child.run))
+            return True
+        return False
+
     def _is_second(self, child: Child, heartbeat: Heartbeat) -> bool:
         """Whether a child that runs already, and is heard of, runs at another place as well.
 
@@ -169,12 +181,24 @@ class Downlink:
             child.home = heartbeat.home
         return False
 
+    def _farewell(self, name: str, child: Child, heartbeat: Heartbeat) -> None:
+        """Count a child as unreachable at once whose run in session ends in good order."""
+        state = self._state
+        other = heartbeat.epoch == child.epoch and child.run not in ("", heartbeat.run)
+        if child.left or heartbeat.epoch < child.epoch or other:
+            return
+        child.epoch, child.run, child.home = heartbeat.epoch, heartbeat.run, ""
+        child.left, child.heard = True, state.now.seconds
+        child.silent_since_ms = state.now.wall_ms
+        state.out.append(Noted("Left", name, "it stopped in good order"))
+        self._refresh(name)
+
     def _overdue(self, child: Child) -> bool:
         return child.heard + SILENT_AFTER_SECONDS <= self._state.now.seconds
 
     def _heard(self, name: str, child: Child) -> None:
         state = self._state
-        child.heard = state.now.seconds
+        child.heard, child.left = state.now.seconds, False
         if child.silent_since_ms is not None:
             child.silent_since_ms = None
             self._refresh(name)

@@ -157,6 +157,11 @@ class Tick:
     """Time passed; sent when `Node.deadline` is reached."""
 
 
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The node's run is about to end in good order: the last event it is told."""
+
+
 Event = (
     MailArrived
     | SessionArrived
@@ -168,4 +173,5 @@ Event = (
     | MailWritten
     | ObjectObserved
     | Tick
+    | Ending
 )

@@ -14,6 +14,7 @@ from relay.core.downlink import Downlink
 from relay.core.effects import Effect, Noted, SummaryChanged, WantsChanged
 from relay.core.events import (
     BlobArrived,
+    Ending,
     Event,
     HeartbeatArrived,
     Instant,
@@ -127,6 +128,10 @@ class Node:
         """The children by name, and since when (ms since 1970) each cannot be reached."""
         return {name: child.silent_since_ms for name, child in self._state.children.items()}
 
+    def left(self) -> frozenset[str]:
+        """The children whose last run ended in good order, and that are not back."""
+        return frozenset(name for name, child in self._state.children.items() if child.left)
+
     def sessions(self) -> frozenset[str]:
         """The children that have been in session with this run of the node."""
         return frozenset(name for name, child in self._state.children.items() if child.epoch)
@@ -219,6 +224,9 @@ class Node:
                     state.reporting.dirty.update(state.edge.observe(event))
             case Tick():
                 self._tick()
+            case Ending():
+                if uplink is not None:
+                    uplink.farewell()
             case _:
                 assert_never(event)
 

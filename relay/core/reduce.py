@@ -17,6 +17,7 @@ from schemas.reports import (
     EXCEPTIONS_MAX,
     ExceptionSample,
     ObjectResult,
+    State,
     Summary,
 )
 from schemas.shape import INT_MAX
@@ -57,16 +58,19 @@ def merge_all(summaries: Iterable[Summary]) -> Summary:
 
 
 def unreachable(summary: Summary) -> Summary:
-    """The last known summary of a subtree that is silent: counted, its health as last known."""
+    """What counts for a subtree that is silent: its destinations, of which nothing is known now."""
     total = min(summary.destinations, COUNT_MAX)
-    states = {"unreachable": total} if total else {}
-    return replace(summary, states=states, complete=True, blocking=())
+    states, health = ({"unreachable": total}, {"unknown": total}) if total else ({}, {})
+    return replace(summary, states=states, health=health, complete=True, blocking=())
 
 
-def older(summary: Summary) -> Summary:
-    """A summary made of an older generation of the placement."""
+def older(summary: Summary, state: State) -> Summary:
+    """What counts of a summary of an older generation: who was synced then is in `state` now."""
     total = min(summary.destinations, COUNT_MAX)
-    return replace(summary, arms={ARM_OLDER: total} if total else {})
+    states = dict(summary.states)
+    if former := states.pop("synced", 0):
+        states[state] = min(states.get(state, 0) + former, COUNT_MAX)
+    return replace(summary, states=states, arms={ARM_OLDER: total} if total else {})
 
 
 def merge_results(results: Iterable[ObjectResult]) -> dict[ObjectKey, ObjectResult]:

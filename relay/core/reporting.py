@@ -167,7 +167,7 @@ class Reporting:
         summary = held.summary if held else None
         if held is not None and summary is not None:
             if held.generation < facts.generation:
-                summary = reduce.older(summary)
+                summary = reduce.older(summary, "pending" if facts.concerned else "leaving")
             answered = facts.bearing is not None and held.current
             if answered and held.answered >= (facts.bearing or 0):
                 return reduce.unreachable(summary) if facts.silent else summary

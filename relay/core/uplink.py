@@ -150,6 +150,11 @@ class Uplink:
             if self._state.inbox.epoch:
                 self._heartbeat()
 
+    def farewell(self) -> None:
+        """Tell the parent that this run ends, so that it need not wait for three heartbeats."""
+        if self._state.inbox.epoch and not self._superseded:
+            self._send_heartbeat(self._state.inbox.epoch, farewell=True)
+
     def deadline(self) -> float | None:
         due = [at for at in (self._beat_at, self._quiet_at) if at is not None]
         return min(due, default=None)
@@ -295,7 +300,7 @@ class Uplink:
         self._beat_at = self._state.now.seconds + HEARTBEAT_SECONDS
         self._send_heartbeat(self._state.inbox.epoch)
 
-    def _send_heartbeat(self, epoch: int) -> None:
+    def _send_heartbeat(self, epoch: int, *, farewell: bool = False) -> None:
         state, inbox = self._state, self._state.inbox
         beyond = self._beyond()
         if not beyond:
@@ -314,6 +319,7 @@ class Uplink:
             last_epoch=inbox.last_epoch,
             run=state.config.incarnation,
             home=state.config.home,
+            farewell=farewell,
         )
         state.out.append(SendHeartbeat(encode(heartbeat)))
 

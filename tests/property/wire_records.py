@@ -146,6 +146,8 @@ unsigned = {
         numbers,
         numbers,
         texts,
+        texts,
+        st.booleans(),
     ),
     SessionMessage: st.builds(
         SessionMessage, texts, numbers, numbers, numbers, numbers, texts, texts

@@ -51,7 +51,11 @@ PENDING = Summary({"pending": 1}, {"unknown": 1}, {"older": 1}, (), 0, False, ("
 GONE = Summary({"unreachable": 1}, {"unknown": 1}, {"older": 1})
 OPEN = Summary(complete=False, blocking=("/a",))
 LATE = Summary(DONE.states, DONE.health, DONE.arms, (), 0, False, ("/a",))
-LOST = Summary({"unreachable": 1}, DONE.health, DONE.arms)
+LOST = Summary({"unreachable": 1}, {"unknown": 1}, DONE.arms)
+STALE, LEAVING = (
+    Summary({state: 1}, DONE.health, {"older": 1}, (), 0, False, ("/a",))
+    for state in ("pending", "leaving")
+)
 
 
 @pytest.mark.parametrize(
@@ -62,6 +66,8 @@ LOST = Summary({"unreachable": 1}, DONE.health, DONE.arms)
         (facts(), report(answered=4), LATE),  # something was written to it since
         (facts(bearing=None), report(), LATE),  # something is still to be written to it
         (facts(), report(incarnation="h"), LATE),  # its sequences are of another incarnation
+        (facts(generation=8, bearing=6), report(), STALE),  # it does not hold what is wanted now
+        (facts(generation=8, bearing=6, concerned=False), report(), LEAVING),
         (facts(), None, PENDING),  # an edge has just one destination
         (facts(edge=False), None, OPEN),
         (facts(silent=True), None, GONE),  # the parent of an edge decides itself
