@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from controllers.index_keeper import IndexKeeper
@@ -20,6 +20,7 @@ from relay.ports import Clock, Dice, Space
 class Controllers:
     """All reconcilers over one workload description space and one inventory space.
 
+    `noted` hears what no status can say: a reason, what it is about, and why.
     The keys lie in `keys_folder`; the relay must have been made for their tree.
     """
 
@@ -51,6 +52,7 @@ class Controllers:
         self.mailboxes.told = self._summarizer.look_at_all
         self.mailboxes.moved = self._where.look_at_all
         self.issuer.told = self.mailboxes.issued
+        self.noted: Callable[[str, str, str], None] = lambda _reason, _about, _why: None
 
     @property
     def errors(self) -> dict[str, str]:
@@ -88,5 +90,9 @@ class Controllers:
             group.create_task(self._where.run(), name="where resolver")
 
     def _looked_at(self, names: Iterable[str]) -> None:
+        held, there = self.translator.held, self.translator.workloads.objects
+        for name in names:
+            if name in held and name not in there:
+                self.noted("RemovalHeld", f"edgeplacement/{name}", held[name])
         self._summarizer.look(names)
         self._where.look(names)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from controllers.core.drafts import Draft
-from controllers.core.removal import REMOVALS_MIN, hold_objects, hold_records
+from controllers.core.removal import REMEDY, REMOVALS_MIN, hold_objects, hold_records, named
 from controllers.core.translate import (
     CleanObjects,
     Entries,
@@ -92,7 +92,7 @@ class PlacementTranslator:
         return issued is not None and not issued.head.deleted
 
     def accept_removals(self, name: str) -> None:
-        """Let a placement's held removals pass."""
+        """Let a placement's held removals pass, those that are held now and no later ones."""
         before = self._issued.get(name)
         entries = before.entries if before and before.entries is not None else {}
         self.workloads.accept(list(entries), name)
@@ -176,7 +176,7 @@ class PlacementTranslator:
         kinds = {(key.group, key.resource) for key in self.workloads.resolver.objects}
         held = hold_objects(before.entries.keys(), inferred, kinds)
         if held.items:
-            self.held[name] = f"{held.reason}; accept the removal, or apply the objects again"
+            self.held[name] = f"{held.reason}: {named(held.items)}; {REMEDY.format(name=name)}"
         return held.items
 
     def _withdraw(self, name: str, before: Issued | None) -> _Work | None:
@@ -190,7 +190,9 @@ class PlacementTranslator:
             seen_any = bool(self.workloads.objects)
             held = hold_records(known, unseen, "placements", seen_any=seen_any)
             if before.entries is None or len(before.entries) > REMOVALS_MIN or held.items:
-                self.held[name] = held.reason or "all its objects would go at once"
+                reason = held.reason or "all its objects would go at once"
+                said = f"the placement is not seen any more, and {reason}"
+                self.held[name] = f"{said}; {REMEDY.format(name=name)}"
                 return None
         losses = frozenset(before.entries or {})
         return _Work(name, withdrawal(before), frozenset(), losses, None)

@@ -43,6 +43,7 @@ class Workloads:
         self.unseen: set[ObjectKey] = set()
         self.unseen_namespaces: set[str] = set()
         self.unseen_placements: set[str] = set()
+        self._accepted: dict[str, frozenset[ObjectKey]] = {}
 
     def listed(
         self, objects: Mapping[ObjectKey, Object], issued: Mapping[str, Collection[ObjectKey]]
@@ -54,6 +55,7 @@ class Workloads:
             self._forget(name)
         for key, obj in objects.items():
             self.put(key, obj)
+        self._accepted.clear()
         there = {key for keys in issued.values() for key in keys}
         self.unseen = there - objects.keys()
         self.unseen_namespaces = {
@@ -87,19 +89,23 @@ class Workloads:
         return frozenset({key.name})
 
     def accept(self, objects: Iterable[ObjectKey], placement: str) -> None:
-        """Take it that what is unseen is gone."""
-        self.unseen.difference_update(objects)
-        self.unseen_namespaces.difference_update({key.namespace for key in objects})
+        """Take it that what this placement lacks of these is gone; of others it says nothing."""
+        self._accepted[placement] = frozenset(objects)
         self.unseen_placements.discard(placement)
 
     def inferred(self, name: str, losses: Iterable[ObjectKey]) -> frozenset[ObjectKey]:
-        """Which of a placement's losses nobody said, neither by a deletion nor by an edit."""
+        """Which of a placement's losses nobody said: no deletion, no edit, and nobody accepted."""
+        accepted = self._accepted.get(name, frozenset())
         return frozenset(
             key
             for key in losses
-            if key in self.unseen
-            or (
-                key.namespace in self.unseen_namespaces and self.resolver.lacks_namespace(key, name)
+            if key not in accepted
+            and (
+                key in self.unseen
+                or (
+                    key.namespace in self.unseen_namespaces
+                    and self.resolver.lacks_namespace(key, name)
+                )
             )
         )
 

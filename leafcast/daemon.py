@@ -16,6 +16,7 @@ from typing import Any
 
 from leafcast.api import Api
 from leafcast.asking import CentreAsks, register_asks
+from leafcast.custody import register_custody
 from leafcast.daemon_verbs import register_tree_verbs
 from leafcast.data_dir import DataDir
 from leafcast.errors import said
@@ -54,6 +55,7 @@ class Daemon:
             path, noted, self._clock.now().wall_ms
         )
         register_tree_verbs(self.api, self.tree, self.events)
+        register_custody(self.api, self.tree)
         centre, dice = RunningCentre(self.tree), SystemDice()
         asks = CentreAsks(centre.asker, centre.keys, self._clock, dice)
         register_asks(self.api, asks)

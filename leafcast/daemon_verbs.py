@@ -38,7 +38,11 @@ class TreeVerbs:
 
     def _names(self) -> list[str]:
         controllers = self._tree.controllers
-        return sorted(controllers.translator.workloads.objects) if controllers else []
+        if controllers is None:
+            return []
+        # One whose removal is held has no object any more.
+        translator = controllers.translator
+        return sorted(translator.workloads.objects.keys() | translator.held.keys())
 
     def _named(self, placement: str) -> str:
         names = self._names()

@@ -16,6 +16,7 @@ import click
 from leafcast.errors import said
 
 _COMMANDS = {
+    "accept": "leafcast.commands.accept:accept",
     "apply": "leafcast.commands.apply:apply",
     "completion": "leafcast.commands.completion:completion",
     "crds": "leafcast.commands.crds:crds",

@@ -146,6 +146,7 @@ class LocalTree:
                 self.controllers = Controllers(
                     relay, workloads, inventory, self._clock, self._dice, self._place.keys
                 )
+                self.controllers.noted = lambda *said: self.noted(NodePath(), Noted(*said))
                 await self.controllers.start()
                 self.centre_up.set()
                 await self.controllers.run()

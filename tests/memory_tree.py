@@ -61,13 +61,14 @@ class MemoryTree:
 
     folder: Path
     make_bus: Callable[[MemoryNetwork, NodePath], MemoryBus] = MemoryBus
+    group: asyncio.TaskGroup = field(default_factory=asyncio.TaskGroup)
     network: MemoryNetwork = field(default_factory=MemoryNetwork)
     drivers: dict[NodePath, Driver] = field(default_factory=dict)
     syncers: dict[NodePath, Syncer] = field(default_factory=dict)
     spaces: dict[NodePath, MemorySpace] = field(default_factory=dict)
     clusters: dict[NodePath, SimulatedCluster] = field(default_factory=dict)
     askers: dict[NodePath, Asker] = field(default_factory=dict)
-    tasks: list[asyncio.Task[None]] = field(default_factory=list)
+    running: dict[NodePath, list[asyncio.Task[None]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.clock, self.dice = SystemClock(), SystemDice()
@@ -76,6 +77,7 @@ class MemoryTree:
         self.inventory = MemorySpace(self.clock, self.dice)
 
     controllers: Controllers = field(init=False)
+    controlling: asyncio.Task[None] = field(init=False)
 
     @property
     def centre(self) -> Driver:
@@ -106,6 +108,7 @@ class MemoryTree:
         run = random_id(self.dice.entropy(16))
         config = NodeConfig(path, self.keys.tree, roots, run, attached)
         syncer: Syncer | None = None
+        tasks = self.running[path] = []
 
         def wants(node: Node) -> None:
             if syncer is not None:
@@ -127,14 +130,35 @@ class MemoryTree:
             syncer = self.syncers[path] = Syncer(
                 cluster, bus, content, self.clock, self.dice, driver.observe
             )
-            self.tasks.append(group.create_task(cluster.run()))
-            self.tasks.append(group.create_task(syncer.run()))
-        self.tasks.append(group.create_task(driver.run()))
+            tasks += [group.create_task(cluster.run()), group.create_task(syncer.run())]
+        tasks.append(group.create_task(driver.run()))
         await driver.started.wait()
         asked = Asked(path, attached, driver, syncer, self.clusters.get(path))
         asker = self.askers[path] = Asker(bus, lambda: driver.node, self.clock, answerers(asked))
-        self.tasks.append(group.create_task(asker.run()))
+        tasks.append(group.create_task(asker.run()))
         return driver
+
+    async def stop_controllers(self) -> None:
+        self.controlling.cancel()
+        await asyncio.wait([self.controlling])
+
+    async def stop(self, path: NodePath) -> None:
+        """End a node's run; what its streams and its space hold stays."""
+        tasks = self.running.pop(path)
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        bus = self.network.bus(path)
+        if bus is not None:
+            await bus.close()
+
+    async def control(self, group: asyncio.TaskGroup) -> None:
+        """Run the controllers on the centre's relay; for ones that were stopped, new ones."""
+        self.controllers = Controllers(
+            self.centre, self.workloads, self.inventory, self.clock, self.dice, self.folder
+        )
+        await self.controllers.start()
+        self.controlling = group.create_task(self.controllers.run())
 
     @property
     def asks(self) -> CentreAsks:
@@ -154,16 +178,12 @@ async def memory_tree(
     wanted = [NodePath.parse(path) for path in paths]
     inner = {path.parent for path in wanted}
     edges = [path for path in wanted if path not in inner]
-    async with asyncio.TaskGroup() as group:
-        centre = await tree.start(NodePath(), group, attached=False)
-        controllers = tree.controllers = Controllers(
-            centre, tree.workloads, tree.inventory, tree.clock, tree.dice, folder
-        )
-        await controllers.start()
-        tree.tasks.append(group.create_task(controllers.run()))
+    async with tree.group as group:
+        await tree.start(NodePath(), group, attached=False)
+        await tree.control(group)
         for path in wanted:
             await add_node(
-                controllers.issuer, tree.keys.tree, path, tree.dice.entropy(32), new_user_nkey
+                tree.controllers.issuer, tree.keys.tree, path, tree.dice.entropy(32), new_user_nkey
             )
         for obj in inventory(edges):
             await tree.inventory.apply(obj, MANAGER)
@@ -174,7 +194,7 @@ async def memory_tree(
         try:
             yield tree
         finally:
-            for task in tree.tasks:
+            for task in (tree.controlling, *(t for tasks in tree.running.values() for t in tasks)):
                 task.cancel()
 
 

@@ -16,6 +16,9 @@ from schemas.objects import ObjectKey
 REMOVALS_MIN = 10
 REMOVALS_SHARE = 0.2
 
+NAMED_MAX = 5
+REMEDY = "apply them again, or let them go with `leafcast accept {name}`"
+
 T = TypeVar("T", bound=Hashable)
 Kind = tuple[str, str]
 
@@ -68,6 +71,13 @@ def hold_records(
     if len(inferred) > removals_max(len(before)):
         return Held(frozenset(inferred), _too_many(len(inferred), len(before), what))
     return Held(frozenset())
+
+
+def named(keys: Collection[ObjectKey]) -> str:
+    """Some of these objects by name, and how many more there are."""
+    listed = [str(key) for key in sorted(keys)]
+    more = len(listed) - NAMED_MAX
+    return ", ".join(listed[:NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
 def _too_many(count: int, whole: int, what: str) -> str:

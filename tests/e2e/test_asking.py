@@ -157,8 +157,7 @@ async def test_a_node_that_joins_gets_what_is_meant_for_it_and_disturbs_nobody(t
         maps = await tree.spaces[NEW].list("", "configmaps")
         assert maps.objects == ()
         await tree.until("shop", lambda s: s.complete and s.states == {"synced": 3})
-        for task in tree.tasks[-4:]:
-            task.cancel()
+        await tree.stop(NEW)
 
 
 async def test_a_node_that_does_not_answer_goes_by_force_and_what_it_keeps_is_said(

@@ -1,0 +1,46 @@
+"""`leafcast accept`: let removals go that nobody said, and that are held for a person's word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from leafcast.commands.options import data_dir_option
+from leafcast.commands.running import in_session
+
+SECONDS = 90.0
+
+
+@click.command()
+@click.argument("placement", required=False, default="")
+@click.option("--inventory", is_flag=True, help="SyncTargets and Locations, not a placement.")
+@data_dir_option
+def accept(placement: str, data_dir: Path | None, *, inventory: bool) -> None:
+    """Let a placement's held removals go; without PLACEMENT, list what is held.
+
+    A removal that is only inferred, because objects are not seen any more after a restart, is held
+    if it is large or a whole kind vanished. What comes to be held later is held again.
+    """
+    if placement and inventory:
+        raise click.UsageError("name a placement, or --inventory, not both")
+    if not placement and not inventory:
+        for line in _lines(_call(data_dir, "held")):
+            click.echo(line)
+        return
+    found = _call(data_dir, "accept", placement=placement, inventory=inventory)
+    what = "the inventory" if inventory else f"edgeplacement/{placement}"
+    click.echo(f"{what}: accepted, it goes now ({found['accepted'].partition(';')[0]})")
+
+
+def _lines(found: dict[str, Any]) -> list[str]:
+    placements, inventory = found["placements"], found["inventory"]
+    lines = [f"edgeplacement/{name}: {why}" for name, why in sorted(placements.items())]
+    remedy = "apply them again, or let them go with `leafcast accept --inventory`"
+    lines += [f"{name}: {why}; {remedy}" for name, why in sorted(inventory.items())]
+    return lines or ["No removal is held."]
+
+
+def _call(data_dir: Path | None, verb: str, **arguments: Any) -> Any:
+    return in_session(data_dir, lambda session: session.call(verb, seconds=SECONDS, **arguments))

@@ -1,0 +1,81 @@
+"""What a person is asked about, on real servers, as they see it."""
+
+import asyncio
+import json
+import re
+
+import pytest
+
+from leafcast.node_runtime import account_seeds
+from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.embedded_space import EmbeddedSpace
+from relay.adapters.guard import Guard
+from relay.adapters.nats_server import EmbeddedServer
+from relay.adapters.space_connection import space_connection
+from schemas.identity import NodePath
+from schemas.objects import ObjectKey
+from tests.e2e.test_up import Program, until
+from tests.memory_tree import config_map, placement
+
+pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(120)]
+
+HELD = r"RemovalHeld: +True +RemovalHeld: 12 of 15"
+NAMES = [f"c{at}" for at in range(15)]
+
+
+@pytest.fixture
+def program(tmp_path):
+    program = Program(tmp_path / "data")
+    yield program
+    program.run("down")
+
+
+async def delete_unseen(program, keys):
+    """Delete objects of the centre while nothing but its server runs."""
+    folder, clock, dice = program.place.node(NodePath()), SystemClock(), SystemDice()
+    seeds = account_seeds(folder, dice)
+    async with (
+        Guard() as guard,
+        EmbeddedServer(folder, NodePath(), seeds, guard=guard, clock=clock) as server,
+        space_connection(server.url, seeds.space, "test") as client,
+    ):
+        space = EmbeddedSpace(client, "workloads", clock, dice, domain=NodePath().domain)
+        await space.open()
+        for key in keys:
+            assert await space.delete(key)
+
+
+def test_a_removal_that_nobody_said_is_shown_everywhere_and_goes_when_accepted(program, tmp_path):
+    assert program.run("up", "--regions", "1", "--sites", "1").returncode == 0
+    objects = [config_map(name, "shop", at="1") for name in NAMES] + [placement("shop", "shop")]
+    manifest = tmp_path / "shop.json"
+    manifest.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    applied = program.run("apply", "-f", str(manifest))
+    assert applied.returncode == 0, applied.stderr
+    assert program.run("wait", "shop", "--for", "synced").returncode == 0
+    assert program.run("accept").stdout == "No removal is held.\n"
+    assert program.run("down").returncode == 0
+    keys = [ObjectKey("", "configmaps", "shop", name) for name in NAMES[:12]]
+    asyncio.run(delete_unseen(program, keys))
+    assert program.run("up").returncode == 0
+
+    why = "12 of 15 objects would go at once, at most 10 may"
+    until(lambda: f"edgeplacement/shop: {why}" in program.run("accept").stdout, "nothing is held")
+    assert why in program.run("status", "shop").stdout
+    until(
+        lambda: re.search(HELD, program.run("describe", "edgeplacement", "shop").stdout),
+        "the placement does not say it",
+    )
+    events = [json.loads(line) for line in program.run("events", "-o", "json").stdout.splitlines()]
+    assert "RemovalHeld" in {event["reason"] for event in events}
+    site = ("--at", "/region-1/site-1", "-n", "shop")
+    assert len(program.json("get", "configmaps", *site)["items"]) == 15
+
+    assert program.run("accept", "other").returncode == 1
+    accepted = program.run("accept", "shop")
+    assert accepted.returncode == 0, accepted.stderr
+    assert "edgeplacement/shop: accepted" in accepted.stdout
+    until(
+        lambda: len(program.json("get", "configmaps", *site)["items"]) == 3,
+        "what was accepted did not go",
+    )
