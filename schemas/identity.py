@@ -6,6 +6,7 @@ import base64
 import hashlib
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NewType
 
 TreeId = NewType("TreeId", str)
@@ -122,6 +123,7 @@ def short_key(raw: bytes) -> MailKey:
     return MailKey(base64.b32hexencode(raw).decode().lower().rstrip("="))
 
 
+@lru_cache(maxsize=4096)
 def mail_key_bytes(key: MailKey) -> bytes:
     """The 20 bytes of a mail key, as the index lists it; raises BadIdentity."""
     if not _MAIL_KEY.match(key):

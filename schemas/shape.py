@@ -59,7 +59,7 @@ def _encoder(kind: Any) -> Encoder:
         return lambda record: record.to_wire()
     if dataclasses.is_dataclass(kind):
         names = tuple(field.name for field in dataclasses.fields(kind))
-        return lambda record: [to_array(getattr(record, name)) for name in names]
+        return _fields_of(names)
     if issubclass(kind, (tuple, list)):
         return lambda record: [to_array(item) for item in record]
     if issubclass(kind, Mapping):
@@ -67,22 +67,35 @@ def _encoder(kind: Any) -> Encoder:
     return lambda record: record
 
 
+def _fields_of(names: tuple[str, ...]) -> Encoder:
+    # Most fields are scalars: asked for here, they cost no call.
+    return lambda record: [
+        value if (kind := type(value := getattr(record, name))) in _SCALARS else _encoder(kind)(value)
+        for name in names
+    ]
+
+
 @cache
 def _record(kind: Any) -> Decoder:
     hints = typing.get_type_hints(kind)
-    fields = [
-        (field.name, _decoder(hints[field.name]), field.default is not dataclasses.MISSING)
-        for field in dataclasses.fields(kind)
-    ]
-    required = sum(1 for _, _, has_default in fields if not has_default)
+    fields = [(field.name, _decoder(hints[field.name])) for field in dataclasses.fields(kind)]
+    # What is exactly of the type need not be looked at again; of integers the range is.
+    quick = [(_text_kind(hints[name]), decoder) for name, decoder in fields]
+    required = sum(field.default is dataclasses.MISSING for field in dataclasses.fields(kind))
 
     def decode(value: Any, path: str | None) -> Any:
         if not isinstance(value, (tuple, list)) or len(value) < required:
             raise ShapeError(path, f"an array of {required} or more", value)
-        arguments = [
-            decoder(item, path and f"{path}.{name}")
-            for (name, decoder, _), item in zip(fields, value, strict=False)
-        ]
+        if path is None:
+            arguments = [
+                item if type(item) is exact else decoder(item, None)
+                for (exact, decoder), item in zip(quick, value, strict=False)
+            ]
+        else:
+            arguments = [
+                decoder(item, f"{path}.{name}")
+                for (name, decoder), item in zip(fields, value, strict=False)
+            ]
         try:
             return kind(*arguments)
         except ShapeError:
@@ -91,6 +104,12 @@ def _record(kind: Any) -> Decoder:
             raise ShapeError(path, str(error), value) from error
 
     return decode
+
+
+def _text_kind(hint: Any) -> type[Any] | None:
+    while hasattr(hint, "__supertype__"):  # NewType
+        hint = hint.__supertype__
+    return hint if hint in (str, bytes, bool) else None
 
 
 def _decoder(hint: Any) -> Decoder:
@@ -125,7 +144,7 @@ def _array(inner: Decoder) -> Decoder:
     def decode(value: Any, path: str | None) -> Any:
         if not isinstance(value, (tuple, list)):
             raise ShapeError(path, "an array", value)
-        return tuple(inner(item, path) for item in value)
+        return tuple([inner(item, path) for item in value]) if value else ()
 
     return decode
 
@@ -134,15 +153,17 @@ def _pair(inner: list[Decoder]) -> Decoder:
     def decode(value: Any, path: str | None) -> Any:
         if not isinstance(value, (tuple, list)) or len(value) != len(inner):
             raise ShapeError(path, f"an array of {len(inner)}", value)
-        return tuple(decoder(item, path) for decoder, item in zip(inner, value, strict=True))
+        return tuple([decoder(item, path) for decoder, item in zip(inner, value, strict=True)])
 
     return decode
 
 
 def _mapping(key_decoder: Decoder, value_decoder: Decoder) -> Decoder:
     def decode(value: Any, path: str | None) -> Any:
-        if not isinstance(value, Mapping):
+        if type(value) is not dict and not isinstance(value, Mapping):
             raise ShapeError(path, "a map", value)
+        if path is None:
+            return {key_decoder(k, None): value_decoder(item, None) for k, item in value.items()}
         return {
             key_decoder(key, path): value_decoder(item, path and f"{path}.{key}")
             for key, item in value.items()
