@@ -69,10 +69,11 @@ def _encoder(kind: Any) -> Encoder:
 
 def _fields_of(names: tuple[str, ...]) -> Encoder:
     # Most fields are scalars: asked for here, they cost no call.
-    return lambda record: [
-        value if (kind := type(value := getattr(record, name))) in _SCALARS else _encoder(kind)(value)
-        for name in names
-    ]
+    def encode(record: Any) -> list[Any]:
+        values = [getattr(record, name) for name in names]
+        return [v if (kind := type(v)) in _SCALARS else _encoder(kind)(v) for v in values]
+
+    return encode
 
 
 @cache
