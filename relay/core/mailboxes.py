@@ -154,7 +154,9 @@ class Mailboxes:
                 self._settle(child, key)
                 continue
             takes = _takes(slot, held, wish)
-            due.append(((order // BATCH, takes, order), held, wish))
+            # What takes waits for all before it, also if an older version waited here already.
+            at = max(order, held.order) if takes else order
+            due.append(((at // BATCH, takes, at), held, wish))
         due.sort(key=lambda item: item[0])
         return [(rank[1], held, wish) for rank, held, wish in due]
 

@@ -13,6 +13,7 @@ from schemas.identity import NodePath
 from tests.simulation import run as runs
 from tests.simulation.faults import NO_FAULTS, Faults
 from tests.simulation.mutants import MUTANTS
+from tests.simulation.sizes import seed_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SEEDS, CHUNK = 60, 10
@@ -27,7 +28,8 @@ def test_every_law_holds_under_faults(first):
 
 @pytest.mark.parametrize("seed", runs.seeds_that_failed())
 def test_a_seed_that_failed_once_fails_no_more(seed):
-    outcome = runs.run(seed)
+    size, number = seed_of(seed)
+    outcome = runs.run(number, size=size)
     assert not outcome.law, str(outcome)
 
 
