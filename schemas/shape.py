@@ -71,7 +71,10 @@ def _fields_of(names: tuple[str, ...]) -> Encoder:
     # Most fields are scalars: asked for here, they cost no call.
     def encode(record: Any) -> list[Any]:
         values = [getattr(record, name) for name in names]
-        return [v if (kind := type(v)) in _SCALARS else _encoder(kind)(v) for v in values]
+        return [
+            v if (kind := type(v)) in _SCALARS else _encoder(cast("Hashable", kind))(v)
+            for v in values
+        ]
 
     return encode
 
