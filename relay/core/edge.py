@@ -172,12 +172,14 @@ class Edge:
 
     def observe(self, event: ObjectObserved) -> dict[MailKey, None]:
         """Take the syncer's word on an object; names the placements whose report changes."""
-        if self._observed.get(event.key) == event:
+        stays = event.present or bool(event.error) or event.key in self.wanted
+        if stays and self._observed.get(event.key) == event:
             return {}
         claimers = dict(self._claimers.get(event.key, {}))
-        if event.present or event.error or event.key in self.wanted:
+        if stays:
             self._observed[event.key] = event
         else:
+            # Said before, too, perhaps: but then the object was wanted, and only not there yet.
             self._observed.pop(event.key, None)
             self._forget_claims(event.key)
         return claimers

@@ -77,12 +77,14 @@ class Observations:
             )
         return self._tell(key, said)
 
-    def farewell(self, key: ObjectKey, reason: str) -> ObjectObserved | None:
-        """The object is not looked after any more; unless that was said already."""
+    def farewell(self, key: ObjectKey, reason: str) -> ObjectObserved:
+        """The object is not looked after any more.
+
+        Said also of one that is known to be gone: while it was wanted, that was no last word.
+        """
         self._sights.pop(key, None)
-        news = self._tell(key, _absent(key, reason=reason))
         self._told.pop(key, None)
-        return news
+        return _absent(key, reason=reason)
 
     def _tell(self, key: ObjectKey, said: ObjectObserved) -> ObjectObserved | None:
         if self._told.get(key) == said:

@@ -151,6 +151,9 @@ class EdgeSpace:
             health="healthy" if present else "unknown",
             status=None,
         )
-        if self._said.get(key) != said:
+        if gone:
+            self._said.pop(key, None)
+            self._host.tell(said)
+        elif self._said.get(key) != said:
             self._said[key] = said
             self._host.tell(said)
