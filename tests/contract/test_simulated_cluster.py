@@ -9,6 +9,7 @@ from relay.adapters.simulated_cluster import Refusal, Settings, SimulatedCluster
 from relay.core.health import assess, health_of
 from relay.ports import SpaceError
 from schemas.objects import BUILT_IN_KINDS, ObjectKey
+from tests.awaiting import until_object
 from tests.contract.spaces import config_map, deployment, namespace
 from tests.contract.syncing import Bench
 
@@ -28,10 +29,7 @@ async def living(space, clock, dice, settings=QUICK):
 
 
 async def becomes(space, key, health):
-    async with asyncio.timeout(20):
-        while health_of(await space.get(key)) != health:
-            await asyncio.sleep(0.005)
-    return await space.get(key)
+    return await until_object(space, key, lambda obj: health_of(obj) == health)
 
 
 def workload(kind, api="apps/v1", **spec):

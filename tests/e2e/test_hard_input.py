@@ -1,6 +1,5 @@
 """What is unusual in a manifest and legal all the same reaches the edges as it was meant."""
 
-import asyncio
 import time
 
 import pytest
@@ -10,6 +9,7 @@ from relay.ports import SpaceError
 from schemas.chunks import read_manifest_chunk, read_root
 from schemas.identity import INDEX_KEY, NodePath
 from schemas.objects import BUILT_IN_KINDS, ObjectKey
+from tests.awaiting import until_object
 from tests.memory_tree import config_map, memory_tree, placement
 
 LONG, LABEL = "n" * 253, "v" * 63
@@ -136,14 +136,12 @@ async def test_a_placement_may_have_a_name_of_any_length_that_kubernetes_allows(
         await tree.apply(config_map("c", "shop", text="1"), placement(name, "shop"))
         await tree.until(name, everywhere(1))
         status = ObjectKey("edge.kubestellar.io", "edgeplacements", "", name)
-        async with asyncio.timeout(20):
-            while not (await tree.workloads.get(status)).get("status", {}).get("synced"):
-                await asyncio.sleep(0.01)
+        await until_object(
+            tree.workloads, status, lambda shop: shop.get("status", {}).get("synced")
+        )
         await tree.workloads.delete(status)
-        gone = ObjectKey("", "configmaps", "shop", "c")
-        async with asyncio.timeout(20):
-            while await tree.spaces[NodePath.parse("/r1/s1")].get(gone):
-                await asyncio.sleep(0.01)
+        copy = ObjectKey("", "configmaps", "shop", "c")
+        await until_object(tree.spaces[NodePath.parse("/r1/s1")], copy, lambda found: found is None)
 
 
 async def test_what_differs_in_the_order_of_keys_or_in_nulls_only_is_no_change(tmp_path):

@@ -8,7 +8,8 @@ from controllers.keys import load_or_make_keys
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.memory_space import MemorySpace
 from schemas.objects import ObjectKey
-from tests.unit.centre_relay import WAIT_SECONDS, LedgerRelay
+from tests.awaiting import until_object
+from tests.unit.centre_relay import LedgerRelay
 
 USER = "user"
 
@@ -42,12 +43,9 @@ class Centre:
             task.cancel()
 
     async def until_status(self, key, predicate, space=None):
-        async with asyncio.timeout(WAIT_SECONDS):
-            while True:
-                obj = await (space or self.wds).get(key)
-                if obj is not None and predicate(obj):
-                    return obj
-                await asyncio.sleep(0.01)
+        return await until_object(
+            space or self.wds, key, lambda obj: obj is not None and predicate(obj)
+        )
 
     async def apply(self, *objects):
         for obj in objects:

@@ -12,8 +12,14 @@ from relay.adapters.nkey_pairs import new_user_nkey
 from relay.core.state import NodeConfig
 from relay.driver import Driver
 from schemas.identity import NodePath, random_id
+from tests.awaiting import until_object
 from tests.unit.centre_relay import WAIT_SECONDS
 from tests.unit.centre_world import SHOP, USER, config, location, placement, target
+
+
+def counted(shop):
+    status = shop.get("status", {})
+    return status.get("complete") and status.get("destinations")
 
 
 async def test_counts_come_back_from_an_edge_and_a_restart_issues_nothing_again(tmp_path):
@@ -44,11 +50,8 @@ async def test_counts_come_back_from_an_edge_and_a_restart_issues_nothing_again(
             await add_node(controllers.issuer, keys.tree, path, entropy, new_user_nkey)
         below = [driver(region), driver(edge, attached=True)]
         tasks += [group.create_task(node.run()) for node in below]
-        while True:
-            status = (await wds.get(SHOP)).get("status") or {}
-            if status.get("complete") and status.get("destinations"):
-                break
-            await asyncio.sleep(0.01)
+        shop = await until_object(wds, SHOP, counted)
+        status = shop["status"]
         for task in tasks:
             task.cancel()
     assert (status["destinations"], status["pending"], status["synced"]) == (1, 1, 0)

@@ -9,7 +9,8 @@ from relay.adapters.nkey_pairs import new_user_nkey
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
 from schemas.records import LocationRecord, Profile
-from tests.unit.centre_world import USER, WAIT_SECONDS, Centre, condition, location, target
+from tests.unit.centre_relay import WAIT_SECONDS
+from tests.unit.centre_world import USER, Centre, condition, location, target
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from relay.adapters.memory_space import MemorySpace
+from tests.unit.centre_relay import WAIT_SECONDS
 from tests.unit.centre_world import (
     SHOP,
-    WAIT_SECONDS,
     Centre,
     condition,
     config,

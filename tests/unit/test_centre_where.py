@@ -1,7 +1,5 @@
 """What a SinglePlacementSlice lists: where a placement goes, as it is now."""
 
-import asyncio
-
 import pytest
 
 from controllers.core.where import DESTINATIONS_MAX, NOTE, Inventory
@@ -9,10 +7,10 @@ from controllers.workloads import slice_key
 from schemas.api import parse_kind
 from schemas.objects import ObjectKey
 from schemas.selectors import LabelSelector
+from tests.awaiting import until_object
 from tests.unit.centre_world import (
     SHOP,
     USER,
-    WAIT_SECONDS,
     Centre,
     config,
     location,
@@ -138,12 +136,7 @@ def test_an_instance_selector_chooses_by_labels(selector, found):
 
 
 async def until(centre, predicate, name="shop"):
-    async with asyncio.timeout(WAIT_SECONDS):
-        while True:
-            found = await centre.wds.get(slice_key(name))
-            if found is not None and predicate(found):
-                return found
-            await asyncio.sleep(0.01)
+    return await centre.until_status(slice_key(name), predicate)
 
 
 async def until_listed(centre, pairs, name="shop"):
@@ -154,6 +147,4 @@ async def until_listed(centre, pairs, name="shop"):
 
 
 async def until_gone(centre):
-    async with asyncio.timeout(WAIT_SECONDS):
-        while await centre.wds.get(slice_key("shop")) is not None:
-            await asyncio.sleep(0.01)
+    await until_object(centre.wds, slice_key("shop"), lambda found: found is None)
