@@ -9,13 +9,16 @@ from typing import Protocol
 
 from relay.asker import Answerer, AskFailed
 from relay.core.answers import BadArguments, node_answer, objects_answer, status_answer
+from relay.core.book import is_delta
 from relay.core.node import Node
+from relay.core.reduce import merge_all
 from relay.driver import Driver
 from relay.ports import Object, Space
 from schemas.asks import GET, NODE, STATUS, AskFault
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
 from schemas.records import AskRecord
+from schemas.reports import Summary
 from schemas.selectors import LabelSelector
 
 
@@ -55,8 +58,11 @@ def answerers(runtime: AskedNode) -> dict[str, Answerer]:
         driver = runtime.driver
         assert driver is not None
         role = "edge" if runtime.attached else "relay"
+        said = node_answer(driver.node, path)
+        for name, figures in counted_by_child(driver.node).items():
+            said["children"][name]["counts"] = figures
         return {
-            **node_answer(driver.node, path),
+            **said,
             "role": "centre" if runtime.path.is_root else role,
             "version": version("leafcast"),
             "leafUrl": runtime.leaf_url,
@@ -74,6 +80,26 @@ def answerers(runtime: AskedNode) -> dict[str, Answerer]:
         return objects_answer(await _objects(runtime, record.arguments), record.arguments)
 
     return {GET: get, STATUS: status, NODE: node}
+
+
+def counted_by_child(node: Node) -> dict[str, dict[str, object]]:
+    """What each child counts for in all placements together, in the words of `tree_facts`."""
+    found: dict[str, list[Summary]] = {name: [] for name in node.children()}
+    for held in node.records.values():
+        if is_delta(held) and not held.record.deleted:
+            for name, summary in node.child_summaries(held.key).items():
+                found[name].append(summary)
+    return {name: figures_of(merge_all(summaries)) for name, summaries in found.items()}
+
+
+def figures_of(summary: Summary) -> dict[str, object]:
+    """How many destinations there are, and how many are synced, healthy and unreachable."""
+    return {
+        "destinations": summary.destinations,
+        "synced": summary.states.get("synced", 0),
+        "healthy": summary.health.get("healthy", 0),
+        "complete": summary.complete,
+    }
 
 
 async def _objects(runtime: AskedNode, arguments: Mapping[str, str]) -> list[Object]:

@@ -54,10 +54,10 @@ class Daemon:
         self.tree.noted = lambda path, noted: self.events.noted(
             path, noted, self._clock.now().wall_ms
         )
-        register_tree_verbs(self.api, self.tree, self.events)
-        register_custody(self.api, self.tree)
         centre, dice = RunningCentre(self.tree), SystemDice()
         asks = CentreAsks(centre.asker, centre.keys, self._clock, dice)
+        register_tree_verbs(self.api, self.tree, self.events, asks)
+        register_custody(self.api, self.tree)
         register_asks(self.api, asks)
         register_membership(self.api, Membership(centre, asks, self._clock, dice))
 

@@ -5,22 +5,33 @@ from __future__ import annotations
 from typing import Any
 
 from leafcast.api import Api, ApiError
+from leafcast.asking import CentreAsks
 from leafcast.awaiting import register_wait
+from leafcast.elsewhere import relays_elsewhere
 from leafcast.event_log import EventLog
 from leafcast.tree import LocalTree
-from leafcast.tree_facts import destination_forms, placement_form, tree_form
+from leafcast.tree_facts import (
+    answers_here,
+    destination_forms,
+    placement_form,
+    relays_not_here,
+    tree_form,
+)
 
 
 class TreeVerbs:
-    """Answers from what the daemon's own nodes know; nobody else is asked."""
+    """Answers from what the daemon's own nodes know; for the tree, other relays are asked, too."""
 
-    def __init__(self, tree: LocalTree, events: EventLog) -> None:
+    def __init__(self, tree: LocalTree, events: EventLog, asks: CentreAsks) -> None:
         self._tree = tree
+        self._asks = asks
         self._events = events
 
     async def tree(self) -> dict[str, Any]:
         """All nodes with their states and counts."""
-        return tree_form(self._tree)
+        tree = self._tree
+        elsewhere = await relays_elsewhere(self._asks, answers_here(tree), relays_not_here(tree))
+        return tree_form(tree, elsewhere)
 
     async def status(self, placement: str = "", *, by_node: bool = False) -> dict[str, Any]:
         """One placement, or all of them by name."""
@@ -52,9 +63,9 @@ class TreeVerbs:
         raise ApiError("NotFound", f'there is no EdgePlacement "{placement}"', remedy)
 
 
-def register_tree_verbs(api: Api, tree: LocalTree, events: EventLog) -> None:
+def register_tree_verbs(api: Api, tree: LocalTree, events: EventLog, asks: CentreAsks) -> None:
     """Answer the verbs about this tree."""
-    verbs = TreeVerbs(tree, events)
+    verbs = TreeVerbs(tree, events, asks)
     api.register("tree", verbs.tree)
     api.register("status", verbs.status)
     api.register("destinations", verbs.destinations)

@@ -55,6 +55,7 @@ def _form(path: NodePath, child: Form) -> Form:
         "health": next(iter(child["health"]), ""),
         "complete": child["complete"],
         "silent_since_ms": child["silentSinceMs"],
+        "left": child.get("left", False),
         "object": worst["object"],
         "reason": worst["reason"],
     }

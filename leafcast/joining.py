@@ -157,8 +157,8 @@ class JoinedNode:
                     group.create_task(self._watch(runtime), name="watch")
         except* Superseded as stopped:
             remedy = (
-                "stop the other one (and wait 90 seconds if it was killed), or make a new bundle "
-                f"with `leafcast node add {bundle.path}`, which voids this one"
+                "stop the other one (if its machine is cut off, wait 90 seconds), or make a new "
+                f"bundle with `leafcast node add {bundle.path}`, which voids this one"
             )
             reason = "it runs elsewhere already, with the same bundle"
             raise JoinFailed(bundle.path, reason, remedy) from stopped

@@ -240,7 +240,8 @@ def _reached(path: NodePath, parent: Json | AskFault) -> Json:
         return {"reached": False, "sinceMs": 0, "because": f"{path.parent} does not know it yet"}
     since = child["silentSinceMs"]
     reached = since is None and child["inSession"]
-    because = "" if reached else "nothing is heard of it"
+    quiet = "it stopped in good order" if child.get("left") else "nothing is heard of it"
+    because = "" if reached else quiet
     return {"reached": reached, "sinceMs": since or 0, "because": because}
 
 

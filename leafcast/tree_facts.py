@@ -6,11 +6,13 @@ A node's counts are what its parent counts for it, so that each tier adds up to 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from controllers.nodes import nodes as node_records
+from leafcast.answering import figures_of
 from leafcast.tree import LocalTree
+from relay.core.answers import node_answer
 from relay.core.book import is_delta
 from relay.core.node import Node
 from relay.core.reduce import EMPTY, merge_all
@@ -22,13 +24,30 @@ Form = dict[str, Any]
 UNREACHABLE_NAMED_MAX = 20
 
 
-def tree_form(tree: LocalTree) -> Form:
-    """The tree with a form for each node, children after their parents."""
+def tree_form(tree: LocalTree, elsewhere: Mapping[NodePath, Mapping[str, Any]]) -> Form:
+    """The tree with a form for each node, children after their parents.
+
+    `elsewhere` holds the answers of relays that do not run here (leafcast.elsewhere).
+    """
     counts = _counts(tree, _in_force(tree))
-    return {
-        "up": tree.up.is_set(),
-        "nodes": [_node_form(tree, path, counts.get(path, EMPTY)) for path in _paths(tree)],
-    }
+    forms = [_node_form(tree, path, counts.get(path, EMPTY)) for path in _paths(tree)]
+    for form in forms:
+        path = NodePath.parse(form["path"])
+        above = elsewhere.get(path.parent) if path.names else None
+        if above is not None:
+            form.update(_told(above["children"].get(path.name)))
+    return {"up": tree.up.is_set(), "nodes": forms}
+
+
+def answers_here(tree: LocalTree) -> dict[NodePath, Form]:
+    """What the nodes that run here would answer, by path."""
+    running = {path: runtime.node for path, runtime in list(tree.nodes.items())}
+    return {path: node_answer(node, str(path)) for path, node in running.items() if node}
+
+
+def relays_not_here(tree: LocalTree) -> set[NodePath]:
+    """The nodes that have others below them and run elsewhere."""
+    return {path.parent for path in _paths(tree) if path.names} - tree.nodes.keys()
 
 
 def placement_form(tree: LocalTree, name: str, *, by_node: bool) -> Form:
@@ -128,22 +147,36 @@ def _node_form(tree: LocalTree, path: NodePath, counts: Summary) -> Form:
         "index_written": driver.counters.index_written if driver else 0,
         "blobs_kept": driver.counters.blobs_kept if driver else 0,
         "objects_applied": runtime.objects_applied if runtime else 0,
-        "destinations": summary.destinations,
-        "synced": summary.states.get("synced", 0),
-        "healthy": summary.health.get("healthy", 0),
-        "complete": summary.complete,
+        **figures_of(summary),
     }
 
 
+def _told(child: Mapping[str, Any] | None) -> Form:
+    """What a relay elsewhere says of a child of its."""
+    if child is None:
+        return {"state": "connecting"}
+    since = child["silentSinceMs"]
+    word = "up" if child["inSession"] else "connecting"
+    if since is not None:
+        word = "stopped" if child.get("left") else "unreachable"
+    said = {"state": word, "silent_since_ms": since, "lag": child.get("lag", 0)}
+    return {**said, **child.get("counts", {})}
+
+
 def _state(tree: LocalTree, path: NodePath) -> Form:
-    """`state` is up, connecting, unreachable or unknown; `silent_since_ms` goes with the third."""
+    """`state` is up, connecting, stopped, unreachable or unknown.
+
+    `silent_since_ms` goes with those that are stopped or unreachable.
+    """
     node, above = _node(tree, path), _parent(tree, path)
     since = above.children().get(path.name) if above else None
     if path.is_root or path in tree.nodes:
         up = node is not None and node.ready
     else:
         up = above is not None and path.name in above.sessions()
-    if since is not None:
+    if above is not None and path.name in above.left():
+        state = "stopped"
+    elif since is not None:
         state = "unreachable"
     elif up:
         state = "up"
@@ -189,6 +222,7 @@ def _destination(tree: LocalTree, path: NodePath, summary: Summary) -> Form:
         "health": health,
         "complete": summary.complete,
         "silent_since_ms": _state(tree, path)["silent_since_ms"],
+        "left": _state(tree, path)["state"] == "stopped",
         "object": worst.object if worst else "",
         "reason": worst.reason if worst else "",
     }
@@ -206,6 +240,7 @@ def _unreachable(tree: LocalTree, counts: dict[NodePath, Summary]) -> list[Form]
         {
             "path": str(path),
             "since_ms": since,
+            "state": _state(tree, path)["state"],
             "destinations": counts[path].states.get("unreachable", 0),
         }
         for since, path in sorted(found)[:UNREACHABLE_NAMED_MAX]

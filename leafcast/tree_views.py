@@ -19,7 +19,13 @@ Form = Mapping[str, Any]
 
 UNREACHABLE_LINES_MAX = 10
 NAME_WIDTH_MAX = 32
-_STATE_STYLES = {"up": "green", "unreachable": "red", "connecting": "yellow", "unknown": "dim"}
+_STATE_STYLES = {
+    "up": "green",
+    "stopped": "yellow",
+    "unreachable": "red",
+    "connecting": "yellow",
+    "unknown": "dim",
+}
 _DELIVERED_STYLES = {"synced": "green", "failing": "red", "unreachable": "red"}
 _WORKING_STYLES = {"healthy": "green", "degraded": "red"}
 _WORST_STATES = ("failing", "unreachable", "pending", "leaving", "synced")
@@ -92,7 +98,8 @@ def _destinations(form: Form, now_ms: int) -> Iterator[RenderableType]:
     for item in sorted(form["destinationList"], key=_destination_rank):
         wrong = ": ".join(filter(None, (item["object"], item["reason"])))
         if item["silent_since_ms"] is not None:
-            wrong = f"unreachable since {since_text(item['silent_since_ms'], now_ms)}"
+            word = "stopped" if item.get("left") else "unreachable"
+            wrong = f"{word} since {since_text(item['silent_since_ms'], now_ms)}"
         table.add_row(
             Text(item["path"], overflow="ellipsis"),
             Text(item["state"], style=_DELIVERED_STYLES.get(item["state"], "yellow")),
@@ -216,7 +223,15 @@ def _state(node: Form, now_ms: int) -> Text:
 
 def _silent(nodes: Sequence[Form], now_ms: int) -> Iterator[Text]:
     found = [node for node in nodes if node["silent_since_ms"] is not None]
-    named = [{"path": node["path"], "since_ms": node["silent_since_ms"]} for node in found]
+    named = [
+        {
+            "path": node["path"],
+            "since_ms": node["silent_since_ms"],
+            "state": node["state"],
+            "destinations": node["destinations"] if node["role"] != "edge" else 0,
+        }
+        for node in found
+    ]
     if named:
         yield Text()
     yield from _silent_lines(named, now_ms)
@@ -225,7 +240,9 @@ def _silent(nodes: Sequence[Form], now_ms: int) -> Iterator[Text]:
 def _silent_lines(found: Sequence[Form], now_ms: int) -> Iterator[Text]:
     for item in found[:UNREACHABLE_LINES_MAX]:
         when = since_text(item["since_ms"], now_ms)
-        yield Text(f"  {item['path']} is unreachable since {when}", style="red")
+        word, count = item.get("state", "unreachable"), item["destinations"]
+        behind = f" ({count} destinations)" if count > 1 else ""
+        yield Text(f"  {item['path']} is {word} since {when}{behind}", style="red")
     if len(found) > UNREACHABLE_LINES_MAX:
         yield Text(f"  and {len(found) - UNREACHABLE_LINES_MAX} more are", style="red")
 

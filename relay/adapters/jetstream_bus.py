@@ -7,12 +7,14 @@ account UPLINK, at which the leaf link to the parent ends. The centre has no UPL
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Protocol
 
+from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
 from relay.adapters.inbox import Inbox
@@ -38,7 +40,15 @@ from relay.adapters.jetstream_streams import (
 from relay.adapters.jetstream_uplink import Uplink
 from relay.core.asking import AnswerArrived, AskArrived
 from relay.core.effects import AckMail, ClearMail, StoreOwn, WriteMail
-from relay.core.events import BlobArrived, Event, MailSlot, MailWritten, OwnRecord, Remembered
+from relay.core.events import (
+    BlobArrived,
+    ChildUnlinked,
+    Event,
+    MailSlot,
+    MailWritten,
+    OwnRecord,
+    Remembered,
+)
 from relay.ports import BusBroken, Clock, Dice
 from schemas import subjects
 from schemas.blobs import Reference
@@ -46,6 +56,7 @@ from schemas.identity import ContentHash, NodePath
 from schemas.reports import Done, decode, encode
 
 CONSUMER_ATTEMPTS = 4
+LINKS_SUBJECT = "$SYS.ACCOUNT.*.SERVER.CONNS"
 
 logger = logging.getLogger(__name__)
 
@@ -93,16 +104,17 @@ class JetStreamBus:
         self._connections = [self._relay]
         self._publisher = Publisher(self._relay)
         self._uplink: Uplink | None = None
+        self._system: Connection | None = None
+        if address.system_seed is not None:
+            prefix = "_INBOX.system"
+            self._system = Connection(address.url, address.system_seed, f"{label} system", prefix)
+            self._connections.append(self._system)
         if address.uplink_seed is not None:
             up = Connection(address.url, address.uplink_seed, f"{label} uplink", "_INBOX.uplink")
             self._connections.append(up)
             self._uplink = Uplink(up, path, self._inbox, clock, dice)
-            if address.system_seed is not None:
-                prefix = "_INBOX.system"
-                system = Connection(address.url, address.system_seed, f"{label} system", prefix)
-                self._connections.append(system)
-                self._uplink.system = system
-        uplink = self._connections[1] if self._uplink is not None else None
+            self._uplink.system = self._system
+        uplink = self._connections[-1] if self._uplink is not None else None
         self._asks = AskLines(path, self._relay, uplink)
         self._blobs = Blobs(self._relay, self._publisher, path, self._uplink)
         self._running: asyncio.Task[None] | None = None
@@ -126,6 +138,8 @@ class JetStreamBus:
         )
         if self._uplink is not None:
             await self._uplink.start()
+        if self._system is not None:
+            await self._system.client.subscribe(LINKS_SUBJECT, cb=self._links_counted)
         await self._asks.start()
         # Owned by the bus from start to close, which no `async with` of a caller's can span.
         self._running = asyncio.get_running_loop().create_task(self._run(), name=f"bus:{self.path}")
@@ -184,6 +198,9 @@ class JetStreamBus:
 
     async def keep_blobs(self, values: Mapping[ContentHash, bytes]) -> None:
         await self._blobs.keep(values)
+
+    async def drop_blobs(self, addresses: Sequence[ContentHash]) -> None:
+        await self._blobs.drop(addresses)
 
     async def load_blob(self, reference: Reference, *, fresh: bool = False) -> BlobArrived:
         return await self._blobs.load(reference, fresh=fresh)
@@ -261,6 +278,16 @@ class JetStreamBus:
 
         await StreamReader(self._relay, self._clock, "MAIL", headers_only=True).read_all(take)
         return found
+
+    async def _links_counted(self, message: Msg) -> None:
+        """The own server says how many leaf links an account has now: a child's is named as it."""
+        try:
+            linked = bool(json.loads(message.data)["leafnodes"])
+        except (ValueError, KeyError, TypeError) as error:
+            logger.warning("%s: an unreadable count of links: %s", self.path, error)
+            return
+        if not linked:
+            await self._inbox.put(ChildUnlinked(message.subject.split(".")[2]))
 
     async def _report_came(self, stored: Stored) -> None:
         event = reported(stored)

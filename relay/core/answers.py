@@ -32,9 +32,16 @@ class BadArguments(ValueError):
 def node_answer(node: Node, path: str) -> Json:
     """Who the node is, and how it is with its parent and its children."""
     own = node.own_state()
-    known = node.sessions()
+    known, left = node.sessions(), node.left()
     children = {
-        name: {"silentSinceMs": since, "inSession": name in known, "nkey": node.nkey_of(name)}
+        name: {
+            "silentSinceMs": since,
+            "inSession": name in known,
+            "left": name in left,
+            "lag": node.lag(name),
+            "destination": node.destination_of(name) or "",
+            "nkey": node.nkey_of(name),
+        }
         for name, since in node.children().items()
     }
     return {"path": path, "ready": node.ready, "children": children, **own}
@@ -52,12 +59,12 @@ def status_answer(node: Node, path: str, arguments: Mapping[str, str]) -> Json:
         return {"path": path, "known": False, "children": [], "next": ""}
     after = arguments.get("after", "")
     children = sorted(item for item in node.child_summaries(key).items() if item[0] > after)
-    silent = node.children()
+    silent, left = node.children(), node.left()
 
     def said(child: tuple[str, Summary]) -> Json:
         name, summary = child
         found = {"name": name, "destination": node.destination_of(name) or "", **_counts(summary)}
-        return {**found, "silentSinceMs": silent.get(name)}
+        return {**found, "silentSinceMs": silent.get(name), "left": name in left}
 
     page, following = paged(children, _limit(arguments), lambda item: item[0], said)
     return {

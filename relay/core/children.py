@@ -19,7 +19,8 @@ class Child:
     It is `proven` once it is known to hold nothing beyond its mailbox: a node without memory cannot
     tell what it had sent, so until then a child's say does not make a summary complete.
 
-    One that `left` said farewell, and counts as silent until another run of it is heard of.
+    One that `left` said farewell, and counts as silent until another run of it is heard of; one
+    that is `unlinked` has lost its link since it was heard of last.
     Times are the node's own monotonic seconds; `silent_since_ms` is wall time, for people.
     """
 
@@ -28,6 +29,7 @@ class Child:
     proven: bool = True
     silent_since_ms: int | None = None
     left: bool = False
+    unlinked: bool = False
     epoch: int = 0
     run: str = ""
     home: str = ""

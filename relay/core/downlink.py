@@ -102,6 +102,11 @@ class Downlink:
         except BadIdentity as error:
             self._refuse(name, ReportRefused(f"list: {error}"))
 
+    def unlinked(self, name: str) -> None:
+        """Let a child come from another home: where it was, its link is gone."""
+        if child := self._state.children.get(name):
+            child.unlinked = True
+
     def await_labels(self) -> None:
         """After a start, write nothing to a relay sent to before until its labels were read again.
 
@@ -174,7 +179,7 @@ class Downlink:
         may have lain in the stream since before.
         """
         if child.home and heartbeat.home not in ("", child.home):
-            if child.silent_since_ms is None:
+            if child.silent_since_ms is None and not child.unlinked:
                 return True
             child.home = ""
         if heartbeat.epoch and heartbeat.incarnation == self._state.config.incarnation:
@@ -198,7 +203,7 @@ class Downlink:
 
     def _heard(self, name: str, child: Child) -> None:
         state = self._state
-        child.heard, child.left = state.now.seconds, False
+        child.heard, child.left, child.unlinked = state.now.seconds, False, False
         if child.silent_since_ms is not None:
             child.silent_since_ms = None
             self._refresh(name)

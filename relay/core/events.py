@@ -117,6 +117,13 @@ class HeartbeatArrived:
 
 
 @dataclass(frozen=True, slots=True)
+class ChildUnlinked:
+    """The own server has no link of a child's any more; best effort, and of an account's last."""
+
+    child: str
+
+
+@dataclass(frozen=True, slots=True)
 class Issued:
     """At the centre: a record that is in the ledger already, to be sent where it is meant."""
 
@@ -169,6 +176,7 @@ Event = (
     | BlobArrived
     | ReportArrived
     | HeartbeatArrived
+    | ChildUnlinked
     | Issued
     | MailWritten
     | ObjectObserved

@@ -14,6 +14,7 @@ from relay.core.downlink import Downlink
 from relay.core.effects import Effect, Noted, SummaryChanged, WantsChanged
 from relay.core.events import (
     BlobArrived,
+    ChildUnlinked,
     Ending,
     Event,
     HeartbeatArrived,
@@ -214,6 +215,8 @@ class Node:
                 self._downlink.report(event.child, event.key, event.data)
             case HeartbeatArrived():
                 self._downlink.heartbeat(event.child, event.data)
+            case ChildUnlinked():
+                self._downlink.unlinked(event.child)
             case Issued():
                 self._issued(event)
             case MailWritten():

@@ -104,6 +104,10 @@ class Tree:
         nodes = json.loads(self.run("node", "list", "-o", "json"))
         return {node["path"]: node["reached"] for node in nodes}
 
+    def node(self, path: str):
+        nodes = json.loads(self.run("tree", "-o", "json"))["nodes"]
+        return next(node for node in nodes if node["path"] == path)
+
     def ask(self, path: str, verb: str, **arguments: str):
         return json.loads(self.run_session(path, verb, arguments))
 
@@ -194,6 +198,27 @@ def test_a_bundle_serves_one_home_at_a_time_and_until_the_next_is_made(tree):
     tree.run("node", "remove", "/region-1/new-2", "--force")
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_site_whose_folder_was_wiped_is_let_in_again_at_once(tree, number):
+    path = f"/region-1/wiped-{number.value}"
+    bundle = tree.add(path, "--labels", "env=prod")
+    site = tree.join(bundle, f"before-{number.value}")
+    site.until("in session with its parent")
+    until(lambda: tree.settings_at(path) == ["green"])
+    site.end(number)
+    if number == signal.SIGINT:
+        until(lambda: tree.node(path)["state"] == "stopped")
+        assert tree.node(path)["silent_since_ms"] <= time.time() * 1000
+        assert tree.node(path)["synced"] == 0
+
+    again = tree.join(bundle, f"after-{number.value}")
+    again.until("in session with its parent")
+    until(lambda: tree.settings_at(path) == ["green"])
+    until(lambda: tree.node(path)["state"] == "up")
+    tree.run("node", "remove", path, "--force")
+    again.end()
+
+
 def test_a_relay_joins_and_sites_below_it(tree):
     tree.join(tree.add("/region-9", "--relay"), "region-9").until("in session with its parent")
     edge = tree.add("/region-9/s1", "--labels", "env=prod")
@@ -206,6 +231,10 @@ def test_a_relay_joins_and_sites_below_it(tree):
 
     until(lambda: listed().get("/region-9/s1") == "synced")
     assert "/region-9" not in listed()
+    # What hangs below a relay that runs elsewhere is asked for there.
+    until(lambda: tree.node("/region-9/s1")["state"] == "up")
+    figures = ("destinations", "synced", "healthy", "complete", "lag")
+    until(lambda: [tree.node("/region-9/s1")[name] for name in figures] == [1, 1, 1, True, 0])
 
 
 def test_what_cannot_be_joined_with_is_said_with_its_remedy(tree):

@@ -1,7 +1,7 @@
 """A run that ends in good order says so: its parent need not wait for three heartbeats."""
 
 from relay.core.effects import Noted, SendHeartbeat
-from relay.core.events import Ending, HeartbeatArrived, ReportArrived, Tick
+from relay.core.events import ChildUnlinked, Ending, HeartbeatArrived, ReportArrived, Tick
 from tests.unit.test_second_home import PATH, Meeting
 
 
@@ -86,3 +86,22 @@ def test_a_node_that_was_never_in_session_says_no_farewell():
     meeting = Meeting()
     assert not farewell(meeting, meeting.node(PATH, "x"))
     assert not farewell(meeting, meeting.centre)
+
+
+def test_another_home_is_let_in_once_the_link_of_the_first_is_gone():
+    meeting = Meeting()
+    meeting.join("one", "here")
+    meeting.tell(meeting.centre, ChildUnlinked("emea"))
+    assert since(meeting) is None, "a link may come back: that is no silence yet"
+
+    assert not meeting.join("two", "there").superseded
+
+
+def test_a_link_that_came_back_keeps_another_home_out():
+    meeting = Meeting()
+    first = meeting.join("one", "here")
+    meeting.tell(meeting.centre, ChildUnlinked("emea"))
+    meeting.now += 30
+    meeting.beats(first, Tick())
+
+    assert meeting.join("two", "there").superseded

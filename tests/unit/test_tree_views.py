@@ -127,3 +127,18 @@ def test_no_placement_says_what_to_do():
 def test_no_destination_is_not_delivered():
     text = shown(placement_view(placement("shop", whole=0), NOW))
     assert "no destination is selected" in text
+
+
+def test_a_region_that_is_cut_off_says_how_many_destinations_are_behind_it():
+    away = {"path": "/emea", "since_ms": NOW - 5 * MINUTE, "state": "unreachable"}
+    form = placement("shop", whole=6, synced=3, healthy=3)
+    form["unreachable"] = [{**away, "destinations": 3}]
+    text = shown(placement_view(form, NOW))
+    assert "/emea is unreachable since 2027-01-15 07:55:00Z (5m) (3 destinations)" in text
+
+
+def test_a_node_that_stopped_in_good_order_is_not_called_unreachable():
+    nodes = [node("/"), node("/emea", since=NOW - 5 * MINUTE, state="stopped")]
+    text = shown(tree_view({"nodes": nodes}, NOW))
+    assert "/emea is stopped since 2027-01-15 07:55:00Z (5m)" in text
+    assert "unreachable" not in text
