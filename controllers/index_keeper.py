@@ -8,6 +8,8 @@ from controllers.issuing import Issuer
 from relay.ports import Clock
 
 INDEX_GATHER_SECONDS = 1.0
+INDEX_AFTER_SECONDS = 0.1
+"""How long the index stands back after a change, so that the deltas it lists go first."""
 INDEX_MAX_AGE_SECONDS = 600.0
 
 
@@ -27,7 +29,7 @@ class IndexKeeper:
         age = self._issuer.index_age_seconds()
         left = 0.0 if age is None else INDEX_MAX_AGE_SECONDS - age
         while True:
-            if left > 0:
+            if left > 0 and not self._due.is_set():
                 await self._wait(left)
             self._due.clear()
             await self._issuer.issue_index()
@@ -38,7 +40,10 @@ class IndexKeeper:
         async with asyncio.TaskGroup() as group:
             ageing = group.create_task(self._age(seconds))
             await self._due.wait()
+            changed = not ageing.done()
             ageing.cancel()
+        if changed:
+            await self._clock.sleep(INDEX_AFTER_SECONDS)
 
     async def _age(self, seconds: float) -> None:
         await self._clock.sleep(seconds)

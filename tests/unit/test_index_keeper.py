@@ -5,7 +5,12 @@ import asyncio
 from controllers.core.drafts import Draft
 from controllers.core.index import index_draft
 from controllers.core.translate import bare_head
-from controllers.index_keeper import INDEX_GATHER_SECONDS, INDEX_MAX_AGE_SECONDS, IndexKeeper
+from controllers.index_keeper import (
+    INDEX_AFTER_SECONDS,
+    INDEX_GATHER_SECONDS,
+    INDEX_MAX_AGE_SECONDS,
+    IndexKeeper,
+)
 from controllers.issuing import Issuer
 from relay.core.events import Instant
 from schemas.identity import KeyId, MailKey, TreeId, mail_key, random_id
@@ -73,13 +78,15 @@ async def test_changes_within_a_second_make_one_index():
     await run_keeper(scenario)
 
 
-async def test_a_change_after_a_silence_is_listed_at_once():
+async def test_a_change_after_a_silence_is_listed_right_after_its_delta():
     async def scenario(clock, relay, keeper):
         await clock.pass_by(INDEX_GATHER_SECONDS)
         await clock.pass_by(5)
         assert len(issued(relay)) == 1
         keeper.renew()
         await settle()
+        assert len(issued(relay)) == 1
+        await clock.pass_by(INDEX_AFTER_SECONDS)
         assert len(issued(relay)) == 2
 
     await run_keeper(scenario)
