@@ -69,9 +69,11 @@ async def staged(grove: Grove, way: str):
         await make_streams(relay, centre.path, "ea", "eb")
         victim = await grove.connect(centre, edge_b.link_seed, inbox_prefix="_INBOX_eb")
         victim_mail: list[Msg] = []
+        came = asyncio.Event()
 
         async def keep(message: Msg) -> None:
             victim_mail.append(message)
+            came.set()
 
         # A consumer notices interest in exactly its deliver subject; a wildcard would not do.
         for subject in ("lc._d.eb.m", "lc._d.eb.session", "lc._d.eb.ask.get"):
@@ -84,8 +86,7 @@ async def staged(grove: Grove, way: str):
             body = SECRET if ".eb." in subject else b"of the centre"
             await relay.request(subject, body, timeout=5)
         async with asyncio.timeout(10):
-            while not victim_mail:
-                await asyncio.sleep(0.01)
+            await came.wait()
         if way == "client":
             intruder = await grove.connect(centre, edge_a.link_seed)
         else:
