@@ -11,13 +11,14 @@ import logging
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from relay.core.book import read_record, to_keep
 from relay.core.effects import (
     AckMail,
     AddChild,
     ClearMail,
+    DropBlobs,
     Effect,
     KeepBlob,
     LoadBlob,
@@ -76,6 +77,7 @@ class Counters:
     mail_bytes: int = 0
     index_written: int = 0
     blobs_kept: int = 0
+    blobs_dropped: int = 0
     noted: Counter[str] = field(default_factory=Counter)
 
 
@@ -109,6 +111,8 @@ class Driver:
         self._summarized = asyncio.Event()
         self._progress = asyncio.Event()
         self._reading = 0
+        self._publishing: list[frozenset[ContentHash]] = []
+        self._sweeping = asyncio.Lock()
         self._recent: dict[ContentHash, BlobArrived] = {}
         self._recent_bytes = 0
 
@@ -186,11 +190,16 @@ class Driver:
         self, blobs: Mapping[ContentHash, bytes], envelopes: Sequence[Envelope]
     ) -> None:
         """Keep blobs, then records in the ledger, then send them to whom they concern."""
+        hops, fresh = (self._clock.now().wall_ms,), frozenset(blobs)
+        issued = [Issued(envelope.encode(), hops) for envelope in envelopes]
+        if issued and blobs:
+            # With the last of them all that these blobs are for is known.
+            issued[-1] = replace(issued[-1], blobs=fresh)
+            self._publishing.append(fresh)
         if blobs:
             self.counters.blobs_kept += len(blobs)
-            await self._bus.keep_blobs(blobs)
-        hops = (self._clock.now().wall_ms,)
-        issued = [Issued(envelope.encode(), hops) for envelope in envelopes]
+            async with self._sweeping:
+                await self._bus.keep_blobs(blobs)
         kept = [to_keep(read_record(event.data, 0, hops)[1]) for event in issued]
         await self._bus.store_own(kept)
         for event in issued:
@@ -214,6 +223,7 @@ class Driver:
     async def _loop(self, node: Node, group: asyncio.TaskGroup) -> None:
         while True:
             effects: list[Effect] = []
+            published: list[frozenset[ContentHash]] = []
             batch = await self._next_batch(node)
             while batch:
                 event = batch.popleft()
@@ -221,10 +231,14 @@ class Driver:
                     continue
                 made = node.handle(event, self._clock.now())
                 effects.extend(made)
+                if isinstance(event, Issued) and event.blobs:
+                    published.append(event.blobs)
                 if any(isinstance(effect, ResetMail) for effect in made):
                     self._back.extend(batch)
                     break
             await self._perform(still_meant(effects), group)
+            for fresh in published:
+                self._publishing.remove(fresh)
             progress, self._progress = self._progress, asyncio.Event()
             progress.set()
             if node.superseded:
@@ -266,6 +280,9 @@ class Driver:
         acks = [e for e in effects if isinstance(e, AckMail)]
         if acks:
             await bus.ack_mail(acks[-1])
+        for drop in effects:
+            if isinstance(drop, DropBlobs):
+                await self._drop(drop)
         for effect in effects:
             await self._perform_one(effect)
 
@@ -324,6 +341,14 @@ class Driver:
                 self._note(effect)
             case _:
                 pass
+
+    async def _drop(self, drop: DropBlobs) -> None:
+        """Erase what no record leads to, but not what a record names that is on its way here."""
+        async with self._sweeping:
+            coming = frozenset[ContentHash]().union(*self._publishing)
+            gone = [address for address in drop.addresses if address not in coming]
+            self.counters.blobs_dropped += len(gone)
+            await self._bus.drop_blobs(gone)
 
     def _note(self, noted: Noted) -> None:
         self.counters.noted[noted.reason] += 1

@@ -128,6 +128,10 @@ class Bus(Protocol):
         """Keep stored values in the own BLOB stream; keeping one twice is harmless."""
         ...
 
+    async def drop_blobs(self, addresses: Sequence[ContentHash]) -> None:
+        """Erase stored values from the own BLOB stream; erasing one that is not there does none."""
+        ...
+
     async def load_blob(self, reference: Reference, *, fresh: bool = False) -> BlobArrived:
         """A stored value from the own store, else from the parent.
 

@@ -20,6 +20,7 @@ from relay.adapters.memory_space import MemorySpace
 from relay.adapters.nkey_pairs import new_user_nkey
 from relay.adapters.simulated_cluster import Settings, SimulatedCluster
 from relay.asker import Asker
+from relay.core.events import Instant, Tick
 from relay.core.node import Node
 from relay.core.state import NodeConfig
 from relay.driver import Driver
@@ -55,6 +56,16 @@ class Asked:
         return f"memory:{self.path}"
 
 
+class LeapingClock(SystemClock):
+    """The machine's clock, and how far a test has set it ahead."""
+
+    ahead = 0.0
+
+    def now(self) -> Instant:
+        now = super().now()
+        return Instant(now.seconds + self.ahead, now.wall_ms + int(self.ahead * 1000))
+
+
 @dataclass
 class MemoryTree:
     """Nodes by path; `workloads` and `inventory` are the centre's spaces."""
@@ -71,7 +82,7 @@ class MemoryTree:
     running: dict[NodePath, list[asyncio.Task[None]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.clock, self.dice = SystemClock(), SystemDice()
+        self.clock, self.dice = LeapingClock(), SystemDice()
         self.keys = load_or_make_keys(self.folder, self.dice)
         self.workloads = MemorySpace(self.clock, self.dice)
         self.inventory = MemorySpace(self.clock, self.dice)
@@ -137,6 +148,12 @@ class MemoryTree:
         asker = self.askers[path] = Asker(bus, lambda: driver.node, self.clock, answerers(asked))
         tasks.append(group.create_task(asker.run()))
         return driver
+
+    async def leap(self, seconds: float) -> None:
+        """Let time pass at once, for all nodes."""
+        self.clock.ahead += seconds
+        for driver in self.drivers.values():
+            await driver._inbox.put(Tick())
 
     async def stop_controllers(self) -> None:
         self.controlling.cancel()

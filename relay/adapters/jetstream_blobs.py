@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from relay.adapters.jetstream_connection import Connection
 from relay.adapters.jetstream_publish import Outgoing, Publisher
 from relay.adapters.jetstream_reading import Stored, StreamReader
+from relay.adapters.jetstream_streams import purge
 from relay.adapters.jetstream_uplink import Uplink, blob_value
 from relay.core.events import BlobArrived
 from relay.ports import Clock
@@ -18,6 +19,7 @@ from schemas.identity import ContentHash, NodePath
 PARTS_AT_ONCE = 2
 """So that a slow link to the parent brings each part in the time a request has."""
 LOCAL_SECONDS = 5.0
+DROPS_AT_ONCE = 16
 
 
 class Blobs:
@@ -46,6 +48,18 @@ class Blobs:
         await self._publisher.publish(
             [Outgoing(subjects.blob(self._path, address), data) for address, data in values.items()]
         )
+
+    async def drop(self, addresses: Sequence[ContentHash]) -> None:
+        """Raises BusBroken."""
+        places = asyncio.Semaphore(DROPS_AT_ONCE)
+
+        async def erase(address: ContentHash) -> None:
+            async with places:
+                await purge(self._connection, "BLOB", subjects.blob(self._path, address))
+
+        async with asyncio.TaskGroup() as group:
+            for address in addresses:
+                group.create_task(erase(address))
 
     async def load(self, reference: Reference, *, fresh: bool = False) -> BlobArrived:
         """From the own store, unless `fresh`, or from the parent."""

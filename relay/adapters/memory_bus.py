@@ -237,6 +237,10 @@ class MemoryBus:
     async def keep_blobs(self, values: Mapping[ContentHash, bytes]) -> None:
         self._streams.blobs.update(values)
 
+    async def drop_blobs(self, addresses: Sequence[ContentHash]) -> None:
+        for address in addresses:
+            self._streams.blobs.pop(address, None)
+
     async def load_blob(self, reference: Reference, *, fresh: bool = False) -> BlobArrived:
         value, local = self._find(reference.address, fresh=fresh)
         if value is None:

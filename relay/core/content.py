@@ -122,6 +122,16 @@ class Content:
         self._keep(event, event.value, parts)
         return self._advance(want, plain, children)
 
+    def in_use(self) -> set[ContentHash]:
+        """What is being fetched, and what walks have passed on their way."""
+        passed = (walk.seen for walk in self._walks.values())
+        return set(self._wants).union(*passed)
+
+    def forget(self, addresses: set[ContentHash]) -> None:
+        """Note that these leave the store: walks past them are made again."""
+        self.held -= addresses
+        self._whole.clear()
+
     def deadline(self) -> float | None:
         """When the next retry is due."""
         return min(

@@ -92,6 +92,13 @@ class KeepBlob:
 
 
 @dataclass(frozen=True, slots=True)
+class DropBlobs:
+    """Erase stored values that no record leads to any more."""
+
+    addresses: tuple[ContentHash, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SendReport:
     """Put a report part into a slot at the parent."""
 
@@ -156,6 +163,7 @@ Effect = (
     | ResetMail
     | LoadBlob
     | KeepBlob
+    | DropBlobs
     | SendReport
     | SendHeartbeat
     | SendSession

@@ -125,10 +125,14 @@ class ChildUnlinked:
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """At the centre: a record that is in the ledger already, to be sent where it is meant."""
+    """At the centre: a record that is in the ledger already, to be sent where it is meant.
+
+    `blobs` are kept since the record before.
+    """
 
     data: bytes
     hops: tuple[int, ...] = ()
+    blobs: frozenset[ContentHash] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

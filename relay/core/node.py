@@ -31,6 +31,7 @@ from relay.core.events import (
 )
 from relay.core.reduce import EMPTY, merge
 from relay.core.state import NodeConfig, State, owner_key
+from relay.core.sweeping import Sweeper
 from relay.core.trust import Verdict
 from relay.core.uplink import Uplink
 from schemas.identity import KEYS_KEY, DestinationId, MailKey
@@ -55,6 +56,7 @@ class Node:
         self._accepting = Accepting(self._state)
         self._downlink = Downlink(self._state, self._accepting)
         self._uplink = None if config.path.is_root else Uplink(self._state, self._accepting)
+        self._sweeper = Sweeper(self._state)
         self._gather = GATHER_SECONDS
         self._reports_seen = 0
         self._flush_at: float | None = None
@@ -79,6 +81,7 @@ class Node:
     def deadline(self) -> float | None:
         """The monotonic second at which the node wants a Tick; None if nothing is due."""
         due = [self._flush_at, self._state.content.deadline(), self._downlink.deadline()]
+        due.append(self._sweeper.deadline())
         if self._uplink is not None:
             due.append(self._uplink.deadline())
         return min((at for at in due if at is not None), default=None)
@@ -205,6 +208,7 @@ class Node:
                 if uplink is not None:
                     uplink.link(up=event.up)
             case BlobArrived():
+                self._sweeper.arrived(event)
                 for owner in state.content.arrived(event, state.now.seconds):
                     self._content_here(owner)
                 for owner in state.content.troubled:
@@ -237,6 +241,7 @@ class Node:
         state = self._state
         state.content.retry(state.now.seconds)
         state.bound_tombstones()
+        self._sweeper.tick()
         self._downlink.tick()
         if self._uplink is not None:
             self._uplink.tick()
@@ -313,6 +318,7 @@ class Node:
             state.edge.content_ready(MailKey(owner[5:]))
 
     def _issued(self, event: Issued) -> None:
+        self._state.content.held |= event.blobs
         held = self._read_own("issued here", event.data, event.hops)
         if held is not None:
             self._accepting.put(held)

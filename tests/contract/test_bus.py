@@ -199,6 +199,20 @@ async def test_content_comes_from_the_parent_and_then_from_the_own_store(tree):
     assert open_value(blob.reference, again.value, dict(again.parts)) == plain
 
 
+async def test_content_that_was_dropped_is_gone_and_the_rest_stays(tree):
+    centre, _ = await tree.open()
+    gone, stays = (store(OBJECT, os.urandom(100)) for _ in range(2))
+    await centre.keep_blobs({**gone.values, **stays.values})
+
+    await centre.drop_blobs([gone.reference.address, ContentHash("0" * 64)])
+
+    assert (await centre.load_blob(gone.reference)).value is None
+    assert (await centre.load_blob(stays.reference)).value is not None
+    await tree.close("/")
+    _, listener = await tree.open()
+    assert listener.remembered.blobs == set(stays.values)
+
+
 async def test_content_that_nobody_has_is_none(tree):
     centre, _ = await tree.open()
     bus, _ = await tree.sprout("/emea", centre)

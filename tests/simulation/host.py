@@ -199,6 +199,9 @@ class Host:
         match effect:
             case fx.KeepBlob():
                 streams.blobs[effect.address] = effect.value
+            case fx.DropBlobs():
+                for address in effect.addresses:
+                    streams.blobs.pop(address, None)
             case fx.StoreOwn():
                 streams.own.pop(effect.key, None)
                 if effect.data is not None:

@@ -1,0 +1,117 @@
+"""What nothing leads to any more leaves the blob stores, and nothing else does."""
+
+import asyncio
+
+import pytest
+
+from relay.core.sweeping import SWEEP_EVERY_SECONDS, SWEEP_FIRST_SECONDS
+from schemas.identity import NodePath
+from schemas.objects import ObjectKey
+from tests.memory_tree import config_map, memory_tree, placement
+
+CENTRE, REGION, SITE = (NodePath.parse(path) for path in ("/", "/emea", "/emea/s1"))
+NODES = (CENTRE, REGION, SITE)
+LARGE = "".join(chr(33 + at * 7919 % 90) for at in range(1_000_000))
+
+
+def synced(summary):
+    return summary.complete and summary.states == {"synced": 1}
+
+
+async def swept(tree, seconds):
+    """Let time pass until each node has swept once more."""
+    before = {path: tree.drivers[path].node._sweeper.deadline() for path in NODES}
+    await tree.leap(seconds)
+    for path in NODES:
+        async with asyncio.timeout(30):
+            await tree.drivers[path].until(
+                lambda node, path=path: (
+                    node._sweeper.deadline() is not None
+                    and node._sweeper.deadline() != before[path]
+                )
+            )
+
+
+def stored(tree):
+    return {path: set(tree.network.streams(path).blobs) for path in NODES}
+
+
+async def deliver(tree, value):
+    await tree.apply(config_map("a", "shop", text=value), placement("shop", "shop"))
+    driver, key = tree.drivers[SITE], ObjectKey("", "configmaps", "shop", "a")
+    async with asyncio.timeout(30):
+        while True:
+            found = await tree.clusters[SITE].get(key)
+            if found is not None and found["data"]["text"] == value:
+                break
+            await driver.progress()
+    await tree.until("shop", synced)
+
+
+@pytest.mark.parametrize("old", ["old", LARGE], ids=["small", "in parts"])
+async def test_a_superseded_version_leaves_every_store_an_hour_later(tmp_path, old):
+    async with memory_tree(tmp_path, ["/emea", "/emea/s1"]) as tree:
+        await deliver(tree, old)
+        first = stored(tree)
+        await deliver(tree, "new")
+        second = stored(tree)
+        await swept(tree, SWEEP_FIRST_SECONDS)
+        assert all(stored(tree)[path] >= second[path] for path in NODES)
+        await swept(tree, SWEEP_EVERY_SECONDS)
+        third = stored(tree)
+        assert all(first[path] - third[path] for path in NODES)
+        # What is left is what the records in force lead to: a node that is new gets it all.
+        tree.network.streams(SITE).own.clear()
+        tree.network.streams(SITE).blobs.clear()
+        await tree.stop(SITE)
+        await tree.start(SITE, tree.group, attached=True)
+        await tree.until("shop", synced)
+        assert tree.drivers[SITE].counters.noted["MissingBlob"] == 0
+
+
+async def test_what_is_in_force_stays_however_often_it_is_swept(tmp_path):
+    async with memory_tree(tmp_path, ["/emea", "/emea/s1"]) as tree:
+        await deliver(tree, LARGE)
+        await swept(tree, SWEEP_FIRST_SECONDS)
+        await swept(tree, SWEEP_EVERY_SECONDS)
+        once = {path: tree.drivers[path].counters.blobs_dropped for path in NODES}
+        for _ in range(2):
+            await swept(tree, SWEEP_EVERY_SECONDS)
+        held = tree.drivers[SITE].node.wanted
+        for path in NODES:
+            assert {w.reference.address for w in held.values()} <= stored(tree)[path]
+        assert once[SITE] <= 4
+        # A repair finds what it needs at the edge, also with its parent out of reach.
+        tree.network.cut(SITE)
+        key = ObjectKey("", "configmaps", "shop", "a")
+        await tree.clusters[SITE].delete(key)
+        async with asyncio.timeout(30):
+            while await tree.clusters[SITE].get(key) is None:
+                await asyncio.sleep(0.01)
+
+
+async def test_what_comes_into_force_again_during_a_sweep_stays(tmp_path):
+    async with memory_tree(tmp_path, ["/emea", "/emea/s1"]) as tree:
+        await deliver(tree, "one")
+        await deliver(tree, "two")
+        await swept(tree, SWEEP_FIRST_SECONDS)
+        suspects = tree.drivers[REGION].node._sweeper.suspects
+        assert suspects
+        await asyncio.gather(swept(tree, SWEEP_EVERY_SECONDS), deliver(tree, "one"))
+        await deliver(tree, "one")
+        for path in NODES:
+            held = tree.drivers[SITE].node.wanted
+            assert {w.reference.address for w in held.values()} <= stored(tree)[path]
+
+
+async def test_a_structure_that_cannot_be_read_ends_the_sweep_and_nothing_goes(tmp_path):
+    async with memory_tree(tmp_path, ["/emea", "/emea/s1"]) as tree:
+        await deliver(tree, "old")
+        await deliver(tree, "new")
+        await swept(tree, SWEEP_FIRST_SECONDS)
+        key = await tree.placement_key("shop")
+        root = tree.centre.node.records[key].record.references[0].address
+        tree.network.streams(CENTRE).blobs[root] = b"\0damaged"
+        await swept(tree, SWEEP_EVERY_SECONDS)
+        assert tree.centre.counters.blobs_dropped == 0
+        assert tree.centre.counters.noted["SweepEnded"] == 1
