@@ -1,4 +1,4 @@
-"""The fold on the way up: an associative, commutative merge with an identity, in blocks.
+"""The fold on the way up: an associative, commutative merge with an identity.
 
 Keep-sets are the k least under an order that merging cannot change, so a sum in a kept entry is
 exact: whoever dropped an entry held k smaller ones, and so the merge drops it, too.
@@ -6,9 +6,8 @@ exact: whoever dropped an entry held k smaller ones, and so the merge drops it, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Generic, Protocol, TypeVar
 
 from schemas.objects import ObjectKey
 from schemas.reports import (
@@ -25,8 +24,6 @@ from schemas.shape import INT_MAX
 EMPTY = Summary()
 COUNT_MAX = INT_MAX
 """Where sums stop, so that whatever a child counts, the sum can be said."""
-BLOCK_CHILDREN = 45
-"""About the square root of the most children a relay is made for, 2,000."""
 
 
 def merge(first: Summary, second: Summary) -> Summary:
@@ -55,6 +52,16 @@ def merge_all(summaries: Iterable[Summary]) -> Summary:
     worst = sorted(samples.values(), key=lambda sample: sample.rank)[:EXCEPTIONS_MAX]
     named = tuple(sorted(blocking)[:BLOCKING_MAX])
     return Summary(states, health, arms, tuple(worst), oldest, complete, named)
+
+
+def times(summary: Summary, count: int) -> Summary:
+    """The summary of so many disjoint sets, at least one, of which each says the same."""
+    if count == 1:
+        return summary
+    parts = (summary.states, summary.health, summary.arms)
+    states, health, arms = ({k: min(n * count, COUNT_MAX) for k, n in p.items()} for p in parts)
+    samples = tuple(replace(s, count=min(s.count * count, COUNT_MAX)) for s in summary.exceptions)
+    return replace(summary, states=states, health=health, arms=arms, exceptions=samples)
 
 
 def unreachable(summary: Summary) -> Summary:
@@ -86,58 +93,6 @@ def merge_results(results: Iterable[ObjectResult]) -> dict[ObjectKey, ObjectResu
             count = min(held.count + result.count, COUNT_MAX)
             merged[result.key] = ObjectResult(result.key, count)
     return merged
-
-
-class Folded(Protocol):
-    """Something that counts for a summary, or for nothing at the moment."""
-
-    effective: Summary | None
-
-
-Entry = TypeVar("Entry", bound=Folded)
-
-
-class BlockFold(Generic[Entry]):
-    """The fold over many children, so that one change costs about √n merges.
-
-    Each child has its block by its place; a block is merged again only when one of its children
-    changed. `place` gives each child a small number of its own.
-    """
-
-    def __init__(self, place: Callable[[str], int]) -> None:
-        self._place = place
-        self._blocks: dict[int, dict[str, Entry]] = {}
-        self._folded: dict[int, Summary] = {}
-        self._total: Summary | None = EMPTY
-
-    def get(self, child: str) -> Entry | None:
-        return self._blocks.get(self._place(child) // BLOCK_CHILDREN, {}).get(child)
-
-    def put(self, child: str, entry: Entry | None) -> None:
-        """Set a child's entry, or take the child out; also to say that the entry changed."""
-        at = self._place(child) // BLOCK_CHILDREN
-        block = self._blocks.setdefault(at, {})
-        if entry is not None:
-            block[child] = entry
-        elif block.pop(child, None) is None:
-            return
-        self._folded.pop(at, None)
-        self._total = None
-
-    def entries(self) -> Iterator[tuple[str, Entry]]:
-        for block in self._blocks.values():
-            yield from block.items()
-
-    def total(self) -> Summary:
-        """The fold over all children."""
-        if self._total is None:
-            for at, block in self._blocks.items():
-                if at not in self._folded:
-                    self._folded[at] = merge_all(
-                        entry.effective for entry in block.values() if entry.effective is not None
-                    )
-            self._total = merge_all(self._folded.values())
-        return self._total
 
 
 def _add(counts: dict[str, int], more: Mapping[str, int]) -> None:

@@ -5,20 +5,20 @@ It is complete when all who are concerned have answered (wire.md, "Reports").
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from relay.core import reduce
-from relay.core.reduce import BlockFold
+from relay.core.fold import NOTHING, Counted, Fold, Reported, Shapes
 from schemas.identity import MailKey
 from schemas.objects import ObjectKey
-from schemas.reports import ARM_OLDER, ObjectResult, Report, ReportPart, Summary
+from schemas.reports import ARM_OLDER, ObjectResult, Report, ReportPart, State, Summary
 
-INTERNED_MAX = 4096
+_PENDING = Summary({"pending": 1}, {"unknown": 1}, {ARM_OLDER: 1})
+_LOST = Summary({"unreachable": 1}, {"unknown": 1}, {ARM_OLDER: 1})
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(NamedTuple):
     """What the node knows of one child and one placement, besides the child's report.
 
     `bearing` is the sequence the child must have answered; None while something is still unsent.
@@ -29,95 +29,95 @@ class Facts:
     bearing: int | None
     silent: bool
     edge: bool
-    path: str
     generation: int
 
 
-def unconcerned(path: str) -> Facts:
-    """The facts of a child that has no part in a placement."""
-    return Facts(
-        concerned=False, sent=False, bearing=None, silent=False, edge=False, path=path, generation=0
-    )
-
-
-@dataclass(slots=True)
-class ChildReport:
-    """A child's latest report on one placement; `effective` is what it counts for now."""
-
-    answered: int = 0
-    current: bool = False
-    epoch: int = 0
-    revision: int = 0
-    generation: int = 0
-    summary: Summary | None = None
-    effective: Summary | None = None
-    results: dict[int, tuple[ObjectResult, ...]] | None = None
+UNCONCERNED = Facts(
+    concerned=False, sent=False, bearing=None, silent=False, edge=False, generation=0
+)
+"""The facts of a child that has no part in a placement."""
 
 
 class Reporting:
-    """All reports of all children, folded by placement."""
+    """All reports of all children, folded by placement.
 
-    def __init__(self, place: Callable[[str], int], facts: Callable[[str, MailKey], Facts]) -> None:
+    `dirty` gathers the placements of which something else may be to be said; of `settled` the last
+    child has answered that kept them from being complete. Whoever acts on them empties them.
+    """
+
+    def __init__(
+        self,
+        place: Callable[[str], int],
+        facts: Callable[[str, MailKey], Facts],
+        prefix: str = "/",
+    ) -> None:
         self.dirty: dict[MailKey, None] = {}
+        self.settled: dict[MailKey, None] = {}
         self._place = place
         self._facts = facts
-        self._folds: dict[MailKey, BlockFold[ChildReport]] = {}
-        self._interned: dict[frozenset[tuple[str, int]], Mapping[str, int]] = {}
+        self._prefix = prefix
+        self._names: dict[int, str] = {}
+        self._folds: dict[MailKey, Fold] = {}
+        self._shapes = Shapes()
 
     def take(self, child: str, report: Report, incarnation: str) -> bool:
         """Take a child's part 0; False if it is older than what is known.
 
         One on a placement that the child was not sent is not kept.
         """
-        if not self._may_speak(child, report.key):
-            return True
-        fold = self._fold(report.key)
-        held = fold.get(child) or ChildReport()
+        key = report.key
+        facts = self._facts(child, key)
+        fold, place = self._folds.get(key), self._at(child)
+        stands = fold is not None and fold.stands(place)
+        if fold is None or not stands:
+            if not (facts.concerned or facts.sent):
+                return True
+            fold = self._fold(key)
+        held = fold.reported(place)
         if (report.epoch, report.revision) < (held.epoch, held.revision):
             return False
-        held.answered, held.current = report.answered, report.incarnation == incarnation
-        held.epoch, held.revision = report.epoch, report.revision
-        held.generation = report.generation
-        held.summary = self._intern(report.summary)
-        if held.results is not None:
-            held.results = {n: r for n, r in held.results.items() if n <= report.parts}
-        fold.put(child, held)
-        self.refresh(child, report.key)
+        said = Reported(
+            report.answered,
+            report.epoch,
+            report.revision,
+            report.generation,
+            report.summary.oldest_ms,
+            report.incarnation == incarnation,
+            self._shapes.shared(report.summary),
+        )
+        fold.report(place, said)
+        if parts := fold.results_of(place):
+            fold.set_results(place, {n: r for n, r in parts.items() if n <= report.parts})
+        was_open = fold.open
+        if fold.count(place, self._counted(said, facts)):
+            self.dirty[key] = None
+        if was_open and not fold.open:
+            self.settled[key] = self.dirty[key] = None
         return True
 
     def take_part(self, child: str, part: ReportPart) -> None:
         """Take a child's results of some objects, if the placement was ever sent to it."""
-        if not self._may_speak(child, part.key):
-            return
-        fold = self._fold(part.key)
-        held = fold.get(child) or ChildReport()
-        if part.epoch >= held.epoch:
-            held.results = {**(held.results or {}), part.part: part.results}
-            fold.put(child, held)
+        fold, place = self._folds.get(part.key), self._at(child)
+        if fold is None or not fold.stands(place):
+            facts = self._facts(child, part.key)
+            if not (facts.concerned or facts.sent):
+                return
+            fold = self._fold(part.key)
+            fold.stale(place)
+        if part.epoch >= fold.reported(place).epoch:
+            fold.set_results(place, {**fold.results_of(place), part.part: part.results})
             self.dirty[part.key] = None
 
     def refresh(self, child: str, key: MailKey) -> None:
-        """Say again what a child counts for: its report, its mail or its liveness changed."""
-        fold = self._fold(key)
-        held = fold.get(child)
-        facts = self._facts(child, key)
-        effective = self._effective(held, facts)
-        if held is None and effective is None:
-            return
-        held = held or ChildReport()
-        if effective is None:
-            fold.put(child, None)
-        elif held.effective != effective or fold.get(child) is None:
-            held.effective = effective if effective is held.summary else self._intern(effective)
-            fold.put(child, held)
-        else:
-            return
+        """Say again what a child counts for: its mail or its liveness changed."""
+        self._fold(key).stale(self._at(child))
         self.dirty[key] = None
 
     def forget_child(self, child: str) -> None:
+        place = self._at(child)
         for key, fold in self._folds.items():
-            if fold.get(child) is not None:
-                fold.put(child, None)
+            if fold.stands(place):
+                fold.count(place, None)
                 self.dirty[key] = None
 
     def forget(self, key: MailKey) -> None:
@@ -126,77 +126,68 @@ class Reporting:
     def answered(self, child: str, key: MailKey) -> int:
         """The sequence that the child has answered for the placement in this run; 0 for none."""
         fold = self._folds.get(key)
-        held = fold.get(child) if fold else None
-        return held.answered if held is not None and held.current else 0
+        held = fold.reported(self._at(child)) if fold else NOTHING
+        return held.answered if held.current else 0
 
     def keys_of(self, child: str) -> list[MailKey]:
         """The placements that the child has, or should have, a say in."""
-        return [key for key, fold in self._folds.items() if fold.get(child) is not None]
+        place = self._at(child)
+        return [key for key, fold in self._folds.items() if fold.stands(place)]
 
     def summary(self, key: MailKey, own: Summary) -> Summary:
         """The node's summary: its children's and its own destination's."""
-        fold = self._folds.get(key)
-        return reduce.merge(fold.total(), own) if fold else own
+        fold = self._looked_at(key)
+        return reduce.merge(fold.total(self._names), own) if fold else own
 
     def by_child(self, key: MailKey) -> dict[str, Summary]:
         """What each child counts for now."""
-        fold = self._folds.get(key)
-        entries = fold.entries() if fold else ()
-        return {name: held.effective for name, held in entries if held.effective is not None}
+        fold = self._looked_at(key)
+        return dict(fold.counting(self._names)) if fold else {}
 
     def results(self, key: MailKey, own: Iterable[ObjectResult]) -> dict[ObjectKey, ObjectResult]:
         """The returned states of the subtree, by object."""
         fold = self._folds.get(key)
-        found = list(own)
-        for _, held in fold.entries() if fold else ():
-            for part in (held.results or {}).values():
-                found.extend(part)
-        return reduce.merge_results(found)
+        return reduce.merge_results([*own, *(fold.results() if fold else ())])
 
-    def _may_speak(self, child: str, key: MailKey) -> bool:
-        """Whether the child was ever sent the placement, so that no child fills this node."""
+    def _looked_at(self, key: MailKey) -> Fold | None:
+        """The placement's fold, with every child looked at that something changed for."""
         fold = self._folds.get(key)
-        if fold is not None and fold.get(child) is not None:
-            return True
-        facts = self._facts(child, key)
-        return facts.concerned or facts.sent
-
-    def _effective(self, held: ChildReport | None, facts: Facts) -> Summary | None:
-        if not facts.concerned and not facts.sent:
-            return None
-        summary = held.summary if held else None
-        if held is not None and summary is not None:
-            if held.generation < facts.generation:
-                summary = reduce.older(summary, "pending" if facts.concerned else "leaving")
-            answered = facts.bearing is not None and held.current
-            if answered and held.answered >= (facts.bearing or 0):
-                return reduce.unreachable(summary) if facts.silent else summary
-        if facts.silent and (facts.edge or summary is not None):
-            return self._silent(summary, facts)
-        if facts.edge and facts.concerned and (summary is None or not summary.destinations):
-            summary = Summary({"pending": 1}, {"unknown": 1}, {ARM_OLDER: 1})
-        return replace(summary or reduce.EMPTY, complete=False, blocking=(facts.path,))
-
-    def _silent(self, summary: Summary | None, facts: Facts) -> Summary:
-        """A subtree that cannot be reached: its parent counts what it must hold."""
-        if summary is not None and (summary.destinations or not facts.edge):
-            return reduce.unreachable(summary)
-        if facts.concerned:
-            return Summary({"unreachable": 1}, {"unknown": 1}, {ARM_OLDER: 1})
-        return reduce.EMPTY
-
-    def _fold(self, key: MailKey) -> BlockFold[ChildReport]:
-        fold = self._folds.get(key)
-        if fold is None:
-            fold = self._folds[key] = BlockFold(self._place)
+        if fold is not None:
+            for place in fold.take_stale():
+                facts = self._facts(self._names[place], key)
+                fold.count(place, self._counted(fold.reported(place), facts))
         return fold
 
-    def _intern(self, summary: Summary) -> Summary:
-        """The summary with one object for equal counts: most edges say the same, if not at once."""
-        states, health, arms = map(self._shared, (summary.states, summary.health, summary.arms))
-        return replace(summary, states=states, health=health, arms=arms)
+    def _counted(self, held: Reported, facts: Facts) -> Counted | None:
+        if not facts.concerned and not facts.sent:
+            return None
+        summary = held.said
+        if summary is not None:
+            if held.generation < facts.generation:
+                state: State = "pending" if facts.concerned else "leaving"
+                summary = self._shapes.shared(reduce.older(summary, state))
+            if facts.bearing is not None and held.current and held.answered >= facts.bearing:
+                lost = facts.silent
+                return Counted(self._unreachable(summary) if lost else summary, dated=True)
+        if facts.silent and (facts.edge or summary is not None):
+            if summary is not None and (summary.destinations or not facts.edge):
+                return Counted(self._unreachable(summary), dated=True)
+            # A subtree that cannot be reached: its parent counts what it must hold.
+            return Counted(_LOST if facts.concerned else reduce.EMPTY)
+        if facts.edge and facts.concerned and (summary is None or not summary.destinations):
+            return Counted(_PENDING, blocks=True)
+        return Counted(summary or reduce.EMPTY, dated=summary is not None, blocks=True)
 
-    def _shared(self, counts: Mapping[str, int]) -> Mapping[str, int]:
-        if len(self._interned) > INTERNED_MAX:
-            self._interned.clear()
-        return self._interned.setdefault(frozenset(counts.items()), counts)
+    def _unreachable(self, summary: Summary) -> Summary:
+        return self._shapes.shared(reduce.unreachable(summary))
+
+    def _at(self, child: str) -> int:
+        place = self._place(child)
+        self._names[place] = child
+        return place
+
+    def _fold(self, key: MailKey) -> Fold:
+        fold = self._folds.get(key)
+        if fold is None:
+            fold = self._folds[key] = Fold(self._prefix)
+        return fold

@@ -16,7 +16,7 @@ from relay.core.inbox import Inbox
 from relay.core.index import IndexView
 from relay.core.mailboxes import Mailboxes, Send, Supply, next_batch
 from relay.core.reduce import EMPTY
-from relay.core.reporting import Facts, Reporting, unconcerned
+from relay.core.reporting import UNCONCERNED, Facts, Reporting
 from relay.core.trust import Trust
 from relay.core.where import Where
 from schemas.identity import KeyId, MailKey, NodePath, TreeId
@@ -72,7 +72,8 @@ class State:
             self.out, self.meant, self.supply, self.held.get, lambda: self.now.wall_ms
         )
         self.mailboxes.calm = self.is_root
-        self.reporting = Reporting(self.place, self.facts)
+        below = str(config.path) if config.path.is_root else f"{config.path}/"
+        self.reporting = Reporting(self.place, self.facts, below)
         self.edge = Edge(config.path, self.where, self.content, done) if config.attached else None
 
     @property
@@ -174,9 +175,8 @@ class State:
         held = self.held.get(key)
         box = self.mailboxes.boxes.get(child)
         known = self.children.get(child)
-        path = str(self.config.path.child(child))
         if box is None or known is None or held is None:
-            return unconcerned(path)
+            return UNCONCERNED
         slot = box.slots.get(key)
         pending = self.mailboxes.pending(child, key)
         return Facts(
@@ -185,7 +185,6 @@ class State:
             bearing=slot.bearing if slot and known.proven and not pending else None,
             silent=known.silent_since_ms is not None,
             edge=self.where.branch(child).is_edge,
-            path=path,
             generation=held.generation,
         )
 

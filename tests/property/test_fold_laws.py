@@ -1,12 +1,13 @@
 """Laws of the way up: merging, folding in blocks, results in parts, claims, label digests."""
 
-from dataclasses import dataclass
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from relay.core.claims import Claim, resolve_claims
+from relay.core.fold import Counted, Fold, Reported, Shapes
 from relay.core.labels import (
     LabelCount,
     SelectorIndex,
@@ -16,13 +17,12 @@ from relay.core.labels import (
 )
 from relay.core.parts import split_results
 from relay.core.reduce import (
-    BLOCK_CHILDREN,
     COUNT_MAX,
     EMPTY,
-    BlockFold,
     merge,
     merge_all,
     merge_results,
+    times,
     unreachable,
 )
 from schemas.chunks import ManifestEntry
@@ -111,32 +111,47 @@ def test_whatever_is_summed_can_be_said(one):
     assert encode(unreachable(merge(one, one)))
 
 
-@dataclass
-class Entry:
-    effective: Summary | None
-
-
-children = st.sampled_from([f"c{at}" for at in range(0, 4 * BLOCK_CHILDREN, 30)])
-puts = st.tuples(children, st.sampled_from(["set", "none", "change", "out"]), summaries)
+children = st.integers(0, 3).map(lambda at: at * 30)
+puts = st.tuples(children, st.sampled_from(["said", "dated", "blocks", "out"]), summaries)
 
 
 @given(st.lists(puts, max_size=20))
 def test_the_fold_in_blocks_equals_merging_all(steps):
-    fold, model = BlockFold(lambda child: int(child[1:])), {}
-    for child, step, summary in steps:
+    fold, model, names = Fold("/"), {}, {at: f"c{at}" for at in range(0, 120, 30)}
+    shapes = Shapes()
+    for at, step, summary in steps:
         if step == "out":
-            fold.put(child, None)
-            model.pop(child, None)
-        elif step == "change" and child in model:
-            model[child].effective = summary
-            fold.put(child, model[child])
+            fold.count(at, None)
+            model.pop(at, None)
         else:
-            model[child] = Entry(None if step == "none" else summary)
-            fold.put(child, model[child])
-        assert fold.get(child) is model.get(child)
-        in_force = [e.effective for e in model.values() if e.effective is not None]
-        assert fold.total() == merge_all(in_force)
-    assert dict(fold.entries()) == model
+            said = shapes.shared(summary)
+            fold.report(at, Reported(1, 2, 3, 4, summary.oldest_ms, current=True, said=said))
+            dated, blocks = step != "said", step == "blocks"
+            fold.count(at, Counted(said, dated, blocks))
+            counts = replace(summary, oldest_ms=summary.oldest_ms if dated else 0)
+            if blocks:
+                counts = replace(counts, complete=False, blocking=(f"/c{at}",))
+            model[at] = counts
+        assert fold.total(names) == merge_all(model.values())
+        assert fold.open == sum(not counts.complete for counts in model.values())
+    assert dict(fold.counting(names)) == {names[at]: counts for at, counts in model.items()}
+
+
+@given(summaries, st.integers(1, 50))
+def test_what_many_say_is_what_one_says_so_many_times(one, count):
+    assert merge_all([times(one, count)]) == merge_all([one] * count)
+
+
+@given(children, summaries, summaries)
+def test_a_row_that_is_stale_keeps_the_fold_open_until_it_is_looked_at(at, first, second):
+    fold = Fold("/")
+    assert fold.count(at, Counted(first))
+    fold.stale(at)
+    assert fold.open == 1
+    assert fold.take_stale() == [at]
+    assert fold.count(at, Counted(second)) == (first != second)
+    assert fold.open == (not second.complete)
+    assert fold.take_stale() == []
 
 
 object_keys = st.builds(ObjectKey, st.just(""), st.just("x"), st.just("n"), st.text("abc"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from relay.core import inbox, node, reporting, state, trust
@@ -48,7 +47,7 @@ def complete_too_early() -> Patch:
     honest = state.State.facts
 
     def facts(self: state.State, child: str, key: Any) -> Any:
-        return replace(honest(self, child, key), bearing=0)
+        return honest(self, child, key)._replace(bearing=0)
 
     return state.State, "facts", facts
 

@@ -29,7 +29,6 @@ def facts(**changes):
         "bearing": 5,
         "silent": False,
         "edge": True,
-        "path": "/a",
         "generation": 7,
     }
     return Facts(**{**said, **changes})
