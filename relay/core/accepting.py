@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from relay.core.book import Held, is_delta, regrouped
+from relay.core.book import Held, bare_of, is_delta, regrouped, to_keep
 from relay.core.children import INDEX_TO_EDGE_SECONDS, Child
 from relay.core.effects import AddChild, Noted, RemoveChild, StoreOwn
 from relay.core.index import Unknown
@@ -118,6 +118,11 @@ class Accepting:
             return
         if held.generation > state.index.generation:
             # Only a newer index, in its place, refuses what was in force before it.
+            if held.key in state.unmeant and not held.opaque:
+                # Its head will do: the parent tells no more of what it had answered for as gone.
+                bare = state.held[key] = bare_of(held)
+                state.unmeant.pop(key)
+                state.out.append(to_keep(bare, state.inbox.incarnation))
             return
         state.held.pop(key)
         state.unmeant.pop(key, None)
@@ -236,8 +241,7 @@ class Accepting:
                 self._bear_on(held.key, box)
                 state.mailboxes.mark(child, held.key, held.order)
                 state.mailboxes.flush(child)
-        if state.edge is not None:
-            state.edge.evaluate(held)
+        self._evaluate(held)
         state.touch(held.key)
 
     def _bear_on(self, delta: MailKey, box: Mailbox) -> None:
@@ -320,9 +324,15 @@ class Accepting:
         state = self._state
         for key in keys:
             held = state.held.get(key)
-            if is_delta(held) and state.edge is not None:
-                state.edge.evaluate(held)
+            if is_delta(held):
+                self._evaluate(held)
                 state.touch(key)
+
+    def _evaluate(self, held: Held) -> None:
+        """Have an edge look at it; of what its parent says is not meant, it begins nothing."""
+        edge, meant = self._state.edge, held.has_body and held.key not in self._state.unmeant
+        if edge is not None and (meant or not edge.clean(held.key)):
+            edge.evaluate(held)
 
     def _mark(self, child: str, held: Held, bears: Iterable[MailKey]) -> None:
         """First the deltas that may newly match, then the record that makes them match."""

@@ -90,6 +90,12 @@ def read_record(data: bytes, order: int, hops: tuple[int, ...] = ()) -> tuple[En
     return envelope, held
 
 
+def bare_of(held: Held) -> Held:
+    """The same without its body."""
+    _, bare = read_record(held.bare_data(), held.order, held.hops)
+    return replace(bare, regrouped=held.regrouped)
+
+
 def to_keep(held: Held, incarnation: str = "", sequence: int = 0) -> StoreOwn:
     """The effect that keeps a record, with where in the parent's stream it was read."""
     return StoreOwn(

@@ -32,7 +32,8 @@ def main() -> int:
         print(outcome)
         return 1 if outcome.law else 0
     begun = time.perf_counter()
-    outcomes = [run(seed, chosen, size=SIZES[given.size]) for seed in range(given.first, given.first + given.seeds)]
+    size, last = SIZES[given.size], given.first + given.seeds
+    outcomes = [run(seed, chosen, size=size) for seed in range(given.first, last)]
     took = time.perf_counter() - begun
     failed = [outcome for outcome in outcomes if outcome.law]
     for outcome in failed[:FAILURES_MAX]:

@@ -57,7 +57,7 @@ def draw(random: Random) -> Faults:
 
 
 def draw_brief(random: Random) -> Faults:
-    """The same for a tree that lives only for seconds: all is shorter, and one fault in two is on."""
+    """The same for a tree that lives only for seconds: all is shorter."""
 
     def some(chance: float, low: float, high: float) -> float:
         on, value = random.random() < chance, random.uniform(low, high)

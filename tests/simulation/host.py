@@ -31,6 +31,7 @@ from schemas.blobs import Reference
 from schemas.identity import MailKey, NodePath
 from schemas.reports import SessionMessage, decode
 from tests.simulation.space import EdgeSpace
+from tests.simulation.stages import staged
 from tests.simulation.telling import bytes_of, told_effect, told_event
 
 if TYPE_CHECKING:
@@ -38,15 +39,6 @@ if TYPE_CHECKING:
 
 BATCH_MAX = 8
 HEARTBEAT = "_node.self"
-STAGES: dict[type, int] = {
-    fx.KeepBlob: 0,
-    fx.StoreOwn: 1,
-    fx.AddChild: 2,
-    fx.RemoveChild: 2,
-    fx.WriteMail: 3,
-    fx.AckMail: 4,
-}
-"""The driver's stages, each kept before the next; what is not named here comes last."""
 
 
 class Host:
@@ -387,20 +379,3 @@ class Host:
                 self.tell(HeartbeatArrived(child, kept.data))
             else:
                 self.tell(ReportArrived(child, key, kept.data))
-
-
-def staged(made: list[fx.Effect]) -> list[fx.Effect]:
-    """A batch's effects as the driver carries them out: own records once a key, one acknowledgement."""
-    kept: dict[str, fx.Effect] = {}
-    acks: list[fx.Effect] = []
-    others: list[fx.Effect] = []
-    for effect in fx.still_meant(made):
-        match effect:
-            case fx.StoreOwn():
-                kept[effect.key] = effect
-            case fx.AckMail():
-                acks = [effect]
-            case _:
-                others.append(effect)
-    last = len(STAGES)
-    return sorted([*kept.values(), *acks, *others], key=lambda e: STAGES.get(type(e), last))

@@ -13,9 +13,9 @@ from tests.simulation import faults
 from tests.simulation.centre import ROOTS, TREE, Centre
 from tests.simulation.chaos import Chaos
 from tests.simulation.oracle import Oracle
+from tests.simulation.signatures import REAL_EVERY, cheap_signatures
 from tests.simulation.sizes import WIDE, Size
 from tests.simulation.workload import Workload
-from tests.simulation.signatures import REAL_EVERY, cheap_signatures
 from tests.simulation.world import LawBroken, World
 
 SETTLE_SECONDS, SETTLE_STEP_MAX_SECONDS = 1500.0, 25.0
@@ -49,9 +49,7 @@ class Outcome:
 class Run:
     """The parts of one run, wired together."""
 
-    def __init__(
-        self, seed: int, chosen: faults.Faults | None = None, size: Size = WIDE
-    ) -> None:
+    def __init__(self, seed: int, chosen: faults.Faults | None = None, size: Size = WIDE) -> None:
         self.seed, self.size = seed, size
         self.faults = chosen if chosen is not None else size.draw(Random(f"faults {seed}"))
         self.world = World(seed, TREE, ROOTS, self.faults)
@@ -114,7 +112,9 @@ def run(
         return _run(seed, chosen, size, story=story, traced=traced)
 
 
-def _run(seed: int, chosen: faults.Faults | None, size: Size, *, story: bool, traced: bool) -> Outcome:
+def _run(
+    seed: int, chosen: faults.Faults | None, size: Size, *, story: bool, traced: bool
+) -> Outcome:
     one = Run(seed, chosen, size)
     one.world.story = [] if story else None
     one.world.traced = traced or story

@@ -43,9 +43,7 @@ def _hash(tree: TreeId, kind: str, key_id: str, payload: bytes, public_key: byte
     return hashlib.blake2b(signed, key=public_key, digest_size=64).digest()
 
 
-def _seal(
-    self: Signer, kind: RecordKind, payload: bytes, body: bytes | None = None
-) -> Envelope:
+def _seal(self: Signer, kind: RecordKind, payload: bytes, body: bytes | None = None) -> Envelope:
     signature = _hash(self.tree, kind, self.key_id, payload, public_key_of(self))
     return Envelope(kind, self.key_id, payload, signature, body)
 

@@ -36,6 +36,8 @@ class Workload:
         self._latest: dict[ObjectKey, Content] = {}
         self._names = 0
         self._objects = OBJECTS[: size.objects_max]
+        self._locations = LOCATIONS[: size.locations[1]]
+        self._names_of_placements = PLACEMENTS[: size.placements_max]
 
     def build(self) -> None:
         """Nodes, destinations, locations, placements."""
@@ -102,10 +104,10 @@ class Workload:
             self._centre.put_target(replace(target, labels=self._labels()))
 
     def _relocate(self) -> None:
-        self._centre.put_location(self._random.choice(LOCATIONS[: self._size.locations[1]]), self._located())
+        self._centre.put_location(self._random.choice(self._locations), self._located())
 
     def _unlocate(self) -> None:
-        name = self._random.choice(LOCATIONS[: self._size.locations[1]])
+        name = self._random.choice(self._locations)
         if name in self._centre.model.locations:
             self._centre.put_location(name, None)
 
@@ -189,7 +191,7 @@ class Workload:
         if self._random.random() < 0.2:
             keys = [key for key, _ in placed.arm.contents]
             placed = replace(placed, arm=self._arm(keys, "elsewhere"))
-        self._centre.put_placement(self._random.choice(PLACEMENTS[: self._size.placements_max]), placed)
+        self._centre.put_placement(self._random.choice(self._names_of_placements), placed)
 
     def _delete(self) -> None:
         name = self._some_placement()

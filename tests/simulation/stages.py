@@ -1,0 +1,32 @@
+"""The order in which the driver carries a batch of effects out, each stage kept before the next."""
+
+from __future__ import annotations
+
+from relay.core import effects as fx
+
+STAGES: dict[type, int] = {
+    fx.KeepBlob: 0,
+    fx.StoreOwn: 1,
+    fx.AddChild: 2,
+    fx.RemoveChild: 2,
+    fx.WriteMail: 3,
+    fx.AckMail: 4,
+}
+"""The driver's stages, each kept before the next; what is not named here comes last."""
+
+
+def staged(made: list[fx.Effect]) -> list[fx.Effect]:
+    """A batch's effects in the driver's stages: own records once a key, one acknowledgement."""
+    kept: dict[str, fx.Effect] = {}
+    acks: list[fx.Effect] = []
+    others: list[fx.Effect] = []
+    for effect in fx.still_meant(made):
+        match effect:
+            case fx.StoreOwn():
+                kept[effect.key] = effect
+            case fx.AckMail():
+                acks = [effect]
+            case _:
+                others.append(effect)
+    last = len(STAGES)
+    return sorted([*kept.values(), *acks, *others], key=lambda e: STAGES.get(type(e), last))
