@@ -2,7 +2,8 @@
 
 One entry per object, with the fields that each manager said beside it; a large one lies in parts,
 and counts as written when its entry is. An object's resourceVersion is its entry's revision. Of
-several changes of one object a watcher that lags sees the last.
+several changes of one object a watcher that lags sees the last. A write names the revision it is
+based on, so it may be based on what was last seen: if that was outdated, it is read and done again.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from nats.aio.client import Client
 from relay.adapters import bucket_values as kv
 from relay.adapters.bucket import Bucket, Entry
 from relay.adapters.bucket_values import Parts
+from relay.adapters.last_seen import LastSeen
 from relay.adapters.refusals import as_space_errors
 from relay.core import stored_object as rules
 from relay.core.stored_object import Births, StoredObject
@@ -34,11 +36,15 @@ _DEFINITIONS = (CRD_GROUP, "customresourcedefinitions")
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What lies at an object's key: the object unless there is none, and the entry's place."""
+    """What lies at an object's key: the object unless there is none, and the entry's place.
+
+    `fresh` if it was read just now; else it may be outdated.
+    """
 
     stored: StoredObject | None
     revision: int
     parts: Parts | None = None
+    fresh: bool = True
 
 
 class EmbeddedSpace:
@@ -55,6 +61,7 @@ class EmbeddedSpace:
         replicas: int = 1,
     ) -> None:
         self._bucket = Bucket(connection, bucket, domain, replicas)
+        self._seen = LastSeen(lambda: connection.stats["reconnects"])
         self._clock = clock
         self._dice = dice
         self._kinds: KindTable = BUILT_IN_KINDS
@@ -107,6 +114,7 @@ class EmbeddedSpace:
                     seen_ms = self._clock.now().wall_ms
                     if entry:
                         position = entry.revision
+                        self._seen.outdate(entry.key, position)
                         yield _change(entry, births, f"{position}.{seen_ms}")
 
     async def get(self, key: ObjectKey) -> Object | None:
@@ -117,8 +125,9 @@ class EmbeddedSpace:
         with as_space_errors():
             rules.admit(obj)
         key = await self._key_of(obj)
-        for _ in range(ATTEMPTS_MAX):
-            found = await self._find(key)
+        surely = create_only or bool(obj["metadata"].get("resourceVersion"))
+        for attempt in range(ATTEMPTS_MAX):
+            found = await self._find(key, fresh=surely or attempt > 0)
             if found.stored and create_only:
                 return rules.at_revision(found.stored, found.revision)
             changed = self._changed(key, found, obj, manager)
@@ -143,8 +152,8 @@ class EmbeddedSpace:
         return rules.at_revision(changed, found.revision if found.stored else 0)
 
     async def set_status(self, key: ObjectKey, status: Object) -> Object:
-        for _ in range(ATTEMPTS_MAX):
-            found = await self._find(key)
+        for attempt in range(ATTEMPTS_MAX):
+            found = await self._find(key, fresh=attempt > 0)
             if found.stored is None:
                 raise SpaceError(rules.NOT_FOUND, f"{key}: there is no such object")
             with as_space_errors():
@@ -168,11 +177,17 @@ class EmbeddedSpace:
     async def close(self) -> None:
         """Nothing of its own to give back."""
 
-    async def _find(self, key: ObjectKey) -> _Found:
-        entry = await self._bucket.read(path_of(key))
+    async def _find(self, key: ObjectKey, *, fresh: bool = True) -> _Found:
+        path = path_of(key)
+        seen = None if fresh else self._seen.at(path)
+        if seen is not None:
+            return _Found(rules.decode(seen.value), seen.revision, fresh=False)
+        entry = await self._bucket.read(path)
         if entry is None:
             return _Found(None, 0)
         stored = None if entry.deleted else _decoded(entry)
+        if stored and entry.parts is None:
+            self._seen.keep(path, entry.value, entry.revision)
         return _Found(stored, entry.revision, entry.parts)
 
     def _changed(self, key: ObjectKey, found: _Found, wish: Object, manager: str) -> StoredObject:
@@ -188,9 +203,9 @@ class EmbeddedSpace:
             )
 
     async def _keep(self, key: ObjectKey, found: _Found, changed: StoredObject) -> Object | None:
-        """Write what changed, if anything did; None if someone else wrote meanwhile."""
+        """Write what changed, if anything did; None if someone else wrote meanwhile, or may."""
         if changed is found.stored:
-            return rules.at_revision(changed, found.revision)
+            return rules.at_revision(changed, found.revision) if found.fresh else None
         encoded = rules.encode(changed)
         with as_space_errors():
             rules.check_size(key, len(encoded), kv.VALUE_MAX_BYTES)
@@ -201,14 +216,19 @@ class EmbeddedSpace:
         self, key: ObjectKey, found: _Found, encoded: bytes, *, deleted: bool = False
     ) -> int | None:
         """Replace what was found; None if someone else did meanwhile."""
-        return await self._bucket.write(
-            path_of(key),
+        path = path_of(key)
+        self._seen.forget(path)
+        revision = await self._bucket.write(
+            path,
             kv.pack(encoded),
             found.revision,
             token=random_id(self._dice.entropy(16)),
             former=found.parts,
             deleted=deleted,
         )
+        if revision and not deleted:
+            self._seen.keep(path, encoded, revision)
+        return revision
 
     async def _key_of(self, obj: Object) -> ObjectKey:
         if self._kinds.lookup(group_of(obj), obj["kind"]) is None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -54,6 +54,7 @@ class SimulatedCluster:
         self._dice = dice
         self.settings = settings or Settings()
         self._kinds: KindTable = BUILT_IN_KINDS
+        self._namespaces = _KnownNamespaces()
         self._due: dict[ObjectKey, tuple[float, str, int]] = {}
         self._timers: list[tuple[float, ObjectKey]] = []
         self._wake = asyncio.Event()
@@ -101,6 +102,7 @@ class SimulatedCluster:
 
     async def delete(self, key: ObjectKey, uid: str = "") -> bool:
         """As every space; what a Namespace holds goes with it."""
+        self._namespaces.doubt(key)
         gone = await self._space.delete(key, uid)
         if gone and (key.group, key.resource) == _NAMESPACES:
             listing = await self._space.list(namespace=key.name)
@@ -117,7 +119,7 @@ class SimulatedCluster:
                 raise SpaceError("Forbidden", f"{key}: {refusal.message}")
 
     async def _need_namespace(self, key: ObjectKey) -> None:
-        if not key.namespace or key.namespace in _BUILT_IN:
+        if not key.namespace or key.namespace in _BUILT_IN or key.namespace in self._namespaces:
             return
         if await self._space.get(ObjectKey(*_NAMESPACES, "", key.namespace)) is None:
             said = f'{key}: namespaces "{key.namespace}" not found: create the Namespace first'
@@ -128,10 +130,13 @@ class SimulatedCluster:
             try:
                 listing = await self._space.list()
                 self._kinds = self._kinds.extended_by(listing.objects)
-                for obj in listing.objects:
-                    await self._notice(self._kinds.key_of(obj), obj)
+                found = {self._kinds.key_of(obj): obj for obj in listing.objects}
+                self._namespaces.listed(found)
+                for key, obj in found.items():
+                    await self._notice(key, obj)
                 async with aclosing(self._space.watch(listing.revision)) as changes:
                     async for change in changes:
+                        self._namespaces.changed(change)
                         if change.kind == "deleted":
                             self._due.pop(change.key, None)
                         else:
@@ -209,6 +214,40 @@ class SimulatedCluster:
         except SpaceError as error:
             if error.reason != "NotFound":
                 raise
+
+
+class _KnownNamespaces:
+    """The Namespaces that a watch showed, as a cluster's admission knows them.
+
+    One that is not among them may be there all the same.
+    """
+
+    def __init__(self) -> None:
+        self._names: set[str] = set()
+        self._doubted: set[str] = set()
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._names and name not in self._doubted
+
+    def listed(self, keys: Iterable[ObjectKey]) -> None:
+        """Take a whole list."""
+        self._names = {key.name for key in keys if (key.group, key.resource) == _NAMESPACES}
+        self._doubted &= self._names
+
+    def changed(self, change: Change) -> None:
+        """Take a change that the watch tells."""
+        if (change.key.group, change.key.resource) != _NAMESPACES:
+            return
+        if change.kind == "deleted":
+            self._names.discard(change.key.name)
+            self._doubted.discard(change.key.name)
+        else:
+            self._names.add(change.key.name)
+
+    def doubt(self, key: ObjectKey) -> None:
+        """It is about to be deleted; until the watch says so, it says what was before."""
+        if (key.group, key.resource) == _NAMESPACES:
+            self._doubted.add(key.name)
 
 
 def _matches(name: str, globs: tuple[str, ...]) -> bool:

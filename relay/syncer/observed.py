@@ -20,6 +20,7 @@ class Sight:
     """An object as last seen: whose it is, a fingerprint of all but its status, how it does."""
 
     uid: str
+    revision: str
     fingerprint: bytes
     health: Health
     reason: str
@@ -32,6 +33,7 @@ def look_at(obj: Mapping[str, Any]) -> Sight:
     status = obj.get("status")
     return Sight(
         uid=str(obj["metadata"].get("uid", "")),
+        revision=str(obj["metadata"].get("resourceVersion", "")),
         fingerprint=_fingerprint(obj),
         health=health,
         reason=reason,

@@ -1,18 +1,17 @@
 """Makes a space equal to what is wanted, keeps it so, and tells what became of each object.
 
 Level-triggered: wants, the record of what was applied (DONE) and the space are compared per object;
-each difference is one action, tried again with backoff until there is none. DONE is written before
-an object is created and again when its uid is known, so that a restart finds what it may prune.
+each difference is one action, tried again with backoff until there is none. DONE is kept before an
+object is created, so that a restart finds what it may prune; what came of it is written after, and
+nothing waits for that: a restart that does not find it there applies the object again.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Protocol
 
 from relay.core.claims import Wanted
 from relay.core.events import ObjectObserved
@@ -38,9 +37,9 @@ from relay.syncer.plan import (
     with_namespaces,
 )
 from relay.syncer.prune import StillHolds, take_back
+from relay.syncer.record import DoneStore, Record
 from schemas import codec
 from schemas.blobs import OBJECT_MAX_BYTES, BlobRefused, Reference
-from schemas.identity import short_key
 from schemas.objects import BUILT_IN_KINDS, KindTable, ObjectKey
 from schemas.reports import Done
 
@@ -50,14 +49,6 @@ SPACE_RETRY_SECONDS = 1.0
 
 class ContentMissing(Exception):
     """A loader of blobs cannot give the bytes now; the object is tried again later."""
-
-
-class DoneStore(Protocol):
-    """The part of relay.ports.Bus that keeps the record of what was applied."""
-
-    async def load_done(self) -> list[Done]: ...
-
-    async def store_done(self, key: str, done: Done | None) -> None: ...
 
 
 Loader = Callable[[Reference], Awaitable[bytes]]
@@ -79,14 +70,14 @@ class Syncer:
         observe: Observer,
     ) -> None:
         self._space = space
-        self._bus = bus
+        self._record = Record(bus)
         self._blobs = blobs
         self._clock = clock
         self._dice = dice
         self._observe = observe
         self._wanted: dict[ObjectKey, Wanted] = {}
         self._may_prune = False
-        self._done: dict[ObjectKey, Done] = {}
+        self._done = self._record.held
         self._drifted: set[ObjectKey] = set()
         self._errors: dict[ObjectKey, str] = {}
         self._holding: dict[ObjectKey, bytes] = {}
@@ -119,13 +110,14 @@ class Syncer:
 
     @property
     def idle(self) -> bool:
-        """Whether the space was read, and nothing is left to do or to try again."""
-        return self._listed and not self._pending
+        """Whether the space was read, nothing is left to do or to try again, and all is kept."""
+        return self._listed and not self._pending and self._record.kept
 
     async def run(self) -> None:
         """Work until cancelled, from the first wants on; BusBroken (in a group) ends it."""
-        self._done = {done.key: done for done in await self._bus.load_done()}
+        await self._record.load()
         async with asyncio.TaskGroup() as group:
+            group.create_task(self._record.keep(), name="syncer:record")
             group.create_task(self._follow(), name="syncer:watch")
             group.create_task(self._work(group), name="syncer:work")
 
@@ -197,7 +189,16 @@ class Syncer:
         sight = look_at(live)
         kept = done.address if wanted.create_only and done.uid else wanted.reference.address
         made = done.made and done.uid in ("", sight.uid)
-        await self._record(replace(done, uid=sight.uid, address=kept, made=made), wanted)
+        self._record.put(
+            replace(
+                done,
+                uid=sight.uid,
+                address=kept,
+                made=made,
+                placements=wanted.placements,
+                order=wanted.order,
+            )
+        )
         self._drifted.discard(key)
         self._holding[key] = sight.fingerprint
         self._observed.see(key, sight)
@@ -217,23 +218,13 @@ class Syncer:
             made, uid = done.made and subsumes(live, wish), ""
         address = done.address if done and live is not None else wanted.reference.address
         intent = Done(wanted.key, uid, address, wanted.placements, made, wanted.order)
-        if intent != done:
-            await self._store(intent)
+        self._record.put(intent)
+        await self._record.stored(wanted.key)
         return intent
-
-    async def _record(self, done: Done, wanted: Wanted) -> None:
-        done = replace(done, placements=wanted.placements, order=wanted.order)
-        if done != self._done.get(done.key):
-            await self._store(done)
-
-    async def _store(self, done: Done) -> None:
-        await self._bus.store_done(done_key(done.key), done)
-        self._done[done.key] = done
 
     async def _prune(self, done: Done) -> None:
         left = await take_back(self._space, done, self._done.keys() - {done.key})
-        await self._bus.store_done(done_key(done.key), None)
-        self._done.pop(done.key, None)
+        self._record.erase(done.key)
         self._drifted.discard(done.key)
         self._holding.pop(done.key, None)
         if done.key not in self._wanted and done.placements:
@@ -281,12 +272,21 @@ class Syncer:
             return
         if key not in self._wanted and key not in self._done:
             return
+        if obj is not None and self._is_echo(key, obj):
+            return
         sight = look_at(obj) if obj else None
         self._observed.see(key, sight)
         if await self._differs(key, obj, sight):
             self._drifted.add(key)
             self._reconsider(key)
         await self._tell(key)
+
+    def _is_echo(self, key: ObjectKey, obj: Object) -> bool:
+        """Whether this is what was seen already, and holds what was applied."""
+        sight = self._observed.sight(key)
+        if sight is None or self._holding.get(key) != sight.fingerprint:
+            return False
+        return bool(sight.revision) and sight.revision == obj["metadata"].get("resourceVersion")
 
     async def _differs(self, key: ObjectKey, obj: Object | None, sight: Sight | None) -> bool:
         """Whether the object is not what was applied: gone, another's, or without our fields."""
@@ -319,12 +319,6 @@ class Syncer:
             answer = self._observe(news)
             if answer is not None:
                 await answer
-
-
-def done_key(key: ObjectKey) -> str:
-    """The slot of an object in DONE: one subject token."""
-    parts = "\0".join((key.group, key.resource, key.namespace, key.name))
-    return short_key(hashlib.sha256(parts.encode()).digest()[:20])
 
 
 _FAILURES = (

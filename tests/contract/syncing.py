@@ -13,16 +13,19 @@ SECONDS = 30
 
 
 class MemoryDone:
-    """DONE in memory; `log` holds each write in order."""
+    """DONE in memory; `log` holds each write in order. `hold_up` says which wait for ever."""
 
     def __init__(self) -> None:
         self.held = {}
         self.log = []
+        self.hold_up = lambda done: False
 
     async def load_done(self):
         return list(self.held.values())
 
     async def store_done(self, key, done):
+        if self.hold_up(done):
+            await asyncio.Event().wait()
         self.log.append(done)
         if done is None:
             self.held.pop(key, None)

@@ -320,6 +320,25 @@ async def test_a_bucket_is_the_same_space_after_a_restart(nats_url, clock):
 
 
 @pytest.mark.nats
+async def test_what_a_space_saw_last_never_outweighs_what_others_wrote_since(nats_url, clock):
+    async with (
+        embedded(nats_url, clock, "mine") as mine,
+        embedded(nats_url, clock, "mine") as other,
+    ):
+        await mine.apply(config_map(a="1"), "me")
+        await other.apply(config_map(b="2"), "they")
+        both = await mine.apply(config_map(a="1", c="3"), "me")
+        assert both["data"] == {"a": "1", "b": "2", "c": "3"}
+        await other.apply(config_map(a="9"), "they")
+        assert (await mine.apply(config_map(a="1", c="3"), "me"))["data"] == {"a": "1", "c": "3"}
+        await other.delete(SETTINGS)
+        made = await mine.apply(config_map(a="1", c="3"), "me")
+        assert made["metadata"]["uid"] != both["metadata"]["uid"]
+        await other.delete(SETTINGS)
+        with pytest.raises(SpaceError, match="no such object"):
+            await mine.set_status(SETTINGS, {"seen": True})
+
+
 async def test_no_parts_of_a_large_object_stay_behind(nats_url, clock):
     async with embedded(nats_url, clock, "parted") as space:
         for seed in range(3):

@@ -50,6 +50,32 @@ async def test_intent_is_on_record_before_an_object_is_created(bench):
     assert [(bool(done.uid), done.made) for done in records] == [(False, True), (True, True)]
 
 
+async def test_what_was_applied_and_not_yet_on_record_is_ours_after_a_restart(bench, space):
+    bench.done.hold_up = lambda done: done and done.key == CONFIG and done.uid
+    async with bench.running():
+        bench.want(config_map())
+        await bench.until(lambda: CONFIG in bench.said and bench.said[CONFIG].address)
+        assert not bench.syncer.idle
+    assert not bench.done.of(CONFIG).uid
+    bench.done.hold_up = lambda done: False
+    async with bench.running():
+        bench.want(config_map())
+        await bench.settled()
+        assert bench.done.of(CONFIG).made
+        bench.want()
+        await bench.settled()
+        assert await space.get(CONFIG) is None
+        assert bench.done.held == {}
+
+
+async def test_nothing_is_created_before_its_intent_is_on_record(bench, space):
+    bench.done.hold_up = lambda done: done is not None and done.key == SHOP
+    async with bench.running():
+        bench.want(config_map())
+        await bench.until(lambda: CONFIG in bench.said)
+        assert await space.get(SHOP) is None
+
+
 async def test_a_missing_namespace_is_made_and_removed_when_it_is_empty(bench):
     async with bench.running():
         bench.want(config_map())

@@ -1,0 +1,82 @@
+"""The record of what a syncer applied: known at once, and kept in DONE soon after."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from typing import Protocol
+
+from schemas.identity import short_key
+from schemas.objects import ObjectKey
+from schemas.reports import Done
+
+WRITES_AT_ONCE = 32
+
+
+class DoneStore(Protocol):
+    """The part of relay.ports.Bus that keeps the record of what was applied."""
+
+    async def load_done(self) -> list[Done]: ...
+
+    async def store_done(self, key: str, done: Done | None) -> None: ...
+
+
+class Record:
+    """What was applied, by object; `keep` writes what is new, in order for each object."""
+
+    def __init__(self, store: DoneStore) -> None:
+        self.held: dict[ObjectKey, Done] = {}
+        self._store = store
+        self._unkept: dict[ObjectKey, Done | None] = {}
+        self._writing: dict[ObjectKey, Done | None] = {}
+        self._changed = asyncio.Event()
+        self._wrote = asyncio.Event()
+
+    @property
+    def kept(self) -> bool:
+        """Whether DONE says all that is held here."""
+        return not self._unkept and not self._writing
+
+    async def load(self) -> None:
+        """Read what DONE holds; raises BusBroken."""
+        self.held.update({done.key: done for done in await self._store.load_done()})
+
+    def put(self, done: Done) -> None:
+        """Hold this from now on."""
+        if self.held.get(done.key) != done:
+            self.held[done.key] = done
+            self._unkept[done.key] = done
+            self._changed.set()
+
+    def erase(self, key: ObjectKey) -> None:
+        """Hold nothing about the object from now on."""
+        self.held.pop(key, None)
+        self._unkept[key] = None
+        self._changed.set()
+
+    async def stored(self, key: ObjectKey) -> None:
+        """Wait until DONE says what is held about the object."""
+        while key in self._unkept or key in self._writing:
+            wrote = self._wrote
+            await wrote.wait()
+
+    async def keep(self) -> None:
+        """Write to DONE without end; raises BusBroken in a group."""
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            while self._unkept:
+                keys = list(self._unkept)[:WRITES_AT_ONCE]
+                self._writing = {key: self._unkept.pop(key) for key in keys}
+                async with asyncio.TaskGroup() as group:
+                    for key, done in self._writing.items():
+                        group.create_task(self._store.store_done(done_key(key), done))
+                self._writing = {}
+                wrote, self._wrote = self._wrote, asyncio.Event()
+                wrote.set()
+
+
+def done_key(key: ObjectKey) -> str:
+    """The slot of an object in DONE: one subject token."""
+    parts = "\0".join((key.group, key.resource, key.namespace, key.name))
+    return short_key(hashlib.sha256(parts.encode()).digest()[:20])
