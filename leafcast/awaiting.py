@@ -7,6 +7,7 @@ before cannot be mistaken for one that has arrived.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 from controllers.centre import Controllers
@@ -14,6 +15,7 @@ from leafcast.api import Api, ApiError
 from leafcast.tree import LocalTree
 from leafcast.tree_facts import summary_form
 from relay.core.node import Node
+from relay.ports import BusBroken, SpaceError
 from schemas.identity import NodePath
 from schemas.reports import Summary
 
@@ -30,6 +32,7 @@ def register_wait(api: Api, tree: LocalTree) -> None:
 class _Waiting:
     def __init__(self, tree: LocalTree) -> None:
         self._tree = tree
+        self._caught_up_with: Controllers | None = None
 
     async def wait(self, placements: list[str], condition: str, timeout: float) -> dict[str, Any]:  # noqa: ASYNC109 - part of the verb
         """Answer once all placements meet the condition, or when time is up, with their states.
@@ -42,17 +45,47 @@ class _Waiting:
             raise ApiError("Invalid", f'"{condition}" is not a condition', remedy)
         try:
             async with asyncio.timeout(min(timeout, WAIT_SECONDS_MAX)):
-                await self._caught_up(placements)
-                await self._reached(placements, condition)
-                await self._controllers().written(placements)
+                while not await self._waited(placements, condition):
+                    await self._tree.changed()
         except TimeoutError:
-            self._check(placements)
+            if self._tree.controllers is self._caught_up_with:
+                self._check(placements)
         met = [name for name in placements if self._met(name, condition)]
         return {"placements": [self._form(name) for name in placements], "met": met}
 
-    async def _caught_up(self, placements: list[str]) -> None:
-        await self._controllers().caught_up()
+    async def _waited(self, placements: list[str], condition: str) -> bool:
+        """Wait for the condition; False if the centre's run ended meanwhile: ask the next one."""
+        controllers = self._tree.controllers
+        if controllers is None:
+            return False
+        run = asyncio.timeout(None)
+        try:
+            async with asyncio.TaskGroup() as group:
+                watch = group.create_task(self._until_other(controllers, run))
+                with suppress(TimeoutError, BusBroken, SpaceError):
+                    async with run:
+                        await self._met_by(controllers, placements, condition)
+                        watch.cancel()
+                        return True
+                watch.cancel()
+        except* ApiError as refused:
+            raise refused.exceptions[0] from None
+        return False
+
+    async def _met_by(
+        self, controllers: Controllers, placements: list[str], condition: str
+    ) -> None:
+        await controllers.caught_up()
+        self._caught_up_with = controllers
         self._check(placements)
+        await self._reached(placements, condition)
+        await controllers.written(placements)
+
+    async def _until_other(self, controllers: Controllers, run: asyncio.Timeout) -> None:
+        """End what waits on a run of the centre once there is another."""
+        while self._tree.controllers is controllers:
+            await self._tree.changed()
+        run.reschedule(0)
 
     async def _reached(self, placements: list[str], condition: str) -> None:
         driver = await self._tree.nodes[NodePath()].running()

@@ -26,7 +26,7 @@ from leafcast.running_centre import RunningCentre
 from leafcast.session import API_PREFIX
 from leafcast.signals import Ended, run_until_signal
 from leafcast.tree import LocalTree
-from leafcast.tree_facts import silence
+from leafcast.tree_facts import reached
 from leafcast.views import TreeShape
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.external_server import ServerPlace
@@ -95,9 +95,9 @@ class Daemon:
     async def _watch(self) -> None:
         """Log who gets out of reach, and who comes back."""
         await self.tree.up.wait()
-        before: dict[NodePath, int | None] = {}
+        before: dict[NodePath, str] = {}
         while True:
-            now = silence(self.tree)
+            now = reached(self.tree)
             self.events.reached(before, now, self._clock.now().wall_ms)
             before = now
             await self.tree.changed()

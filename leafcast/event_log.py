@@ -19,6 +19,12 @@ PLACEMENTS = (GROUP, "edgeplacements")
 _WARNINGS = frozenset(
     {"Invalid", "RemovalHeld", "ObjectsRefused", "Failing", "Degraded", "NoDestinations"}
 )
+_OF_SILENCE = frozenset({"Unreachable", "Left"})
+_OF_STATE = {
+    "up": ("Reached", "it is heard of again"),
+    "stopped": ("Stopped", "it ended in good order"),
+    "unreachable": ("Unreachable", "nothing is heard of it"),
+}
 
 
 @dataclass(slots=True)
@@ -66,7 +72,9 @@ class EventLog:
             self._found.popitem(last=False)
 
     def noted(self, path: NodePath, noted: Noted, now_ms: int) -> None:
-        """Take in what a node noted."""
+        """Take in what a node noted, but who is silent: `reached` has that."""
+        if noted.reason in _OF_SILENCE:
+            return
         self.add(
             now_ms,
             kind=WARNING,
@@ -77,19 +85,20 @@ class EventLog:
         )
 
     def reached(
-        self, before: Mapping[NodePath, int | None], now: Mapping[NodePath, int | None], now_ms: int
+        self, before: Mapping[NodePath, str], now: Mapping[NodePath, str], now_ms: int
     ) -> None:
-        """Take in since when nodes cannot be reached, now and before; None is reached."""
-        for path, since in now.items():
-            if (since is None) == (before.get(path) is None):
+        """Take in which nodes are `up`, `stopped` or `unreachable`, before and now."""
+        for path, state in now.items():
+            if state == before.get(path, "up"):
                 continue
+            reason, message = _OF_STATE[state]
             self.add(
                 now_ms,
-                kind=NORMAL if since is None else WARNING,
-                reason="Reached" if since is None else "Unreachable",
+                kind=WARNING if state == "unreachable" else NORMAL,
+                reason=reason,
                 node=str(path.parent),
                 about=str(path),
-                message="it is heard of again" if since is None else "nothing is heard of it",
+                message=message,
             )
 
     def since(self, sequence: int) -> list[dict[str, Any]]:

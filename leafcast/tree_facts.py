@@ -99,14 +99,16 @@ def destination_forms(tree: LocalTree, name: str) -> Form:
     }
 
 
-def silence(tree: LocalTree) -> dict[NodePath, int | None]:
-    """Since when (ms since 1970) each node cannot be reached, None if it can; by its parent."""
-    return {
-        path.child(name): since
-        for path, runtime in list(tree.nodes.items())
-        if runtime.node is not None
-        for name, since in runtime.node.children().items()
-    }
+def reached(tree: LocalTree) -> dict[NodePath, str]:
+    """Whether each node is up, stopped or unreachable, by its parent's word."""
+    found: dict[NodePath, str] = {}
+    for path, runtime in list(tree.nodes.items()):
+        node = runtime.node
+        left = node.left() if node else frozenset()
+        for name, since in node.children().items() if node else ():
+            silent = "stopped" if name in left else "unreachable"
+            found[path.child(name)] = "up" if since is None else silent
+    return found
 
 
 def summary_form(summary: Summary) -> Form:
@@ -229,12 +231,20 @@ def _destination(tree: LocalTree, path: NodePath, summary: Summary) -> Form:
 
 
 def _unreachable(tree: LocalTree, counts: dict[NodePath, Summary]) -> list[Form]:
-    """The nodes whose silence makes destinations unreachable, the longest silent first."""
-    found = [
-        (since, path)
+    """The nodes whose silence makes destinations unreachable, the longest silent first.
+
+    Who is behind one of them is not named: it is counted there.
+    """
+    silent = {
+        path: since
         for path, summary in counts.items()
         if summary.states.get("unreachable")
         and (since := _state(tree, path)["silent_since_ms"]) is not None
+    }
+    found = [
+        (since, path)
+        for path, since in silent.items()
+        if not any(other != path and other.holds(path) for other in silent)
     ]
     return [
         {

@@ -5,7 +5,7 @@ They draw the JSON that a daemon answers (leafcast.tree_facts); times are millis
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -98,8 +98,8 @@ def _destinations(form: Form, now_ms: int) -> Iterator[RenderableType]:
     for item in sorted(form["destinationList"], key=_destination_rank):
         wrong = ": ".join(filter(None, (item["object"], item["reason"])))
         if item["silent_since_ms"] is not None:
-            word = "stopped" if item.get("left") else "unreachable"
-            wrong = f"{word} since {since_text(item['silent_since_ms'], now_ms)}"
+            word = "stopped " if item.get("left") else ""
+            wrong = f"{word}since {since_text(item['silent_since_ms'], now_ms)}"
         table.add_row(
             Text(item["path"], overflow="ellipsis"),
             Text(item["state"], style=_DELIVERED_STYLES.get(item["state"], "yellow")),
@@ -222,7 +222,8 @@ def _state(node: Form, now_ms: int) -> Text:
 
 
 def _silent(nodes: Sequence[Form], now_ms: int) -> Iterator[Text]:
-    found = [node for node in nodes if node["silent_since_ms"] is not None]
+    silent = {node["path"]: node for node in nodes if node["silent_since_ms"] is not None}
+    found = [node for path, node in silent.items() if not _behind(path, silent)]
     named = [
         {
             "path": node["path"],
@@ -235,6 +236,12 @@ def _silent(nodes: Sequence[Form], now_ms: int) -> Iterator[Text]:
     if named:
         yield Text()
     yield from _silent_lines(named, now_ms)
+
+
+def _behind(path: str, silent: Container[str]) -> bool:
+    """Whether one of these nodes is above it."""
+    above = _above(path)
+    return above != "/" and (above in silent or _behind(above, silent))
 
 
 def _silent_lines(found: Sequence[Form], now_ms: int) -> Iterator[Text]:

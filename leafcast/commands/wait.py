@@ -10,14 +10,17 @@ import click
 
 from leafcast.commands.object_options import refuse
 from leafcast.commands.options import data_dir_option
-from leafcast.commands.running import in_session
 from leafcast.durations import BadDuration, read_duration
 from leafcast.kinds_spoken import SpokenKinds, UnknownKind
-from leafcast.session import CallFailed, Session
+from leafcast.session import CallFailed, NotRunning, Session, open_session
+from leafcast.signals import Ended, run_until_signal
+from relay.adapters.clock import SystemClock
 from schemas.api import GROUP
 
 ERRORS_MAX = 5
-GRACE_SECONDS = 10.0
+SLICE_SECONDS, GRACE_SECONDS = 10.0, 5.0
+AGAIN_SECONDS = 0.5
+_AWAY = frozenset({"NotServed", "Timeout", "Restarting"})
 _CONDITION = "condition="
 
 
@@ -70,9 +73,9 @@ def wait(
     """
     try:
         names = _names(placements)
-        met, states = in_session(
-            data_dir, lambda session: _wait(session, names, condition, timeout)
-        )
+        met, states = run_until_signal(_wait(data_dir, names, condition, timeout))
+    except Ended as end:
+        raise click.exceptions.Exit(end.exit_code) from end
     except UnknownKind as error:
         refuse([str(error)])
     except CallFailed as error:
@@ -89,16 +92,43 @@ def wait(
 
 
 async def _wait(
-    session: Session, names: Sequence[str], condition: str, seconds: float
+    data_dir: Path | None, names: Sequence[str], condition: str, seconds: float
 ) -> tuple[set[str], list[dict[str, Any]]]:
-    answer = await session.call(
+    """Ask until they meet the condition or time is up, through restarts of the tree.
+
+    A tree that does not answer the first question is not waited for.
+    """
+    clock = SystemClock()
+    until = clock.now().seconds + seconds
+    reached = told = False
+    while True:
+        left = max(0.0, until - clock.now().seconds)
+        try:
+            async with open_session(data_dir) as session:
+                reached = True
+                while True:
+                    answer = await _asked(session, names, condition, min(left, SLICE_SECONDS))
+                    left = until - clock.now().seconds
+                    if left <= 0 or set(answer["met"]) >= set(names):
+                        return set(answer["met"]), answer["placements"]
+        except (NotRunning, CallFailed) as error:
+            away = isinstance(error, NotRunning) or error.code in _AWAY
+            if not reached or not away or clock.now().seconds >= until:
+                raise
+            if not told:
+                click.echo(f"leafcast: {error}; still waiting", err=True)
+            told = True
+            await clock.sleep(AGAIN_SECONDS)
+
+
+async def _asked(session: Session, names: Sequence[str], condition: str, seconds: float) -> Any:
+    return await session.call(
         "wait",
         seconds=seconds + GRACE_SECONDS,
         placements=list(names),
         condition=condition,
         timeout=seconds,
     )
-    return set(answer["met"]), answer["placements"]
 
 
 def last_state(state: Mapping[str, Any], condition: str, seconds: float) -> Iterator[str]:

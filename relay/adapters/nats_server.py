@@ -21,6 +21,7 @@ from relay.adapters.nats_config import (
     check_child,
     write_config,
 )
+from relay.adapters.port_holder import Holder, stranger_on
 from relay.adapters.server_admin import cut_links, system_connection
 from relay.adapters.server_ports import PortTaken, ServerPorts, free_ports, keep_ports, kept_ports
 from relay.adapters.server_process import ServerFailed, ServerProcess, server_binary
@@ -178,7 +179,7 @@ class EmbeddedServer:
         kept = kept_ports(self._folder)
         if kept is not None:
             self._ports = kept
-            return await self._start_on_kept_ports()
+            return await self._start_on_kept_ports(strangers_wait=False)
         for attempt in range(PORT_ATTEMPTS):
             self._ports = free_ports(self._folder, attempt)
             if await self._start():
@@ -186,13 +187,25 @@ class EmbeddedServer:
                 return None
         raise PortTaken(self._ports, self._folder)
 
-    async def _start_on_kept_ports(self) -> None:
-        """The last holder of the ports may be about to end; wait for it, with a limit."""
+    async def _start_on_kept_ports(self, *, strangers_wait: bool = True) -> None:
+        """The last holder of the ports may be about to end; wait for it, with a limit.
+
+        Another program's end is waited for only by a server that ran already.
+        """
         until = self._clock.now().seconds + PORT_WAIT_SECONDS
         while not await self._start():
-            if self._clock.now().seconds > until:
-                raise PortTaken(self._ports, self._folder)
+            stranger = await self._stranger()
+            late = self._clock.now().seconds > until
+            if late or (stranger is not None and not strangers_wait):
+                raise PortTaken(self._ports, self._folder, stranger)
             await self._clock.sleep(PORT_RETRY_SECONDS)
+
+    async def _stranger(self) -> Holder | None:
+        """Another program that listens on one of the ports."""
+        for port in (self._ports.client, self._ports.leaf):
+            if found := await stranger_on(port, self._config, self.path.domain):
+                return found
+        return None
 
     async def _start(self) -> bool:
         """Run the server until it is ready; False if a port is taken. Raises ServerFailed."""

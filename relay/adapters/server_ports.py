@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from relay.adapters.port_holder import Holder
+
 _FIRST, _COUNT = 20_000, 12_000
 _FILE = "ports.json"
 
@@ -27,16 +29,19 @@ class ServerPorts:
 
 
 class PortTaken(OSError):
-    """A port that must not change is used by someone else."""
+    """A port that must not change is used by someone else: `holder`, if that is known."""
 
-    def __init__(self, ports: ServerPorts, folder: Path) -> None:
-        super().__init__(
-            f"port {ports.client} or {ports.leaf} is in use: "
-            f"does another Leafcast run on {folder}? "
-            f"Stop it, or remove {folder / _FILE} if no child was given the address yet."
-        )
+    def __init__(self, ports: ServerPorts, folder: Path, holder: Holder | None = None) -> None:
+        otherwise = f"or remove {folder / _FILE} if no child was given the address yet"
+        if holder is None:
+            what = f"port {ports.client} or {ports.leaf} is in use"
+            remedy = f"does another Leafcast run on {folder}? Stop it, {otherwise}"
+        else:
+            what, remedy = f"port {holder.port} is in use by {holder}", f"stop that, {otherwise}"
+        super().__init__(f"{what}: {remedy}")
         self.ports = ports
         self.folder = folder
+        self.holder = holder
 
 
 def kept_ports(folder: Path) -> ServerPorts | None:

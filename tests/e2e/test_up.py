@@ -276,6 +276,43 @@ def test_a_taken_port_is_named_by_the_last_words_of_the_daemon(program):
     ports = json.loads((program.place.folder / "centre" / "ports.json").read_text())
     with socket.create_server(("127.0.0.1", ports["client"])):
         done = program.run("up")
+    assert f"process {os.getpid()} (" in done.stderr
     assert done.returncode == 1
     assert f"port {ports['client']}" in done.stderr
     assert "in use" in done.stderr
+
+
+def sockets(pid: int) -> int:
+    try:
+        links = [str(link.readlink()) for link in (Path("/proc") / str(pid) / "fd").iterdir()]
+    except OSError:
+        return 0
+    return sum(1 for link in links if link.startswith("socket:"))
+
+
+def test_a_wait_goes_on_through_the_death_of_the_daemon_and_of_the_centres_server(program):
+    shop = ROOT / "leafcast" / "shop"
+    broken = program.place.folder.parent / "web.yaml"
+    broken.write_text(
+        re.sub(r"image: (.*):.*", r"image: \1:broken", (shop / "web.yaml").read_text())
+    )
+    assert program.run("up", *SMALL).returncode == 0
+    for file in (shop, broken):
+        applied = program.run("apply", "-f", str(file))
+        assert applied.returncode == 0, applied.stderr
+    with program.start("wait", "shop", "--for", "healthy", "--timeout", "90s") as waiting:
+        until(lambda: sockets(waiting.pid) > 2, "it does not connect")
+        program.json("tree")  # Long enough for what began before to have asked.
+        os.kill(program.place.daemon()["pid"], signal.SIGKILL)
+        until(lambda: servers_of(program.place.folder) == [], "servers are left")
+        assert program.run("up").returncode == 0
+        (server,) = [
+            pid for pid in servers_of(program.place.folder) if "/centre/" in " ".join(command(pid))
+        ]
+        os.kill(server, signal.SIGKILL)
+        assert waiting.poll() is None
+        until(lambda: program.run("apply", "-f", str(shop)).returncode == 0, "not applied")
+        said, errors = waiting.communicate(timeout=90)
+    assert waiting.returncode == 0, errors
+    assert "condition met" in said
+    program.run("down")

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 from relay.adapters.guard import Guard, GuardLost
 from relay.adapters.nats_config import BadServerSettings
 from relay.adapters.nkey_pairs import BadNkey
+from relay.adapters.port_holder import stranger_on
 from relay.adapters.server_ports import PortTaken
 from relay.adapters.server_process import ServerFailed
 from schemas.identity import BadIdentity
@@ -93,6 +95,27 @@ async def test_two_servers_on_one_folder_are_refused(grove, monkeypatch):
         with pytest.raises(PortTaken, match="in use"):
             async with grove.server("/", seeds):
                 pass
+
+
+async def test_a_port_that_another_program_took_is_refused_at_once_and_the_program_named(grove):
+    seeds = new_seeds()
+    async with grove:
+        async with grove.server("/", seeds) as first:
+            port = int(first.leaf_url.rpartition(":")[2])
+        with socket.create_server(("127.0.0.1", port)):
+            async with asyncio.timeout(10):
+                with pytest.raises(PortTaken, match=rf"port {port} .* process {os.getpid()} "):
+                    async with grove.server("/", seeds):
+                        pass
+
+
+async def test_where_the_system_does_not_tell_the_greeting_does(grove, monkeypatch, tmp_path):
+    monkeypatch.setattr("relay.adapters.port_holder._PROC", tmp_path / "nothing")
+    async with grove, grove.server() as server:
+        port = int(server.url.rpartition(":")[2])
+        assert await stranger_on(port, tmp_path, server.path.domain) is None
+        assert str(await stranger_on(port, tmp_path, "lc_other")) == "another program"
+    assert await stranger_on(port, tmp_path, "lc_other") is None, "nobody listens"
 
 
 async def test_a_server_that_cannot_start_says_why(grove, tmp_path):

@@ -1,12 +1,14 @@
 """What the daemon answers, whatever it is asked; and the log of what happened."""
 
 import json
+from itertools import pairwise
 
 import pytest
 
 from leafcast.api import ANSWER_BYTES_MAX, Api, ApiError
 from leafcast.event_log import EventLog, conditions_of
 from leafcast.session import API_PREFIX
+from relay.core.effects import Noted
 from schemas.identity import NodePath
 
 
@@ -86,10 +88,12 @@ def test_what_happens_again_is_counted_and_comes_last_with_a_new_sequence():
 
 def test_who_gets_out_of_reach_and_who_comes_back_is_told_once():
     log, path = EventLog(), NodePath.parse("/emea/s1")
-    for before, now in [(None, None), (None, 5), (5, 5), (5, None), (None, None)]:
+    states = ["up", "up", "unreachable", "unreachable", "up", "up", "stopped", "stopped"]
+    for before, now in pairwise(states):
         log.reached({path: before}, {path: now}, 10)
+        log.noted(path.parent, Noted("Unreachable", "s1", "no heartbeat"), 10)
     told = [(item["reason"], item["node"], item["object"]) for item in log.since(0)]
-    assert told == [("Unreachable", "/emea", "/emea/s1"), ("Reached", "/emea", "/emea/s1")]
+    assert told == [(it, "/emea", "/emea/s1") for it in ("Unreachable", "Reached", "Stopped")]
 
 
 def test_conditions_are_read_from_any_status():
