@@ -7,15 +7,16 @@ for removals only through what it no longer wants (design.md, §4, "Plan").
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from relay.core.book import Held
-from relay.core.claims import Claim, Resolved, Wanted, resolve_claims
+from relay.core.claims import Claims, Wanted
 from relay.core.content import Content, entries_of
 from relay.core.events import ObjectObserved
+from relay.core.tally import Judged, Tally
 from relay.core.where import Where
 from schemas.blobs import Reference
-from schemas.chunks import WANT_MULTI, WANT_SINGLETON, ManifestEntry
+from schemas.chunks import ManifestEntry
 from schemas.identity import MailKey, NodePath
 from schemas.objects import ObjectKey
 from schemas.records import BUCKETS, HINTED, OVER_LOCATION, DeltaHead, Gate, Profile, bucket
@@ -31,7 +32,7 @@ from schemas.reports import (
 
 REASON_MAX_CHARACTERS = 200
 CONTENT_REFUSED = "ContentRefused: a blob of this placement is missing or damaged"
-_WORST: tuple[Health, ...] = ("degraded", "progressing", "unknown", "healthy")
+SAMPLES_MAX = 20
 
 
 @dataclass(slots=True)
@@ -52,17 +53,12 @@ class Assignment:
         return self.former if self.entries is None else self.entries
 
 
-@dataclass(slots=True)
-class _Claimed:
-    """Objects that a placement claimed here and that may still be present."""
-
-    keys: dict[ObjectKey, None] = field(default_factory=dict)
-
-
 class Edge:
     """The destination at one node.
 
-    Holds no deltas itself: `evaluate` is told of each that may have changed.
+    Holds no deltas itself: `evaluate` is told of each that may have changed. What happens to one
+    placement or object costs as much, however many others there are. `changed` says that `resolve`
+    is due, `wants_changed` that it chose otherwise than before.
     """
 
     def __init__(
@@ -71,13 +67,17 @@ class Edge:
         self.path = path
         self.profile: Profile | None = None
         self.assigned: dict[MailKey, Assignment] = {}
-        self.resolved = Resolved({}, {})
         self.changed = False
+        self.wants_changed = False
         self._where = where
         self._content = content
-        self._booked: dict[ObjectKey, MailKey] = {}
+        self._claims = Claims()
+        self._moved: dict[MailKey, None] = {}
+        self._awaiting: dict[MailKey, None] = {}
+        self._tallies: dict[MailKey, Tally] = {}
         self._observed: dict[ObjectKey, ObjectObserved] = {}
-        self._claimed: dict[MailKey, _Claimed] = {}
+        # Objects that a placement claimed here and that may still be present, and the reverse.
+        self._claimed: dict[MailKey, dict[ObjectKey, None]] = {}
         self._claimers: dict[ObjectKey, dict[MailKey, None]] = {}
         for item in done:
             for placement in item.placements:
@@ -101,16 +101,17 @@ class Edge:
             self.drop(key)
             return
         if held.body is None:
-            self.assigned[key] = former or Assignment(None, head.priority)
+            if former is None:
+                self._assign(key, Assignment(None, head.priority))
             return
         gate = next(gate for gate in held.body.gates if self._admits(gate))
         assignment = Assignment(gate.arm, head.priority, () if gate.arm is None else None)
-        if former is not None:
-            same = former.arm == gate.arm and former.entries is not None
-            assignment.entries = former.entries if same else assignment.entries
+        if former is not None and former.arm == gate.arm and former.entries is not None:
+            assignment.entries = former.entries
+        elif former is not None:
             assignment.former = former.in_force
-        self.assigned[key] = assignment
-        self.changed = self.changed or former != assignment
+        if former != assignment:
+            self._assign(key, assignment)
         if assignment.entries is None and gate.arm is not None:
             hints = tuple(r for r in head.references if r.kind in HINTED)
             here = self._content.begin(_owner(key), (gate.arm, *hints), read=True)
@@ -123,52 +124,59 @@ class Edge:
         if assignment is None or assignment.arm is None:
             return
         plains = self._content.plains(_owner(key))
-        assignment.entries, assignment.former = entries_of(plains, assignment.arm), ()
+        entries = entries_of(plains, assignment.arm)
         plains.clear()
-        for entry in assignment.entries:
+        for entry in entries:
             self._note_claim(key, entry.key)
-        self.changed = True
+        self._assign(key, Assignment(assignment.arm, assignment.priority, entries))
 
     def drop(self, key: MailKey) -> None:
         """The placement is not meant for this destination any more."""
         self._content.end(_owner(key))
         if self.assigned.pop(key, None) is not None:
+            self._awaiting.pop(key, None)
+            self._tallies.pop(key, None)
+            self._claims.put(key, 0, ())
+            self._moved[key] = None
             self.changed = True
 
     def resolve(self) -> dict[MailKey, None]:
         """Choose again what is wanted; names the placements whose report may change."""
-        claims = [
-            Claim(key, assignment.priority, entry)
-            for key, assignment in self.assigned.items()
-            for entry in assignment.in_force
-        ]
-        former, self.resolved = self.resolved, resolve_claims(claims)
-        self._book(claims)
-        self.changed = False
-        touched = dict.fromkeys(self.assigned)
-        touched |= dict.fromkeys(key for key, _ in former.losers)
-        for object_key in sorted(former.wanted.keys() ^ self.resolved.wanted.keys()):
-            touched |= self._claimers.get(object_key, {})
-        self._release()
+        moved = self._claims.resolve()
+        touched, self._moved = self._moved, {}
+        self.changed, self.wants_changed = False, moved.wants
+        for key in [key for key in touched if key not in self.assigned]:
+            self._release(key, [k for k in self._claimed.get(key, ()) if k in self.wanted])
+        for key, objects in moved.told.items():
+            touched[key] = None
+            if key in self._tallies:
+                self._tallies[key].stale(objects)
+        for object_key in moved.toggled:
+            claimers = dict(self._claimers.get(object_key, {}))
+            touched |= claimers
+            for key in claimers if object_key in self.wanted else ():
+                if key not in self.assigned:
+                    self._release(key, [object_key])
         return touched
 
-    def _book(self, claims: Iterable[Claim]) -> None:
-        """Book each object that is wanted back under exactly one of those who ask for it."""
-        self._booked = {}
-        for claim in claims:
-            key, placement = claim.entry.key, claim.placement
-            asks = claim.entry.flags & (WANT_SINGLETON | WANT_MULTI)
-            if asks and (placement, key) not in self.resolved.losers:
-                self._booked[key] = min(placement, self._booked.get(key, placement))
+    def _assign(self, key: MailKey, assignment: Assignment) -> None:
+        self.assigned[key] = assignment
+        self._awaiting.pop(key, None)
+        if assignment.entries is None:
+            self._awaiting[key] = None
+        differ = self._claims.put(key, assignment.priority, assignment.in_force)
+        self._tallies.setdefault(key, Tally()).stale(differ)
+        self._moved[key] = None
+        self.changed = True
 
     @property
     def wanted(self) -> dict[ObjectKey, Wanted]:
-        return self.resolved.wanted
+        return self._claims.wanted
 
     @property
     def awaits_content(self) -> bool:
         """Whether some placement meant for this destination is not all here yet."""
-        return any(assignment.entries is None for assignment in self.assigned.values())
+        return bool(self._awaiting)
 
     def observe(self, event: ObjectObserved) -> dict[MailKey, None]:
         """Take the syncer's word on an object; names the placements whose report changes."""
@@ -182,6 +190,8 @@ class Edge:
             # Said before, too, perhaps: but then the object was wanted, and only not there yet.
             self._observed.pop(event.key, None)
             self._forget_claims(event.key)
+        for key in self._claims.on(event.key):
+            self._tallies[key].stale((event.key,))
         return claimers
 
     def clean(self, key: MailKey) -> bool:
@@ -199,24 +209,19 @@ class Edge:
             return _one("failing" if samples else "pending", "unknown", arm, samples, now_ms)
         if not assignment.entries and self._leftovers(key):
             return self._leaving(key, now_ms)
-        states = [self._state_of(key, entry) for entry in assignment.entries]
-        samples = [sample for _, sample in states if sample is not None]
-        named: set[State] = {state for state, _ in states}
-        state: State = next((s for s in ("failing", "pending") if s in named), "synced")
-        return _one(state, self._health(assignment.entries), arm, samples, now_ms)
+        tally, claims = self._tallies[key], self._claims.of(key)
+        tally.refresh(lambda obj: self._judged(key, obj) if obj in claims else None)
+        return _one(tally.state, tally.health, arm, tally.worst(SAMPLES_MAX), now_ms)
 
     def results(self, key: MailKey) -> list[ObjectResult]:
         """The returned states of the objects that the placement wants back."""
         assignment = self.assigned.get(key)
+        if assignment is None or assignment.entries is None:
+            return []
         who = self.profile.destination if self.profile else ""
-        found = []
-        # Most placements book nothing.
-        for entry in (assignment.entries or ()) if assignment and self._booked else ():
-            obj = entry.key
-            if self._booked.get(obj) == key:
-                observed = self._observed.get(obj)
-                found.append(ObjectResult(obj, 1, who, observed.status if observed else None))
-        return found
+        booked = sorted(self._claims.booked.get(key, ()))
+        seen = ((obj, self._observed.get(obj)) for obj in booked)
+        return [ObjectResult(obj, 1, who, saw.status if saw else None) for obj, saw in seen]
 
     def _meant(self, held: Held) -> bool:
         """Whether the delta is in force and means this destination, by what is signed."""
@@ -235,10 +240,16 @@ class Edge:
         located = self._where.locations_of(self.profile)
         return any(gate.selector.matches(self._where.locations[k].labels) for k in located)
 
-    def _state_of(self, key: MailKey, entry: ManifestEntry) -> tuple[State, ExceptionSample | None]:
-        # For each object at each report: its key is made once, and its name only if it is said.
-        obj, path = entry.key, str(self.path)
-        winner = self.resolved.losers.get((key, obj))
+    def _judged(self, key: MailKey, obj: ObjectKey) -> Judged:
+        observed = self._observed.get(obj)
+        present = observed is not None and observed.present
+        health: Health = observed.health if observed and present else "progressing"
+        state, sample = self._state_of(key, obj)
+        return state, health, sample
+
+    def _state_of(self, key: MailKey, obj: ObjectKey) -> tuple[State, ExceptionSample | None]:
+        path = str(self.path)
+        winner = self._claims.winner_over(key, obj)
         if winner is not None:
             reason = f"Overridden: placement {winner[:8]} from another source has this object"
             return "failing", ExceptionSample(1, str(obj), reason, 1, path)
@@ -257,13 +268,6 @@ class Edge:
             return "synced", ExceptionSample(2, str(obj), reason, 1, path)
         return "synced", None
 
-    def _health(self, entries: tuple[ManifestEntry, ...]) -> Health:
-        seen: set[Health] = set()
-        for entry in entries:
-            observed = self._observed.get(entry.key)
-            seen.add(observed.health if observed and observed.present else "progressing")
-        return next((health for health in _WORST if health in seen), "healthy")
-
     def _leaving(self, key: MailKey, now_ms: int) -> Summary:
         left = self._leftovers(key)
         if not left:
@@ -276,12 +280,8 @@ class Edge:
         return _one("leaving", "unknown", ARM_NOTHING, samples, now_ms)
 
     def _leftovers(self, key: MailKey) -> list[ObjectKey]:
-        claimed = self._claimed.get(key)
-        return (
-            [k for k in claimed.keys if k in self._observed and k not in self.wanted]
-            if claimed
-            else []
-        )
+        claimed = self._claimed.get(key, ())
+        return [k for k in claimed if k in self._observed and k not in self.wanted]
 
     def _content_sample(self, key: MailKey) -> list[ExceptionSample]:
         if self._content.refused_since(_owner(key)) is None:
@@ -289,35 +289,33 @@ class Edge:
         return [ExceptionSample(0, "", CONTENT_REFUSED, 1, str(self.path))]
 
     def _note_claim(self, placement: MailKey, key: ObjectKey) -> None:
-        self._claimed.setdefault(placement, _Claimed()).keys[key] = None
+        self._claimed.setdefault(placement, {})[key] = None
         self._claimers.setdefault(key, {})[placement] = None
 
-    def _release(self) -> None:
+    def _release(self, placement: MailKey, keys: Iterable[ObjectKey]) -> None:
         """Let go of what a placement claimed that is gone, and others want: theirs to remove."""
-        for placement in [key for key in self._claimed if key not in self.assigned]:
-            keys = self._claimed[placement].keys
-            for key in [key for key in keys if key in self.wanted]:
-                keys.pop(key)
-                self._claimers[key].pop(placement)
-            if not keys:
-                del self._claimed[placement]
+        for key in keys:
+            self._claimers[key].pop(placement)
+            self._unclaim(placement, key)
 
     def _forget_claims(self, key: ObjectKey) -> None:
         for placement in self._claimers.pop(key, {}):
-            assignment = self.assigned.get(placement)
-            if assignment and any(entry.key == key for entry in assignment.in_force):
+            if placement in self._claims.on(key):
                 self._claimers.setdefault(key, {})[placement] = None
-                continue
-            claimed = self._claimed[placement]
-            claimed.keys.pop(key, None)
-            if not claimed.keys:
-                del self._claimed[placement]
+            else:
+                self._unclaim(placement, key)
+
+    def _unclaim(self, placement: MailKey, key: ObjectKey) -> None:
+        claimed = self._claimed[placement]
+        claimed.pop(key, None)
+        if not claimed:
+            del self._claimed[placement]
 
 
 def _one(
     state: State, health: Health, arm: str, samples: list[ExceptionSample], now_ms: int
 ) -> Summary:
-    worst = tuple(sorted(samples, key=lambda sample: sample.rank)[:20])
+    worst = tuple(sorted(samples, key=lambda sample: sample.rank)[:SAMPLES_MAX])
     return Summary({state: 1}, {health: 1}, {arm: 1}, worst, oldest_ms=now_ms)
 
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relay.core.claims import Claim, resolve_claims
+from relay.core.claims import Claim, Claims
 from schemas.chunks import CREATE_ONLY, WANT_SINGLETON, ManifestEntry
 
 addresses = st.sampled_from(["a" * 64, "b" * 64])
@@ -15,43 +15,130 @@ def entry(space="s", revision=1, address="a" * 64, flags=0, name="x", uid="u"):
     )
 
 
-claims = st.builds(
-    Claim,
-    st.sampled_from(["p1", "p2", "p3"]),
-    st.integers(0, 2),
-    st.builds(
-        entry,
-        space=st.sampled_from(["s", "t"]),
-        revision=st.integers(1, 3),
-        address=addresses,
-        flags=st.integers(0, 7),
-        name=st.sampled_from(["x", "y"]),
-    ),
+entries = st.builds(
+    entry,
+    space=st.sampled_from(["s", "t"]),
+    revision=st.integers(1, 3),
+    address=addresses,
+    flags=st.integers(0, 7),
+    name=st.sampled_from(["x", "y"]),
+)
+priorities = {"p1": 0, "p2": 1, "p3": 0}
+claims = st.sampled_from(["p1", "p2", "p3"]).flatmap(
+    lambda p: st.builds(Claim, st.just(p), st.just(priorities[p]), entries)
 )
 # A placement lists an object once.
 some_claims = st.lists(claims, max_size=8, unique_by=lambda one: (one.placement, one.entry.name))
+
+
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(["p1", "p2", "p3"]),
+        st.integers(0, 2),
+        st.lists(entries, max_size=2, unique_by=lambda one: one.name),
+        st.booleans(),
+    ),
+    max_size=8,
+)
+
+
+def put_all(some):
+    """All claims at one destination, chosen of at once."""
+    claims = Claims()
+    for placement in dict.fromkeys(claim.placement for claim in some):
+        mine = [claim for claim in some if claim.placement == placement]
+        claims.put(placement, mine[0].priority, [claim.entry for claim in mine])
+    claims.resolve()
+    return claims
+
+
+def said(claims, placements=("p1", "p2", "p3")):
+    """All that follows from what was chosen."""
+    names = [entry(name=name).key for name in ("x", "y")]
+    losers = {(p, key): claims.winner_over(p, key) for p in placements for key in names}
+    return claims.wanted, losers, claims.booked
 
 
 @given(some_claims, st.randoms())
 def test_who_writes_an_object_does_not_depend_on_the_order_of_claims(some, chance):
     shuffled = list(some)
     chance.shuffle(shuffled)
-    assert resolve_claims(some) == resolve_claims(shuffled)
+    assert said(put_all(some)) == said(put_all(shuffled))
 
 
 @given(some_claims)
 def test_every_claim_wins_or_is_told_to_whom_it_lost(some):
-    resolved = resolve_claims(some)
+    chosen = put_all(some)
     for claim in some:
-        key = claim.entry.key
-        wins = claim.placement in resolved.wanted[key].placements
-        assert wins != ((claim.placement, key) in resolved.losers)
+        wins = claim.placement in chosen.wanted[claim.entry.key].placements
+        assert wins == (chosen.winner_over(claim.placement, claim.entry.key) is None)
+
+
+@given(some_claims)
+def test_the_newest_of_the_first_source_is_kept_and_others_are_told(some):
+    chosen = put_all(some)
+    assert chosen.wanted.keys() == {claim.entry.key for claim in some}
+    for key, wanted in chosen.wanted.items():
+        asking = [claim for claim in some if claim.entry.key == key]
+        first = min(asking, key=lambda claim: (-claim.priority, claim.placement))
+        same = [c for c in asking if c.entry.space == first.entry.space]
+        assert wanted.placements == tuple(sorted(claim.placement for claim in same))
+        newest = max(claim.entry.revision for claim in same)
+        assert newest in {c.entry.revision for c in same if c.entry.reference == wanted.reference}
+        for claim in asking:
+            if claim not in same:
+                assert chosen.winner_over(claim.placement, key) == first.placement
+
+
+@given(steps)
+def test_what_is_chosen_step_by_step_is_what_would_be_chosen_at_once(steps):
+    claims, now = Claims(), {}
+    for placement, priority, listed, resolves in steps:
+        claims.put(placement, priority, listed)
+        now[placement] = [Claim(placement, priority, one) for one in listed]
+        if resolves:
+            claims.resolve()
+    claims.resolve()
+    assert said(claims) == said(put_all([one for listed in now.values() for one in listed]))
+
+
+@given(steps, steps)
+def test_whoever_has_something_else_to_say_of_an_object_is_told(before, after):
+    claims = Claims()
+    for placement, priority, listed, _ in before:
+        claims.put(placement, priority, listed)
+    claims.resolve()
+    former = {placement: said(claims, [placement])[1:] for placement in ("p1", "p2", "p3")}
+    wanted = {key: (want.reference, want.create_only) for key, want in claims.wanted.items()}
+    whole = dict(claims.wanted)
+    differ = {}
+    for placement, priority, listed, _ in after:
+        differ.setdefault(placement, set()).update(claims.put(placement, priority, listed))
+    moved = claims.resolve()
+    assert moved.wants or whole == claims.wanted
+    assert set(moved.toggled) == whole.keys() ^ claims.wanted.keys()
+    for placement, (losers, _) in former.items():
+        told = {*moved.told.get(placement, ()), *differ.get(placement, ())}
+        for key, claim in claims.of(placement).items():
+            want = claims.wanted[key]
+            same = wanted.get(key) == (want.reference, want.create_only)
+            lost = losers[placement, key] == claims.winner_over(placement, claim.entry.key)
+            assert key in told or (same and lost)
+
+
+def test_a_change_of_one_placement_moves_no_other_that_claims_something_else_or_the_same():
+    claims = put_all([Claim("p1", 0, entry(name="x")), Claim("p2", 0, entry(name="y"))])
+    claims.put("p3", 0, [entry(name="y")])
+    moved = claims.resolve()
+    assert (moved.told, moved.toggled, moved.wants) == ({}, [], True)
 
 
 def resolved_one(*some):
-    resolved = resolve_claims(some)
-    [only] = resolved.wanted.values()
-    return only, resolved.losers
+    chosen = put_all(some)
+    [only] = chosen.wanted.values()
+    placements = [claim.placement for claim in some]
+    losers = {p: chosen.winner_over(p, only.key) for p in placements}
+    return only, {p: winner for p, winner in losers.items() if winner}
 
 
 def test_of_one_source_the_highest_revision_counts_whoever_wants_it():
@@ -63,10 +150,9 @@ def test_of_one_source_the_highest_revision_counts_whoever_wants_it():
 
 
 def test_of_two_sources_the_higher_priority_wins_and_the_other_is_told():
-    low, high = Claim("p1", 0, entry("t")), Claim("p2", 1, entry())
-    only, losers = resolved_one(low, high)
+    only, losers = resolved_one(Claim("p1", 0, entry("t")), Claim("p2", 1, entry()))
     assert only.placements == ("p2",)
-    assert losers == {("p1", low.entry.key): "p2"}
+    assert losers == {"p1": "p2"}
 
 
 def test_of_equal_priority_the_first_placement_key_wins():

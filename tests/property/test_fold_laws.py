@@ -1,4 +1,4 @@
-"""Laws of the way up: merging, folding in blocks, results in parts, claims, label digests."""
+"""Laws of the way up: merging, folding in blocks, results in parts, label digests."""
 
 from dataclasses import replace
 
@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relay.core.claims import Claim, resolve_claims
 from relay.core.fold import Counted, Fold, Reported, Shapes
 from relay.core.labels import (
     LabelCount,
@@ -25,7 +24,6 @@ from relay.core.reduce import (
     times,
     unreachable,
 )
-from schemas.chunks import ManifestEntry
 from schemas.objects import ObjectKey
 from schemas.reports import (
     EXCEPTIONS_MAX,
@@ -202,50 +200,6 @@ def test_results_that_cannot_all_fit_are_still_counted(objects, size):
         assert (
             len(encode(ReportPart("0" * 32, number, 2**60, 2**60, 2**60, part))) <= PART_MAX_BYTES
         )
-
-
-claims = st.builds(
-    Claim,
-    st.sampled_from(["p1", "p2", "p3"]),
-    st.integers(0, 1),
-    st.builds(
-        ManifestEntry,
-        st.just(""),
-        st.just("configmaps"),
-        st.just("ns"),
-        st.sampled_from(["x", "y"]),
-        st.sampled_from(["a" * 64, "b" * 64]),
-        st.integers(1, 2),
-        st.sampled_from(["s", "t"]),
-        st.sampled_from(["u", "v"]),
-        st.integers(1, 2),
-        st.integers(0, 7),
-        st.integers(0, 1),
-    ),
-)
-
-
-@given(st.lists(claims, max_size=8), st.randoms(use_true_random=False))
-def test_who_has_an_object_does_not_depend_on_the_order_of_claims(some, chance):
-    shuffled = list(some)
-    chance.shuffle(shuffled)
-    assert resolve_claims(shuffled) == resolve_claims(some)
-
-
-@given(st.lists(claims, max_size=8, unique_by=lambda c: (c.placement, c.entry.key)))
-def test_the_newest_of_the_first_source_is_kept_and_others_are_told(some):
-    resolved = resolve_claims(some)
-    assert resolved.wanted.keys() == {claim.entry.key for claim in some}
-    for key, wanted in resolved.wanted.items():
-        asking = [claim for claim in some if claim.entry.key == key]
-        first = min(asking, key=lambda claim: (-claim.priority, claim.placement))
-        same = [c for c in asking if c.entry.space == first.entry.space]
-        assert wanted.placements == tuple(sorted(claim.placement for claim in same))
-        newest = max(claim.entry.revision for claim in same)
-        assert newest in {c.entry.revision for c in same if c.entry.reference == wanted.reference}
-        for claim in asking:
-            if claim not in same:
-                assert resolved.losers[claim.placement, key] == first.placement
 
 
 @given(st.lists(st.tuples(st.booleans(), label_sets), max_size=8), selectors)

@@ -1,0 +1,60 @@
+"""What a placement's objects come to at an edge: only those that changed are judged again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from heapq import nsmallest
+
+from schemas.objects import ObjectKey
+from schemas.reports import ExceptionSample, Health, State
+
+Judged = tuple[State, Health, ExceptionSample | None]
+"""What becomes of one object, and what is wrong with it."""
+
+_STATES: tuple[State, ...] = ("failing", "pending", "synced")
+_HEALTH: tuple[Health, ...] = ("degraded", "progressing", "unknown", "healthy")
+
+
+class Tally:
+    """The objects of one placement, counted by what becomes of them."""
+
+    def __init__(self) -> None:
+        self._judged: dict[ObjectKey, Judged] = {}
+        self._counts: dict[State | Health, int] = {}
+        self._samples: dict[ObjectKey, ExceptionSample] = {}
+        self._stale: dict[ObjectKey, None] = {}
+
+    def stale(self, keys: Iterable[ObjectKey]) -> None:
+        """Judge these objects again when the tally is asked for next."""
+        self._stale.update(dict.fromkeys(keys))
+
+    def refresh(self, judge: Callable[[ObjectKey], Judged | None]) -> None:
+        """Judge again what is stale; None takes an object out."""
+        for key in self._stale:
+            self._count(self._judged.pop(key, None), -1)
+            self._samples.pop(key, None)
+            judged = judge(key)
+            if judged is not None:
+                self._judged[key] = judged
+                self._count(judged, 1)
+                if judged[2] is not None:
+                    self._samples[key] = judged[2]
+        self._stale = {}
+
+    @property
+    def state(self) -> State:
+        """The worst of the objects; synced without any."""
+        return next((state for state in _STATES if self._counts.get(state)), "synced")
+
+    @property
+    def health(self) -> Health:
+        """The worst of the objects; healthy without any."""
+        return next((health for health in _HEALTH if self._counts.get(health)), "healthy")
+
+    def worst(self, most: int) -> list[ExceptionSample]:
+        """The first samples by rank, at most so many."""
+        return nsmallest(most, self._samples.values(), key=lambda sample: sample.rank)
+
+    def _count(self, judged: Judged | None, by: int) -> None:
+        for what in judged[:2] if judged is not None else ():
+            self._counts[what] = self._counts.get(what, 0) + by
