@@ -11,6 +11,7 @@ from relay.core.book import Held, is_delta, read_record
 from relay.core.children import INDEX_TO_EDGE_SECONDS
 from relay.core.claims import Wanted
 from relay.core.downlink import Downlink
+from relay.core.edge import Edge
 from relay.core.effects import Effect, Noted, RemoveChild, SummaryChanged, WantsChanged
 from relay.core.events import (
     BlobArrived,
@@ -34,16 +35,13 @@ from relay.core.state import NodeConfig, State, owner_key
 from relay.core.sweeping import Sweeper
 from relay.core.trust import Verdict
 from relay.core.uplink import Uplink
+from relay.core.windows import Windows
 from schemas.identity import KEYS_KEY, DestinationId, MailKey
 from schemas.objects import ObjectKey
 from schemas.records import NodeRecord, Record, RecordRefused
 from schemas.reports import Cursor, Done, ObjectResult, ReportRefused, Summary, decode
 from schemas.signing import Envelope, EnvelopeRefused
 from schemas.subjects import CURSOR_KEY
-
-GATHER_SECONDS = 0.1
-GATHER_MAX_SECONDS = 5.0
-BUSY_REPORTS = 500
 
 
 class Node:
@@ -57,9 +55,7 @@ class Node:
         self._downlink = Downlink(self._state, self._accepting)
         self._uplink = None if config.path.is_root else Uplink(self._state, self._accepting)
         self._sweeper = Sweeper(self._state)
-        self._gather = GATHER_SECONDS
-        self._reports_seen = 0
-        self._flush_at: float | None = None
+        self._windows = Windows()
         self._parked_stamp = (0, 0, 0)
         self._told_may_prune = False
         self._restore(remembered)
@@ -80,7 +76,7 @@ class Node:
 
     def deadline(self) -> float | None:
         """The monotonic second at which the node wants a Tick; None if nothing is due."""
-        due = [self._flush_at, self._state.content.deadline(), self._downlink.deadline()]
+        due = [self._windows.ends, self._state.content.deadline(), self._downlink.deadline()]
         due.append(self._sweeper.deadline())
         if self._uplink is not None:
             due.append(self._uplink.deadline())
@@ -215,7 +211,7 @@ class Node:
                     state.touch(MailKey(owner[5:]))
                 state.content.troubled.clear()
             case ReportArrived():
-                self._reports_seen += 1
+                self._windows.heard()
                 self._downlink.report(event.child, event.key, event.data)
             case HeartbeatArrived():
                 self._downlink.heartbeat(event.child, event.data)
@@ -228,7 +224,7 @@ class Node:
                 state.mailboxes.flush(event.child)
             case ObjectObserved():
                 if state.edge is not None:
-                    state.reporting.dirty.update(state.edge.observe(event))
+                    self._observed(state.edge, state.edge.observe(event))
             case Tick():
                 self._tick()
             case Ending():
@@ -250,8 +246,6 @@ class Node:
             for child in state.children.values()
         ):
             self._accepting.pass_index_on()
-        if self._flush_at is not None and self._flush_at <= state.now.seconds:
-            self._flush()
 
     def _after(self) -> None:
         """What every event may lead to: reports to say again, wants, things to forget."""
@@ -275,33 +269,46 @@ class Node:
             if otherwise:
                 state.out.append(WantsChanged())
             self._told_may_prune = self.may_prune
-        if (state.reporting.dirty or state.labels_dirty) and self._flush_at is None:
-            self._flush_at = state.now.seconds + self._gather
+        self._report_in_time()
+
+    def _report_in_time(self) -> None:
+        reporting, now = self._state.reporting, self._state.now.seconds
+        if reporting.settled:
+            reporting.settled.clear()
+            self._windows.hurry(now)
+        if reporting.dirty or self._state.labels_dirty:
+            self._windows.gather(now)
+        if self._windows.is_over(now):
+            self._flush(now)
+
+    def _observed(self, edge: Edge, touched: Iterable[MailKey]) -> None:
+        """Report soon what nothing is pending of any more."""
+        state = self._state
+        state.reporting.dirty.update(dict.fromkeys(touched))
+        if any("pending" not in edge.summary(key, state.now.wall_ms).states for key in touched):
+            self._windows.hurry(state.now.seconds)
 
     def _news_of_index_or_keys(self) -> bool:
         """Whether keys or index are newer than before, so that parked mail is judged again."""
-        stamp = (self._state.index.generation, len(self._state.index.unread()), self._keys_stamp())
+        index, keys = self._state.index, self._state.held.get(KEYS_KEY)
+        stamp = (index.generation, len(index.unread()), keys.generation if keys else 0)
         changed = stamp != self._parked_stamp
         self._parked_stamp = stamp
         return changed
 
-    def _keys_stamp(self) -> int:
-        held = self._state.held.get(KEYS_KEY)
-        return held.generation if held else 0
-
-    def _flush(self) -> None:
-        """Report what changed since the last window; under load the windows grow."""
+    def _flush(self, now: float) -> None:
+        """Report what changed since the last window."""
         state = self._state
-        busy = self._reports_seen > BUSY_REPORTS
-        self._gather = min(self._gather * 2, GATHER_MAX_SECONDS) if busy else GATHER_SECONDS
-        self._reports_seen = 0
-        self._flush_at = None
-        dirty, state.reporting.dirty = state.reporting.dirty, {}
+        dirty = self._windows.close(now) | state.reporting.dirty
+        state.reporting.dirty = {}
         for key in dirty:
             if self._uplink is None:
                 state.out.append(SummaryChanged(key))
                 continue
-            if self._uplink.report(key, self.summary(key)):
+            summary = self.summary(key)
+            at_work = not state.children and "pending" in summary.states
+            waits = self._windows.waits(key, now, at_work=at_work)
+            if not waits and self._uplink.report(key, summary):
                 self._accepting.forget_if_done(key)
         if self._uplink is None:
             state.labels_dirty = False
