@@ -1,15 +1,17 @@
 """One process of a chaos tree: the program as it is, with other timings and a clock that can jump.
 
 `python -m tests.nats.chaos_node SETTINGS MODULE WORD...` runs MODULE as if it were called itself.
-SETTINGS is JSON: names of constants such as `relay.core.children.HEARTBEAT_SECONDS` to their values,
-each set before anyone has read it; `clock` names a file with milliseconds to add to the wall clock,
-which is read again at each SIGUSR1.
+SETTINGS is JSON: names of constants such as `relay.core.children.HEARTBEAT_SECONDS` to values, each
+set before anyone has read it. `clock` names a file with milliseconds to add to the wall clock, read
+again at each SIGUSR1. It ends with the standard input, so that no test leaves one behind.
 """
 
 import json
+import os
 import runpy
 import signal
 import sys
+import threading
 from importlib import import_module
 from pathlib import Path
 
@@ -34,7 +36,13 @@ def use_clock(file: Path) -> None:
     adapter.SystemClock = JumpingClock
 
 
+def end_with_the_test() -> None:
+    os.read(0, 1)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
 def main() -> None:
+    threading.Thread(target=end_with_the_test, daemon=True).start()
     settings, module, *words = sys.argv[1:]
     for name, value in json.loads(settings).items():
         if name == "clock":

@@ -6,12 +6,6 @@ writes them, so that each write to an edge's space is one that the syncer made.
 """
 
 import asyncio
-import json
-import os
-import shutil
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -19,158 +13,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from leafcast.bundle import read_bundle, write_bundle
-from leafcast.data_dir import DataDir
 from leafcast.session import CallFailed, NotRunning, open_session
-from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.embedded_space import EmbeddedSpace
-from relay.adapters.request_reply import CannotConnect, brief_connection
+from relay.adapters.request_reply import CannotConnect
 from relay.ports import SpaceError
-from schemas.identity import NodePath
 from schemas.objects import ObjectKey
 from tests.nats.chaos_link import Wire
+from tests.nats.chaos_member import LOOK_SECONDS, WAIT_SECONDS, Member, Space, until
 
-ROOT = Path(__file__).resolve().parents[2]
-WAIT_SECONDS = 60
-LOOK_SECONDS = 0.03
 PRODUCTION = {"env": "prod"}
-KILLED, PAUSED, GOES_ON = signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT
-
-
-@dataclass(frozen=True)
-class Stored:
-    """One object as a space holds it: written again it has another version, made anew another uid."""
-
-    value: str
-    uid: str
-    version: str
-
-
-@dataclass(frozen=True)
-class Space:
-    """All ConfigMaps of a space by name, and how many writes it ever saw."""
-
-    objects: Mapping[str, Stored]
-    writes: int
-
-    @property
-    def values(self) -> dict[str, str]:
-        return {name: stored.value for name, stored in self.objects.items()}
-
-
-class Member:
-    """One node's process, its folder, and its server's process."""
-
-    def __init__(self, path: str, folder: Path, command: list[str], settings: Mapping) -> None:
-        self.path = NodePath.parse(path)
-        self.folder = folder
-        self.command = command
-        self.settings = dict(settings)
-        self.process: subprocess.Popen | None = None
-        self.wire: Wire | None = None
-        self.log = folder.with_name(f"{folder.name}.log")
-
-    @property
-    def node_folder(self) -> Path:
-        return DataDir(self.folder).node(self.path)
-
-    @property
-    def said(self) -> str:
-        return self.log.read_text() if self.log.exists() else ""
-
-    def start(self) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with self.log.open("ab") as output:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "tests.nats.chaos_node", json.dumps(self.settings)]
-                + self.command,
-                env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                cwd=ROOT,
-                start_new_session=True,
-            )
-
-    def kill(self, number: int = KILLED) -> None:
-        """Send the node's process a signal; the guardian then ends the server of one that died."""
-        self.process.send_signal(number)
-
-    async def ended(self) -> int:
-        """Wait until the process is gone, and its server with it; its exit code."""
-        await until(lambda: self.process.poll() is not None, lambda: self.said[-2000:])
-        await until(lambda: not self.server_pids(), lambda: f"a server of {self.path} runs on")
-        return self.process.returncode
-
-    async def stop(self) -> None:
-        if self.process is not None and self.process.poll() is None:
-            self.process.send_signal(signal.SIGCONT)
-            for pid in self.server_pids():
-                os.kill(pid, signal.SIGCONT)
-            self.process.terminate()
-            await self.ended()
-
-    async def restart(self) -> None:
-        await self.stop()
-        self.start()
-
-    def server_pids(self) -> list[int]:
-        """The processes of the node's nats-server."""
-        config = os.fsencode(self.node_folder / "nats.conf")
-        found = []
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit():
-                try:
-                    words = (entry / "cmdline").read_bytes().split(b"\0")
-                except OSError:
-                    continue
-                if config in words and b"nats-server" in words[0]:
-                    found.append(int(entry.name))
-        return found
-
-    def strike_server(self, number: int = KILLED) -> None:
-        for pid in self.server_pids():
-            os.kill(pid, number)
-
-    def rss_bytes(self) -> int:
-        """Resident memory of the node: its process and its server."""
-        pages = 0
-        for pid in (self.process.pid, *self.server_pids()):
-            pages += int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE")
-
-    def stored_bytes(self) -> int:
-        """What the server's store takes on disk."""
-        files = (self.node_folder / "jetstream").rglob("*")
-        return sum(file.stat().st_size for file in files if file.is_file())
-
-    @asynccontextmanager
-    async def client(self, account: str = "space"):
-        ports = json.loads((self.node_folder / "ports.json").read_text())
-        seed = json.loads((self.node_folder / "accounts.json").read_text())[account]
-        url = f"nats://127.0.0.1:{ports['client']}"
-        async with brief_connection(url, seed, "chaos test") as client:
-            yield client
-
-    @asynccontextmanager
-    async def space(self):
-        """The edge's own cluster, as someone with access to it sees it."""
-        async with self.client() as client:
-            clock, dice = SystemClock(), SystemDice()
-            yield EmbeddedSpace(client, "wec", clock, dice, domain=self.path.domain)
-
-    async def look(self) -> Space:
-        """What its cluster holds now; raises what tells that its server is away."""
-        async with self.space() as space:
-            listing = await space.list("", "configmaps")
-        objects = {
-            obj["metadata"]["name"]: Stored(
-                obj["data"]["value"], obj["metadata"]["uid"], obj["metadata"]["resourceVersion"]
-            )
-            for obj in listing.objects
-        }
-        return Space(objects, int(listing.revision.partition(".")[0]))
-
-
 AWAY = (CannotConnect, SpaceError, OSError, KeyError, CallFailed, NotRunning, TimeoutError)
 
 
@@ -292,6 +142,17 @@ class ChaosTree:
 
         await patiently(once)
 
+    async def clear(self, paths: Iterable[str]) -> None:
+        """Begin anew: no placement, no object, and nothing at these edges."""
+        async with self.session() as session:
+            for kind in (("edge.kubestellar.io", "edgeplacements"), ("", "configmaps")):
+                for obj in (await session.workloads.list(*kind)).objects:
+                    meta = obj["metadata"]
+                    key = ObjectKey(*kind, meta.get("namespace", ""), meta["name"])
+                    await session.workloads.delete(key)
+        self.wanted.clear()
+        await self.exact(paths)
+
     def meant(self, *placements: str) -> dict[str, str]:
         """What the objects of these placements should be, of all of them if none is named."""
         chosen = placements or tuple(self.wanted)
@@ -354,31 +215,13 @@ def config_map(placement: str, name: str, value: str) -> dict:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"value": value}}
 
 
-async def until(met, what=lambda: "it did not come to be", seconds: float = WAIT_SECONDS) -> float:
-    """Wait until a condition holds; how long that took, in seconds."""
-    began = time.monotonic()
-    while True:
-        result = met()
-        if await result if asyncio.iscoroutine(result) else result:
-            return time.monotonic() - began
-        assert time.monotonic() - began < seconds, what()
-        await asyncio.sleep(LOOK_SECONDS)
-
-
 async def patiently(work, *arguments):
     """Do it again until nothing on the way is away."""
     end = time.monotonic() + WAIT_SECONDS
     while True:
         try:
             return await work(*arguments)
-        except AWAY:
-            if time.monotonic() > end:
+        except AWAY as error:
+            if time.monotonic() > end or getattr(error, "reason", "") == "Invalid":
                 raise
         await asyncio.sleep(LOOK_SECONDS)
-
-
-def copy_folder(source: Path, target: Path) -> None:
-    """A backup of a node's disk, or its return."""
-    if target.exists():
-        shutil.rmtree(target)
-    shutil.copytree(source, target)

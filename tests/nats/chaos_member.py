@@ -1,0 +1,189 @@
+"""One node of a chaos tree: its process, the nats-server beside it, and what its cluster holds."""
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from leafcast.data_dir import DataDir
+from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.embedded_space import EmbeddedSpace
+from relay.adapters.request_reply import brief_connection
+from schemas.identity import NodePath
+from tests.nats.chaos_link import Wire
+
+ROOT = Path(__file__).resolve().parents[2]
+WAIT_SECONDS = 60
+LOOK_SECONDS = 0.03
+_LIFELINE = os.pipe()
+"""Its writing end is ours alone, so whatever a test started sees our end."""
+KILLED, PAUSED, GOES_ON = signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT
+
+
+@dataclass(frozen=True)
+class Stored:
+    """One object in a space: written again it has another version, made anew another uid."""
+
+    value: str
+    uid: str
+    version: str
+
+
+@dataclass(frozen=True)
+class Space:
+    """All ConfigMaps of a space by name, and how many writes it ever saw."""
+
+    objects: Mapping[str, Stored]
+    writes: int
+
+    @property
+    def values(self) -> dict[str, str]:
+        return {name: stored.value for name, stored in self.objects.items()}
+
+
+class Member:
+    """One node's process, its folder, and its server's process."""
+
+    def __init__(self, path: str, folder: Path, command: list[str], settings: Mapping) -> None:
+        self.path = NodePath.parse(path)
+        self.folder = folder
+        self.command = command
+        self.settings = dict(settings)
+        self.process: subprocess.Popen | None = None
+        self.wire: Wire | None = None
+        self.log = folder.with_name(f"{folder.name}.log")
+
+    @property
+    def node_folder(self) -> Path:
+        return DataDir(self.folder).node(self.path)
+
+    @property
+    def said(self) -> str:
+        return self.log.read_text() if self.log.exists() else ""
+
+    def start(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        program = [sys.executable, "-m", "tests.nats.chaos_node", json.dumps(self.settings)]
+        with self.log.open("ab") as output:
+            self.process = subprocess.Popen(
+                [*program, *self.command],
+                env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
+                stdin=_LIFELINE[0],
+                stdout=output,
+                stderr=output,
+                cwd=ROOT,
+                start_new_session=True,
+            )
+
+    def kill(self, number: int = KILLED) -> None:
+        """Send the node's process a signal; the guardian then ends the server of one that died."""
+        self.process.send_signal(number)
+
+    async def ended(self) -> int:
+        """Wait until the process is gone, and its server with it; its exit code."""
+        await until(lambda: self.process.poll() is not None, lambda: self.said[-2000:])
+        await until(lambda: not self.server_pids(), lambda: f"a server of {self.path} runs on")
+        return self.process.returncode
+
+    async def stop(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
+            for pid in self.server_pids():
+                os.kill(pid, signal.SIGCONT)
+            self.process.terminate()
+            await self.ended()
+
+    async def restart(self) -> None:
+        await self.stop()
+        self.start()
+
+    def wipe(self) -> None:
+        """Lose the disk, all but what the node was installed with."""
+        shutil.rmtree(self.folder)
+
+    def server_pids(self) -> list[int]:
+        """The processes of the node's nats-server."""
+        config = os.fsencode(self.node_folder / "nats.conf")
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    words = (entry / "cmdline").read_bytes().split(b"\0")
+                except OSError:
+                    continue
+                if config in words and b"nats-server" in words[0]:
+                    found.append(int(entry.name))
+        return found
+
+    def strike_server(self, number: int = KILLED) -> None:
+        for pid in self.server_pids():
+            os.kill(pid, number)
+
+    def rss_bytes(self) -> int:
+        """Resident memory of the node: its process and its server."""
+        pages = 0
+        for pid in (self.process.pid, *self.server_pids()):
+            pages += int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
+    def stored_bytes(self) -> int:
+        """What the server's store takes on disk."""
+        files = (self.node_folder / "jetstream").rglob("*")
+        return sum(file.stat().st_size for file in files if file.is_file())
+
+    @asynccontextmanager
+    async def client(self, account: str = "space"):
+        ports = json.loads((self.node_folder / "ports.json").read_text())
+        seed = json.loads((self.node_folder / "accounts.json").read_text())[account]
+        url = f"nats://127.0.0.1:{ports['client']}"
+        async with brief_connection(url, seed, "chaos test") as client:
+            yield client
+
+    @asynccontextmanager
+    async def space(self):
+        """The edge's own cluster, as someone with access to it sees it."""
+        async with self.client() as client:
+            clock, dice = SystemClock(), SystemDice()
+            yield EmbeddedSpace(client, "wec", clock, dice, domain=self.path.domain)
+
+    async def look(self) -> Space:
+        """What its cluster holds now; raises what tells that its server is away."""
+        async with self.space() as space:
+            while True:
+                listing = await space.list("", "configmaps")
+                writes = await space._bucket.last_revision()
+                if listing.revision.startswith(f"{writes}."):
+                    break
+        objects = {
+            obj["metadata"]["name"]: Stored(
+                obj["data"]["value"], obj["metadata"]["uid"], obj["metadata"]["resourceVersion"]
+            )
+            for obj in listing.objects
+        }
+        return Space(objects, writes)
+
+
+async def until(met, what=lambda: "it did not come to be", seconds: float = WAIT_SECONDS) -> float:
+    """Wait until a condition holds; how long that took, in seconds."""
+    began = time.monotonic()
+    while True:
+        result = met()
+        if await result if asyncio.iscoroutine(result) else result:
+            return time.monotonic() - began
+        assert time.monotonic() - began < seconds, what()
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+def copy_folder(source: Path, target: Path) -> None:
+    """A backup of a node's disk, or its return."""
+    if target.exists():
+        shutil.rmtree(target)
+    shutil.copytree(source, target)

@@ -1,0 +1,185 @@
+"""Processes of every kind and tier are killed, paused, or live in another time: all heals."""
+
+import asyncio
+import random
+import signal
+
+import pytest
+import pytest_asyncio
+
+from tests.nats.chaos_member import GOES_ON, PAUSED, until
+from tests.nats.chaos_tree import ChaosTree
+
+pytestmark = [
+    pytest.mark.nats,
+    pytest.mark.slow,
+    pytest.mark.timeout(150),
+    pytest.mark.asyncio(loop_scope="module"),
+]
+
+REGION, EDGES = "/r1", ("/r1/e1", "/r1/e2")
+TIERS = ("/", REGION, EDGES[0])
+HEARTBEAT_SECONDS = 0.5
+SETTINGS = {
+    "relay.core.children.HEARTBEAT_SECONDS": HEARTBEAT_SECONDS,
+    "relay.core.children.SILENT_AFTER_SECONDS": 3 * HEARTBEAT_SECONDS,
+}
+SEEDS = (1, 2)
+HOUR_MS = 3_600_000
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def tree(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("kills")
+    grown = ChaosTree(folder, {**SETTINGS, "clock": str(folder / "clock")})
+    try:
+        await grown.start()
+        await grown.join(REGION, relay=True)
+        for path in EDGES:
+            await grown.join(path)
+        yield grown
+    finally:
+        await grown.close()
+
+
+@pytest_asyncio.fixture(autouse=True, loop_scope="module")
+async def clean(tree):
+    await tree.clear(EDGES)
+
+
+class Stream:
+    """Changes one after the other, until it is stopped; `count` is how many there were."""
+
+    def __init__(self, tree: ChaosTree, dice: random.Random) -> None:
+        self.count = 0
+        self._tree = tree
+        self._dice = dice
+        self._ends = False
+
+    async def run(self) -> None:
+        while not self._ends:
+            self.count += 1
+            name = f"c{self._dice.randrange(6)}"
+            if name in self._tree.wanted["shop"] and self._dice.random() < 0.3:
+                await self._tree.drop("shop", name)
+            else:
+                await self._tree.put("shop", **{name: str(self.count)})
+            await asyncio.sleep(0.05)
+
+    def stop(self) -> None:
+        self._ends = True
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_kills_during_a_stream_of_changes_lose_nothing_and_do_nothing_twice(tree, seed):
+    dice = random.Random(seed)
+    await tree.place("still")
+    await tree.put("still", stays="s")
+    await tree.place("shop")
+    before = await tree.exact(EDGES)
+    strikes = [(path, kind) for path in TIERS for kind in ("server", "relay")]
+    dice.shuffle(strikes)
+    stream = Stream(tree, dice)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(stream.run())
+        for path, kind in strikes:
+            await asyncio.sleep(dice.uniform(0.05, 0.8))
+            member = tree.members[path]
+            if kind == "server":
+                await until(member.server_pids)
+                member.strike_server()
+            else:
+                member.kill()
+                await member.ended()
+                member.start()
+        stream.stop()
+    seconds = await until(lambda: at_rest(tree))
+    print(f"\nseed {seed}: {stream.count} changes, exact {seconds:.2f} s after the last")
+    after = await tree.exact(EDGES)
+    for path in EDGES:
+        assert after[path].objects["stays"] == before[path].objects["stays"]
+        assert after[path].writes - before[path].writes <= stream.count
+    for placement in ("still", "shop"):
+        await tree.counted(placement, synced=len(EDGES))
+    assert await tree.look(EDGES) == after
+
+
+async def at_rest(tree) -> bool:
+    await tree.exact(EDGES)
+    return True
+
+
+@pytest.mark.parametrize("kind", ["server", "relay"])
+@pytest.mark.parametrize("path", TIERS)
+async def test_who_was_paused_for_longer_than_the_heartbeats_goes_on(tree, path, kind):
+    await tree.place("shop")
+    await tree.put("shop", kept="k", changed="1")
+    before = await tree.exact(EDGES)
+    await tree.counted("shop", synced=2)
+    member = tree.members[path]
+    strike = member.strike_server if kind == "server" else member.kill
+    strike(PAUSED)
+    try:
+        if path == "/":
+            await asyncio.sleep(4 * HEARTBEAT_SECONDS)
+        else:
+            await tree.put("shop", changed="2")
+            silent = EDGES[:1] if path in EDGES else EDGES
+            await until(lambda: unreachable(tree, len(silent)))
+    finally:
+        strike(GOES_ON)
+    await tree.put("shop", changed="3")
+    after = await tree.exact(EDGES)
+    await tree.counted("shop", synced=2)
+    for one in EDGES:
+        assert after[one].objects["kept"] == before[one].objects["kept"]
+        assert after[one].writes <= before[one].writes + 2
+    assert await tree.look(EDGES) == after
+    assert all(each.process.poll() is None for each in tree.members.values())
+
+
+async def unreachable(tree, count: int) -> bool:
+    form = (await tree.call("status", placement="shop"))["placements"][0]
+    return form["states"].get("unreachable", 0) == count
+
+
+async def jump(tree, ms: int) -> None:
+    """All clocks but the monotonic ones are so far ahead, from now on."""
+    (tree.folder / "clock").write_text(str(ms))
+    for member in tree.members.values():
+        member.kill(signal.SIGUSR1)
+
+
+async def generations(tree) -> list[int]:
+    """What the edge was told last, of each record: the highest first."""
+    async with tree.members["/"].client("relay") as client:
+        stream = client.jetstream(domain="lc")
+        info = await stream.stream_info("OWN", subjects_filter="lc._own.>")
+        found = []
+        for subject in info.state.subjects or {}:
+            headers = (await stream.get_last_msg("OWN", subject)).headers or {}
+            found.append(int(headers.get("Lc-Gen", 0)))
+        return sorted(found, reverse=True)
+
+
+async def test_a_clock_that_jumps_turns_no_generation_back(tree):
+    await tree.place("shop")
+    await tree.put("shop", kept="k", changed="0")
+    before = await tree.exact(EDGES)
+    highest = (await generations(tree))[0]
+    for turn, ahead in enumerate((HOUR_MS, -HOUR_MS, 0), 1):
+        await jump(tree, ahead)
+        await tree.put("shop", changed=str(turn))
+        after = await tree.exact(EDGES)
+        now = (await generations(tree))[0]
+        assert now > highest
+        highest = now
+    # Also who starts at an earlier time than the one the ledger was written at.
+    await tree.members["/"].restart()
+    await tree.put("shop", changed="last")
+    after = await tree.exact(EDGES)
+    assert (await generations(tree))[0] > highest
+    await tree.counted("shop", synced=2)
+    for path in EDGES:
+        assert after[path].objects["kept"] == before[path].objects["kept"]
+        assert after[path].writes == before[path].writes + 4
