@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal, get_args
 
 from nacl.exceptions import BadSignatureError
@@ -73,13 +73,19 @@ class Signer:
 
     @property
     def public_key(self) -> bytes:
-        return bytes(SigningKey(self.seed).verify_key)
+        return bytes(_signing_key(self.seed).verify_key)
 
     def seal(self, kind: RecordKind, payload: bytes, body: bytes | None = None) -> Envelope:
         """Sign a payload."""
         signed = signed_bytes(self.tree, kind, self.key_id, payload)
-        signature = SigningKey(self.seed).sign(signed).signature
+        signature = _signing_key(self.seed).sign(signed).signature
         return Envelope(kind, self.key_id, payload, signature, body)
+
+
+@lru_cache(maxsize=16)
+def _signing_key(seed: bytes) -> SigningKey:
+    """To derive a key from its seed takes as long as to sign."""
+    return SigningKey(seed)
 
 
 def signed_bytes(tree: TreeId, kind: str, key_id: KeyId, payload: bytes) -> bytes:

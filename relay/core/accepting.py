@@ -375,7 +375,7 @@ class Accepting:
         state, name = self._state, record.path.name
         if state.children.pop(name, None) is None:
             return
-        state.mailboxes.boxes.pop(name, None)
+        state.mailboxes.remove(name)
         state.reporting.forget_child(name)
         state.where.set_digests(name, None)
         state.labels_dirty = True

@@ -89,6 +89,7 @@ class Mailboxes:
         self.unheard: dict[str, None] = {}
         self.calm = True
         self.touched: dict[tuple[str, MailKey], None] = {}
+        self._having: dict[MailKey, dict[str, None]] = {}
         self._out = out
         self._meant = meant
         self._content = content
@@ -100,7 +101,7 @@ class Mailboxes:
         box = self.boxes[child]
         term = digest_term(kept.key, kept.generation.to_bytes(8, "big") + kept.payload_hash)
         slot = Slot(kept.sequence, kept.generation, kept.has_body, term)
-        box.slots[kept.key] = slot
+        self._put(child, kept.key, slot)
         box.last_sequence = max(box.last_sequence, kept.sequence)
         if slot.content:
             box.digest = (box.digest + term) % DIGEST_MODULUS
@@ -184,6 +185,7 @@ class Mailboxes:
         if slot is None or key in box.flying or key in box.queue:
             return
         del box.slots[key]
+        self._drop(child, key)
         self.touched[child, key] = None
         if slot.content:
             box.digest = (box.digest - slot.term) % DIGEST_MODULUS
@@ -229,14 +231,14 @@ class Mailboxes:
 
         If none of the key is here, it will be written once it is.
         """
-        self.boxes[child].slots[key] = Slot(0, 0, content=False, term=0)
+        self._put(child, key, Slot(0, 0, content=False, term=0))
         if (held := self._lookup(key)) is not None:
             self.mark(child, key, held.order)
             self.flush(child)
 
     def having(self, key: MailKey) -> list[str]:
         """The children that hold something of the key, or were sent it."""
-        return [child for child, box in self.boxes.items() if key in box.slots]
+        return list(self._having.get(key, ()))
 
     def owed(self) -> dict[MailKey, None]:
         """What children hold or were sent, and of which nothing is here."""
@@ -247,6 +249,22 @@ class Mailboxes:
     def awaiting(self, key: MailKey) -> list[str]:
         """The children whose queue holds the key."""
         return [child for child, box in self.boxes.items() if key in box.queue]
+
+    def remove(self, child: str) -> None:
+        """Forget a child, and what it was sent."""
+        box = self.boxes.pop(child, None)
+        for key in box.slots if box is not None else ():
+            self._drop(child, key)
+
+    def _put(self, child: str, key: MailKey, slot: Slot) -> None:
+        self.boxes[child].slots[key] = slot
+        self._having.setdefault(key, {})[child] = None
+
+    def _drop(self, child: str, key: MailKey) -> None:
+        having = self._having[key]
+        having.pop(child, None)
+        if not having:
+            del self._having[key]
 
     def _settle(self, child: str, key: MailKey) -> None:
         """Take a slot off the queue: nothing, or nothing more, is to be written to it."""
@@ -264,7 +282,7 @@ class Mailboxes:
             slot.flying = former.flying
             box.digest -= former.term if former.content else 0
         box.digest = (box.digest + (held.term if content else 0)) % DIGEST_MODULUS
-        box.slots[key] = slot
+        self._put(child, key, slot)
         borne = {key: None, **box.bears.get(key, {})}
         for placement in borne:
             if placement in box.slots:
