@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from typing import Protocol
 
@@ -50,8 +50,10 @@ class AskedNode(Protocol):
         ...
 
 
-def answerers(runtime: AskedNode) -> dict[str, Answerer]:
-    """What a node that runs here answers to asks for it."""
+def answerers(
+    runtime: AskedNode, place: Callable[[], Mapping[str, object]] = dict
+) -> dict[str, Answerer]:
+    """What a node that runs here answers to asks for it; `place` adds how it is where it runs."""
     path = str(runtime.path)
 
     async def node(_record: AskRecord) -> object:
@@ -69,6 +71,7 @@ def answerers(runtime: AskedNode) -> dict[str, Answerer]:
             "objectsApplied": runtime.objects_applied,
             "mailWritten": driver.counters.mail_written,
             "noted": dict(driver.counters.noted),
+            **place(),
         }
 
     async def status(record: AskRecord) -> object:

@@ -19,6 +19,7 @@ from leafcast.asking import CentreAsks, register_asks
 from leafcast.custody import register_custody
 from leafcast.daemon_verbs import register_tree_verbs
 from leafcast.data_dir import DataDir
+from leafcast.diagnosing import register_diagnosis
 from leafcast.errors import said
 from leafcast.event_log import EventLog, follow_conditions
 from leafcast.membership import Membership, register_membership
@@ -56,7 +57,8 @@ class Daemon:
         )
         centre, dice = RunningCentre(self.tree), SystemDice()
         asks = CentreAsks(centre.asker, centre.keys, self._clock, dice)
-        register_tree_verbs(self.api, self.tree, self.events, asks)
+        register_tree_verbs(self.api, self.tree, self.events, asks, self._clock)
+        register_diagnosis(self.api, self.tree, asks, self._clock)
         register_custody(self.api, self.tree)
         register_asks(self.api, asks)
         register_membership(self.api, Membership(centre, asks, self._clock, dice))

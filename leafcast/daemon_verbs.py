@@ -7,7 +7,7 @@ from typing import Any
 from leafcast.api import Api, ApiError
 from leafcast.asking import CentreAsks
 from leafcast.awaiting import register_wait
-from leafcast.elsewhere import relays_elsewhere
+from leafcast.elsewhere import ask_nodes
 from leafcast.event_log import EventLog
 from leafcast.tree import LocalTree
 from leafcast.tree_facts import (
@@ -17,21 +17,26 @@ from leafcast.tree_facts import (
     relays_not_here,
     tree_form,
 )
+from relay.ports import Clock
+from schemas.asks import AskFault
 
 
 class TreeVerbs:
     """Answers from what the daemon's own nodes know; for the tree, other relays are asked, too."""
 
-    def __init__(self, tree: LocalTree, events: EventLog, asks: CentreAsks) -> None:
+    def __init__(self, tree: LocalTree, events: EventLog, asks: CentreAsks, clock: Clock) -> None:
         self._tree = tree
         self._asks = asks
+        self._clock = clock
         self._events = events
 
     async def tree(self) -> dict[str, Any]:
         """All nodes with their states and counts."""
         tree = self._tree
-        elsewhere = await relays_elsewhere(self._asks, answers_here(tree), relays_not_here(tree))
-        return tree_form(tree, elsewhere)
+        asked, known = relays_not_here(tree), answers_here(tree)
+        said = await ask_nodes(self._asks, self._clock, asked, known)
+        answers = {path: it for path, it in said.items() if not isinstance(it, AskFault)}
+        return tree_form(tree, answers)
 
     async def status(self, placement: str = "", *, by_node: bool = False) -> dict[str, Any]:
         """One placement, or all of them by name."""
@@ -63,9 +68,11 @@ class TreeVerbs:
         raise ApiError("NotFound", f'there is no EdgePlacement "{placement}"', remedy)
 
 
-def register_tree_verbs(api: Api, tree: LocalTree, events: EventLog, asks: CentreAsks) -> None:
+def register_tree_verbs(
+    api: Api, tree: LocalTree, events: EventLog, asks: CentreAsks, clock: Clock
+) -> None:
     """Answer the verbs about this tree."""
-    verbs = TreeVerbs(tree, events, asks)
+    verbs = TreeVerbs(tree, events, asks, clock)
     api.register("tree", verbs.tree)
     api.register("status", verbs.status)
     api.register("destinations", verbs.destinations)

@@ -24,6 +24,7 @@ _COMMANDS = {
     "demo": "leafcast.demo:demo",
     "describe": "leafcast.commands.describe:describe",
     "diff": "leafcast.commands.diff:diff",
+    "doctor": "leafcast.commands.doctor:doctor",
     "down": "leafcast.commands.down:down",
     "join": "leafcast.commands.join:join",
     "node": "leafcast.commands.node:node",

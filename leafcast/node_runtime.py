@@ -17,6 +17,7 @@ from typing import Any
 
 from leafcast.answering import answerers
 from leafcast.known_children import KnownChildren
+from leafcast.standing import standing
 from relay.adapters.embedded_space import EmbeddedSpace
 from relay.adapters.external_server import ExternalServer, ServerPlace
 from relay.adapters.guard import Guard
@@ -202,7 +203,8 @@ class NodeRuntime:
         driver = self._driver = Driver(
             bus, config, world.clock, on_wants=self._wants, on_noted=self._note
         )
-        asker = self.asker = Asker(bus, lambda: driver.node, world.clock, answerers(self))
+        answers = answerers(self, self._standing)
+        asker = self.asker = Asker(bus, lambda: driver.node, world.clock, answers)
         try:
             async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
                 if self._settings is not None:
@@ -252,6 +254,9 @@ class NodeRuntime:
     def _wants(self, node: Node) -> None:
         if self._syncer is not None:
             self._syncer.set_wants(node.wanted, may_prune=node.may_prune)
+
+    def _standing(self) -> dict[str, object]:
+        return standing(self._world.clock, self._folder, self._server)
 
     def _note(self, noted: Noted) -> None:
         self.noted(noted)

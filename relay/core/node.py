@@ -189,20 +189,15 @@ class Node:
             "indexGeneration": state.index.generation,
             "placements": len([held for held in state.deltas() if not held.record.deleted]),
             "refused": state.refused,
+            "withheld": self._uplink.withheld if self._uplink is not None else 0,
         }
 
     def _dispatch(self, event: Event) -> None:  # noqa: C901, PLR0912 - one arm for each event
         state, uplink = self._state, self._uplink
         match event:
-            case MailArrived():
+            case MailArrived() | SessionArrived() | LinkChanged() | Ending():
                 if uplink is not None:
-                    uplink.mail(event)
-            case SessionArrived():
-                if uplink is not None:
-                    uplink.session(event.message)
-            case LinkChanged():
-                if uplink is not None:
-                    uplink.link(up=event.up)
+                    uplink.handle(event)
             case BlobArrived():
                 self._sweeper.arrived(event)
                 for owner in state.content.arrived(event, state.now.seconds):
@@ -227,9 +222,6 @@ class Node:
                     self._observed(state.edge, state.edge.observe(event))
             case Tick():
                 self._tick()
-            case Ending():
-                if uplink is not None:
-                    uplink.farewell()
             case _:
                 assert_never(event)
 

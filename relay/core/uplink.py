@@ -9,7 +9,7 @@ from relay.core.accepting import Accepting
 from relay.core.book import Held, is_delta, to_keep
 from relay.core.children import HEARTBEAT_SECONDS
 from relay.core.effects import AckMail, Noted, ResetMail, SendHeartbeat, SendReport, StoreOwn
-from relay.core.events import MailArrived
+from relay.core.events import Ending, LinkChanged, MailArrived, SessionArrived
 from relay.core.inbox import Park, PassOver, Refuse, Take
 from relay.core.parts import split_results
 from relay.core.state import State
@@ -63,6 +63,23 @@ class Uplink:
     def superseded(self) -> bool:
         """Whether a newer session of this same node exists: this one must stop."""
         return self._superseded
+
+    @property
+    def withheld(self) -> int:
+        """How many records are held, here or below, that the mailbox lacks."""
+        return len(self._beyond())
+
+    def handle(self, event: MailArrived | SessionArrived | LinkChanged | Ending) -> None:
+        """Take what comes from the parent, and the end of the run."""
+        match event:
+            case MailArrived():
+                self.mail(event)
+            case SessionArrived(message):
+                self.session(message)
+            case LinkChanged(up):
+                self.link(up=up)
+            case Ending():
+                self.farewell()
 
     def link(self, *, up: bool) -> None:
         """Begin a session when the way to the parent is open."""

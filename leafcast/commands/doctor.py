@@ -1,0 +1,84 @@
+"""`leafcast doctor`: what is well, what is wrong, why, and what to do."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import groupby
+from pathlib import Path
+
+import click
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from leafcast.checks import Check, Facts, checks, exit_code
+from leafcast.commands.options import data_dir_option
+from leafcast.commands.showing import in_session, print_view
+from leafcast.data_dir import DataDir
+from leafcast.diagnosing import read_facts
+from leafcast.session import CallFailed, NotRunning
+from relay.adapters.clock import SystemClock
+
+ASK_SECONDS = 30.0
+_MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "failure": ("✗", "red")}
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="As JSON, with all that was found.")
+@data_dir_option
+def doctor(as_json: bool, data_dir: Path | None) -> None:  # noqa: FBT001 - click
+    """Check the tree: servers, links, lag, clocks, disks, staleness, stuck objects.
+
+    Each failure has its cause and a remedy. Exit code 1 if something failed; warnings do not count.
+    """
+    found = checks(_facts(data_dir))
+    code = exit_code(found)
+    if as_json:
+        click.echo(json.dumps({"ok": not code, "checks": list(map(asdict, found))}, indent=2))
+    else:
+        print_view(Console(highlight=False), doctor_view(found))
+    if code:
+        raise click.exceptions.Exit(code)
+
+
+def doctor_view(found: Sequence[Check]) -> RenderableType:
+    """The checks, group by group, what is well first."""
+    lines: list[RenderableType] = []
+    for group, listed in groupby(found, key=lambda check: check.group):
+        lines.append(Text(group, style="bold"))
+        for check in sorted(listed, key=lambda check: check.state != "ok"):
+            mark, style = _MARKS[check.state]
+            lines.append(_hanging(Text(mark, style=style), Text(check.said), 2))
+            if check.cause:
+                lines.append(_hanging(Text("why:", style="dim"), Text(check.cause), 4))
+            if check.remedy:
+                lines.append(_hanging(Text("do:", style="dim"), Text(check.remedy), 4))
+    wrong = [check.state for check in found]
+    bad, odd = wrong.count("failure"), wrong.count("warning")
+    said = f"{bad} failed, {odd} to look at" if bad or odd else "all is well"
+    return Group(*lines, Text(), Text(said, style="red" if bad else "yellow" if odd else "green"))
+
+
+def _hanging(label: Text, said: Text, indent: int) -> RenderableType:
+    """Text behind a label; further lines begin where the text does."""
+    row = Table.grid(padding=(0, 1))
+    row.add_column(no_wrap=True)
+    row.add_column(overflow="fold")
+    row.add_row(label, said)
+    return Padding(row, (0, 0, 0, indent))
+
+
+def _facts(data_dir: Path | None) -> Facts:
+    place = DataDir.at(data_dir)
+    there = next(folder for folder in (place.folder, *place.folder.parents) if folder.exists())
+    free = shutil.disk_usage(there).free
+    try:
+        answer = in_session(data_dir, lambda session: session.call("doctor", seconds=ASK_SECONDS))
+    except (NotRunning, CallFailed) as error:
+        now_ms = SystemClock().now().wall_ms
+        return Facts(now_ms, str(place.folder), free, not_running=str(error))
+    return read_facts(answer, str(place.folder), free)

@@ -1,0 +1,106 @@
+"""Gathering what `leafcast doctor` judges: nodes that can be asked, and what the centre counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from leafcast.api import Api
+from leafcast.asking import CentreAsks
+from leafcast.checks import Facts, NodeFacts, PlacementFacts, StuckFacts
+from leafcast.elsewhere import Form, ask_nodes
+from leafcast.tree import LocalTree
+from leafcast.tree_facts import placement_form, tree_form
+from relay.ports import Clock
+from schemas.asks import AskFault
+from schemas.identity import NodePath
+
+STUCK_MAX = 5
+
+
+class Diagnosis:
+    """The verb `doctor` of a daemon: its nodes and placements, as `Facts` has them."""
+
+    def __init__(self, tree: LocalTree, asks: CentreAsks, clock: Clock) -> None:
+        self._tree = tree
+        self._asks = asks
+        self._clock = clock
+
+    async def facts(self) -> dict[str, Any]:
+        """`{nowMs, aheadMs, nodes, placements}`; all nodes are asked, those here too."""
+        tree, controllers = self._tree, self._tree.controllers
+        paths = [NodePath.parse(form["path"]) for form in tree_form(tree, {})["nodes"]]
+        said = await ask_nodes(self._asks, self._clock, paths, {})
+        answers = {path: it for path, it in said.items() if not isinstance(it, AskFault)}
+        now_ms = self._clock.now().wall_ms
+        records = controllers.issuer.records.values() if controllers else ()
+        newest = max((record.generation for record in records), default=0)
+        names = sorted(controllers.translator.workloads.objects) if controllers else []
+        return {
+            "nowMs": now_ms,
+            "aheadMs": max(0, newest - now_ms),
+            "nodes": [
+                asdict(_node(form, said.get(NodePath.parse(form["path"])), now_ms))
+                for form in tree_form(tree, answers)["nodes"]
+            ],
+            "placements": [
+                asdict(_placement(placement_form(tree, name, by_node=False))) for name in names
+            ],
+        }
+
+
+def register_diagnosis(api: Api, tree: LocalTree, asks: CentreAsks, clock: Clock) -> None:
+    """Answer the verb `doctor`."""
+    api.register("doctor", Diagnosis(tree, asks, clock).facts)
+
+
+def read_facts(answer: Mapping[str, Any], folder: str, free_bytes: int) -> Facts:
+    """The facts that a daemon's answer says, with those about this machine."""
+    return Facts(
+        now_ms=answer["nowMs"],
+        folder=folder,
+        free_bytes=free_bytes,
+        ahead_ms=answer["aheadMs"],
+        nodes=[NodeFacts(**form) for form in answer["nodes"]],
+        placements=[
+            PlacementFacts(**{**form, "stuck": [StuckFacts(**item) for item in form["stuck"]]})
+            for form in answer["placements"]
+        ],
+    )
+
+
+def _node(form: Form, said: Form | AskFault | None, now_ms: int) -> NodeFacts:
+    answer: Form = said if said is not None and not isinstance(said, AskFault) else {}
+    index = answer.get("indexGeneration")
+    return NodeFacts(
+        path=form["path"],
+        role=form["role"],
+        state=form["state"],
+        since_ms=form["silent_since_ms"],
+        destinations=form["destinations"],
+        lag=form["lag"],
+        answers=bool(answer),
+        refusal=said.message if isinstance(said, AskFault) else "",
+        starts=answer.get("serverStarts"),
+        free_bytes=answer.get("diskFree"),
+        store_bytes=answer.get("storeBytes"),
+        clock_ms=answer.get("clockMs", 0),
+        index_age_ms=max(0, now_ms - index) if index else None,
+        withheld=answer.get("withheld", 0),
+        refused=answer.get("refused", 0),
+    )
+
+
+def _placement(form: Form) -> PlacementFacts:
+    worst = sorted(form["exceptions"], key=lambda item: (item["severity"], -item["count"]))
+    return PlacementFacts(
+        name=form["name"],
+        destinations=form["destinations"],
+        unreachable=form["states"].get("unreachable", 0),
+        complete=form["complete"],
+        problem=form["problem"],
+        held=form.get("held", ""),
+        blocking=list(form["blocking"]),
+        stuck=[StuckFacts(**item) for item in worst[:STUCK_MAX]],
+    )
