@@ -240,7 +240,7 @@ class Accepting:
             if sent or state.meant(child, held) is not Send.NOTHING:
                 self._bear_on(held.key, box)
                 state.mailboxes.mark(child, held.key, held.order)
-                state.mailboxes.flush(child)
+                state.mailboxes.look(child)
         self._evaluate(held)
         state.touch(held.key)
 
@@ -250,16 +250,12 @@ class Accepting:
         Of one that the child has in another version the child may see it so, whatever is new.
         """
         where = self._state.where
-        for key in box.queue:
+        for key in box.others:
             held = self._state.held.get(key)
-            match held.record if held is not None else None:
-                case Profile() as record:
-                    bears = where.deltas_of_profile(record)
-                case LocationRecord() as record:
-                    bears = where.deltas_of_location(record)
-                case _:
-                    continue
-            if key in box.slots or delta in bears:
+            record = held.record if held is not None else None
+            if not isinstance(record, Profile | LocationRecord):
+                continue
+            if key in box.slots or where.bears_on(record, delta):
                 box.bears.setdefault(key, {})[delta] = None
 
     def _put_profile(self, held: Held, record: Profile, former: Held | None) -> None:

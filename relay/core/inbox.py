@@ -6,19 +6,18 @@ it, or refuse it with a reason (wire.md, "Index and acceptance").
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from relay.core.book import Held, is_delta, read_record
 from relay.core.events import MailArrived
 from relay.core.index import IndexView, Unknown
+from relay.core.parked import Believed, Parked
 from relay.core.trust import Trust, Verdict
 from schemas.blobs import Reference
 from schemas.identity import MailKey
 from schemas.records import DIGEST_MODULUS, RecordRefused
 from schemas.reports import Cursor, SessionMessage
 from schemas.signing import EnvelopeRefused
-
-PARKED_MAX = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +37,14 @@ class PassOver:
 
 @dataclass(frozen=True, slots=True)
 class Park:
-    """Not to be judged yet; `chunk` of the index would tell, if it is set."""
+    """Not to be judged yet; `chunk` of the index would tell, if it is set.
+
+    What was believed of it need not be read again.
+    """
 
     reason: str
     chunk: Reference | None = None
+    believed: Believed | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,7 @@ class Inbox:
     shown_index: bool = False
     remembers: bool = False
     stored_index: int = 0
-    parked: dict[int, MailArrived] = field(default_factory=dict)
+    parked: Parked = field(default_factory=Parked)
     terms: dict[MailKey, int] = field(default_factory=dict)
     seen: dict[MailKey, None] | None = None
 
@@ -92,7 +95,8 @@ class Inbox:
     @property
     def answered(self) -> int:
         """The highest sequence up to which all mail was taken into account."""
-        return min(self.parked) - 1 if self.parked else self.high
+        lowest = self.parked.lowest
+        return self.high if lowest is None else lowest - 1
 
     @property
     def digest(self) -> int:
@@ -148,9 +152,7 @@ class Inbox:
 
     def supersede(self, event: MailArrived) -> None:
         """Let go of what is parked and was in the slot before this message, which is believed."""
-        for sequence, parked in list(self.parked.items()):
-            if parked.key == event.key and sequence < event.sequence:
-                del self.parked[sequence]
+        self.parked.forget_before(event.key, event.sequence)
 
     def count(self, held: Held) -> None:
         """Take a slot's content into the digest, or out of it."""
@@ -170,8 +172,28 @@ class Inbox:
         self.remembers = True
         return True
 
-    def judge(self, event: MailArrived, known: Held | None, order: int) -> Ruling:
-        """What to make of a message, given what is held under its key."""
+    def judge(
+        self, event: MailArrived, known: Held | None, order: int, read: Believed | None = None
+    ) -> Ruling:
+        """What to make of a message, given what is held under its key.
+
+        `read` is what was believed of it before; with other keys in force it is read again.
+        """
+        if read is not None and read.keys == self.trust.adopted:
+            held = replace(read.held, order=order)
+        else:
+            found = self._read(event, order)
+            if not isinstance(found, Held):
+                return found
+            held = found
+        if known is not None:
+            return _against(held, known)
+        if is_delta(held):
+            return self._unheld_delta(held)
+        return PassOver(held) if held.record.deleted else Take(held)
+
+    def _read(self, event: MailArrived, order: int) -> Held | Park | Refuse:
+        """The record that a message says, if it is believed."""
         try:
             envelope, held = read_record(event.data, order, event.hops)
         except (EnvelopeRefused, RecordRefused) as error:
@@ -184,11 +206,7 @@ class Inbox:
         if verdict is not Verdict.BELIEVED:
             # Keys are written before what they sign: with the mailbox read, none is on its way.
             return Refuse(verdict.name.title().replace("_", ""), verdict.value)
-        if known is not None:
-            return _against(held, known)
-        if is_delta(held):
-            return self._unheld_delta(held)
-        return PassOver(held) if held.record.deleted else Take(held)
+        return held
 
     def _unheld_delta(self, held: Held) -> Ruling:
         if held.record.deleted or not held.has_body:
@@ -198,12 +216,15 @@ class Inbox:
             return Take(held)
         listed = self.index.listed(held.key)
         if isinstance(listed, Unknown):
-            return Park("a chunk of the index is on its way", listed.chunk)
+            return self._park(held, "a chunk of the index is on its way", listed.chunk)
         if listed is not None and listed <= held.generation:
             return Take(held)
         if newer:
-            return Park("no index shown here lists it yet")
+            return self._park(held, "no index shown here lists it yet")
         return Refuse("Superseded", f"the index lists {listed or 'nothing'} for it")
+
+    def _park(self, held: Held, reason: str, chunk: Reference | None = None) -> Park:
+        return Park(reason, chunk, Believed(held, self.trust.adopted))
 
     def _finish(self) -> None:
         if self.seen is not None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
-from relay.core.book import Held
+from relay.core.book import Held, is_delta
 from relay.core.effects import ClearMail, Effect, WriteMail
 from relay.core.events import MailSlot
 from schemas.identity import INDEX_KEY, KEYS_KEY, MailKey
@@ -57,10 +57,17 @@ class Slot:
 
 @dataclass(slots=True)
 class Mailbox:
-    """One child's mailbox, as its parent knows it."""
+    """One child's mailbox, as its parent knows it.
+
+    Of the `queue` nobody looked yet at what is `fresh`, `others` are no deltas, and something that
+    takes is `held_back` until there is a look at all of it.
+    """
 
     slots: dict[MailKey, Slot] = field(default_factory=dict)
     queue: dict[MailKey, int] = field(default_factory=dict)
+    fresh: dict[MailKey, None] = field(default_factory=dict)
+    others: dict[MailKey, None] = field(default_factory=dict)
+    held_back: bool = False
     bears: dict[MailKey, dict[MailKey, None]] = field(default_factory=dict)
     flying: dict[MailKey, tuple[MailKey, ...]] = field(default_factory=dict)
     digest: int = 0
@@ -116,7 +123,7 @@ class Mailboxes:
         """Look at a slot at the next flush; `bears` are placements that the record bears on."""
         box = self.boxes.get(child)
         if box is not None:
-            box.queue.setdefault(key, order)
+            self._enqueue(box, key, order)
             self.touched[child, key] = None
             if bears:
                 box.bears.setdefault(key, {}).update(dict.fromkeys(bears))
@@ -126,11 +133,46 @@ class Mailboxes:
         box = self.boxes.get(child)
         if box is None or self.paused or child in self.unheard:
             return
-        waiting = not self.calm
-        for takes, held, wish in self._due(child, box):
+        box.fresh.clear()
+        self._write_due(child, box, self._due(child, box, list(box.queue)))
+
+    def look(self, child: str) -> None:
+        """Write what may be written now of what is fresh.
+
+        The rest of the queue waits for what a flush follows on; only something that takes has to be
+        put in order with it.
+        """
+        box = self.boxes.get(child)
+        if box is None or self.paused or child in self.unheard:
+            return
+        if box.held_back and self.calm:
+            self.flush(child)
+        elif box.fresh:
+            fresh, box.fresh = box.fresh, {}
+            due = self._due(child, box, fresh)
+            if self.calm and any(takes for takes, _, _ in due):
+                self.flush(child)
+            else:
+                held_back = box.held_back
+                self._write_due(child, box, due)
+                box.held_back = box.held_back or held_back
+
+    def supplied(self, key: MailKey) -> None:
+        """Write what waited for the content of a delta, which is here now."""
+        for child, box in self.boxes.items():
+            if key in box.queue:
+                box.fresh[key] = None
+                self.look(child)
+
+    def _write_due(self, child: str, box: Mailbox, due: Iterable[tuple[bool, Held, Send]]) -> None:
+        waiting, box.held_back = not self.calm, False
+        for takes, held, wish in due:
             if wish is Send.WHOLE and (supply := self._content(held.key)) is not Supply.HERE:
                 waiting = waiting or supply is Supply.COMING
-            elif not (waiting and takes):
+                box.held_back = box.held_back or takes
+            elif waiting and takes:
+                box.held_back = True
+            else:
                 self._write(child, box, held, wish)
 
     def flush_all(self) -> None:
@@ -139,13 +181,16 @@ class Mailboxes:
             if box.queue:
                 self.flush(child)
 
-    def _due(self, child: str, box: Mailbox) -> list[tuple[bool, Held, Send]]:
-        """What of the queue is to be written, in order, and whether it takes something."""
+    def _due(
+        self, child: str, box: Mailbox, keys: Iterable[MailKey]
+    ) -> list[tuple[bool, Held, Send]]:
+        """What of these in the queue is to be written, in order, and whether it takes something."""
         due = []
-        for key, order in list(box.queue.items()):
-            held = self._lookup(key)
-            if key in box.flying:
+        for key in keys:
+            order = box.queue.get(key)
+            if order is None or key in box.flying:
                 continue
+            held = self._lookup(key)
             if held is None:
                 self._settle(child, key)
                 self.clear(child, key)
@@ -170,6 +215,8 @@ class Mailboxes:
         if key in box.slots:
             box.slots[key].sequence = sequence
         borne = box.flying.pop(key, ())
+        if key in box.queue:
+            box.fresh[key] = None
         for placement in borne:
             slot = box.slots.get(placement)
             if slot is not None:
@@ -205,7 +252,7 @@ class Mailboxes:
         box = self.boxes[child]
         if key in box.slots:
             box.slots[key].generation = 0
-        box.queue.setdefault(key, order)
+        self._enqueue(box, key, order)
 
     def again(self, child: str) -> None:
         """Write once more which placements are gone: the child says so again in its new session.
@@ -246,9 +293,11 @@ class Mailboxes:
         keys = [key for box in self.boxes.values() for key in box.slots if key not in reserved]
         return {key: None for key in keys if self._lookup(key) is None}
 
-    def awaiting(self, key: MailKey) -> list[str]:
-        """The children whose queue holds the key."""
-        return [child for child, box in self.boxes.items() if key in box.queue]
+    def _enqueue(self, box: Mailbox, key: MailKey, order: int) -> None:
+        box.queue.setdefault(key, order)
+        box.fresh[key] = None
+        if not is_delta(self._lookup(key)):
+            box.others[key] = None
 
     def remove(self, child: str) -> None:
         """Forget a child, and what it was sent."""
@@ -270,6 +319,8 @@ class Mailboxes:
         """Take a slot off the queue: nothing, or nothing more, is to be written to it."""
         box = self.boxes[child]
         del box.queue[key]
+        box.fresh.pop(key, None)
+        box.others.pop(key, None)
         for placement in (key, *box.bears.pop(key, ())):
             self.touched[child, placement] = None
 

@@ -216,7 +216,7 @@ class Node:
                 self._issued(event)
             case MailWritten():
                 state.mailboxes.written(event.child, event.key, event.sequence)
-                state.mailboxes.flush(event.child)
+                state.mailboxes.look(event.child)
             case ObjectObserved():
                 if state.edge is not None:
                     self._observed(state.edge, state.edge.observe(event))
@@ -312,8 +312,7 @@ class Node:
         if owner in (INDEX_ROOT, INDEX_CHUNKS):
             self._accepting.index_arrived(owner)
         elif (key := owner_key(owner)) is not None:
-            for child in state.mailboxes.awaiting(key):
-                state.mailboxes.flush(child)
+            state.mailboxes.supplied(key)
         elif state.edge is not None:
             state.edge.content_ready(MailKey(owner[5:]))
 

@@ -31,6 +31,8 @@ class Trust:
     tree: TreeId
     roots: Mapping[KeyId, bytes]
     granted: dict[KeyId, KeyGrant] = field(default_factory=dict)
+    adopted: int = 0
+    """How often other keys came in force: what was believed before is to be judged again."""
 
     def judge(self, envelope: Envelope, record: Record) -> Verdict:
         """Whether to believe a record that the envelope's payload says."""
@@ -49,3 +51,4 @@ class Trust:
     def adopt(self, record: KeysRecord) -> None:
         """Put a believed `keys` record in force, instead of the one before."""
         self.granted = {grant.key_id: grant for grant in record.grants}
+        self.adopted += 1

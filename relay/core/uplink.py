@@ -11,6 +11,7 @@ from relay.core.children import HEARTBEAT_SECONDS
 from relay.core.effects import AckMail, Noted, ResetMail, SendHeartbeat, SendReport, StoreOwn
 from relay.core.events import Ending, LinkChanged, MailArrived, SessionArrived
 from relay.core.inbox import Park, PassOver, Refuse, Take
+from relay.core.parked import Believed
 from relay.core.parts import split_results
 from relay.core.state import State
 from schemas.identity import MailKey
@@ -140,10 +141,10 @@ class Uplink:
     def retry_parked(self) -> None:
         """Judge again what waited for a key or for the index."""
         inbox = self._state.inbox
-        for sequence in sorted(inbox.parked):
-            event = inbox.parked.pop(sequence, None)
-            if event is not None:
-                self._judge(event)
+        for sequence in inbox.parked:
+            parked = inbox.parked.take(sequence)
+            if parked is not None:
+                self._judge(*parked)
         if not inbox.parked:
             # What was said meanwhile answered only for the mail before the first that was parked.
             for key in self._said_early:
@@ -243,10 +244,10 @@ class Uplink:
         elif not message.run and message.incarnation != inbox.incarnation:
             self.link(up=True)
 
-    def _judge(self, event: MailArrived) -> None:
+    def _judge(self, event: MailArrived, read: Believed | None = None) -> None:
         state, inbox = self._state, self._state.inbox
         known = state.held.get(event.key)
-        ruling = inbox.judge(event, known, state.next_order())
+        ruling = inbox.judge(event, known, state.next_order(), read)
         if isinstance(ruling, Take | PassOver):
             inbox.supersede(event)
             if not self._concerns_below(ruling.held):
@@ -256,7 +257,7 @@ class Uplink:
                 state.refused += 1
                 state.out.append(Noted(reason, f"mail {event.key}", detail))
             case Park():
-                inbox.parked[event.sequence] = event
+                inbox.parked.put(event, ruling.believed)
                 if ruling.chunk is not None:
                     self._accepting.want_chunks()
             case PassOver(held, gone) if known or not state.mailboxes.having(held.key):

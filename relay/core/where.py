@@ -21,12 +21,14 @@ from schemas.reports import SpaceLabels
 
 Digests = Mapping[str, SpaceLabels]
 AltId = tuple[MailKey, int]
+_NO, _YES = 1, 2
 
 
 class Branch:
-    """What is known of the destinations at and below one child."""
+    """What is known of the destinations at and below one child; `place` is a number of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, place: int = 0) -> None:
+        self.place = place
         self.profiles: dict[MailKey, None] = {}
         self.direct: MailKey | None = None
         self.labels: dict[str, LabelCount] = {}
@@ -52,6 +54,7 @@ class Where:
         self.branches: dict[str, Branch] = {}
         self.locations: dict[MailKey, LocationRecord] = {}
         self.profiles: dict[MailKey, Profile] = {}
+        self._noted: dict[MailKey, bytearray] = {}
         self._alternatives: dict[MailKey, tuple[Alternative, ...]] = {}
         self._over_location: SelectorIndex[AltId] = SelectorIndex()
         self._over_target: SelectorIndex[AltId] = SelectorIndex()
@@ -59,6 +62,7 @@ class Where:
 
     def set_delta(self, key: MailKey, alternatives: tuple[Alternative, ...] | None) -> None:
         """Put a delta's alternatives in force; None takes the delta out."""
+        self._noted.pop(key, None)
         for at, held in enumerate(self._alternatives.pop(key, ())):
             self._index(held).put((key, at), None)
         if alternatives is not None:
@@ -68,6 +72,7 @@ class Where:
 
     def set_location(self, key: MailKey, record: LocationRecord | None) -> None:
         """Put a location record in force; None takes it out."""
+        self._noted.clear()
         held = self.locations.pop(key, None)
         if held is not None:
             for branch in self.branches.values():
@@ -84,6 +89,7 @@ class Where:
 
     def set_profile(self, key: MailKey, profile: Profile | None) -> None:
         """Put a destination in force where its path says; None takes it out."""
+        self._noted.clear()
         held = self.profiles.pop(key, None)
         if held is not None:
             self._drop(key, held)
@@ -102,14 +108,28 @@ class Where:
 
     def set_digests(self, child: str, digests: Digests | None) -> None:
         """Put in force what a child says of its subtree's labels; None: nothing is known."""
+        self._noted.clear()
         self.branch(child).digests = digests
 
     def branch(self, child: str) -> Branch:
-        return self.branches.setdefault(child, Branch())
+        branch = self.branches.get(child)
+        if branch is None:
+            branch = self.branches[child] = Branch(len(self.branches))
+        return branch
 
     def concerns(self, key: MailKey, child: str) -> bool:
-        """Whether a delta in force may concern a destination at or below the child."""
-        branch = self.branch(child)
+        """Whether a delta in force may concern a destination at or below the child.
+
+        Asked several times for each child, so the answer is noted until something changes.
+        """
+        branch, noted = self.branch(child), self._noted.get(key)
+        if noted is None or branch.place >= len(noted):
+            noted = self._noted[key] = bytearray(len(self.branches))
+        if not noted[branch.place]:
+            noted[branch.place] = _YES if self._concerns(key, branch) else _NO
+        return noted[branch.place] == _YES
+
+    def _concerns(self, key: MailKey, branch: Branch) -> bool:
         alternatives = self._alternatives.get(key, ())
         if branch.is_edge and branch.direct is not None:
             return self.matches(key, self.profiles[branch.direct], branch.locations)
@@ -158,6 +178,20 @@ class Where:
         for location in self.locations_of(profile):
             found |= self.deltas_of_location(self.locations[location])
         return found
+
+    def bears_on(self, record: Profile | LocationRecord, delta: MailKey) -> bool:
+        """Whether the delta is among those of the profile, or of the location."""
+        alternatives = self._alternatives.get(delta, ())
+        if isinstance(record, LocationRecord):
+            return any(_over(record, alternative) for alternative in alternatives)
+        if any(a.over != OVER_LOCATION and a.selector.matches(record.labels) for a in alternatives):
+            return True
+        among = [a for a in alternatives if a.over == OVER_LOCATION]
+        return bool(among) and any(
+            _over(self.locations[key], alternative)
+            for key in self.locations_of(record)
+            for alternative in among
+        )
 
     def digest(self) -> dict[str, SpaceLabels]:
         """The label digest of this node's subtree, by inventory space."""
@@ -232,3 +266,9 @@ class Where:
     def _detach(self, branch: Branch, key: MailKey, record: LocationRecord) -> None:
         del branch.locations[key]
         branch.location_labels[record.source.space].remove(record.labels)
+
+
+def _over(record: LocationRecord, alternative: Alternative) -> bool:
+    if alternative.over != OVER_LOCATION or alternative.space not in ("", record.source.space):
+        return False
+    return alternative.selector.matches(record.labels)

@@ -238,7 +238,7 @@ def test_what_was_parked_is_read_again_in_the_next_session():
     box.begin_session(session("i", 10))
     for sequence in (8, 9, 10):
         box.arrived(delta(5, sequence=sequence))
-    box.parked[9] = delta(5, sequence=9)
+    box.parked.put(delta(5, sequence=9))
     assert box.answered == 8
     assert box.begin_session(session("i", 10)) == 9
     assert not box.settled
@@ -272,7 +272,7 @@ def test_memory_comes_of_a_full_read_against_an_index():
     box.arrived(delta(5))
     assert not box.settle_memory()
     box.shown_index = True
-    box.parked[1] = delta(5)
+    box.parked.put(delta(5))
     assert not box.settle_memory()
     box.parked.clear()
     assert box.settle_memory()
@@ -294,6 +294,7 @@ def test_the_digest_is_over_the_slots_that_hold_content():
 
 def test_what_is_parked_is_void_once_its_slot_holds_something_newer():
     box = inbox()
-    box.parked = {1: delta(5, sequence=1), 2: delta(5, source=replace(SHOP, name="b"), sequence=2)}
+    box.parked.put(delta(5, sequence=1))
+    box.parked.put(delta(5, source=replace(SHOP, name="b"), sequence=2))
     box.supersede(delta(6, body=False, sequence=3))
     assert list(box.parked) == [2]

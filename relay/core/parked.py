@@ -1,0 +1,69 @@
+"""Mail that waits for a key or for the index: judged again when that comes, read only once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from relay.core.book import Held
+from relay.core.events import MailArrived
+from schemas.identity import MailKey
+
+
+@dataclass(frozen=True, slots=True)
+class Believed:
+    """A record whose signature was checked by the `keys`-th set of keys adopted."""
+
+    held: Held
+    keys: int
+
+
+@dataclass(slots=True)
+class Parked:
+    """Messages by their sequence in the own mailbox."""
+
+    _mail: dict[int, tuple[MailArrived, Believed | None]] = field(default_factory=dict)
+    _by_key: dict[MailKey, dict[int, None]] = field(default_factory=dict)
+    _lowest: int | None = None
+
+    def __len__(self) -> int:
+        return len(self._mail)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(sorted(self._mail))
+
+    @property
+    def lowest(self) -> int | None:
+        """The first of them; None if there are none."""
+        if self._lowest is None and self._mail:
+            self._lowest = min(self._mail)
+        return self._lowest
+
+    def put(self, event: MailArrived, believed: Believed | None = None) -> None:
+        """Park a message, with what is known of it."""
+        self._mail[event.sequence] = event, believed
+        self._by_key.setdefault(event.key, {})[event.sequence] = None
+        if self._lowest is not None or len(self._mail) == 1:
+            self._lowest = min(self._lowest or event.sequence, event.sequence)
+
+    def take(self, sequence: int) -> tuple[MailArrived, Believed | None] | None:
+        """Let go of a message; None if it is there no more."""
+        found = self._mail.pop(sequence, None)
+        if found is not None:
+            same = self._by_key[found[0].key]
+            del same[sequence]
+            if not same:
+                del self._by_key[found[0].key]
+            if sequence == self._lowest:
+                self._lowest = None
+        return found
+
+    def forget_before(self, key: MailKey, sequence: int) -> None:
+        """Let go of what was in the slot before this sequence."""
+        for parked in [s for s in self._by_key.get(key, ()) if s < sequence]:
+            self.take(parked)
+
+    def clear(self) -> None:
+        self._mail.clear()
+        self._by_key.clear()
+        self._lowest = None
