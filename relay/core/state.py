@@ -178,14 +178,14 @@ class State:
         if box is None or known is None or held is None:
             return UNCONCERNED
         slot = box.slots.get(key)
-        pending = self.mailboxes.pending(child, key)
+        answerable = slot is not None and known.proven and not self.mailboxes.pending(child, key)
         return Facts(
-            concerned=self._delta_meant(child, held, sent=False) is Send.WHOLE,
-            sent=slot is not None,
-            bearing=slot.bearing if slot and known.proven and not pending else None,
-            silent=known.silent_since_ms is not None,
-            edge=self.where.branch(child).is_edge,
-            generation=held.generation,
+            self._delta_meant(child, held, sent=False) is Send.WHOLE,
+            slot is not None,
+            slot.bearing if slot is not None and answerable else None,
+            known.silent_since_ms is not None,
+            self.where.branch(child).is_edge,
+            held.generation,
         )
 
     def _delta_meant(self, child: str, held: Held, *, sent: bool) -> Send:

@@ -58,6 +58,8 @@ TREE = TreeId(random_id(b"simulated tree  "))
 ROOT_KEY = Signer(TREE, KeyId(random_id(b"root key        ")), b"r" * 32)
 SIGNING_KEY = Signer(TREE, KeyId(random_id(b"signing key     ")), b"s" * 32)
 ROOTS = {ROOT_KEY.key_id: public_key_of(ROOT_KEY)}
+INVENTORY_KEY = Signer(TREE, KeyId(random_id(b"inventory key   ")), b"i" * 32)
+OTHER_TREE = TreeId(random_id(b"another tree    "))
 SIGNED = ("delta", "profile", "location", "node", "index", "ask")
 INVENTORY, WORKLOADS = "inventory", "workloads"
 INDEX_EVERY_SECONDS, INDEX_GATHER_SECONDS = 600.0, 1.0
@@ -123,26 +125,40 @@ class Model:
     nodes: dict[NodePath, str] = field(default_factory=dict)
 
 
+@dataclass
+class Past:
+    """All that was ever wanted, in every version."""
+
+    targets: dict[NodePath, list[Target]] = field(default_factory=dict)
+    locations: list[Located] = field(default_factory=list)
+    placements: dict[str, list[Placed]] = field(default_factory=dict)
+
+
 class Centre:
     """Changes the model, and issues what follows."""
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.model = Model()
+        self.model, self.past = Model(), Past()
         self.issued: dict[bytes, None] = {}
         self.contents: dict[tuple[MailKey, ObjectKey, str], None] = {}
         self.records: dict[MailKey, Record] = {}
         self.history: list[tuple[MailKey, bytes]] = []
         self.changed: list[float] = []
         self._in_force: dict[MailKey, int] = {}
+        self._indexes: dict[int, dict[MailKey, int]] = {}
         self._highest = Generation(0)
         self._revision = 0
         self._index_at: float | None = None
         self._indexed = float("-inf")
         grant = KeyGrant(SIGNING_KEY.key_id, public_key_of(SIGNING_KEY), SIGNED)
+        scoped = KeyGrant(
+            INVENTORY_KEY.key_id, public_key_of(INVENTORY_KEY), ("profile",), path=NodePath(("x",))
+        )
         self._issue(
             Draft(
-                "keys", KeysRecord(*_common(Source(API_KEYS, TREE, "", "keys")), grants=(grant,))
+                "keys",
+                KeysRecord(*_common(Source(API_KEYS, TREE, "", "keys")), grants=(grant, scoped)),
             ),
             ROOT_KEY,
         )
@@ -170,6 +186,7 @@ class Centre:
         self.model.targets.pop(target.name, None)
         if not deleted:
             self.model.targets[target.name] = target
+            self.past.targets.setdefault(target.path, []).append(target)
         record = Profile(
             *_common(Source(API_SYNC_TARGET, INVENTORY, "", target.name), deleted=deleted),
             destination=target.destination,
@@ -184,6 +201,7 @@ class Centre:
         self.model.locations.pop(name, None)
         if located is not None:
             self.model.locations[name] = located
+            self.past.locations.append(located)
         record = LocationRecord(
             *_common(Source(API_LOCATION, INVENTORY, "", name), deleted=located is None),
             labels=dict(located.labels) if located else {},
@@ -225,6 +243,7 @@ class Centre:
         before, held = self.model.placements.pop(name, None), self.records.get(key)
         if placed is not None:
             self.model.placements[name] = placed
+            self.past.placements.setdefault(key, []).append(placed)
         former = held.last_loss if isinstance(held, DeltaHead) else 0
         loses = placed is None or bool(_keys(before) - _keys(placed, common=True))
         draft = Draft("delta", _head(name, placed, former), _body(placed), loses=loses)
@@ -232,6 +251,10 @@ class Centre:
             for object_key, content in arm.contents:
                 self.contents[key, object_key, content.reference.address] = None
         self._issue(draft)
+
+    def listed(self, index: int, key: MailKey) -> int | None:
+        """The generation of the key in the index of that generation."""
+        return self._indexes[index].get(key)
 
     # Issuing.
 
@@ -241,7 +264,7 @@ class Centre:
 
     def _issue(self, draft: Draft, signer: Signer = SIGNING_KEY) -> None:
         assert self.ready
-        self._highest = next_generation(self._highest, self.world.instant().wall_ms)
+        self._highest = next_generation(self._highest, self.world.root.instant().wall_ms)
         record = draft.stamped(self._highest)
         envelope = signer.seal(draft.kind, encode_payload(record), draft.body)
         data, bare = envelope.encode(), envelope.bare().encode()
@@ -280,8 +303,9 @@ class Centre:
 
     def _issue_index(self) -> None:
         self._indexed = self.world.now
-        draft, _ = index_draft(TREE, self._in_force, self.world.instant().wall_ms)
+        draft, _ = index_draft(TREE, self._in_force, self.world.root.instant().wall_ms)
         self._issue(draft)
+        self._indexes[self._highest] = dict(self._in_force)
         self._index_soon(self.world.now + INDEX_EVERY_SECONDS)
 
 

@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import replace
 
 from relay.core.book import read_record
 from relay.core.effects import WriteMail
 from relay.core.events import MailArrived
-from schemas.identity import NodePath
+from schemas.blobs import Reference
+from schemas.identity import MailKey, NodePath
 from schemas.records import encode_payload
-from schemas.signing import Signer
-from tests.simulation.centre import SIGNING_KEY, TREE, Centre
+from schemas.signing import Signer, decode_envelope
+from tests.simulation.centre import INVENTORY_KEY, OTHER_TREE, SIGNING_KEY, TREE, Centre
 from tests.simulation.host import Host
 from tests.simulation.world import World
 
 FORGER = Signer(TREE, SIGNING_KEY.key_id, b"f" * 32)
+FOREIGN = Signer(OTHER_TREE, SIGNING_KEY.key_id, SIGNING_KEY.seed)
 LIES_PER_WRITE = 0.3
+LIES_PER_BLOB = 0.2
+LIE_EVERY_SECONDS = 1.0
+RECENT = 6
+
+
+LIES = ("forge", "alter", "replay", "replay", "elsewhere")
+BRIEF_LIES = (*LIES, "replay", "foreign", "stolen", "body")
 
 
 class Chaos:
     """The faults of one world, until they are stopped."""
 
-    def __init__(self, world: World, centre: Centre) -> None:
-        self._world, self._centre = world, centre
+    def __init__(self, world: World, centre: Centre, *, brief: bool) -> None:
+        self._world, self._centre, self._brief = world, centre, brief
         self._faults = world.faults
         self._on = False
         self._round = 0
@@ -43,20 +53,27 @@ class Chaos:
                 self._later(every, fault, self._round)
         if faults.slow:
             self._some_host().slow = faults.slow
+        if faults.skew_seconds:
+            self._later(faults.skew_seconds**0.5, self._jump, self._round)
+            self._jump()
         relays = [h for h in self._hosts() if not h.path.is_root and h.streams.children]
-        if faults.liar and relays:
-            self._liar = random.choice(relays).path
+        if faults.liar and (relays or self._brief):
+            self._liar = random.choice(relays).path if relays else NodePath()
             self._world.lying = self._lie
+            if self._brief:
+                self._world.lying_blobs = self._lie_about_blob
+                self._later(LIE_EVERY_SECONDS, self._lie_again, self._round)
 
     def stop(self) -> None:
         """Let nothing more go wrong, and mend what did."""
         calm = {"loss": 0.0, "duplicate": 0.0, "refusal": 0.0}
         self._on = False
-        self._world.lying = None
+        self._world.lying = self._world.lying_blobs = None
         self._world.faults = replace(self._faults, **calm)
         self._world.heal_all()
         for host in self._hosts():
             host.slow = 0.0
+            host.skew_ms = 0
 
     def _hosts(self) -> list[Host]:
         return list(self._world.hosts.values())
@@ -77,9 +94,20 @@ class Chaos:
     def _partition(self) -> None:
         path = self._some_host().path
         if not path.is_root and not self._world.is_cut(path):
-            self._world.cut(path)
+            one_way = self._faults.one_way
+            if one_way and self._world.random.random() < one_way:
+                self._world.cut_one_way(path, self._world.random.choice(("up", "down")))
+                heal = self._world.heal_one_way
+            else:
+                self._world.cut(path)
+                heal = self._world.heal
             lasts = self._world.random.expovariate(1 / self._faults.partition_lasts)
-            self._world.after(lasts, self._world.heal, path)
+            self._world.after(lasts, heal, path)
+
+    def _jump(self) -> None:
+        """Some host's wall clock is set."""
+        most = int(self._faults.skew_seconds * 1000)
+        self._some_host().skew_ms = self._world.random.randint(-most, most)
 
     def _crash(self) -> None:
         host, random = self._some_host(), self._world.random
@@ -101,12 +129,50 @@ class Chaos:
         if host.path != self._liar or random.random() >= LIES_PER_WRITE:
             return None
         key, data = write.key, write.data
-        match random.choice(("forge", "alter", "replay", "replay", "elsewhere")):
+        key, data = self._made_up(key, data)
+        self._world.note(host.path, f"lies to {write.child} about {key[:8]}", data)
+        return MailArrived(sequence, key, data, 0)
+
+    def _lie_again(self) -> None:
+        """Tell some child of the liar something that was true once, without a reason to."""
+        liar, random = self._world.hosts.get(self._liar or NodePath()), self._world.random
+        if liar is None or not liar.streams.children:
+            return
+        child = self._world.hosts.get(liar.path.child(random.choice(sorted(liar.streams.children))))
+        if child is None or not child.linked:
+            return
+        recent = self._centre.history[-RECENT:] if random.random() < 0.5 else self._centre.history
+        key, data = self._made_up(*random.choice(recent))
+        self._world.note(liar.path, f"lies to {child.path} about {key[:8]}", data)
+        child.receive_mail(MailArrived(child.read_through, key, data, 0))
+
+    def _lie_about_blob(self, host: Host, reference: Reference, value: bytes) -> bytes | None:
+        """Give another blob, an altered one, or none."""
+        random = self._world.random
+        if host.path != self._liar or random.random() >= LIES_PER_BLOB:
+            return value
+        match random.randrange(3):
+            case 0:
+                return None
+            case 1:
+                return random.choice(list(host.streams.blobs.values()))
+            case _:
+                at = random.randrange(len(value))
+                return value[:at] + bytes([value[at] ^ 1]) + value[at + 1 :]
+
+    def _made_up(self, key: MailKey, data: bytes) -> tuple[MailKey, bytes]:
+        """A lie about a record: what it says, and under which key."""
+        random = self._world.random
+        lies = BRIEF_LIES if self._brief else LIES
+        match random.choice(lies):
             case "forge":
-                envelope, held = read_record(data, 0)
-                record = replace(held.record, generation=held.generation + 1)
-                payload = encode_payload(record)
-                data = FORGER.seal(held.kind, payload, envelope.body).encode()  # type: ignore[arg-type]
+                data = _newer(data, FORGER)
+            case "foreign":
+                data = _newer(data, FOREIGN)
+            case "stolen":
+                data = _newer(data, INVENTORY_KEY)
+            case "body":
+                data = self._other_body(data)
             case "alter":
                 at = random.randrange(len(data))
                 data = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
@@ -115,5 +181,20 @@ class Chaos:
                 key, data = random.choice(old) if old else (key, data)
             case _:
                 _, data = random.choice(self._centre.history)
-        self._world.note(host.path, f"lies to {write.child} about {key[:8]}", data)
-        return MailArrived(sequence, key, data, 0)
+        return key, data
+
+    def _other_body(self, data: bytes) -> bytes:
+        """A delta's head with the body of another one."""
+        envelope = decode_envelope(data)
+        bodies = [decode_envelope(d).body for _, d in self._centre.history]
+        bodies = [body for body in bodies if body is not None and body != envelope.body]
+        if envelope.body is None or not bodies:
+            return data
+        return dataclasses.replace(envelope, body=self._world.random.choice(bodies)).encode()
+
+
+def _newer(data: bytes, signer: Signer) -> bytes:
+    """The record as if it were issued again, by whom it was not."""
+    envelope, held = read_record(data, 0)
+    payload = encode_payload(replace(held.record, generation=held.generation + 1))
+    return signer.seal(held.kind, payload, envelope.body).encode()  # type: ignore[arg-type]

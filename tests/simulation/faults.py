@@ -11,7 +11,9 @@ class Faults:
     """Times in virtual seconds; `…_every` is the mean time between two faults, 0 is never.
 
     `loss` and `duplicate` are chances per message; only what no stream keeps is lost. `slow` is
-    what an event costs the one slow node; `liar` makes one relay forge, alter and replay.
+    what an event costs the one slow node; `liar` makes one relay forge, alter, replay, redirect and
+    withhold. `one_way` is the share of partitions that lose only what goes up, or down;
+    `skew_seconds` is by how much wall clocks are off, and jump.
     """
 
     delay_mean: float = 0.02
@@ -27,6 +29,9 @@ class Faults:
     drift_every: float = 0.0
     refusal: float = 0.0
     liar: bool = False
+    one_way: float = 0.0
+    skew_seconds: float = 0.0
+    rehome: bool = False
 
 
 NO_FAULTS = Faults()
@@ -77,4 +82,7 @@ def draw_brief(random: Random) -> Faults:
         drift_every=some(0.3, 0.5, 3.0),
         refusal=some(0.15, 0.1, 0.6),
         liar=random.random() < 0.3,
+        one_way=some(0.5, 0.2, 1.0),
+        skew_seconds=some(0.2, 1.0, 7200.0),
+        rehome=random.random() < 0.2,
     )

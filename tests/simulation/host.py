@@ -15,6 +15,7 @@ from relay.core.events import (
     BlobArrived,
     Event,
     HeartbeatArrived,
+    Instant,
     LinkChanged,
     MailArrived,
     MailSlot,
@@ -51,6 +52,7 @@ class Host:
         self.node: Node | None = None
         self.serving = True
         self.slow = 0.0
+        self.skew_ms = 0
         self.armed: tuple[bool, float] | None = None
         self.crashes = 0
         self.run = 0
@@ -72,14 +74,14 @@ class Host:
         self.serving = True
         self.world.note(self.path, f"start {self.run}")
         config = NodeConfig(
-            self.path, self.world.tree, self.world.roots, f"{self.path}.{self.run}", self.attached
+            self.path, self.world.tree, self.world.roots, self.incarnation, self.attached
         )
         remembered = Remembered(
             own=tuple(self.streams.own.values()),
             mail=tuple(self._mail_slots()),
             blobs=frozenset(self.streams.blobs),
         )
-        node = Node(config, remembered, list(self.streams.done.values()), self.world.instant())
+        node = Node(config, remembered, list(self.streams.done.values()), self.instant())
         self.node = node
         self._tick_at, self._busy, self._reports_read = None, False, 0
         self.linked = False
@@ -108,6 +110,13 @@ class Host:
             self.world.watcher.disk_lost(self)
             self.streams = MemoryStreams()
         self.world.links_changed(self.path)
+
+    @property
+    def incarnation(self) -> str:
+        return f"{self.path}.{self.run}"
+
+    def instant(self) -> Instant:
+        return self.world.instant(self.skew_ms)
 
     def tell(self, event: Event) -> None:
         """Put an event before the node."""
@@ -146,7 +155,7 @@ class Host:
             event = self._inbox.popleft()
             if self.world.traced:
                 self.world.note(self.path, told_event(event))
-            new = node.handle(event, self.world.instant())
+            new = node.handle(event, self.instant())
             made.extend(new)
             if new and any(type(effect) is fx.ResetMail for effect in new):
                 self._inbox = deque(e for e in self._inbox if not isinstance(e, MailArrived))
@@ -263,7 +272,7 @@ class Host:
         child.read_mail()
         lie = self.world.lying(self, write, sequence) if self.world.lying else None
         if lie is not None and child.linked:
-            child._arrive("mail", lie, child._read_epoch)
+            child.receive_mail(lie)
 
     def _remove_child(self, path: NodePath) -> None:
         streams = self.streams
@@ -286,6 +295,14 @@ class Host:
             if self.world.random.random() < self.world.faults.duplicate:
                 self._arrive("mail", event, self._read_epoch)
 
+    @property
+    def read_through(self) -> int:
+        return self._read
+
+    def receive_mail(self, event: MailArrived) -> None:
+        """Have a message of the mailbox come over the link, in its place."""
+        self._arrive("mail", event, self._read_epoch)
+
     def _acknowledge(self, sequence: int) -> None:
         parent = self._parent()
         if parent is not None and self.linked:
@@ -306,8 +323,10 @@ class Host:
         value, local = self.streams.blobs.get(reference.address), True
         if value is None:
             parent, local = self._parent(), False
-            if parent is not None and self.linked:
+            if parent is not None and self.linked and self.path not in self.world.mute:
                 value = parent.streams.blobs.get(reference.address)
+                if value is not None and self.world.lying_blobs:
+                    value = self.world.lying_blobs(parent, reference, value)
         self.tell(BlobArrived(reference, value, local))
 
     # The link: what comes down and goes up.
@@ -329,6 +348,8 @@ class Host:
 
     def _arrive(self, lane: str, event: Event, read_epoch: int | None = None) -> None:
         """Have an event come over the link, in its lane's order, unless the link breaks before."""
+        if self.world.mute.get(self.path) == "down":
+            return
         time = max(self.world.now + self.world.delay(), self._clocks.get(lane, 0.0))
         self._clocks[lane] = time
         self.world.at(time, self._arrived, self.run, self.link_epoch, read_epoch, event)
@@ -362,7 +383,7 @@ class Host:
 
     def _sent(self, link: int, reports: dict[str, bytes]) -> None:
         parent = self._parent()
-        if link != self.link_epoch or parent is None:
+        if link != self.link_epoch or parent is None or self.world.mute.get(self.path) == "up":
             return
         for key, data in reports.items():
             parent.streams.stat.put((self.path.name, key), data)

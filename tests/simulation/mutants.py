@@ -1,62 +1,61 @@
-"""Faults planted in the relay on purpose: a simulation that does not find them proves nothing."""
+"""The planted faults, the law that each breaks, and a seed that shows it.
+
+A simulation that does not find them proves nothing. Where the core has changed, and a seed shows its
+fault no more, others are tried.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 
-from relay.core import inbox, node, reporting, state, trust
-from relay.core.mailboxes import Supply
+from tests.simulation import planted
+from tests.simulation.planted import Patch
+from tests.simulation.run import Outcome, run
+from tests.simulation.sizes import SMALL, TINY, seed_of
 
-Patch = tuple[object, str, Any]
-
-
-def ignore_generation() -> Patch:
-    """Take whatever comes, also what is older than what is held."""
-    return inbox, "_against", lambda held, _known: inbox.Take(held)
-
-
-def accept_unsigned() -> Patch:
-    """Believe every signature."""
-    return trust.Trust, "judge", lambda *_: trust.Verdict.BELIEVED
+SEEDS_TO_KILL = 400
+"""How many seeds of each of the two smallest sizes are tried for a fault."""
 
 
-def prune_on_absence() -> Patch:
-    """Let the syncer remove what is not wanted at the moment, whatever is pending."""
-    return node.Node, "may_prune", property(lambda _self: True)
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A planted fault, and the seed that is tried first."""
+
+    plant: Callable[[], Patch]
+    law: str
+    seed: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.plant.__name__
+
+    @property
+    def meaning(self) -> str:
+        return (self.plant.__doc__ or "").strip()
 
 
-def count_twice() -> Patch:
-    """Count a node's own destination with its children's, and once more."""
-    honest = reporting.Reporting.summary
-    twice = reporting.reduce.merge
-
-    def summary(self: reporting.Reporting, key: Any, own: Any) -> Any:
-        return twice(honest(self, key, own), own)
-
-    return reporting.Reporting, "summary", summary
-
-
-def delta_before_blobs() -> Patch:
-    """Send a delta on before its content is here."""
-    return state.State, "supply", lambda *_: Supply.HERE
+@contextmanager
+def in_force(mutant: Mutant) -> Iterator[None]:
+    """Plant the fault, and take it out again."""
+    owner, name, instead = mutant.plant()
+    honest = owner.__dict__[name]
+    setattr(owner, name, instead)
+    try:
+        yield
+    finally:
+        setattr(owner, name, honest)
 
 
-def complete_too_early() -> Patch:
-    """Hold a summary complete though a child has not answered for what it was sent."""
-    honest = state.State.facts
-
-    def facts(self: state.State, child: str, key: Any) -> Any:
-        return honest(self, child, key)._replace(bearing=0)
-
-    return state.State, "facts", facts
-
-
-MUTANTS: tuple[tuple[Callable[[], Patch], str], ...] = (
-    (ignore_generation, "No resurrection"),
-    (accept_unsigned, "Only signed, only mine"),
-    (prune_on_absence, "No deletion from ignorance"),
-    (count_twice, "Exactly once counting"),
-    (delta_before_blobs, "Content before its delta"),
-    (complete_too_early, "Exactly once counting"),
-)
+def kill(mutant: Mutant, seeds: int = SEEDS_TO_KILL) -> Outcome | None:
+    """The first seed that breaks the mutant's law; None if none of so many does."""
+    hinted = [mutant.seed] if mutant.seed else []
+    others = [f"{size.name}:{n}" for n in range(seeds) for size in (TINY, SMALL)]
+    with in_force(mutant):
+        for name in (*hinted, *others):
+            size, number = seed_of(name)
+            outcome = run(number, size=size)
+            if outcome.law == mutant.law:
+                return outcome
+    return None

@@ -8,13 +8,13 @@ from relay.core import effects as fx
 from relay.core.book import read_record
 from schemas import blobs
 from schemas.chunks import read_manifest_chunk, read_root
-from schemas.identity import MailKey, NodePath
+from schemas.identity import INDEX_KEY, ContentHash, MailKey, NodePath
 from schemas.objects import ObjectKey
 from schemas.records import DeltaHead
 from schemas.subjects import CURSOR_KEY
 from tests.simulation.centre import Centre, placement_key
 from tests.simulation.host import Host
-from tests.simulation.prescribed import expected_summary, is_meant, prescribed
+from tests.simulation.prescribed import expected_summary, is_meant, prescribed, was_meant
 from tests.simulation.world import LawBroken, Watcher, World
 
 CONVERGENCE = "Convergence"
@@ -25,6 +25,7 @@ BOUNDED = "Bounded"
 AUTONOMY = "Autonomy"
 EXACTLY_ONCE = "Exactly once counting"
 NO_IGNORANCE = "No deletion from ignorance"
+ACKNOWLEDGED = "What is acknowledged is kept"
 CONTENT_FIRST = "Content before its delta"
 
 
@@ -52,6 +53,10 @@ class Oracle(Watcher):
                 self._sent(host, effect)
             case fx.SummaryChanged():
                 self._counted(effect.key)
+            case fx.KeepBlob():
+                self._kept(host, effect.address, effect.value)
+            case fx.AckMail():
+                self._acknowledged(host, effect.sequence)
             case _:
                 pass
         if self.quiet:
@@ -65,6 +70,44 @@ class Oracle(Watcher):
             what = f"{host.path} goes back from {highest} to {generation} under {key}"
             raise LawBroken(NO_RESURRECTION, what)
         self._highest[host.path, key] = generation
+        record = self.centre.records[MailKey(key)]
+        if isinstance(record, DeltaHead) and host.node is not None:
+            self._not_gone(host, MailKey(key), generation)
+
+    def _not_gone(self, host: Host, key: MailKey, generation: int) -> None:
+        """What the node's own index does not list, and is no newer, is not taken for in force."""
+        held, index = host.node.records.get(INDEX_KEY), 0  # type: ignore[union-attr]
+        index = held.generation if held is not None else 0
+        taken = host.node.records.get(key)  # type: ignore[union-attr]
+        if taken is None or not taken.has_body or generation > index:
+            return
+        listed = self.centre.listed(index, key)
+        if listed is None or listed > generation:
+            what = f"{host.path} takes {key} of {generation}, its index lists {listed or 'none'}"
+            raise LawBroken(NO_RESURRECTION, what)
+
+    def _kept(self, host: Host, address: ContentHash, value: bytes) -> None:
+        true = self.world.root.streams.blobs.get(address)
+        if true is not None and true != value:
+            raise LawBroken(ONLY_SIGNED, f"{host.path} keeps another value as {address[:12]}")
+
+    def _acknowledged(self, host: Host, sequence: int) -> None:
+        """What is in force and was read is in the own store before the parent may forget it."""
+        parent = self.world.hosts.get(host.path.parent)
+        if parent is None or not host.linked or host.node is None or self.world.lying:
+            return
+        if host.node.own_state()["cursor"]["incarnation"] != parent.incarnation:
+            return
+        for (_, key), kept in parent.streams.mail.after(0, host.path.name):
+            mail, record = kept.mail, self.centre.records.get(MailKey(key))
+            if kept.sequence > sequence or mail is None or record is None or not mail.has_body:
+                continue
+            if record.deleted or mail.generation != record.generation:
+                continue
+            stored = self._highest.get((host.path, key), 0) if key in host.streams.own else 0
+            if stored < mail.generation:
+                what = f"{host.path} acknowledges {sequence}, but does not keep {key}"
+                raise LawBroken(ACKNOWLEDGED, what)
 
     def _sent(self, host: Host, write: fx.WriteMail) -> None:
         """What a delta leads to is in the sender's own store."""
@@ -137,8 +180,10 @@ class Oracle(Watcher):
         self._orphans.get(host.path, {}).pop(key, None)
         for placement in placements:
             if (placement, key, address) in self.centre.contents:
+                if self.world.brief and not was_meant(self.centre, host.path, placement):
+                    break
                 return
-        raise LawBroken(ONLY_SIGNED, f"{host.path} applies {key} as no placement ever said")
+        raise LawBroken(ONLY_SIGNED, f"{host.path} applies {key} as no placement ever said there")
 
     def pruning(self, host: Host, key: ObjectKey, *, made: bool) -> None:
         """What was wanted here all the time since the last rest may not be removed."""

@@ -34,6 +34,16 @@ def is_meant(model: Model, placed: Placed, target: Target) -> bool:
     return False
 
 
+def was_meant(centre: Centre, path: NodePath, placement: str) -> bool:
+    """Whether some versions of a placement, of a destination here and of locations ever met."""
+    past = centre.past
+    return any(
+        is_meant(Model(locations=dict(enumerate(past.locations))), placed, target)  # type: ignore[arg-type]
+        for placed in past.placements.get(placement, ())
+        for target in past.targets.get(path, ())
+    )
+
+
 def arm_for(placed: Placed, target: Target) -> Arm:
     if placed.canary is not None and bucket(target.destination, placed.salt) < placed.below:
         return placed.canary

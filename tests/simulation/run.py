@@ -53,10 +53,11 @@ class Run:
         self.seed, self.size = seed, size
         self.faults = chosen if chosen is not None else size.draw(Random(f"faults {seed}"))
         self.world = World(seed, TREE, ROOTS, self.faults)
+        self.world.brief = size.brief
         self.world.add(NodePath(), attached=False)
         self.centre = Centre(self.world)
         self.oracle = Oracle(self.world, self.centre)
-        self.chaos = Chaos(self.world, self.centre)
+        self.chaos = Chaos(self.world, self.centre, brief=size.brief)
         self.workload = Workload(self.world, self.centre, self.oracle, size)
 
     def all(self) -> None:

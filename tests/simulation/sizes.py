@@ -21,7 +21,8 @@ class Size:
 
     `depths` are tiers of relays between the centre and the edges. Each of `rounds` is a number of
     changes, `gap_seconds` apart on average, and up to `tail_seconds` of faults after them. The tree
-    rests at the end of every `rest_every`-th seed, which takes long: nothing may move.
+    rests at the end of every `rest_every`-th seed, which takes long: nothing may move. A `brief` life has
+    faults that the seeds of the first sizes did not know.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Size:
     rest_every: int
     draw: Callable[[Random], Faults]
     attached: float = 0.15
+    brief: bool = True
 
 
 TINY = Size(
@@ -92,6 +94,7 @@ WIDE = Size(
     settle_step_seconds=25.0,
     rest_every=4,
     draw=faults.draw,
+    brief=False,
 )
 DEEP = Size(
     "deep",
@@ -109,6 +112,7 @@ DEEP = Size(
     settle_step_seconds=25.0,
     rest_every=4,
     draw=faults.draw,
+    brief=False,
 )
 SIZES = {size.name: size for size in (TINY, SMALL, WIDE, DEEP)}
 

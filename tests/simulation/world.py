@@ -13,6 +13,7 @@ from random import Random
 
 from relay.core.effects import WriteMail
 from relay.core.events import Instant, MailArrived
+from schemas.blobs import Reference
 from schemas.identity import KeyId, NodePath, TreeId
 from tests.simulation.faults import NO_FAULTS, Faults
 from tests.simulation.host import Host
@@ -62,8 +63,11 @@ class World:
         self.lying: Callable[[Host, WriteMail, int], MailArrived | None] | None = None
         self.story: list[str] | None = None
         self.traced = True
+        self.brief = False
         self._heap: list[tuple[float, int, Callable[..., None], tuple[object, ...]]] = []
         self._ties = itertools.count()
+        self.lying_blobs: Callable[[Host, Reference, bytes], bytes | None] | None = None
+        self.mute: dict[NodePath, str] = {}
         self._cut: dict[NodePath, None] = {}
         self._trace = hashlib.sha256()
         self._steps = 0
@@ -72,8 +76,9 @@ class World:
     def root(self) -> Host:
         return self.hosts[NodePath()]
 
-    def instant(self) -> Instant:
-        return Instant(self.now, WALL_MS + int(self.now * 1000))
+    def instant(self, skew_ms: int = 0) -> Instant:
+        """What a host's clocks read, if its wall clock is off by this much."""
+        return Instant(self.now, WALL_MS + int(self.now * 1000) + skew_ms)
 
     def add(self, path: NodePath, *, attached: bool) -> Host:
         host = self.hosts[path] = Host(self, path, attached=attached)
@@ -141,6 +146,18 @@ class World:
             self.note(path, "heal")
             self.links_changed(path)
 
+    def cut_one_way(self, path: NodePath, way: str) -> None:
+        """Lose what goes `up` or `down` a link, without either end noticing."""
+        self.note(path, f"cut {way}")
+        self.mute[path] = way
+
+    def heal_one_way(self, path: NodePath) -> None:
+        """The link is made anew: what was lost on it is read or said again."""
+        if self.mute.pop(path, None) is not None and path in self.hosts:
+            self.note(path, "heal")
+            self.hosts[path].link_changed(up=False)
+            self.links_changed(path)
+
     def is_cut(self, path: NodePath) -> bool:
         return path in self._cut
 
@@ -148,6 +165,8 @@ class World:
         """End all faults: links, processes, refusals; what is slow stays slow."""
         for path in list(self._cut):
             self.heal(path)
+        for path in list(self.mute):
+            self.heal_one_way(path)
         for host in self.hosts.values():
             host.armed = None
             host.space.refusing.clear()
