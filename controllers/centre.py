@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from controllers.index_keeper import IndexKeeper
 from controllers.issuing import Issuer, first_start
 from controllers.keys import KeysUnusable, load_or_make_keys
+from controllers.ledger_notes import LedgerNotes
 from controllers.mailbox_controller import MailboxController
 from controllers.placement_translator import PlacementTranslator
 from controllers.ports import CentreRelay
+from controllers.recovery import Recovery
 from controllers.status_summarizer import StatusSummarizer
 from controllers.where_resolver import WhereResolver
 from relay.ports import Clock, Dice, Space
+from schemas.records import IndexRecord, Record
 
 
 class Controllers:
@@ -32,6 +35,7 @@ class Controllers:
         clock: Clock,
         dice: Dice,
         keys_folder: Path,
+        recovery: Recovery | None = None,
     ) -> None:
         self._relay = relay
         self._clock = clock
@@ -39,6 +43,8 @@ class Controllers:
         if self.keys.tree != relay.tree:
             raise KeysUnusable(self.keys.path, "they are another tree's", "name the right folder")
         self.issuer = Issuer(relay, self.keys.signing, clock)
+        self.recovery = recovery
+        self._notes = recovery.notes if recovery is not None else LedgerNotes()
         self._index = IndexKeeper(self.issuer, clock)
         self.translator = PlacementTranslator(self.issuer, relay, wds, clock)
         self.translator.renew = self._index.renew
@@ -51,7 +57,8 @@ class Controllers:
         self.translator.sliced = self._where.look
         self.mailboxes.told = self._summarizer.look_at_all
         self.mailboxes.moved = self._where.look_at_all
-        self.issuer.told = self.mailboxes.issued
+        self.translator.notes = self.mailboxes.notes = self._notes
+        self.issuer.told = self._issued
         self.noted: Callable[[str, str, str], None] = lambda _reason, _about, _why: None
 
     @property
@@ -77,17 +84,30 @@ class Controllers:
 
     async def start(self) -> None:
         """Issue what a new tree needs first; harmless on a later start. Raises KeysUnusable."""
-        await first_start(self.issuer, self._relay, self.keys)
+        recovery = self.recovery
+        lost = recovery is not None and recovery.looks_lost(self.issuer)
+        await first_start(self.issuer, self._relay, self.keys, lost=lost)
+        if recovery is not None and lost:
+            await recovery.enrol(self.issuer)
 
     async def run(self) -> None:
         """Reconcile until cancelled; raises BusBroken when the run must start again."""
         await self.start()
+        if self.recovery is not None:
+            self.recovery.noted = self.noted
+            await self.recovery.run(self.issuer, self._relay, self.keys)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._index.run(), name="index")
             group.create_task(self.translator.run(), name="placement translator")
             group.create_task(self.mailboxes.run(), name="mailbox controller")
             group.create_task(self._summarizer.run(), name="status summarizer")
             group.create_task(self._where.run(), name="where resolver")
+
+    def _issued(self, records: Sequence[Record]) -> None:
+        self.mailboxes.issued(records)
+        for record in records:
+            if isinstance(record, IndexRecord):
+                self._notes.issued(record.generation)
 
     def _looked_at(self, names: Iterable[str]) -> None:
         held, there = self.translator.held, self.translator.workloads.objects

@@ -31,7 +31,7 @@ from schemas.records import (
     decode_payload,
     encode_payload,
 )
-from schemas.signing import Signer
+from schemas.signing import Envelope, Signer
 
 SIGNING_KINDS = ("delta", "profile", "location", "node", "index", "ask")
 
@@ -76,6 +76,18 @@ class Issuer:
         """
         async with self._lock:
             return await self._publish(drafts, signer or self._signer)
+
+    def raise_to(self, generation: int) -> None:
+        """Issue nothing at or below this generation from now on."""
+        self._highest = max(self._highest, Generation(generation))
+
+    async def restore(self, envelope: Envelope, blobs: Mapping[ContentHash, bytes]) -> None:
+        """Put a record that was issued before into the ledger again, byte for byte."""
+        async with self._lock:
+            await self._relay.publish(blobs, [envelope])
+            record = decode_payload(envelope.kind, envelope.payload)
+            self._remember(envelope.kind, record)
+        self.told([record])
 
     def index_age_seconds(self) -> float | None:
         """How old the ledger's index is; None if there is none, or it lists something else."""
@@ -123,10 +135,13 @@ class Issuer:
                 self._in_force[slot] = record.generation
 
 
-async def first_start(issuer: Issuer, relay: CentreRelay, keys: CentreKeys) -> None:
+async def first_start(
+    issuer: Issuer, relay: CentreRelay, keys: CentreKeys, *, lost: bool = False
+) -> None:
     """Issue the `keys` record and an empty index if the ledger has none; raises KeysUnusable.
 
-    A second start finds both, and changes nothing.
+    A second start finds both, and changes nothing. A ledger that is `lost` gets no index: an empty
+    one would say that nothing is in force.
     """
     held = issuer.records.get(KEYS_KEY)
     if held is None and issuer.records:
@@ -139,7 +154,7 @@ async def first_start(issuer: Issuer, relay: CentreRelay, keys: CentreKeys) -> N
             raise KeysUnusable(keys.path, reason, "restore the keys that belong to it")
     else:
         await issuer.issue([keys_draft(keys)], keys.root)
-    if INDEX_KEY not in issuer.records:
+    if INDEX_KEY not in issuer.records and not lost:
         await issuer.issue_index()
 
 

@@ -9,16 +9,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from controllers.core.conditions import condition, merged
 from controllers.core.drafts import Draft, same
 from controllers.core.inventory import REGISTERED, location_draft, register, tombstone
-from controllers.core.removal import hold_records
+from controllers.core.removal import READ_BACK, Held, hold_records
 from controllers.core.where import Inventory
 from controllers.following import RETRY_SECONDS, Gathering, follow, revision_of
 from controllers.issuing import Issuer
+from controllers.ledger_notes import LedgerNotes
 from controllers.nodes import node_record
 from controllers.status_writing import write_status
 from relay.ports import Change, Clock, Object, Space
 from schemas.api import Condition, Destination, Location, SyncTarget, parse_kind
 from schemas.faults import InvalidObject
-from schemas.identity import NodePath
+from schemas.identity import MailKey, NodePath
 from schemas.objects import ObjectKey
 from schemas.records import API_LOCATION, API_SYNC_TARGET, NodeRecord, Record, Source
 from schemas.selectors import LabelSelector
@@ -49,6 +50,7 @@ class MailboxController:
         self._clock = clock
         self.told: Callable[[], None] = lambda: None
         self.moved: Callable[[], None] = lambda: None
+        self.notes = LedgerNotes()
         self._identity = ""
         self._waiting: Gathering[ObjectKey] = Gathering(clock)
 
@@ -103,6 +105,7 @@ class MailboxController:
     def accept_removals(self) -> None:
         """Let held removals pass."""
         unseen, self._unseen = self._unseen, set()
+        self.notes.settle(self._key(key) for key in unseen)
         self._waiting.add(unseen)
 
     async def _register_all(self) -> None:
@@ -147,8 +150,7 @@ class MailboxController:
         held = self._held()
         drafts = []
         for key in sorted(keys - held):
-            source = Source(_APIS[key.resource], self._identity, "", key.name)
-            record = self._issuer.records.get(source.key)
+            record = self._issuer.records.get(self._key(key))
             if record is not None and not record.deleted and not self._stays(key):
                 kind: RecordKind = "profile" if key.resource == _TARGETS else "location"
                 drafts.append(tombstone(kind, record))
@@ -165,6 +167,9 @@ class MailboxController:
             known = [key for key in self._in_ledger() if key.resource == resource]
             seen_any = any(key.resource == resource for key in self._objects)
             verdict = hold_records(known, unseen, resource, seen_any=seen_any)
+            recovered = {key for key in unseen if self._key(key) in self.notes.recovered}
+            if recovered - verdict.items:
+                verdict = Held(verdict.items | recovered, verdict.reason or READ_BACK)
             if verdict.items:
                 held |= verdict.items
                 self.errors[f"{resource}/RemovalHeld"] = verdict.reason
@@ -181,6 +186,9 @@ class MailboxController:
         rivals = [self._targets[name] for name in self._hanging[target.path]]
         drafts = register(self._identity, rivals, self._is_node).drafts
         return any(draft.record.source.name == key.name for draft in drafts)
+
+    def _key(self, key: ObjectKey) -> MailKey:
+        return Source(_APIS[key.resource], self._identity, "", key.name).key
 
     def _is_node(self, path: NodePath) -> bool:
         return node_record(self._issuer, self._issuer.tree, path) is not None
@@ -200,6 +208,7 @@ class MailboxController:
             self._forget(key)
             return
         self._unseen.discard(key)
+        self.notes.settle([self._key(key)])
         before = self._objects.get(key)
         self._objects[key] = obj
         if before is not None and _timeless(before) == _timeless(obj):

@@ -7,7 +7,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from controllers.core.drafts import Draft
-from controllers.core.removal import REMEDY, REMOVALS_MIN, hold_objects, hold_records, named
+from controllers.core.recovery import Orphan, orphans
+from controllers.core.removal import (
+    READ_BACK,
+    REMEDY,
+    REMOVALS_MIN,
+    Held,
+    hold_objects,
+    hold_records,
+    named,
+)
 from controllers.core.translate import (
     CleanObjects,
     Entries,
@@ -21,6 +30,7 @@ from controllers.core.translate import (
 )
 from controllers.following import Gathering, follow, revision_of
 from controllers.issuing import Issuer
+from controllers.ledger_notes import LedgerNotes
 from controllers.ports import CentreRelay
 from controllers.workloads import Workloads, slices_among
 from relay.ports import Change, Clock, Object, Space
@@ -58,6 +68,7 @@ class PlacementTranslator:
         self.renew: Callable[[], None] = lambda: None
         self.told: Callable[[Iterable[str]], None] = lambda _: None
         self.sliced: Callable[[Iterable[str]], None] = lambda _: None
+        self.notes = LedgerNotes()
         self._issuer = issuer
         self._relay = relay
         self._space = space
@@ -97,6 +108,21 @@ class PlacementTranslator:
         entries = before.entries if before and before.entries is not None else {}
         self.workloads.accept(list(entries), name)
         self._waiting.add([name])
+
+    def orphans(self) -> tuple[Orphan, ...]:
+        """The placements in force that no object here stands for, and that nobody let go."""
+        records = self._issuer.records
+        held = {name for name in self.held if self.source(name).key in self.notes.recovered}
+        names = {name for name in self._issued if name not in held}
+        return orphans(records, self._identity, names | self.workloads.objects.keys())
+
+    async def withdraw(self, orphan: Orphan) -> None:
+        """Issue the tombstone of a placement that another space said."""
+        head = self._issuer.records[orphan.key]
+        assert isinstance(head, DeltaHead)
+        await self._issuer.issue([withdrawal(await self._read(head))])
+        self.notes.settle([orphan.key])
+        self.renew()
 
     async def caught_up(self) -> None:
         """Wait until the ledger says what the space holds now."""
@@ -161,6 +187,8 @@ class PlacementTranslator:
             self._hold(name, selected, before),
         )
         self.faults[name] = translation.faults
+        if name not in self.held:
+            self.notes.settle([self.source(name).key])
         if translation.draft is None:
             return None
         return _Work(name, translation.draft, translation.gains, translation.losses, translation)
@@ -174,7 +202,10 @@ class PlacementTranslator:
         if not inferred:
             return frozenset()
         kinds = {(key.group, key.resource) for key in self.workloads.resolver.objects}
-        held = hold_objects(before.entries.keys(), inferred, kinds)
+        if self.source(name).key in self.notes.recovered:
+            held = Held(inferred, READ_BACK)
+        else:
+            held = hold_objects(before.entries.keys(), inferred, kinds)
         if held.items:
             self.held[name] = f"{held.reason}: {named(held.items)}; {REMEDY.format(name=name)}"
         return held.items
@@ -187,6 +218,10 @@ class PlacementTranslator:
         unseen = self.workloads.unseen_placements
         if name in unseen:
             known = [item for item in self._issued if not self._issued[item].head.deleted]
+            if before.head.source.key in self.notes.recovered:
+                remedy = f"`leafcast adopt {name}` or `leafcast withdraw {name}`"
+                self.held[name] = f"it was {READ_BACK}, and no object says it; {remedy}"
+                return None
             seen_any = bool(self.workloads.objects)
             held = hold_records(known, unseen, "placements", seen_any=seen_any)
             if before.entries is None or len(before.entries) > REMOVALS_MIN or held.items:
@@ -194,6 +229,7 @@ class PlacementTranslator:
                 said = f"the placement is not seen any more, and {reason}"
                 self.held[name] = f"{said}; {REMEDY.format(name=name)}"
                 return None
+        self.notes.settle([before.head.source.key])
         losses = frozenset(before.entries or {})
         return _Work(name, withdrawal(before), frozenset(), losses, None)
 

@@ -11,10 +11,11 @@ from relay.asker import Answerer, AskFailed
 from relay.core.answers import BadArguments, node_answer, objects_answer, status_answer
 from relay.core.book import is_delta
 from relay.core.node import Node
+from relay.core.recalling import records_answer, reference_of
 from relay.core.reduce import merge_all
 from relay.driver import Driver
 from relay.ports import Object, Space
-from schemas.asks import GET, NODE, STATUS, AskFault
+from schemas.asks import CONTENT, GET, NODE, RECORDS, STATUS, AskFault
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
 from schemas.records import AskRecord
@@ -82,7 +83,17 @@ def answerers(
     async def get(record: AskRecord) -> object:
         return objects_answer(await _objects(runtime, record.arguments), record.arguments)
 
-    return {GET: get, STATUS: status, NODE: node}
+    async def records(record: AskRecord) -> object:
+        if runtime.node is None:
+            raise AskFailed(AskFault("NotReady", f"{path} is starting", path))
+        return records_answer(runtime.node, record.arguments)
+
+    async def content(record: AskRecord) -> object:
+        driver = runtime.driver
+        assert driver is not None
+        return {"data": await driver.load(reference_of(record.arguments))}
+
+    return {GET: get, STATUS: status, NODE: node, RECORDS: records, CONTENT: content}
 
 
 def counted_by_child(node: Node) -> dict[str, dict[str, object]]:

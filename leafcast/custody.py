@@ -1,13 +1,21 @@
-"""What waits for a person's word: removals that nobody said, and what to do with them."""
+"""What waits for a person's word: removals that nobody said, orphans, and a ledger not read back.
+
+An orphan is a placement in force that no object of the centre's space says: it is kept, until
+someone adopts or withdraws it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Any
 
+from controllers.adoption import CannotAdopt, objects_of, write_back
 from controllers.centre import Controllers
+from controllers.core.recovery import Orphan
 from leafcast.api import Api, ApiError
 from leafcast.tree import LocalTree
+from schemas.identity import NodePath
+from schemas.records import DeltaHead
 
 INVENTORY = "inventory"
 SETTLED_SECONDS_MAX = 30.0
@@ -16,21 +24,20 @@ Json = dict[str, Any]
 
 
 class Custody:
-    """The verbs `held` and `accept` of a daemon."""
+    """The verbs of a daemon about what waits."""
 
     def __init__(self, tree: LocalTree) -> None:
         self._tree = tree
 
     async def held(self) -> Json:
         """`{placements: {name: why}, inventory: {synctargets|locations: why}}`."""
-        controllers = self._controllers()
+        controllers = self._sure()
         return {"placements": dict(controllers.translator.held), INVENTORY: _inventory(controllers)}
 
     async def accept(self, placement: str = "", *, inventory: bool = False) -> Json:
         """Let what is held now go: `{accepted: what was held}`; raises ApiError if nothing is."""
-        controllers = self._controllers()
-        async with asyncio.timeout(SETTLED_SECONDS_MAX):
-            await controllers.caught_up()
+        controllers = self._sure()
+        await _settle(controllers)
         if inventory:
             held = _inventory(controllers)
             if not held:
@@ -40,10 +47,95 @@ class Custody:
         why = controllers.translator.held.get(placement)
         if why is None:
             raise _nothing_held(f'EdgePlacement "{placement}"')
+        if placement not in controllers.translator.workloads.objects and any(
+            orphan.name == placement for orphan in controllers.translator.orphans()
+        ):
+            remedy = f"say `leafcast adopt {placement}` or `leafcast withdraw {placement}`"
+            raise ApiError("Orphan", f"{placement} was read back, and no object says it", remedy)
         controllers.translator.accept_removals(placement)
-        async with asyncio.timeout(SETTLED_SECONDS_MAX):
-            await controllers.caught_up()
+        await _settle(controllers)
         return {"accepted": why}
+
+    async def orphans(self) -> Json:
+        """`{recovering: [path], orphans: [{name, space, here}]}`; `recovering` are awaited."""
+        recovery = self._controllers().recovery
+        if recovery is not None and not recovery.done.is_set():
+            return {"recovering": [f"/{name}" for name in sorted(recovery.awaited)], "orphans": []}
+        found = self._sure().translator.orphans()
+        listed = [{"name": o.name, "space": o.space, "here": o.here} for o in found]
+        return {"recovering": [], "orphans": listed}
+
+    async def adopt(self, placement: str, space: str = "") -> Json:
+        """Write an orphan's objects into the space, as a placement: `{objects: how many}`.
+
+        What is there already stays as it is. Raises ApiError.
+        """
+        controllers = self._sure()
+        orphan = self._orphan(placement, space)
+        if placement in controllers.translator.workloads.objects:
+            remedy = f"withdraw the orphan with `leafcast withdraw {placement}`, or rename yours"
+            raise ApiError("Exists", f'there is an EdgePlacement "{placement}" already', remedy)
+        head = controllers.issuer.records[orphan.key]
+        assert isinstance(head, DeltaHead)
+        assert self._tree.workloads is not None
+        centre = self._tree.nodes[NodePath()].driver
+        if centre is None:
+            raise ApiError("Restarting", "the centre is starting", "try again in a moment")
+        try:
+            objects = await objects_of(centre, orphan, head)
+        except CannotAdopt as error:
+            raise ApiError("CannotAdopt", str(error), "apply its manifests again") from error
+        count = await write_back(self._tree.workloads, objects)
+        await _settle(controllers)
+        if not orphan.here:
+            # What it holds is another placement's now, and stays.
+            await controllers.translator.withdraw(orphan)
+        return {"objects": count}
+
+    async def withdraw(self, placement: str, space: str = "") -> Json:
+        """Let an orphan go, everywhere. Raises ApiError."""
+        controllers = self._sure()
+        orphan = self._orphan(placement, space)
+        if orphan.here:
+            controllers.translator.accept_removals(placement)
+        else:
+            await controllers.translator.withdraw(orphan)
+        await _settle(controllers)
+        return {}
+
+    async def go_on_without(self, path: str) -> Json:
+        """Wait no more for a child of the centre. Raises ApiError, BadIdentity."""
+        recovery = self._controllers().recovery
+        where = NodePath.parse(path)
+        awaited = recovery.awaited if recovery is not None else frozenset[str]()
+        if recovery is None or where.is_root or where.name not in awaited or where.names[1:]:
+            known = ", ".join(f"/{name}" for name in sorted(awaited))
+            remedy = f"awaited are: {known}" if known else "no child is: the ledger is here"
+            raise ApiError("NotAwaited", f"nothing is awaited from {where}", remedy)
+        recovery.go_on_without(where.name)
+        return {}
+
+    def _orphan(self, name: str, space: str) -> Orphan:
+        orphans = self._sure().translator.orphans()
+        found = [o for o in orphans if o.name == name and o.space.startswith(space)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            spaces = ", ".join(orphan.space for orphan in found)
+            raise ApiError("Ambiguous", f"{name} is in spaces {spaces}", "name one with --space")
+        known = ", ".join(orphan.name for orphan in orphans)
+        remedy = f"there are: {known}" if known else "there are none"
+        raise ApiError("NotFound", f'there is no orphan "{name}"', remedy)
+
+    def _sure(self) -> Controllers:
+        """The controllers, once they are sure of their ledger; raises ApiError before."""
+        controllers = self._controllers()
+        recovery = controllers.recovery
+        if recovery is None or recovery.done.is_set():
+            return controllers
+        awaited = ", ".join(f"/{name}" for name in sorted(recovery.awaited)) or "its children"
+        remedy = "wait, or see `leafcast adopt` for how to go on without one"
+        raise ApiError("Recovering", f"the centre reads its ledger back from {awaited}", remedy)
 
     def _controllers(self) -> Controllers:
         if self._tree.controllers is None:
@@ -56,6 +148,16 @@ def register_custody(api: Api, tree: LocalTree) -> None:
     custody = Custody(tree)
     api.register("held", custody.held)
     api.register("accept", custody.accept)
+    api.register("orphans", custody.orphans)
+    api.register("adopt", custody.adopt)
+    api.register("withdraw", custody.withdraw)
+    api.register("go-on-without", custody.go_on_without)
+
+
+async def _settle(controllers: Controllers) -> None:
+    """Wait until the ledger says what the spaces hold."""
+    async with asyncio.timeout(SETTLED_SECONDS_MAX):
+        await controllers.caught_up()
 
 
 def _inventory(controllers: Controllers) -> dict[str, str]:

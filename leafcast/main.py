@@ -17,6 +17,7 @@ from leafcast.errors import said
 
 _COMMANDS = {
     "accept": "leafcast.commands.accept:accept",
+    "adopt": "leafcast.commands.adopt:adopt",
     "apply": "leafcast.commands.apply:apply",
     "completion": "leafcast.commands.completion:completion",
     "crds": "leafcast.commands.crds:crds",
@@ -36,6 +37,7 @@ _COMMANDS = {
     "status": "leafcast.commands.status:status",
     "tree": "leafcast.commands.tree:tree",
     "up": "leafcast.commands.up:up",
+    "withdraw": "leafcast.commands.adopt:withdraw",
     "wait": "leafcast.commands.wait:wait",
 }
 _INTERRUPTED = 130

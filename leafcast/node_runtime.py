@@ -113,6 +113,11 @@ class NodeRuntime:
         return self._driver.node if self._driver and self._driver.started.is_set() else None
 
     @property
+    def enrolled(self) -> Mapping[str, str]:
+        """The public keys of the children that the server knew last, by name."""
+        return self._known.nkeys
+
+    @property
     def leaf_url(self) -> str:
         """Where servers of children dial in."""
         return self.server.leaf_url
@@ -213,8 +218,10 @@ class NodeRuntime:
                 self._running.set()
                 group.create_task(self._watch(driver), name=f"watch {self.path}")
                 await driver.started.wait()
-                # A laid-out node has its children's accounts before it has heard of any of them.
-                if self._external is None or driver.node.children():
+                # A laid-out node has its children's accounts before it has heard of any of them;
+                # a centre that lost its ledger reads it back from those that its server knows.
+                told = self._external is None and not self.path.is_root
+                if told or driver.node.children():
                     await server.forget_others(driver.node.children())
                 group.create_task(asker.run(), name=f"asker {self.path}")
                 if self._beside is not None:

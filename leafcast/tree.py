@@ -12,13 +12,17 @@ from typing import Any
 
 from controllers.centre import Controllers
 from controllers.keys import load_or_make_keys
+from controllers.ledger_notes import LedgerNotes
 from controllers.nodes import NodeCredentials, add_node, enrol_node, node_record
+from controllers.recovery import Recovery
+from leafcast.asking import CentreAsks
 from leafcast.credentials import keep_credentials, load_credentials
 from leafcast.data_dir import DataDir
 from leafcast.inventory import edge_objects
 from leafcast.node_runtime import NodeRuntime, World
 from leafcast.observing import observe_tree
 from leafcast.planned import forget_planned, planned_nodes
+from leafcast.recalling import AskedChildren
 from leafcast.session import INVENTORY_BUCKET, WORKLOADS_BUCKET
 from leafcast.views import TreeShape, TreeView
 from relay.adapters.clock import SystemClock, SystemDice
@@ -27,6 +31,7 @@ from relay.adapters.guard import Guard
 from relay.adapters.nats_config import ParentLink
 from relay.adapters.nkey_pairs import new_user_nkey
 from relay.adapters.simulated_cluster import Settings
+from relay.asker import Asker
 from relay.core.effects import Noted
 from relay.driver import Driver, Superseded
 from relay.ports import BusBroken, Space, SpaceError
@@ -144,7 +149,13 @@ class LocalTree:
                 workloads = self.workloads = await centre.space(WORKLOADS_BUCKET, stack)
                 inventory = self.inventory = await centre.space(INVENTORY_BUCKET, stack)
                 self.controllers = Controllers(
-                    relay, workloads, inventory, self._clock, self._dice, self._place.keys
+                    relay,
+                    workloads,
+                    inventory,
+                    self._clock,
+                    self._dice,
+                    self._place.keys,
+                    self._recovery(relay, centre),
                 )
                 self.controllers.noted = lambda *said: self.noted(NodePath(), Noted(*said))
                 await self.controllers.start()
@@ -153,12 +164,36 @@ class LocalTree:
         except* SpaceError as broken:
             raise BusBroken(f"the centre's spaces: {broken.exceptions[0]}") from broken
 
+    def _recovery(self, relay: Driver, centre: NodeRuntime) -> Recovery:
+        """How this run of the centre makes sure of its ledger."""
+
+        def asker() -> Asker:
+            if centre.asker is None:
+                raise BusBroken("the centre is starting")
+            return centre.asker
+
+        keys = load_or_make_keys(self._place.keys, self._dice)
+        asks = CentreAsks(asker, lambda: keys, self._clock, self._dice)
+        notes, children = LedgerNotes(self._place.keys), AskedChildren(relay, asks)
+        return Recovery(notes, centre.enrolled, children, self._clock)
+
     async def _start_tiers(self, world: World, group: asyncio.TaskGroup) -> None:
         for tier in self._tiers():
+            if len(tier[0].names) > 1:
+                await self._sure_of_ledger()
             async with asyncio.TaskGroup() as starting:
                 for path in tier:
                     starting.create_task(self._start_node(world, path, group))
             self._progress(f"tier {len(tier[0].names)}: {len(tier)} nodes")
+
+    async def _sure_of_ledger(self) -> None:
+        """Wait until the ledger names all nodes: one that it lost may still be read back."""
+        assert self.controllers is not None
+        recovery = self.controllers.recovery
+        if recovery is not None and recovery.lost:
+            awaited = ", ".join(f"/{name}" for name in sorted(recovery.awaited))
+            self._progress(f"the ledger was lost, and is read back from {awaited}")
+            await recovery.done.wait()
 
     async def _start_node(self, world: World, path: NodePath, group: asyncio.TaskGroup) -> None:
         parent = self.nodes.get(path.parent)

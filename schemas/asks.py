@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 GET, STATUS, NODE = "get", "status", "node"
-VERBS = (GET, STATUS, NODE)
+RECORDS, CONTENT = "records", "content"
 
 PART_DATA_MAX_BYTES = 900 * 1024 - 4096
 """What of an answer goes into one message, which has at most 900 KiB."""

@@ -11,9 +11,12 @@ from typing import Any
 
 from controllers.centre import Controllers
 from controllers.keys import load_or_make_keys
+from controllers.ledger_notes import LedgerNotes
 from controllers.nodes import add_node
+from controllers.recovery import Recovery
 from leafcast.answering import answerers
 from leafcast.asking import CentreAsks
+from leafcast.recalling import AskedChildren
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.memory_bus import MemoryBus, MemoryNetwork
 from relay.adapters.memory_space import MemorySpace
@@ -59,11 +62,13 @@ class Asked:
 class LeapingClock(SystemClock):
     """The machine's clock, and how far a test has set it ahead."""
 
-    ahead = 0.0
+    ahead = wall_ahead = 0.0
 
     def now(self) -> Instant:
         now = super().now()
-        return Instant(now.seconds + self.ahead, now.wall_ms + int(self.ahead * 1000))
+        return Instant(
+            now.seconds + self.ahead, now.wall_ms + int((self.ahead + self.wall_ahead) * 1000)
+        )
 
 
 @dataclass
@@ -88,6 +93,7 @@ class MemoryTree:
         self.inventory = MemorySpace(self.clock, self.dice)
 
     controllers: Controllers = field(init=False)
+    recovery: Recovery = field(init=False)
     controlling: asyncio.Task[None] = field(init=False)
 
     @property
@@ -171,8 +177,17 @@ class MemoryTree:
 
     async def control(self, group: asyncio.TaskGroup) -> None:
         """Run the controllers on the centre's relay; for ones that were stopped, new ones."""
+        children = AskedChildren(self.centre, self.asks)
+        enrolled = dict(self.network.streams(NodePath()).children)
+        self.recovery = Recovery(LedgerNotes(self.folder), enrolled, children, self.clock)
         self.controllers = Controllers(
-            self.centre, self.workloads, self.inventory, self.clock, self.dice, self.folder
+            self.centre,
+            self.workloads,
+            self.inventory,
+            self.clock,
+            self.dice,
+            self.folder,
+            self.recovery,
         )
         await self.controllers.start()
         self.controlling = group.create_task(self.controllers.run())

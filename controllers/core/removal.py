@@ -17,6 +17,7 @@ REMOVALS_MIN = 10
 REMOVALS_SHARE = 0.2
 
 NAMED_MAX = 5
+READ_BACK = "read back from the tree, after the ledger was lost"
 REMEDY = "apply them again, or let them go with `leafcast accept {name}`"
 
 T = TypeVar("T", bound=Hashable)

@@ -222,7 +222,8 @@ def _draft(head: DeltaHead, root: Reference, before: Issued | None, *, loses: bo
         body_hash=hashlib.sha256(body).digest(),
         last_loss=before.head.last_loss if before else 0,
     )
-    if before is not None and same(full, _unhinted(before.head)):
+    known = before is not None and (before.entries is not None or before.head.deleted)
+    if before is not None and known and same(full, _unhinted(before.head)):
         return None
     return Draft("delta", full, body, loses=loses)
 

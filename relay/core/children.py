@@ -39,6 +39,7 @@ class Child:
     mismatches: int = 0
     cursor: int = 0
     list_asked: float = float("-inf")
+    index_shown: int = 0
 
     def answer(
         self, heartbeat: Heartbeat, mail: SessionMessage, digest: bytes, wall_ms: int

@@ -61,6 +61,7 @@ class Downlink:
         digest = box.digest.to_bytes(16, "big")
         answer = child.answer(heartbeat, self._mail_of(name, child), digest, state.now.wall_ms)
         child.has_memory = heartbeat.has_memory
+        child.index_shown = heartbeat.index_generation
         if heartbeat.incarnation == state.config.incarnation:
             self._read_on(name, child, heartbeat.sequence)
         if child.mismatches >= REWRITE_AFTER_MISMATCHES:

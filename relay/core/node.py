@@ -136,6 +136,11 @@ class Node:
         """The children that have been in session with this run of the node."""
         return frozenset(name for name, child in self._state.children.items() if child.epoch)
 
+    def shown_indexes(self) -> dict[str, int]:
+        """Of each child in session with this run, the generation of the index it says it has."""
+        children = self._state.children.items()
+        return {name: child.index_shown for name, child in children if child.epoch}
+
     @property
     def read_through(self) -> int:
         """The sequence of the parent's mail up to which all is read."""

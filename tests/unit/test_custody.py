@@ -72,6 +72,7 @@ async def test_a_placement_that_vanished_is_listed_and_told_of_until_someone_acc
 async def test_an_inventory_that_vanished_is_held_until_someone_accepts(tmp_path):
     async with memory_tree(tmp_path, ["/emea", "/emea/s1"]) as tree:
         custody = Custody(tree)
+        await tree.controllers.caught_up()
         await tree.stop_controllers()
         for resource in ("synctargets", "locations"):
             key = ObjectKey("edge.kubestellar.io", resource, "", "emea-s1")

@@ -1,0 +1,100 @@
+"""An orphan becomes a placement again: its objects and its EdgePlacement are written as it says."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from controllers.core.recovery import Orphan
+from controllers.ports import CentreRelay
+from relay.ports import Space
+from schemas import codec
+from schemas.api import GROUP, VERSION
+from schemas.chunks import (
+    CREATE_ONLY,
+    WANT_MULTI,
+    WANT_SINGLETON,
+    ManifestEntry,
+    read_manifest_chunk,
+    read_root,
+)
+from schemas.records import OVER_LOCATION, DeltaHead
+from schemas.shape import ShapeError
+
+MANAGER = "leafcast-adopt"
+
+
+class CannotAdopt(ValueError):
+    """What the orphan holds cannot be had, or cannot be said by a placement; says why."""
+
+
+async def objects_of(relay: CentreRelay, orphan: Orphan, head: DeltaHead) -> list[dict[str, Any]]:
+    """All that the orphan says, its EdgePlacement last; raises CannotAdopt."""
+    if not head.references or any(alt.over != OVER_LOCATION for alt in head.alternatives):
+        raise CannotAdopt(f"{orphan.name}: it says what no EdgePlacement can; withdraw it")
+    try:
+        root = await relay.load(head.references[0])
+        chunks = [await relay.load(chunk) for chunk in read_root(root or b"").chunks]
+        entries = [entry for chunk in chunks for entry in read_manifest_chunk(chunk or b"")]
+        found = [_read(entry, await relay.load(entry.reference)) for entry in entries]
+    except (ShapeError, codec.CodecError) as error:
+        raise CannotAdopt(f"{orphan.name}: its content is not here any more: {error}") from error
+    return [*found, _placement(orphan.name, head, entries)]
+
+
+async def write_back(space: Space, objects: Iterable[Mapping[str, Any]]) -> int:
+    """Create what is not there, and leave what is as it is; how many objects. Raises SpaceError."""
+    count = 0
+    for obj in objects:
+        await space.apply(dict(obj), MANAGER, create_only=True)
+        count += 1
+    return count
+
+
+def _read(entry: ManifestEntry, plain: bytes | None) -> dict[str, Any]:
+    if plain is None:
+        raise codec.CodecError(str(entry.key), "it is missing")
+    value = codec.unpack(plain, entry.size)
+    if not isinstance(value, dict):
+        raise codec.CodecError(str(entry.key), "it is no object")
+    return _as_json(value)  # type: ignore[no-any-return]
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _as_json(item) for key, item in value.items()}
+    return [_as_json(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _placement(name: str, head: DeltaHead, entries: Iterable[ManifestEntry]) -> dict[str, Any]:
+    named: dict[tuple[str, str, str, int], list[str]] = defaultdict(list)
+    for entry in entries:
+        named[entry.group, entry.resource, entry.namespace, entry.flags].append(entry.name)
+    return {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": "EdgePlacement",
+        "metadata": {"name": name},
+        "spec": {
+            "locationSelectors": [alt.selector.to_kubernetes() for alt in head.alternatives],
+            "downsync": [_clause(*what, names) for what, names in sorted(named.items())],
+        },
+    }
+
+
+def _clause(
+    group: str, resource: str, namespace: str, flags: int, names: list[str]
+) -> dict[str, Any]:
+    clause: dict[str, Any] = {
+        "apiGroup": group,
+        "resources": [resource],
+        "objectNames": sorted(names),
+    }
+    if namespace:
+        clause["namespaces"] = [namespace]
+    wishes = (
+        (CREATE_ONLY, "createOnly"),
+        (WANT_SINGLETON, "wantSingletonReportedState"),
+        (WANT_MULTI, "wantMultiWECReportedState"),
+    )
+    return clause | {said: True for flag, said in wishes if flags & flag}

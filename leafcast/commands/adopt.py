@@ -1,0 +1,88 @@
+"""`leafcast adopt` and `withdraw`: what the edges hold and no object of the centre says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from leafcast.commands.options import data_dir_option
+from leafcast.commands.running import in_session
+
+SECONDS = 120.0
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def _space_option(command: Command) -> Command:
+    return click.option(
+        "--space", default="", metavar="ID", help="The space it was said in, or how its id begins."
+    )(command)
+
+
+@click.command()
+@click.argument("placement", required=False, default="")
+@_space_option
+@click.option(
+    "--without",
+    metavar="PATH",
+    default="",
+    help="Go on although this child of the centre does not show what it holds.",
+)
+@data_dir_option
+def adopt(placement: str, space: str, without: str, data_dir: Path | None) -> None:
+    """Make an orphan a placement again; without PLACEMENT, list orphans.
+
+    An orphan is a placement that edges hold and no EdgePlacement says, as after the centre was
+    lost. Its objects are written into the centre's space; what is there already stays as it is. A
+    centre that lost its ledger waits for all its children: --without goes on without one, and what
+    only that one holds is removed from it.
+    """
+    if placement and without:
+        raise click.UsageError("name a placement, or --without, not both")
+    if without:
+        _call(data_dir, "go-on-without", path=without)
+        click.echo(f"The centre goes on without {without}.")
+        return
+    if not placement:
+        for line in _lines(_call(data_dir, "orphans")):
+            click.echo(line)
+        return
+    found = _call(data_dir, "adopt", placement=placement, space=space)
+    click.echo(f"edgeplacement/{placement} adopted, with {found['objects'] - 1} objects")
+
+
+@click.command()
+@click.argument("placement")
+@_space_option
+@data_dir_option
+def withdraw(placement: str, space: str, data_dir: Path | None) -> None:
+    """Remove an orphan from all edges; `leafcast adopt` lists orphans.
+
+    Objects that another placement wants as well stay.
+    """
+    _call(data_dir, "withdraw", placement=placement, space=space)
+    click.echo(f"{placement} withdrawn")
+
+
+def _lines(found: dict[str, Any]) -> list[str]:
+    if found["recovering"]:
+        waiting = ", ".join(found["recovering"])
+        return [
+            f"The centre lost its ledger, and reads it back; it waits for {waiting}.",
+            f"To go on without one: leafcast adopt --without {found['recovering'][0]}",
+        ]
+    if not found["orphans"]:
+        return ["No orphans: each placement in force has its EdgePlacement."]
+    rows = [("PLACEMENT", "SPACE")] + [
+        (orphan["name"], "this one" if orphan["here"] else orphan["space"])
+        for orphan in found["orphans"]
+    ]
+    width = max(len(name) for name, _ in rows)
+    return [f"{name:<{width}}   {space}" for name, space in rows]
+
+
+def _call(data_dir: Path | None, verb: str, **arguments: Any) -> Any:
+    return in_session(data_dir, lambda session: session.call(verb, seconds=SECONDS, **arguments))

@@ -1,0 +1,177 @@
+"""A centre that lost its ledger deletes nothing, and never issues below what it issued before."""
+
+import asyncio
+import json
+
+import pytest
+
+from controllers.core.recovery import missing, newest_index, read_recalled
+from controllers.issuing import keys_draft
+from controllers.keys import load_or_make_keys
+from controllers.ledger_notes import LedgerNotes
+from relay.adapters.clock import SystemDice
+from schemas.identity import NodePath
+from schemas.objects import ObjectKey
+from schemas.records import encode_payload
+from tests.memory_tree import config_map, memory_tree, placement
+from tests.unit.centre_world import config_key
+from tests.unit.centre_world import placement_key as key_of
+
+CENTRE, EMEA, SITE = (NodePath.parse(path) for path in ("/", "/emea", "/emea/s1"))
+TREE = ("/emea", "/emea/s1")
+A = ObjectKey("", "configmaps", "shop", "a")
+
+
+def synced(count):
+    return lambda summary: summary.complete and summary.states == {"synced": count}
+
+
+async def deliver(tree, *names, count=1, of="shop"):
+    await tree.apply(*(config_map(name, of, at="1") for name in names), placement(of, of))
+    await tree.until(of, synced(count))
+
+
+async def lose(tree, *, own=True):
+    """Stop the centre, and lose what its streams hold; what else it is made of stays."""
+    await tree.stop_controllers()
+    await tree.stop(CENTRE)
+    streams, fresh = tree.network.streams(CENTRE), type(tree.network.streams(CENTRE))()
+    streams.mail, streams.stat, streams.blobs = fresh.mail, fresh.stat, fresh.blobs
+    streams.acknowledged = {}
+    if own:
+        streams.own = fresh.own
+
+
+async def come_back(tree):
+    await tree.start(CENTRE, tree.group, attached=False)
+    await tree.control(tree.group)
+
+
+async def recovered(tree):
+    async with asyncio.timeout(30):
+        await tree.recovery.done.wait()
+        await tree.controllers.caught_up()
+
+
+async def until_site(tree, names):
+    async with asyncio.timeout(30):
+        while set(await revisions(tree)) != names:
+            await tree.drivers[SITE].progress()
+
+
+async def revisions(tree, path=SITE):
+    found = (await tree.clusters[path].list("", "configmaps")).objects
+    return {obj["metadata"]["name"]: obj["metadata"]["resourceVersion"] for obj in found}
+
+
+async def test_a_centre_lost_and_restored_from_its_objects_touches_nothing(tmp_path):
+    async with memory_tree(tmp_path, TREE) as tree:
+        await deliver(tree, "a", "b")
+        held, before = await revisions(tree), tree.centre.node.records
+        await lose(tree)
+        await come_back(tree)
+        assert tree.recovery.lost
+        await recovered(tree)
+        await tree.until("shop", synced(1))
+        after = tree.centre.node.records
+        key = await tree.placement_key("shop")
+        assert after[key].data == before[key].data
+        assert {k for k, h in before.items() if not h.record.deleted} <= set(after)
+        assert await revisions(tree) == held
+        # And it goes on: content that only the tree kept is served again, changes go out.
+        await deliver(tree, "a", "b", "c")
+        await until_site(tree, {"a", "b", "c"})
+        assert not tree.recovery.notes.recovered
+        assert tree.controllers.translator.orphans() == ()
+
+
+async def test_generations_never_run_backwards_also_if_the_clock_did(tmp_path):
+    async with memory_tree(tmp_path, TREE) as tree:
+        tree.clock.wall_ahead = 100_000.0
+        await deliver(tree, "a")
+        key = await tree.placement_key("shop")
+        before = tree.centre.node.records[key].generation
+        await lose(tree)
+        tree.clock.wall_ahead = 0.0
+        await come_back(tree)
+        await recovered(tree)
+        await tree.apply(config_map("a", "shop", at="2"))
+        async with asyncio.timeout(30):
+            while (await tree.clusters[SITE].get(A))["data"]["at"] != "2":
+                await tree.drivers[SITE].progress()
+        assert tree.centre.node.records[key].generation > before
+        index = tree.centre.node.records["_index"].generation
+        assert index > before
+
+
+async def test_a_ledger_older_than_what_a_child_was_shown_is_read_back(tmp_path):
+    async with memory_tree(tmp_path, TREE) as tree:
+        await deliver(tree, "a")
+        backup = dict(tree.network.streams(CENTRE).own)
+        await deliver(tree, "x", of="other")
+        await lose(tree)
+        tree.network.streams(CENTRE).own = backup
+        (tmp_path / "ledger.json").unlink()
+        # The space is as old as the ledger, and knows nothing of the second placement.
+        await tree.workloads.delete(key_of("other"))
+        await tree.workloads.delete(config_key("x", "other"))
+        await come_back(tree)
+        await recovered(tree)
+        (orphan,) = tree.controllers.translator.orphans()
+        assert (orphan.name, orphan.here) == ("other", True)
+        assert set(await revisions(tree)) == {"a", "x"}
+        assert "leafcast adopt other" in tree.controllers.translator.held["other"]
+        # It stays so over another start.
+        await tree.stop_controllers()
+        await tree.control(tree.group)
+        await recovered(tree)
+        assert [item.name for item in tree.controllers.translator.orphans()] == ["other"]
+        assert set(await revisions(tree)) == {"a", "x"}
+
+
+async def test_what_a_child_only_says_of_its_index_is_not_believed(tmp_path):
+    async with memory_tree(tmp_path, TREE) as tree:
+        await deliver(tree, "a")
+        await tree.stop_controllers()
+        tree.centre.node._state.children["emea"].index_shown = 2**62
+        await tree.control(tree.group)
+        await recovered(tree)
+        assert not tree.recovery.notes.recovered
+        await deliver(tree, "a", "b")
+        await until_site(tree, {"a", "b"})
+
+
+async def test_an_object_missing_from_a_placement_that_was_read_back_is_held(tmp_path):
+    async with memory_tree(tmp_path, TREE) as tree:
+        await deliver(tree, "a", "b", "c")
+        await lose(tree)
+        await tree.workloads.delete(config_key("b"))
+        await come_back(tree)
+        await recovered(tree)
+        assert "configmaps/shop/b" in tree.controllers.translator.held["shop"]
+        assert set(await revisions(tree)) == {"a", "b", "c"}
+
+
+def test_only_what_this_centre_signed_is_read_back_and_of_each_key_the_newest(tmp_path):
+    keys = load_or_make_keys(tmp_path / "one", SystemDice())
+    others = load_or_make_keys(tmp_path / "two", SystemDice())
+    assert read_recalled(b"junk", "emea", keys.root, keys.signing) is None
+    assert newest_index([]) == 0
+    record = keys_draft(others).stamped(5)
+    forged = others.root.seal("keys", encode_payload(record)).encode()
+    assert read_recalled(forged, "emea", keys.root, keys.signing) is None
+    own = keys.root.seal("keys", encode_payload(keys_draft(keys).stamped(5))).encode()
+    recalled = read_recalled(own, "emea", keys.root, keys.signing)
+    assert recalled is not None
+    assert missing([recalled], {}) == []
+
+
+def test_damaged_notes_are_as_none(tmp_path):
+    (tmp_path / "ledger.json").write_text(json.dumps({"generation": "x"}))
+    assert LedgerNotes(tmp_path).generation == 0
+    (tmp_path / "ledger.json").write_text("{")
+    notes = LedgerNotes(tmp_path)
+    notes.issued(7)
+    assert LedgerNotes(tmp_path).generation == 7
+    with pytest.raises(AssertionError):
+        assert LedgerNotes(tmp_path).recovered
