@@ -68,6 +68,7 @@ class Mailbox:
         self._accepted_at: float | None = None
         self._promised: int | None = None
         """How many messages the last reset is to bring; None: it was not answered."""
+        self._asking: asyncio.Timeout | None = None
         self._answered = asyncio.Event()
         self._answered.set()
         self._unacknowledged: deque[tuple[int, str]] = deque(maxlen=ACK_PENDING_MAX)
@@ -193,6 +194,11 @@ class Mailbox:
         if not self._begun.is_set():
             self._torn.set()
 
+    def link_lost(self) -> None:
+        """What is asked now will not be answered any more."""
+        if self._asking is not None and not self._asking.expired():
+            self._asking.reschedule(0)
+
     async def read_from(self, sequence: int) -> int:
         """Have everything from the sequence on delivered again; mail in the inbox is forgotten.
 
@@ -225,7 +231,7 @@ class Mailbox:
         self._accepted_at = self._promised = None
         self._deliveries = self._claimed = 0
         body = b"" if self._resume is None else json.dumps({"seq": self._resume}).encode()
-        answer = await self._connection.request("up.reset", body, RESET_SECONDS)
+        answer = await self._request_reset(body)
         if answer is None:
             self._lost()
             return
@@ -239,6 +245,16 @@ class Mailbox:
         self._accepted_at = self._clock.now().seconds if pending else None
         if not pending:
             self._begun.set()
+
+    async def _request_reset(self, body: bytes) -> Msg | None:
+        self._asking = asyncio.timeout(RESET_SECONDS)
+        try:
+            async with self._asking:
+                return await self._connection.request("up.reset", body, RESET_SECONDS)
+        except TimeoutError:
+            return None
+        finally:
+            self._asking = None
 
     async def acknowledge(self, sequence: int) -> None:
         """Acknowledge all deliveries up to the stream sequence; best effort."""

@@ -75,7 +75,7 @@ class Publisher:
             pending_msgs_limit=PENDING_MESSAGES_MAX,
             pending_bytes_limit=PENDING_BYTES_MAX,
         )
-        self._connection.when_lost.append(self._give_up)
+        self._connection.when_lost.append(self.give_up)
 
     async def publish(self, messages: Sequence[Outgoing]) -> list[int]:
         """The sequences at which the stream keeps them, in order.
@@ -124,8 +124,8 @@ class Publisher:
         if window is not None and place.isdigit():
             window.take(int(place), answer)
 
-    def _give_up(self) -> None:
-        """The answers to what is under way went with the connection."""
+    def give_up(self) -> None:
+        """The answers to what is under way went with the connection, or with a link behind it."""
         for window in self._windows.values():
             if not window.complete.done():
                 window.complete.set_exception(ConnectionResetError("the connection was lost"))

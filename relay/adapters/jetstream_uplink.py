@@ -82,8 +82,12 @@ class Uplink:
     def lost(self) -> None:
         """Something was not answered: LinkChanged follows, and then the search for the parent."""
         self._lost.set()
+        self._publisher.give_up()
+        self.mailbox.link_lost()
         while self._waiting:
-            self._waiting.pop().reschedule(0)
+            limit = self._waiting.pop()
+            if not limit.expired():
+                limit.reschedule(0)
 
     async def send(self, values: Mapping[str, bytes]) -> bool:
         """Put values under subjects of this node's at the parent; False if the link is lost."""
@@ -101,17 +105,19 @@ class Uplink:
         """A stored value from the parent; None if it has it not, or does not answer."""
         if not self._open:
             return None
-        subject = f"up.blob.{address}"
-        limit = asyncio.timeout(BLOB_SECONDS)
+        return blob_value(await self._ask(f"up.blob.{address}", BLOB_SECONDS))
+
+    async def _ask(self, subject: str, seconds: float) -> Msg | None:
+        """The parent's answer; None if it has none in time, or the link is lost meanwhile."""
+        limit = asyncio.timeout(seconds)
         try:
             async with limit:
                 self._waiting.add(limit)
-                answer = await self._connection.request(subject, seconds=BLOB_SECONDS)
+                return await self._connection.request(subject, seconds=seconds)
         except TimeoutError:
             return None
         finally:
             self._waiting.discard(limit)
-        return blob_value(answer)
 
     async def _watch(self) -> None:
         while True:
@@ -126,8 +132,11 @@ class Uplink:
 
     async def _find_parent(self) -> None:
         delay = BACKOFF_SECONDS_MIN
-        while not await self._probe():
+        while True:
+            # Before the question: news that come while nobody answers it are why to ask again.
             self._link_news.clear()
+            if await self._probe():
+                return
             try:
                 async with asyncio.timeout(delay * (0.5 + self._dice.fraction() / 2)):
                     await self._link_news.wait()
@@ -147,7 +156,7 @@ class Uplink:
 
     async def _probe(self) -> bool:
         """Whether the parent answers, and has a mailbox for this node."""
-        answer = await self._connection.request("up.info", seconds=PROBE_SECONDS)
+        answer = await self._ask("up.info", PROBE_SECONDS)
         if answer is None:
             return False
         try:
