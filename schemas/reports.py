@@ -224,12 +224,17 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The slot `_cursor` of OWN: how far the parent's mail is accepted, by parent incarnation."""
+    """The slot `_cursor` of OWN: how far the parent's mail is accepted, by parent incarnation.
+
+    `unproven` names the children of whom a node that lost its memory does not know yet whether they
+    hold anything beyond their mailboxes.
+    """
 
     incarnation: str
     sequence: int
     index_generation: int
     has_memory: bool
+    unproven: tuple[str, ...] = ()
 
 
 def part_key(key: MailKey, part: int) -> MailKey:

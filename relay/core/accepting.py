@@ -362,7 +362,9 @@ class Accepting:
         if known is not None and known.nkey == record.nkey:
             return
         remembers = state.is_root or state.inbox.remembers
-        state.children[name] = Child(record.nkey, state.now.seconds, proven=remembers)
+        # Over restarts, too: memory came back with the mail, and what children hold did not.
+        proven = remembers and name not in state.unproven
+        state.children[name] = Child(record.nkey, state.now.seconds, proven=proven)
         state.mailboxes.boxes.setdefault(name, Mailbox())
         state.out.append(AddChild(record.path, record.nkey))
         self.refresh_child(name)

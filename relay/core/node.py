@@ -387,7 +387,9 @@ class Node:
 
     def _restore_cursor(self, data: bytes) -> None:
         try:
-            self._state.inbox.restore(decode(Cursor, data))
+            cursor = decode(Cursor, data)
+            self._state.inbox.restore(cursor)
+            self._state.unproven = frozenset(cursor.unproven)
         except ReportRefused as error:
             self._state.out.append(Noted("Unreadable", "own cursor", error.reason))
 

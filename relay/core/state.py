@@ -58,6 +58,7 @@ class State:
         self.out: list[Effect] = []
         self.order = 0
         self.refused = 0
+        self.unproven: frozenset[str] = frozenset()
         self.labels_dirty = True
         self.held: dict[MailKey, Held] = {}
         self.unmeant: dict[MailKey, None] = {}

@@ -303,7 +303,9 @@ class Uplink:
             self._quiet_at = self._state.now.seconds
 
     def _store_cursor(self) -> None:
-        cursor = self._state.inbox.cursor()
+        children = self._state.children.items()
+        unproven = tuple(sorted(name for name, child in children if not child.proven))
+        cursor = replace(self._state.inbox.cursor(), unproven=unproven)
         if cursor != self._stored:
             self._stored = cursor
             self._state.out.append(StoreOwn(CURSOR_KEY, encode(cursor)))

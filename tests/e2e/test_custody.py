@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import shutil
 
 import pytest
 
@@ -45,14 +46,25 @@ async def delete_unseen(program, keys):
             assert await space.delete(key)
 
 
-def test_a_removal_that_nobody_said_is_shown_everywhere_and_goes_when_accepted(program, tmp_path):
+def applied(program, tmp_path, names):
+    """A small tree, and a placement with so many objects that is delivered."""
     assert program.run("up", "--regions", "1", "--sites", "1").returncode == 0
-    objects = [config_map(name, "shop", at="1") for name in NAMES] + [placement("shop", "shop")]
+    objects = [config_map(name, "shop", at="1") for name in names] + [placement("shop", "shop")]
     manifest = tmp_path / "shop.json"
     manifest.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
-    applied = program.run("apply", "-f", str(manifest))
-    assert applied.returncode == 0, applied.stderr
+    done = program.run("apply", "-f", str(manifest))
+    assert done.returncode == 0, done.stderr
     assert program.run("wait", "shop", "--for", "synced").returncode == 0
+    return manifest
+
+
+def held_at_site(program):
+    found = program.json("get", "configmaps", "--at", "/region-1/site-1", "-n", "shop")["items"]
+    return {obj["metadata"]["name"]: obj["metadata"]["resourceVersion"] for obj in found}
+
+
+def test_a_removal_that_nobody_said_is_shown_everywhere_and_goes_when_accepted(program, tmp_path):
+    applied(program, tmp_path, NAMES)
     assert program.run("accept").stdout == "No removal is held.\n"
     assert program.run("down").returncode == 0
     keys = [ObjectKey("", "configmaps", "shop", name) for name in NAMES[:12]]
@@ -68,14 +80,31 @@ def test_a_removal_that_nobody_said_is_shown_everywhere_and_goes_when_accepted(p
     )
     events = [json.loads(line) for line in program.run("events", "-o", "json").stdout.splitlines()]
     assert "RemovalHeld" in {event["reason"] for event in events}
-    site = ("--at", "/region-1/site-1", "-n", "shop")
-    assert len(program.json("get", "configmaps", *site)["items"]) == 15
+    assert len(held_at_site(program)) == 15
 
     assert program.run("accept", "other").returncode == 1
     accepted = program.run("accept", "shop")
     assert accepted.returncode == 0, accepted.stderr
     assert "edgeplacement/shop: accepted" in accepted.stdout
-    until(
-        lambda: len(program.json("get", "configmaps", *site)["items"]) == 3,
-        "what was accepted did not go",
-    )
+    until(lambda: len(held_at_site(program)) == 3, "what was accepted did not go")
+
+
+def test_a_centre_whose_disk_is_lost_takes_nothing_from_its_edges(program, tmp_path):
+    manifest = applied(program, tmp_path, ["a", "b"])
+    before = held_at_site(program)
+    assert program.run("down").returncode == 0
+    shutil.rmtree(program.place.node(NodePath()) / "jetstream")
+    again = program.run("up")
+    assert again.returncode == 0, again.stderr
+    until(lambda: "shop" in program.run("adopt").stdout, "the orphan is not listed")
+    assert {node["state"] for node in program.json("tree")["nodes"]} == {"up"}
+    assert held_at_site(program) == before
+
+    assert program.run("apply", "-f", str(manifest)).returncode == 0
+    assert program.run("wait", "shop", "--for", "synced").returncode == 0
+    assert program.run("withdraw", "shop").returncode == 0
+    assert "No orphans" in program.run("adopt").stdout
+    assert program.run("wait", "shop", "--for", "synced").returncode == 0
+    assert held_at_site(program) == before
+    events = [json.loads(line) for line in program.run("events", "-o", "json").stdout.splitlines()]
+    assert {"LedgerLost", "LedgerReadBack"} <= {event["reason"] for event in events}
