@@ -64,7 +64,6 @@ class State:
         self.unmeant: dict[MailKey, None] = {}
         self._tombstones: dict[MailKey, None] = {}
         self.children: dict[str, Child] = {}
-        self.places: dict[str, int] = {}
         self.where = Where(config.path)
         self.content = Content(remembered.blobs, self.out)
         self.index = IndexView()
@@ -98,7 +97,7 @@ class State:
 
     def place(self, child: str) -> int:
         """A small number for each child, for the blocks of the fold."""
-        return self.places.setdefault(child, len(self.places))
+        return self.where.branch(child).place
 
     def touch(self, key: MailKey) -> None:
         """The node's own report on the placement may have changed."""
