@@ -60,8 +60,6 @@ TREE = TreeId(random_id(b"benchmark tree  "))
 ROOT_KEY = Signer(TREE, KeyId(random_id(b"root key        ")), b"r" * 32)
 SIGNING_KEY = Signer(TREE, KeyId(random_id(b"signing key     ")), b"s" * 32)
 KINDS = ("delta", "profile", "location", "node", "index", "ask")
-SOURCE = Source(API_PLACEMENT, "workloads", "", "shop")
-KEY = SOURCE.key
 PATH = NodePath()
 
 
@@ -119,6 +117,8 @@ class CoreTree:
         self.blobs: dict[ContentHash, bytes] = {}
         self.up: dict[str, Traffic] = {"regions": Traffic(), "centre": Traffic()}
         self.mail_of_the_centre = 0
+        self.placements: set[MailKey] = set()
+        self.use("shop")
         self._generation = 1_000
         self._revision = 0
         self._work: deque[tuple[Host, ev.Event]] = deque()
@@ -169,6 +169,12 @@ class CoreTree:
     def issue(self, data: bytes) -> None:
         self.centre.tell(ev.Issued(data))
 
+    def use(self, name: str) -> None:
+        """The placement that changes and reports are of from now on."""
+        self.source = Source(API_PLACEMENT, "workloads", "", name)
+        self.key = self.source.key
+        self.placements.add(self.key)
+
     def change(self) -> None:
         """A new generation of the placement, with new content."""
         stored = build_manifest(())
@@ -178,7 +184,7 @@ class CoreTree:
             self.blobs |= blob.values
         body = DeltaBody((Gate(manifest.reference),)).encode()
         head = DeltaHead(
-            SOURCE,
+            self.source,
             0,
             deleted=False,
             trace="",
@@ -199,7 +205,7 @@ class CoreTree:
             received_ms = 1_750_000_000_000 + self._revision
             summary = Summary({state: 1}, {"healthy": 1}, {arm: 1}, oldest_ms=received_ms)
             report = Report(
-                key=KEY,
+                key=self.key,
                 part=0,
                 epoch=1,
                 revision=self._revision,
@@ -218,10 +224,10 @@ class CoreTree:
         host, up = self.hosts[region], self.up["regions"]
         for name, data in said:
             up.add(data)
-            host.tell(ev.ReportArrived(name, str(KEY), data))
+            host.tell(ev.ReportArrived(name, str(self.key), data))
 
     def summary(self) -> Summary:
-        return self.centre.node.summary(KEY)
+        return self.centre.node.summary(self.key)
 
     def run(self, seconds: float) -> None:
         """Let virtual time pass: windows end, reports go up."""
@@ -252,7 +258,7 @@ class CoreTree:
             case fx.SendHeartbeat() if parent is not None:
                 self._work.append((parent, ev.HeartbeatArrived(host.path.name, effect.data)))
             case fx.SendReport() if parent is not None:
-                if effect.key == KEY:
+                if effect.key in self.placements:
                     self.up["centre"].add(effect.data)
                 self._work.append(
                     (parent, ev.ReportArrived(host.path.name, effect.key, effect.data))
@@ -282,7 +288,7 @@ class CoreTree:
             self._work.append((child, ev.MailArrived(host.last, write.key, write.data, 0)))
         else:
             host.edges_mail[write.child] = host.last
-            if write.has_body and write.key != KEY:
+            if write.has_body and write.key not in self.placements:
                 rest = write.generation.to_bytes(8, "big") + write.payload_hash
                 former = host.edges_terms.get(write.child, 0)
                 host.edges_terms[write.child] = former + digest_term(write.key, rest)

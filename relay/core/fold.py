@@ -7,7 +7,7 @@ numbers and two references. A row is counted anew only when it is asked for afte
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -190,7 +190,7 @@ class Fold:
             for listed in parts.values():
                 yield from listed
 
-    def counting(self, names: Mapping[int, str]) -> Iterator[tuple[str, Summary]]:
+    def counting(self, names: Sequence[str]) -> Iterator[tuple[str, Summary]]:
         """Each child that counts for something, by name, and for what."""
         for number, block in self._blocks.items():
             for at, summary in enumerate(block.counted):
@@ -198,7 +198,7 @@ class Fold:
                     name = names[number * BLOCK_CHILDREN + at]
                     yield name, self._whole(block, at, summary, name)
 
-    def total(self, names: Mapping[int, str]) -> Summary:
+    def total(self, names: Sequence[str]) -> Summary:
         """The fold over all children."""
         if self._total is None:
             for number, block in self._blocks.items():
@@ -223,7 +223,7 @@ class Fold:
             return replace(summary, oldest_ms=oldest, complete=False, blocking=blocking)
         return replace(summary, oldest_ms=oldest)
 
-    def _sum(self, block: _Block, first: int, names: Mapping[int, str]) -> Summary:
+    def _sum(self, block: _Block, first: int, names: Sequence[str]) -> Summary:
         """The fold over a block: equal summaries are counted, then added once."""
         same: dict[int, tuple[Summary, int]] = {}
         alone: list[Summary] = []

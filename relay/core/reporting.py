@@ -56,7 +56,7 @@ class Reporting:
         self._place = place
         self._facts = facts
         self._prefix = prefix
-        self._names: dict[int, str] = {}
+        self._names: list[str] = []
         self._folds: dict[MailKey, Fold] = {}
         self._shapes = Shapes()
 
@@ -182,8 +182,10 @@ class Reporting:
         return self._shapes.shared(reduce.unreachable(summary))
 
     def _at(self, child: str) -> int:
-        place = self._place(child)
-        self._names[place] = child
+        place, names = self._place(child), self._names
+        if place >= len(names):
+            names.extend([""] * (place + 1 - len(names)))
+        names[place] = child
         return place
 
     def _fold(self, key: MailKey) -> Fold:
