@@ -1,0 +1,124 @@
+"""Of two runs with one identity the newer has the session, and the older stops; at every tier."""
+
+import os
+
+import pytest
+
+from relay.adapters.nkey_pairs import new_user_nkey
+from relay.core.effects import Noted, SendHeartbeat, SendSession
+from relay.core.events import (
+    HeartbeatArrived,
+    Instant,
+    LinkChanged,
+    OwnRecord,
+    Remembered,
+    SessionArrived,
+    Tick,
+)
+from relay.core.node import Node
+from relay.core.state import NodeConfig
+from schemas.identity import NodePath
+from schemas.records import API_KEYS, API_NODE, KeyGrant, KeysRecord, NodeRecord, Source
+from schemas.records import encode_payload as encoded
+from schemas.reports import SessionMessage, decode
+from tests.unit.test_second_home import ROOT, SIGNER, TREE
+
+NKEY = new_user_nkey(os.urandom(32))[1]
+ROOTS = {ROOT.key_id: ROOT.public_key}
+
+
+class Link:
+    """A parent that knows a child by its OWN, and runs of the child, all with one identity."""
+
+    def __init__(self, child):
+        self.path, self.now = NodePath.parse(child), 0.0
+        self.parent = self.start_parent()
+
+    def start_parent(self):
+        grant = KeyGrant(SIGNER.key_id, SIGNER.public_key, ("node",))
+        keys = KeysRecord(Source(API_KEYS, TREE, "", "keys"), 1, False, "", (), (grant,))
+        source = Source(API_NODE, TREE, "", str(self.path))
+        node = NodeRecord(source, 2, False, "", (), self.path, NKEY)
+        own = tuple(
+            OwnRecord(key, signer.seal(kind, encoded(record)).encode(), "", 0)
+            for key, signer, kind, record in (
+                ("_keys", ROOT, "keys", keys),
+                (source.key, SIGNER, "node", node),
+            )
+        )
+        config = NodeConfig(self.path.parent, TREE, ROOTS, os.urandom(8).hex())
+        return Node(config, Remembered(own=own), [], self.instant)
+
+    @property
+    def instant(self):
+        return Instant(self.now, 1_000_000 + int(self.now * 1000))
+
+    def run(self, name):
+        config = NodeConfig(self.path, TREE, ROOTS, name, home="one place")
+        return Node(config, Remembered(), [], self.instant)
+
+    def tell(self, child, event, *others):
+        """Tell a run of the child, and all runs what the parent answers; what they note."""
+        noted = []
+        for effect in child.handle(event, self.instant):
+            if not isinstance(effect, SendHeartbeat):
+                continue
+            heard = HeartbeatArrived(self.path.name, effect.data)
+            for answer in self.parent.handle(heard, self.instant):
+                if isinstance(answer, SendSession):
+                    said = SessionArrived(decode(SessionMessage, answer.data))
+                    for run in (child, *others):
+                        noted += [e for e in run.handle(said, self.instant) if type(e) is Noted]
+        return [effect.reason for effect in noted]
+
+
+@pytest.fixture(params=["/emea", "/emea/s1", "/emea/s1/till"])
+def link(request):
+    return Link(request.param)
+
+
+def test_the_newer_run_wins_and_the_older_stops(link):
+    older, newer = link.run("older"), link.run("newer")
+    link.tell(older, LinkChanged(up=True))
+    assert "Superseded" in link.tell(newer, LinkChanged(up=True), older)
+    assert (older.superseded, newer.superseded) == (True, False)
+
+
+def test_an_older_run_that_missed_the_news_is_told_at_its_next_heartbeat(link):
+    older, newer = link.run("older"), link.run("newer")
+    link.tell(older, LinkChanged(up=True))
+    link.tell(newer, LinkChanged(up=True))
+    assert not older.superseded
+    link.now += 30
+    assert link.tell(older, Tick(), newer) == ["Superseded"]
+    assert (older.superseded, newer.superseded) == (True, False)
+
+
+def test_a_parent_that_starts_again_gives_the_session_to_one_run_only(link):
+    older, newer = link.run("older"), link.run("newer")
+    link.tell(older, LinkChanged(up=True))
+    link.tell(newer, LinkChanged(up=True))
+    link.parent = link.start_parent()
+    for _ in range(4):
+        link.now += 30
+        for run, other in ((older, newer), (newer, older)):
+            if not run.superseded:
+                link.tell(run, Tick(), *([] if other.superseded else [other]))
+    assert older.superseded != newer.superseded
+
+
+def test_epochs_only_grow_also_over_a_start_of_the_parent_and_a_clock_set_back(link):
+    run = link.run("one")
+    link.tell(run, LinkChanged(up=True))
+    before = run.own_state()["epoch"]
+    link.parent = link.start_parent()
+    link.now += 1
+    link.parent._state.now = Instant(link.now, 5)
+    for effect in run.handle(LinkChanged(up=True), Instant(link.now, 5)):
+        if isinstance(effect, SendHeartbeat):
+            heard = HeartbeatArrived(link.path.name, effect.data)
+            for answer in link.parent.handle(heard, Instant(link.now, 5)):
+                if isinstance(answer, SendSession):
+                    message = decode(SessionMessage, answer.data)
+                    run.handle(SessionArrived(message), Instant(link.now, 5))
+    assert run.own_state()["epoch"] > before
