@@ -79,6 +79,11 @@ def session(child: str) -> str:
     return f"lc._d.{child}.session"
 
 
+def content(child: str) -> str:
+    """Where small new content goes along with the child's mail; not kept."""
+    return f"lc._d.{child}.content"
+
+
 def ask(child: str, verb: str) -> str:
     return f"lc._d.{child}.ask.{verb}"
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from relay.adapters.jetstream_connection import Connection
+from relay.adapters.jetstream_enclosures import Enclosed
 from relay.adapters.jetstream_publish import Outgoing, Publisher
 from relay.adapters.jetstream_reading import Stored, StreamReader
 from relay.adapters.jetstream_streams import purge
@@ -28,6 +29,7 @@ class Blobs:
     def __init__(
         self, connection: Connection, publisher: Publisher, path: NodePath, uplink: Uplink | None
     ) -> None:
+        self.enclosed = Enclosed()
         self._connection = connection
         self._publisher = publisher
         self._path = path
@@ -99,6 +101,9 @@ class Blobs:
 
     async def _find(self, address: ContentHash, *, fresh: bool) -> tuple[bytes | None, bool]:
         """A stored value, and whether it is from here."""
+        came_along = self.enclosed.take(address)
+        if came_along is not None:
+            return came_along, False
         if fresh and self._uplink is not None:
             return await self._uplink.load_blob(address), False
         subject = subjects.blob(self._path, address)

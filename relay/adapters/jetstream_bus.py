@@ -21,6 +21,7 @@ from relay.adapters.inbox import Inbox
 from relay.adapters.jetstream_asks import AskLines
 from relay.adapters.jetstream_blobs import Blobs
 from relay.adapters.jetstream_connection import ApiError, Connection
+from relay.adapters.jetstream_enclosures import Enclosing
 from relay.adapters.jetstream_publish import Outgoing, Publisher
 from relay.adapters.jetstream_reading import Stored, StreamReader
 from relay.adapters.jetstream_records import (
@@ -117,6 +118,7 @@ class JetStreamBus:
         uplink = self._connections[-1] if self._uplink is not None else None
         self._asks = AskLines(path, self._relay, uplink)
         self._blobs = Blobs(self._relay, self._publisher, path, self._uplink)
+        self._enclosing = Enclosing(clock)
         self._running: asyncio.Task[None] | None = None
 
     async def start(self) -> Remembered:
@@ -137,6 +139,9 @@ class JetStreamBus:
             blobs=await self._blobs.addresses(self._clock),
         )
         if self._uplink is not None:
+            await self._connections[-1].client.subscribe(
+                subjects.content(self.path.name), cb=self._blobs.enclosed.came
+            )
             await self._uplink.start()
         if self._system is not None:
             await self._system.client.subscribe(LINKS_SUBJECT, cb=self._links_counted)
@@ -178,6 +183,7 @@ class JetStreamBus:
                     await purge(self._relay, "OWN", subjects.own(self.path, write.key))
 
     async def write_mail(self, writes: Sequence[WriteMail]) -> list[MailWritten]:
+        await self._enclosing.send(self._relay.client, writes)
         sequences = await self._publisher.publish(
             [outgoing_mail(self.path, write) for write in writes]
         )
@@ -198,6 +204,7 @@ class JetStreamBus:
 
     async def keep_blobs(self, values: Mapping[ContentHash, bytes]) -> None:
         await self._blobs.keep(values)
+        self._enclosing.kept(values)
 
     async def drop_blobs(self, addresses: Sequence[ContentHash]) -> None:
         await self._blobs.drop(addresses)
