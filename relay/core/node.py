@@ -31,7 +31,7 @@ from relay.core.events import (
     Tick,
 )
 from relay.core.reduce import EMPTY, merge
-from relay.core.state import NodeConfig, State, owner_key
+from relay.core.state import NodeConfig, State, owner_key, placement_of
 from relay.core.sweeping import Sweeper
 from relay.core.trust import Verdict
 from relay.core.uplink import Uplink
@@ -208,7 +208,8 @@ class Node:
                 for owner in state.content.arrived(event, state.now.seconds):
                     self._content_here(owner)
                 for owner in state.content.troubled:
-                    state.touch(MailKey(owner[5:]))
+                    if (key := placement_of(owner)) is not None:
+                        state.touch(key)
                 state.content.troubled.clear()
             case ReportArrived():
                 self._windows.heard()

@@ -195,6 +195,12 @@ class State:
         return Send.BARE if sent else Send.NOTHING
 
 
+def placement_of(owner: str) -> MailKey | None:
+    """The placement whose content an owner of a walk names; None of the index."""
+    kind, _, key = owner.partition("/")
+    return MailKey(key) if kind in ("mail", "edge") else None
+
+
 def owner_key(owner: str) -> MailKey | None:
     """The placement whose content for children an owner of a walk names."""
     return MailKey(owner[5:]) if owner.startswith("mail/") else None

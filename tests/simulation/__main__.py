@@ -8,6 +8,7 @@ import sys
 import time
 from dataclasses import asdict
 
+from tests.simulation import mutants
 from tests.simulation.faults import NO_FAULTS
 from tests.simulation.run import run
 from tests.simulation.sizes import SIZES, seed_of
@@ -22,6 +23,7 @@ def main() -> int:
     parser.add_argument("--seed", help="only this one, as `small:17`, with what happened in it")
     parser.add_argument("--size", choices=[*SIZES], default="tiny", help="how large the trees are")
     parser.add_argument("--calm", action="store_true", help="without faults")
+    parser.add_argument("--no-mutants", action="store_true", help="without the planted faults")
     given = parser.parse_args()
     chosen = NO_FAULTS if given.calm else None
     if given.seed is not None:
@@ -45,7 +47,8 @@ def main() -> int:
         f"{given.seeds} seeds, {virtual:.0f} virtual seconds in {took:.1f} s: {rate:.1f} seeds a"
         f" second, {len(failed)} failed, trace {traces[:16]}"
     )
-    return 1 if failed else 0
+    survived = 0 if given.no_mutants else mutants.main()
+    return 1 if failed or survived else 0
 
 
 if __name__ == "__main__":

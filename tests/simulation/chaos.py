@@ -20,6 +20,7 @@ FORGER = Signer(TREE, SIGNING_KEY.key_id, b"f" * 32)
 FOREIGN = Signer(OTHER_TREE, SIGNING_KEY.key_id, SIGNING_KEY.seed)
 LIES_PER_WRITE = 0.3
 LIES_PER_BLOB = 0.2
+WITHHELD = 0.1
 LIE_EVERY_SECONDS = 1.0
 RECENT = 6
 
@@ -59,18 +60,20 @@ class Chaos:
         relays = [h for h in self._hosts() if not h.path.is_root and h.streams.children]
         if faults.liar and (relays or self._brief):
             self._liar = random.choice(relays).path if relays else NodePath()
-            self._world.lying = self._lie
+            self._world.lying, self._world.lied = self._lie, True
             if self._brief:
                 self._world.lying_blobs = self._lie_about_blob
+                self._world.withholds = self._withholds
                 self._later(LIE_EVERY_SECONDS, self._lie_again, self._round)
 
     def stop(self) -> None:
         """Let nothing more go wrong, and mend what did."""
         calm = {"loss": 0.0, "duplicate": 0.0, "refusal": 0.0}
         self._on = False
-        self._world.lying = self._world.lying_blobs = None
+        self._world.lying = self._world.lying_blobs = self._world.withholds = None
         self._world.faults = replace(self._faults, **calm)
         self._world.heal_all()
+        self._come_clean()
         for host in self._hosts():
             host.slow = 0.0
             host.skew_ms = 0
@@ -145,6 +148,18 @@ class Chaos:
         key, data = self._made_up(*random.choice(recent))
         self._world.note(liar.path, f"lies to {child.path} about {key[:8]}", data)
         child.receive_mail(MailArrived(child.read_through, key, data, 0))
+
+    def _withholds(self, host: Host) -> bool:
+        """Whether to keep a message from a child, and go on as if it had been sent."""
+        return host.path == self._liar and self._world.random.random() < WITHHELD
+
+    def _come_clean(self) -> None:
+        """The relay is put right: its children begin new sessions."""
+        for host in self._hosts():
+            if self._brief and not host.path.is_root and host.path.parent == self._liar:
+                host.link_changed(up=False)
+                self._world.links_changed(host.path)
+        self._liar = None
 
     def _lie_about_blob(self, host: Host, reference: Reference, value: bytes) -> bytes | None:
         """Give another blob, an altered one, or none."""

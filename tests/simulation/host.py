@@ -289,6 +289,8 @@ class Host:
             return
         for (_, key), kept in parent.streams.mail.after(self._read, self.path.name):
             self._read = kept.sequence
+            if self.world.withholds and self.world.withholds(parent):
+                continue
             pending = parent.streams.mail.count_after(kept.sequence, self.path.name)
             event = MailArrived(kept.sequence, MailKey(key), kept.data, pending)
             self._arrive("mail", event, self._read_epoch)

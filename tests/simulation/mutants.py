@@ -1,7 +1,7 @@
 """The planted faults, the law that each breaks, and a seed that shows it.
 
-A simulation that does not find them proves nothing. Where the core has changed, and a seed shows its
-fault no more, others are tried.
+A simulation that does not find them proves nothing. Where the core has changed, and a seed shows
+its fault no more, others are tried.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tests.simulation import planted
+from tests.simulation import oracle, planted
 from tests.simulation.planted import Patch
 from tests.simulation.run import Outcome, run
 from tests.simulation.sizes import SMALL, TINY, seed_of
@@ -59,3 +59,49 @@ def kill(mutant: Mutant, seeds: int = SEEDS_TO_KILL) -> Outcome | None:
             if outcome.law == mutant.law:
                 return outcome
     return None
+
+
+MUTANTS = (
+    Mutant(planted.trust_unsigned, oracle.ONLY_SIGNED, "tiny:8"),
+    Mutant(planted.trust_another_tree, oracle.ONLY_SIGNED, "tiny:15"),
+    Mutant(planted.ignore_scope, oracle.ONLY_SIGNED, "tiny:8"),
+    Mutant(planted.believe_any_body, oracle.ONLY_SIGNED, "small:8"),
+    Mutant(planted.keep_any_blob, oracle.ONLY_SIGNED, "tiny:15"),
+    Mutant(planted.ignore_the_key, oracle.NO_RESURRECTION, "small:183"),
+    Mutant(planted.believe_any_profile, oracle.EXACTLY_ONCE, "small:73"),
+    Mutant(planted.ignore_generation, oracle.NO_RESURRECTION, "small:15"),
+    Mutant(planted.forget_tombstone, oracle.NO_RESURRECTION, "small:65"),
+    Mutant(planted.remember_at_once, oracle.NO_RESURRECTION, "tiny:0"),
+    Mutant(planted.ask_no_index, oracle.NO_RESURRECTION, "tiny:0"),
+    Mutant(planted.begin_what_is_not_meant, oracle.CONVERGENCE, "small:10"),
+    Mutant(planted.drop_the_epoch_check, oracle.CONVERGENCE, "small:54"),
+    Mutant(planted.prune_before_read, oracle.NO_IGNORANCE, "small:6"),
+    Mutant(planted.absence_is_deletion, oracle.NO_IGNORANCE, "small:69"),
+    Mutant(planted.any_index_drops, oracle.ACKNOWLEDGED, "tiny:61"),
+    Mutant(planted.clear_on_a_late_gone, oracle.NO_RESURRECTION, "small:88"),
+    Mutant(planted.never_clear, oracle.CONVERGENCE, "tiny:0"),
+    Mutant(planted.acknowledge_before_stored, oracle.ACKNOWLEDGED, "tiny:0"),
+    Mutant(planted.acknowledge_what_is_parked, oracle.ACKNOWLEDGED, "tiny:0"),
+    Mutant(planted.delta_before_blobs, oracle.CONTENT_FIRST, "small:1"),
+    Mutant(planted.shrink_before_gain, oracle.NO_IGNORANCE, "small:10"),
+    Mutant(planted.profile_before_its_locations, oracle.EXACTLY_ONCE, "small:1"),
+    Mutant(planted.count_twice, oracle.EXACTLY_ONCE, "tiny:0"),
+    Mutant(planted.count_twice_after_a_move, oracle.EXACTLY_ONCE, "tiny:23"),
+    Mutant(planted.complete_too_early, oracle.EXACTLY_ONCE, "small:6"),
+    Mutant(planted.never_read_again, oracle.CONVERGENCE, "small:50"),
+    Mutant(planted.forget_what_was_sent, "No exception", "tiny:3"),
+    Mutant(planted.never_judge_again, oracle.CONVERGENCE, "tiny:0"),
+    Mutant(planted.keep_the_label_counts, "No exception", "tiny:16"),
+)
+
+
+def main() -> int:
+    """Kill every mutant, say by which seed, and how many were killed."""
+    killed = 0
+    for mutant in MUTANTS:
+        outcome = kill(mutant)
+        killed += outcome is not None
+        by = f"killed by {outcome.name}: {mutant.law}" if outcome else f"SURVIVES {mutant.law}"
+        print(f"  {mutant.name:30} {by}\n    {mutant.meaning}")
+    print(f"mutants killed: {killed} of {len(MUTANTS)}")
+    return 0 if killed == len(MUTANTS) else 1

@@ -79,7 +79,11 @@ class Oracle(Watcher):
         held, index = host.node.records.get(INDEX_KEY), 0  # type: ignore[union-attr]
         index = held.generation if held is not None else 0
         taken = host.node.records.get(key)  # type: ignore[union-attr]
-        if taken is None or not taken.has_body or generation > index:
+        if taken is None or not taken.has_body:
+            return
+        if not index:
+            raise LawBroken(NO_RESURRECTION, f"{host.path} takes {key} before it saw any index")
+        if generation > index:
             return
         listed = self.centre.listed(index, key)
         if listed is None or listed > generation:
@@ -94,7 +98,7 @@ class Oracle(Watcher):
     def _acknowledged(self, host: Host, sequence: int) -> None:
         """What is in force and was read is in the own store before the parent may forget it."""
         parent = self.world.hosts.get(host.path.parent)
-        if parent is None or not host.linked or host.node is None or self.world.lying:
+        if parent is None or not host.linked or host.node is None or self.world.lied:
             return
         if host.node.own_state()["cursor"]["incarnation"] != parent.incarnation:
             return

@@ -87,12 +87,12 @@ def ignore_the_key() -> Patch:
     """Compare a record with what is held under the key that it came under, not its own."""
     honest = inbox.Inbox.judge
 
-    def judge(self: Any, event: Any, known: Any, order: int) -> Any:
-        ruling = honest(self, event, known, order)
+    def judge(self: Any, event: Any, known: Any, *rest: Any) -> Any:
+        ruling = honest(self, event, known, *rest)
         if not isinstance(ruling, inbox.Refuse) or ruling.reason != "WrongKey":
             return ruling
-        _, held = book.read_record(event.data, order)
-        return honest(self, replace(event, key=held.key), known, order)
+        _, held = book.read_record(event.data, 0)
+        return honest(self, replace(event, key=held.key), known, *rest)
 
     return inbox.Inbox, "judge", judge
 
@@ -158,11 +158,6 @@ def drop_the_epoch_check() -> Patch:
     return reporting.Reporting, "take", take
 
 
-def ignore_bare() -> Patch:
-    """Pass over that a delta is not meant any more."""
-    return accepting.Accepting, "bare", lambda *_args, **_options: None
-
-
 # What absence means.
 
 
@@ -209,6 +204,16 @@ def clear_on_a_late_gone() -> Patch:
     return downlink.Downlink, "_placement", placement
 
 
+def never_clear() -> Patch:
+    """Leave every slot where it is, whoever has answered."""
+    return mailboxes.Mailboxes, "clear", lambda *_: None
+
+
+def ask_no_index() -> Patch:
+    """Take a delta that is not held without asking the index whether it is in force."""
+    return inbox.Inbox, "_unheld_delta", lambda _self, held: inbox.Take(held)
+
+
 # In which order.
 
 
@@ -230,16 +235,6 @@ def delta_before_blobs() -> Patch:
 def shrink_before_gain() -> Patch:
     """Send what takes without waiting for what gives."""
     return mailboxes, "_takes", lambda *_: False
-
-
-def older_order_for_what_takes() -> Patch:
-    """Send what takes at the place of an older version that did not take."""
-    honest = mailboxes.Mailboxes.mark
-
-    def mark(self: Any, child: str, key: Any, order: int, bears: Any = ()) -> None:
-        honest(self, child, key, 0, bears)
-
-    return mailboxes.Mailboxes, "mark", mark
 
 
 def profile_before_its_locations() -> Patch:
@@ -282,28 +277,7 @@ def complete_too_early() -> Patch:
     return state.State, "facts", facts
 
 
-def ignore_older() -> Patch:
-    """Count a report on an older generation as if it were on the present one."""
-    honest = state.State.facts
-
-    def facts(self: Any, child: str, key: Any) -> Any:
-        return honest(self, child, key)._replace(generation=0)
-
-    return state.State, "facts", facts
-
-
 # Starting again.
-
-
-def resume_in_another_incarnation() -> Patch:
-    """Go on after the cursor, though the parent's sequences are new ones."""
-    honest = inbox.Inbox.begin_session
-
-    def begin(self: Any, message: Any) -> Any:
-        self.incarnation = message.incarnation
-        return honest(self, message)
-
-    return inbox.Inbox, "begin_session", begin
 
 
 def never_read_again() -> Patch:
@@ -319,11 +293,6 @@ def never_read_again() -> Patch:
 def forget_what_was_sent() -> Patch:
     """Start without looking at what the children were sent."""
     return mailboxes.Mailboxes, "restore", lambda *_: None
-
-
-def say_nothing_again() -> Patch:
-    """Begin a new session without saying everything again."""
-    return uplink.Uplink, "_begin_reports", lambda _self: None
 
 
 def never_judge_again() -> Patch:

@@ -21,8 +21,8 @@ class Size:
 
     `depths` are tiers of relays between the centre and the edges. Each of `rounds` is a number of
     changes, `gap_seconds` apart on average, and up to `tail_seconds` of faults after them. The tree
-    rests at the end of every `rest_every`-th seed, which takes long: nothing may move. A `brief` life has
-    faults that the seeds of the first sizes did not know.
+    rests at the end of every `rest_every`-th seed, which takes long: nothing may move. A
+    `brief` life has faults that the seeds of the first sizes did not know.
     """
 
     name: str

@@ -67,6 +67,8 @@ class World:
         self._heap: list[tuple[float, int, Callable[..., None], tuple[object, ...]]] = []
         self._ties = itertools.count()
         self.lying_blobs: Callable[[Host, Reference, bytes], bytes | None] | None = None
+        self.lied = False
+        self.withholds: Callable[[Host], bool] | None = None
         self.mute: dict[NodePath, str] = {}
         self._cut: dict[NodePath, None] = {}
         self._trace = hashlib.sha256()
