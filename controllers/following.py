@@ -10,8 +10,8 @@ from relay.ports import Change, Clock, Object, Space, SpaceError
 from schemas.objects import BUILT_IN_KINDS, ObjectKey
 
 RETRY_SECONDS = 1.0
-FIRST_SECONDS, QUIET_SECONDS = 0.002, 0.02
-"""How long it must be quiet: for what comes alone, and within a burst."""
+QUIET_SECONDS = 0.02
+"""How long it must be quiet within a burst."""
 BURST_SECONDS = 0.2
 GATHER_MAX_SECONDS = 0.2
 
@@ -54,11 +54,13 @@ def _by_key(objects: Iterable[Object]) -> dict[ObjectKey, Object]:
 class Gathering(Generic[T]):
     """Keys that wait for work: each once, however often it was added.
 
-    One worker takes them; that it takes again says that it is done with what it took before.
+    One worker takes them; that it takes again says that it is done with what it took before. What
+    comes alone waits `first` seconds for company.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, first: float = 0.0) -> None:
         self._clock = clock
+        self._first = first
         self._items: set[T] = set()
         self._added = asyncio.Event()
         self._taken_at = float("-inf")
@@ -75,13 +77,13 @@ class Gathering(Generic[T]):
     async def take(self) -> frozenset[T]:
         """Wait for the first, then until it is quiet for a moment, or has gone on for long.
 
-        What comes alone waits but briefly; with more right behind it, or soon after, it is a burst.
+        With more right behind it, or soon after, it is a burst.
         """
         self._done = self._taken
         self._moved.set()
         await self._added.wait()
         alone = self._clock.now().seconds - self._taken_at > BURST_SECONDS
-        quiet, waited = FIRST_SECONDS if alone else QUIET_SECONDS, 0.0
+        quiet, waited = self._first if alone else QUIET_SECONDS, 0.0
         while self._added.is_set() and waited < GATHER_MAX_SECONDS:
             self._added.clear()
             await self._clock.sleep(quiet)

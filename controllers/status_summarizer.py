@@ -19,6 +19,8 @@ from schemas.chunks import WANT_SINGLETON
 from schemas.objects import ObjectKey
 
 MANAGER = "leafcast-status"
+FIRST_SECONDS = 0.03
+"""A status stands back for the deltas that it speaks of; reports come far later."""
 
 
 class StatusSummarizer:
@@ -38,7 +40,7 @@ class StatusSummarizer:
         self._translator = translator
         self._locations = locations
         self._astray: dict[ObjectKey, int] = {}
-        self._waiting: Gathering[str] = Gathering(clock)
+        self._waiting: Gathering[str] = Gathering(clock, FIRST_SECONDS)
 
     def look(self, names: Iterable[str]) -> None:
         """Look again at these placements."""

@@ -26,6 +26,8 @@ NEW_BYTES_MAX, NEW_SECONDS = 64 * 1024, 5.0
 """How much of what was kept just now is enclosed, and how long it counts as new."""
 CHILD_BYTES_MAX, CHILD_SECONDS = 64 * 1024, 10.0
 """How much one child is sent in a while."""
+RECORDS_MAX = 16
+"""Of more at once none has content enclosed: in a burst, fetching costs less than it delays."""
 WAITING_BYTES_MAX = 64 * 1024
 
 logger = logging.getLogger(__name__)
@@ -85,7 +87,7 @@ class Enclosing:
         now = self._clock.now().seconds
         if self._new and now - self._newest_at > NEW_SECONDS:
             self._new.clear()
-        if not self._new:
+        if not self._new or len({id(write.data) for write in writes}) > RECORDS_MAX:
             return
         if now - self._sent_since > CHILD_SECONDS:
             self._sent_since, self._sent = now, {}

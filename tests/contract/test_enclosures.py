@@ -8,6 +8,7 @@ from controllers.core.translate import bare_head
 from relay.adapters.jetstream_enclosures import (
     CHILD_BYTES_MAX,
     NEW_SECONDS,
+    RECORDS_MAX,
     VALUE_BYTES_MAX,
     Enclosing,
 )
@@ -72,6 +73,8 @@ async def test_only_what_is_new_and_small_and_named_is_enclosed(clock):
     one = ((small.reference.address, value),)
     assert client.sent == [("lc._d.a.content", one), ("lc._d.b.content", one)]
     await enclosing.send(client, [letter("a", 2, data=naming(large)), letter("a", 4)])
+    many = [letter("c", 2 * at, data=naming(small)) for at in range(RECORDS_MAX + 1)]
+    await enclosing.send(client, many)
     clock.ahead += NEW_SECONDS + 1
     await enclosing.send(client, [letter("a", 2, data=mail)])
     assert len(client.sent) == 2
