@@ -6,10 +6,10 @@ import asyncio
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
+from benchmarks.raw_fanout import RawFan
 from benchmarks.report import Report, cpu_seconds, middle, resident_mb
 from benchmarks.wide_tree import WideTree, wide_tree
 from tests.memory_tree import config_map, placement
@@ -18,11 +18,13 @@ REGIONS = 4
 EDGES = 1000
 CHANGES = 5
 GOALS = {1000: 1.0, 8000: 6.0}
-PROTOTYPE = {1000: 0.17, 8000: 1.6}
-"""What a bare prototype took: no signatures, nothing kept at the edge, no syncer."""
+PAUSE_SECONDS = 4.0
+RAW_BYTES = 600
+"""About the size of a delta."""
 
 
-async def measure(edges: int, report: Report) -> list[float]:
+async def measure(edges: int, report: Report) -> tuple[list[float], list[float]]:
+    """Seconds of each change, and of each message of the raw fan-out, with all processes' use."""
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         async with wide_tree(Path(folder), REGIONS, edges // REGIONS) as tree:
@@ -33,15 +35,65 @@ async def measure(edges: int, report: Report) -> list[float]:
                 f"{edges} edges: {time.perf_counter() - began:.0f} s from nothing to synced"
             )
             await asyncio.sleep(5)
-            pids = tree.pids()
-            before = {name: cpu_seconds(pid) for name, pid in pids.items()}
+            usage = Usage(edges, tree.pids())
             taken = []
             for number in range(CHANGES):
-                taken.append(await _change(tree, number, everywhere))
-                await asyncio.sleep(3)
-            for name, pid in pids.items():
-                used = (cpu_seconds(pid) - before[name]) / CHANGES
-                report.row(edges, name, resident_mb(pid), used)
+                taken.append(await usage.of(_change(tree, number, everywhere)))
+                await asyncio.sleep(PAUSE_SECONDS)
+            usage.rows(report)
+            raw = await _raw(tree, edges, report)
+    return taken, raw
+
+
+class Usage:
+    """Processor time of all processes while something is waited for, and their memory then."""
+
+    def __init__(self, edges: int, pids: Mapping[str, int], what: str = "") -> None:
+        self._edges = edges
+        self._pids = pids
+        self._what = what
+        self._used = dict.fromkeys(pids, 0.0)
+        self._count = 0
+
+    async def of(self, work: Awaitable[float]) -> float:
+        """What the work says; the time that was used meanwhile is noted."""
+        before = {name: cpu_seconds(pid) for name, pid in self._pids.items()}
+        said = await work
+        self._count += 1
+        for name, pid in self._pids.items():
+            self._used[name] += cpu_seconds(pid) - before[name]
+        return said
+
+    def rows(self, report: Report) -> None:
+        each = {name: used / self._count for name, used in self._used.items()}
+        for name, pid in self._pids.items():
+            report.row(self._edges, f"{self._what}{name}", resident_mb(pid), each[name])
+        report.row(self._edges, f"{self._what}all together", "", sum(each.values()))
+
+
+async def _raw(tree: WideTree, edges: int, report: Report) -> list[float]:
+    """The raw fan-out over the servers of the tree, whose own processes are idle meanwhile."""
+    nodes = {path: (node.server.url, tree.folder_of(path)) for path, node in tree.nodes.items()}
+    fan = RawFan(nodes, {region: [e.name for e in tree.edges[region]] for region in tree.regions})
+    try:
+        await fan.open({region: tree.edges_file(region) for region in tree.regions})
+        pids = {name: pid for name, pid in tree.pids().items() if not name.startswith("edges")}
+        edge_pids = {name: process.pid for name, process in fan.processes.items()}
+        usage = Usage(edges, {**pids, **edge_pids}, "raw: ")
+
+        async def once() -> float:
+            began = time.perf_counter()
+            await fan.send(b"x" * RAW_BYTES)
+            return time.perf_counter() - began
+
+        await once()
+        taken = []
+        for _ in range(CHANGES):
+            await asyncio.sleep(1)
+            taken.append(await usage.of(once()))
+        usage.rows(report)
+    finally:
+        await fan.close()
     return taken
 
 
@@ -54,16 +106,17 @@ async def _change(tree: WideTree, number: int, everywhere: dict[str, int]) -> fl
 
 
 async def main(sizes: Sequence[int]) -> None:
-    columns = ("edges", "process", "resident MB", "CPU seconds a change")
+    columns = ("edges", "process", "resident MB", "CPU seconds until exact")
     report = Report("fanout", f"One change to many edges, {REGIONS} regions", columns)
-    found: dict[int, Any] = {}
     for edges in sizes:
-        seconds = found[edges] = await measure(edges, report)
+        seconds, raw = await measure(edges, report)
         each = ", ".join(f"{value:.2f}" for value in seconds)
         report.note(f"{edges} edges: applied and exact after {each} s")
+        each = ", ".join(f"{value:.2f}" for value in raw)
+        report.note(f"{edges} edges: raw fan-out, answers counted, after {each} s")
+        ratio = middle(seconds) / middle(raw)
+        report.note(f"{edges} edges: {ratio:.1f} times the raw fan-out of the same run")
         if edges in GOALS:
-            raw = PROTOTYPE[edges]
-            report.note(f"{edges} edges: a bare prototype without keeping anything took {raw} s")
             report.goal(f"seconds until exact, {edges} edges", middle(seconds), GOALS[edges])
     report.finish()
 

@@ -172,10 +172,18 @@ class WideTree:
             "root_key": self.keys.root.public_key.hex(),
             "edges": {str(edge): seeds[str(edge)] for edge in self.edges[region]},
         }
-        file = self.folder / f"{region.name}.json"
+        file = self.edges_file(region)
         file.write_text(json.dumps(said))
         command = [sys.executable, "-m", "benchmarks.shared_edges", str(file)]
         return await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
+
+    def folder_of(self, path: NodePath) -> Path:
+        """Where a node keeps what is its own."""
+        return self.folder / (path.name or "centre")
+
+    def edges_file(self, region: NodePath) -> Path:
+        """What the process of a region's edges was told."""
+        return self.folder / f"{region.name}.json"
 
     def pids(self) -> dict[str, int]:
         """Every process of the tree by name."""
