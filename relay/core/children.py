@@ -10,11 +10,14 @@ HEARTBEAT_SECONDS = 30.0
 SILENT_AFTER_SECONDS = 3 * HEARTBEAT_SECONDS
 INDEX_TO_EDGE_SECONDS = 600.0
 LIST_EVERY_SECONDS = 60.0
+FORMER_RUNS_MAX = 4
 
 
 @dataclass(slots=True)
 class Child:
     """One child, by its node record in force, heard of or not; `run` is the run in session.
+
+    `former` are runs that lost it to a later one: none of them gets it back by asking anew.
 
     It is `proven` once it is known to hold nothing beyond its mailbox: a node without memory cannot
     tell what it had sent, so until then a child's say does not make a summary complete.
@@ -32,6 +35,7 @@ class Child:
     unlinked: bool = False
     epoch: int = 0
     run: str = ""
+    former: tuple[str, ...] = ()
     home: str = ""
     has_memory: bool = False
     labels_stamp: tuple[int, int] = (0, 0)
@@ -51,6 +55,8 @@ class Child:
         """
         if not heartbeat.epoch:
             self.epoch = max(self.epoch + 1, heartbeat.last_epoch + 1, wall_ms)
+            if self.run not in ("", heartbeat.run):
+                self.former = (*self.former, self.run)[-FORMER_RUNS_MAX:]
             self.run = heartbeat.run
         elif heartbeat.epoch > self.epoch:
             self.epoch, self.run = heartbeat.epoch, heartbeat.run

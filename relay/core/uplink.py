@@ -238,7 +238,7 @@ class Uplink:
     def _heard_otherwise(self, message: SessionMessage) -> None:
         """Hear the parent speak by itself, as after its start, or to another run of this node."""
         inbox = self._state.inbox
-        if message.run and inbox.epoch and message.epoch > inbox.epoch:
+        if message.run and 0 < inbox.last_epoch < message.epoch:
             self._superseded = True
             self._state.out.append(Noted("Superseded", "session", "a newer run of this node"))
         elif not message.run and message.incarnation != inbox.incarnation:

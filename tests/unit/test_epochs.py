@@ -122,3 +122,16 @@ def test_epochs_only_grow_also_over_a_start_of_the_parent_and_a_clock_set_back(l
                     message = decode(SessionMessage, answer.data)
                     run.handle(SessionArrived(message), Instant(link.now, 5))
     assert run.own_state()["epoch"] > before
+
+
+def test_an_older_run_whose_link_comes_back_does_not_take_the_session_back(link):
+    """Two servers with one name cut each other's link: each run begins again, in turn."""
+    older, newer = link.run("older"), link.run("newer")
+    link.tell(older, LinkChanged(up=True))
+    older.handle(LinkChanged(up=False), link.instant)
+    link.tell(newer, LinkChanged(up=True))
+    newer.handle(LinkChanged(up=False), link.instant)
+    link.now += 1
+    assert "Superseded" in link.tell(older, LinkChanged(up=True))
+    assert "Superseded" not in link.tell(newer, LinkChanged(up=True))
+    assert (older.superseded, newer.superseded) == (True, False)
