@@ -3,8 +3,8 @@
 Relay core, driver, link to the parent and syncer are the real ones; what an edge keeps for itself
 (its records, blobs and cluster) lies in memory instead of in a nats-server of its own.
 
-Run as `python -m benchmarks.shared_edges FILE`; says "ready" when all are in session, and ends when
-its standard input does.
+Run as `python -m benchmarks.shared_edges FILE`; says "ready" when all are in session, answers each
+line of its standard input with how often the clusters were written to, and ends when that does.
 """
 
 from __future__ import annotations
@@ -95,7 +95,8 @@ class SharedEdge:
         config = NodeConfig(path, tree, {KeyId(root[0]): root[1]}, run, attached=True)
         self.driver = Driver(bus, config, clock, on_wants=self._wants)
         self._bus = bus
-        self._cluster = SimulatedCluster(MemorySpace(clock, dice), clock, dice, Settings())
+        self._space = MemorySpace(clock, dice)
+        self._cluster = SimulatedCluster(self._space, clock, dice, Settings())
         self._syncer = Syncer(self._cluster, bus, self._content, clock, dice, self.driver.observe)
 
     async def run(self) -> None:
@@ -107,6 +108,10 @@ class SharedEdge:
                 group.create_task(self._syncer.run())
         finally:
             await self._bus.close()
+
+    async def writes(self) -> int:
+        """How often the cluster was written to."""
+        return int((await self._space.list("-", "-")).revision.partition(".")[0])
 
     def _wants(self, node: Node) -> None:
         self._syncer.set_wants(node.wanted, may_prune=node.may_prune)
@@ -127,7 +132,9 @@ async def run(edges: Sequence[SharedEdge]) -> None:
             for edge in some:
                 await edge.driver.until(lambda node: node.ready)
         print("ready", flush=True)
-        await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+        loop = asyncio.get_running_loop()
+        while await loop.run_in_executor(None, sys.stdin.readline):
+            print(sum([await edge.writes() for edge in edges]), flush=True)
         os._exit(0)  # Whoever started this has gone; nothing here is kept.
 
 

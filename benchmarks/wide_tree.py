@@ -177,6 +177,16 @@ class WideTree:
         command = [sys.executable, "-m", "benchmarks.shared_edges", str(file)]
         return await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
 
+    async def cluster_writes(self) -> int:
+        """How often the edges' clusters were written to."""
+        total = 0
+        for process in self.processes.values():
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(b"\n")
+            total += int(await process.stdout.readline())
+        return total
+
     def folder_of(self, path: NodePath) -> Path:
         """Where a node keeps what is its own."""
         return self.folder / (path.name or "centre")

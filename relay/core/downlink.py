@@ -33,6 +33,8 @@ from schemas.reports import (
 from schemas.subjects import LABELS_KEY, LIST_KEY
 
 LABELS_AGAIN_SECONDS = 2.0
+LABELS_AGAIN_MAX_SECONDS = 30.0
+"""How long labels are waited for while other reports come: these are read in one stream."""
 REWRITE_AFTER_MISMATCHES = 2
 
 
@@ -43,6 +45,7 @@ class Downlink:
         self._state = state
         self._accepting = accepting
         self._labels_until: float | None = None
+        self._labels_latest = float("inf")
 
     def heartbeat(self, name: str, data: bytes) -> None:
         """Answer a child's heartbeat with its session, and with what it should read again."""
@@ -82,6 +85,7 @@ class Downlink:
             return
         if not child.left:
             self._heard(name, child)
+        self._read_of_labels()
         if not data:
             return
         try:
@@ -118,8 +122,6 @@ class Downlink:
             branch = state.where.branch(name)
             if box.slots and branch.digests is None and not branch.is_edge:
                 state.mailboxes.unheard[name] = None
-        if state.mailboxes.unheard:
-            self._labels_until = state.now.seconds + LABELS_AGAIN_SECONDS
 
     def _heard_labels(self, names: Iterable[str]) -> None:
         mailboxes = self._state.mailboxes
@@ -132,8 +134,7 @@ class Downlink:
     def tick(self) -> None:
         """Count children as unreachable that have been silent for three heartbeats."""
         state = self._state
-        if self._labels_until is not None and self._labels_until <= state.now.seconds:
-            self._heard_labels(state.mailboxes.unheard)
+        self._await_labels()
         for name, child in state.children.items():
             if child.silent_since_ms is None and self._overdue(child):
                 silent_ms = int((state.now.seconds - child.heard) * 1000)
@@ -141,10 +142,29 @@ class Downlink:
                 state.out.append(Noted("Unreachable", name, "no heartbeat"))
                 self._refresh(name)
 
+    def _await_labels(self) -> None:
+        """Count from the first look at the clock: the start itself may have taken long."""
+        mailboxes, now = self._state.mailboxes, self._state.now.seconds
+        if not mailboxes.unheard:
+            return
+        if self._labels_until is None:
+            self._labels_until = now + LABELS_AGAIN_SECONDS
+            self._labels_latest = now + LABELS_AGAIN_MAX_SECONDS
+        elif self._labels_until <= now:
+            self._heard_labels(mailboxes.unheard)
+
+    def _read_of_labels(self) -> None:
+        """Labels may follow what was read just now."""
+        if self._labels_until is not None:
+            later = self._state.now.seconds + LABELS_AGAIN_SECONDS
+            self._labels_until = min(later, self._labels_latest)
+
     def deadline(self) -> float | None:
         """When the next child may have been silent for too long."""
         heard = [c.heard for c in self._state.children.values() if c.silent_since_ms is None]
-        due = [] if self._labels_until is None else [self._labels_until]
+        due = []
+        if self._state.mailboxes.unheard:
+            due = [self._state.now.seconds if self._labels_until is None else self._labels_until]
         due += [min(heard) + SILENT_AFTER_SECONDS] if heard else []
         return min(due, default=None)
 
@@ -165,8 +185,7 @@ class Downlink:
             stop = replace(self._mail_of(name, child), epoch=0, want=WANT_STOP, run=heartbeat.run)
             self._send(name, stop)
             return True
-        taken = heartbeat.run in child.former
-        if taken or 0 < heartbeat.epoch < child.epoch:
+        if heartbeat.epoch and heartbeat.epoch < child.epoch:
             # Another run has the session now; or this one missed the answer that gave it.
             if heartbeat.run == child.run:
                 self._heard(name, child)
