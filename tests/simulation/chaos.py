@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import replace
 
+from relay.adapters.memory_streams import Kept
 from relay.core.book import read_record
 from relay.core.effects import WriteMail
 from relay.core.events import MailArrived
@@ -20,7 +21,7 @@ FORGER = Signer(TREE, SIGNING_KEY.key_id, b"f" * 32)
 FOREIGN = Signer(OTHER_TREE, SIGNING_KEY.key_id, SIGNING_KEY.seed)
 LIES_PER_WRITE = 0.3
 LIES_PER_BLOB = 0.2
-WITHHELD = 0.1
+WITHHELD = 0.25
 LIE_EVERY_SECONDS = 1.0
 RECENT = 6
 
@@ -149,9 +150,16 @@ class Chaos:
         self._world.note(liar.path, f"lies to {child.path} about {key[:8]}", data)
         child.receive_mail(MailArrived(child.read_through, key, data, 0))
 
-    def _withholds(self, host: Host) -> bool:
-        """Whether to keep a message from a child, and go on as if it had been sent."""
-        return host.path == self._liar and self._world.random.random() < WITHHELD
+    def _withholds(self, host: Host, kept: Kept) -> bool:
+        """Whether to keep a message from a child, and go on as if it had been sent.
+
+        Of what has no content no digest would ever tell that it is missing.
+        """
+        if host.path != self._liar or kept.mail is None or not kept.mail.has_body:
+            return False
+        withheld = self._world.random.random() < WITHHELD
+        self._world.withheld |= withheld
+        return withheld
 
     def _come_clean(self) -> None:
         """The relay is put right: its children begin new sessions."""

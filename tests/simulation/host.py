@@ -18,10 +18,8 @@ from relay.core.events import (
     Instant,
     LinkChanged,
     MailArrived,
-    MailSlot,
     MailWritten,
     OwnRecord,
-    Remembered,
     ReportArrived,
     SessionArrived,
     Tick,
@@ -31,6 +29,7 @@ from relay.core.state import NodeConfig
 from schemas.blobs import Reference
 from schemas.identity import MailKey, NodePath
 from schemas.reports import SessionMessage, decode
+from tests.simulation.remembering import read_back
 from tests.simulation.space import EdgeSpace
 from tests.simulation.stages import staged
 from tests.simulation.telling import bytes_of, told_effect, told_event
@@ -76,11 +75,7 @@ class Host:
         config = NodeConfig(
             self.path, self.world.tree, self.world.roots, self.incarnation, self.attached
         )
-        remembered = Remembered(
-            own=tuple(self.streams.own.values()),
-            mail=tuple(self._mail_slots()),
-            blobs=frozenset(self.streams.blobs),
-        )
+        remembered = read_back(self.streams)
         node = Node(config, remembered, list(self.streams.done.values()), self.instant())
         self.node = node
         self._tick_at, self._busy, self._reports_read = None, False, 0
@@ -240,23 +235,6 @@ class Host:
 
     # Mail: the children's, and the own.
 
-    def _mail_slots(self) -> list[MailSlot]:
-        slots = []
-        for (child, key), kept in self.streams.mail.items():
-            write = kept.mail
-            assert write is not None
-            slots.append(
-                MailSlot(
-                    child,
-                    MailKey(key),
-                    kept.sequence,
-                    write.generation,
-                    write.payload_hash,
-                    write.has_body,
-                )
-            )
-        return slots
-
     def _write(self, write: fx.WriteMail) -> None:
         slot = (write.child, str(write.key))
         before = self.streams.mail.get(slot)
@@ -289,7 +267,7 @@ class Host:
             return
         for (_, key), kept in parent.streams.mail.after(self._read, self.path.name):
             self._read = kept.sequence
-            if self.world.withholds and self.world.withholds(parent):
+            if self.world.withholds is not None and self.world.withholds(parent, kept):
                 continue
             pending = parent.streams.mail.count_after(kept.sequence, self.path.name)
             event = MailArrived(kept.sequence, MailKey(key), kept.data, pending)

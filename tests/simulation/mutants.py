@@ -78,7 +78,7 @@ MUTANTS = (
     Mutant(planted.prune_before_read, oracle.NO_IGNORANCE, "small:6"),
     Mutant(planted.absence_is_deletion, oracle.NO_IGNORANCE, "small:69"),
     Mutant(planted.any_index_drops, oracle.ACKNOWLEDGED, "tiny:61"),
-    Mutant(planted.clear_on_a_late_gone, oracle.NO_RESURRECTION, "small:88"),
+    Mutant(planted.clear_on_a_late_gone, oracle.NO_IGNORANCE, "small:88"),
     Mutant(planted.never_clear, oracle.CONVERGENCE, "tiny:0"),
     Mutant(planted.acknowledge_before_stored, oracle.ACKNOWLEDGED, "tiny:0"),
     Mutant(planted.acknowledge_what_is_parked, oracle.ACKNOWLEDGED, "tiny:0"),

@@ -8,7 +8,7 @@ from relay.core import effects as fx
 from relay.core.book import read_record
 from schemas import blobs
 from schemas.chunks import read_manifest_chunk, read_root
-from schemas.identity import INDEX_KEY, ContentHash, MailKey, NodePath
+from schemas.identity import ContentHash, MailKey, NodePath
 from schemas.objects import ObjectKey
 from schemas.records import DeltaHead
 from schemas.subjects import CURSOR_KEY
@@ -55,6 +55,8 @@ class Oracle(Watcher):
                 self._counted(effect.key)
             case fx.KeepBlob():
                 self._kept(host, effect.address, effect.value)
+            case fx.ClearMail():
+                self._cleared(host, effect)
             case fx.AckMail():
                 self._acknowledged(host, effect.sequence)
             case _:
@@ -75,10 +77,10 @@ class Oracle(Watcher):
             self._not_gone(host, MailKey(key), generation)
 
     def _not_gone(self, host: Host, key: MailKey, generation: int) -> None:
-        """What the node's own index does not list, and is no newer, is not taken for in force."""
-        held, index = host.node.records.get(INDEX_KEY), 0  # type: ignore[union-attr]
-        index = held.generation if held is not None else 0
-        taken = host.node.records.get(key)  # type: ignore[union-attr]
+        """What the index that a node reads does not list, and is no newer, is not in force."""
+        node = host.node
+        assert node is not None
+        index, taken = node.own_state()["indexGeneration"], node.records.get(key)
         if taken is None or not taken.has_body:
             return
         if not index:
@@ -112,6 +114,18 @@ class Oracle(Watcher):
             if stored < mail.generation:
                 what = f"{host.path} acknowledges {sequence}, but does not keep {key}"
                 raise LawBroken(ACKNOWLEDGED, what)
+
+    def _cleared(self, host: Host, clear: fx.ClearMail) -> None:
+        """No slot is cleared that holds what is in force."""
+        kept = host.streams.mail.get((clear.child, clear.key))
+        record = self.centre.records.get(clear.key)
+        if kept is None or kept.mail is None or record is None or kept.sequence != clear.sequence:
+            return
+        if kept.mail.has_body and kept.mail.generation == record.generation and not record.deleted:
+            what = (
+                f"{host.path} takes {clear.key}, which is in force, out of {clear.child}'s mailbox"
+            )
+            raise LawBroken(NO_IGNORANCE, what)
 
     def _sent(self, host: Host, write: fx.WriteMail) -> None:
         """What a delta leads to is in the sender's own store."""
@@ -193,6 +207,9 @@ class Oracle(Watcher):
         """What was wanted here all the time since the last rest may not be removed."""
         if not made:
             self._orphans.setdefault(host.path, {})[key] = None
+        if self.world.withheld:
+            # Who is shown what takes and not what gives cannot know it.
+            return
         if self._settled_at is None or key not in self._held.get(host.path, {}):
             return
         if self._not_wanted.get((host.path, key), -1.0) < self._settled_at:

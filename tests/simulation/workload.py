@@ -69,7 +69,8 @@ class Workload:
         acts = [self._put, self._put, self._edit, self._edit, self._regain, self._move]
         acts += [self._new_version, self._new_version, self._select, self._delete, self._canary]
         acts += [self._relabel, self._relabel, self._relocate, self._unlocate]
-        return [*acts, self._grow, self._shrink, self._move_target]
+        acts += [self._grow, self._shrink, self._move_target]
+        return [*acts, self._put_soon, self._put_soon] if self._size.brief else acts
 
     # Inventory.
 
@@ -192,6 +193,22 @@ class Workload:
             keys = [key for key, _ in placed.arm.contents]
             placed = replace(placed, arm=self._arm(keys, "elsewhere"))
         self._centre.put_placement(self._random.choice(self._names_of_placements), placed)
+
+    def _put_soon(self) -> None:
+        """Delete a placement, and create it again while that is on its way."""
+        name = self._some_placement()
+        if name is not None:
+            placed = self._centre.model.placements[name]
+            self._centre.put_placement(name, None)
+            soon = self._random.expovariate(1 / (4 * self._world.faults.delay_mean))
+            self._world.after(soon, self._put_again, name, placed)
+
+    def _put_again(self, name: str, placed: Placed) -> None:
+        if self._centre.ready and name not in self._centre.model.placements:
+            self._world.note("user", f"puts {name} again")
+            self._oracle.model_changed()
+            self._centre.put_placement(name, placed)
+            self._oracle.model_changed()
 
     def _delete(self) -> None:
         name = self._some_placement()

@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Callable
 from random import Random
 
+from relay.adapters.memory_streams import Kept
 from relay.core.effects import WriteMail
 from relay.core.events import Instant, MailArrived
 from schemas.blobs import Reference
@@ -68,7 +69,8 @@ class World:
         self._ties = itertools.count()
         self.lying_blobs: Callable[[Host, Reference, bytes], bytes | None] | None = None
         self.lied = False
-        self.withholds: Callable[[Host], bool] | None = None
+        self.withholds: Callable[[Host, Kept], bool] | None = None
+        self.withheld = False
         self.mute: dict[NodePath, str] = {}
         self._cut: dict[NodePath, None] = {}
         self._trace = hashlib.sha256()

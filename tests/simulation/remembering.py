@@ -1,0 +1,19 @@
+"""What a process that starts reads back from its node's streams."""
+
+from __future__ import annotations
+
+from relay.adapters.memory_streams import MemoryStreams
+from relay.core.events import MailSlot, Remembered
+from schemas.identity import MailKey
+
+
+def read_back(streams: MemoryStreams) -> Remembered:
+    """All own records, the headers of the children's mail, the names of the blobs."""
+    slots = []
+    for (child, key), kept in streams.mail.items():
+        write = kept.mail
+        assert write is not None
+        hashed, content = write.payload_hash, write.has_body
+        slot = MailSlot(child, MailKey(key), kept.sequence, write.generation, hashed, content)
+        slots.append(slot)
+    return Remembered(tuple(streams.own.values()), tuple(slots), frozenset(streams.blobs))
