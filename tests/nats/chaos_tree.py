@@ -68,6 +68,14 @@ class ChaosTree:
         async with self.session() as session:
             return await session.call(verb, **arguments)
 
+    async def refused(self, verb: str, **arguments: object) -> str:
+        """What the daemon says as it refuses."""
+        try:
+            await self._call(verb, arguments)
+        except CallFailed as refusal:
+            return str(refusal)
+        raise AssertionError(f"{verb} was not refused")
+
     async def serving(self) -> None:
         await self.call("tree")
 
