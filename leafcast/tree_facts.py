@@ -166,7 +166,7 @@ def _told(child: Mapping[str, Any] | None) -> Form:
 
 
 def _state(tree: LocalTree, path: NodePath) -> Form:
-    """`state` is up, connecting, stopped, unreachable or unknown.
+    """`state` is up, stale (shown an old view), connecting, stopped, unreachable or unknown.
 
     `silent_since_ms` goes with those that are stopped or unreachable.
     """
@@ -181,7 +181,7 @@ def _state(tree: LocalTree, path: NodePath) -> Form:
     elif since is not None:
         state = "unreachable"
     elif up:
-        state = "up"
+        state = "stale" if node is not None and node.own_state()["stale"] else "up"
     else:
         state = "connecting" if above or path.is_root else "unknown"
     return {"state": state, "silent_since_ms": since}

@@ -24,6 +24,7 @@ _STATE_STYLES = {
     "stopped": "yellow",
     "unreachable": "red",
     "connecting": "yellow",
+    "stale": "yellow",
     "unknown": "dim",
 }
 _DELIVERED_STYLES = {"synced": "green", "failing": "red", "unreachable": "red"}

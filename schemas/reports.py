@@ -237,6 +237,14 @@ class Cursor:
     unproven: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """The slot `_swept` of OWN: up to where tombstones left mailboxes that nobody answered for."""
+
+    incarnation: str
+    sequence: int
+
+
 def part_key(key: MailKey, part: int) -> MailKey:
     """The slot of a report part; part 0 has the placement's own."""
     if part == 0:

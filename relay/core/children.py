@@ -44,6 +44,7 @@ class Child:
     cursor: int = 0
     list_asked: float = float("-inf")
     index_shown: int = 0
+    behind: bool = False
 
     def answer(
         self, heartbeat: Heartbeat, mail: SessionMessage, digest: bytes, wall_ms: int

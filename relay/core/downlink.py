@@ -340,7 +340,7 @@ class Downlink:
             incarnation=state.config.incarnation,
             epoch=child.epoch,
             last_sequence=box.last_sequence,
-            swept_through=0,
+            swept_through=state.swept_through,
             index_generation=state.index.generation,
             want=WANT_NONE,
         )

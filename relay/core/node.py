@@ -32,8 +32,9 @@ from relay.core.events import (
 )
 from relay.core.reduce import EMPTY, merge
 from relay.core.state import NodeConfig, State, owner_key, placement_of
-from relay.core.sweeping import Sweeper
+from relay.core.tombstones import SWEPT_KEY, restored
 from relay.core.trust import Verdict
+from relay.core.upkeep import Upkeep
 from relay.core.uplink import Uplink
 from relay.core.windows import Windows
 from schemas.identity import KEYS_KEY, DestinationId, MailKey
@@ -54,7 +55,7 @@ class Node:
         self._accepting = Accepting(self._state)
         self._downlink = Downlink(self._state, self._accepting)
         self._uplink = None if config.path.is_root else Uplink(self._state, self._accepting)
-        self._sweeper = Sweeper(self._state)
+        self._upkeep = Upkeep(self._state)
         self._windows = Windows()
         self._parked_stamp = (0, 0, 0)
         self._told_may_prune = False
@@ -77,7 +78,7 @@ class Node:
     def deadline(self) -> float | None:
         """The monotonic second at which the node wants a Tick; None if nothing is due."""
         due = [self._windows.ends, self._state.content.deadline(), self._downlink.deadline()]
-        due.append(self._sweeper.deadline())
+        due.append(self._upkeep.deadline())
         if self._uplink is not None:
             due.append(self._uplink.deadline())
         return min((at for at in due if at is not None), default=None)
@@ -117,7 +118,7 @@ class Node:
         """What became of a placement in this subtree, as far as it is known now."""
         state = self._state
         own = state.edge.summary(key, state.now.wall_ms) if state.edge else EMPTY
-        return state.reporting.summary(key, merge(own, state.refused_content(key)))
+        return state.reporting.summary(key, merge(own, state.troubles(key)))
 
     def results(self, key: MailKey) -> dict[ObjectKey, ObjectResult]:
         """The objects' returned states in this subtree."""
@@ -138,8 +139,7 @@ class Node:
 
     def shown_indexes(self) -> dict[str, int]:
         """Of each child in session with this run, the generation of the index it says it has."""
-        children = self._state.children.items()
-        return {name: child.index_shown for name, child in children if child.epoch}
+        return {name: c.index_shown for name, c in self._state.children.items() if c.epoch}
 
     @property
     def read_through(self) -> int:
@@ -192,6 +192,7 @@ class Node:
             "epoch": inbox.epoch,
             "cursor": {"incarnation": inbox.incarnation, "sequence": inbox.answered},
             "indexGeneration": state.index.generation,
+            "stale": state.stale,
             "placements": len([held for held in state.deltas() if not held.record.deleted]),
             "refused": state.refused,
             "withheld": self._uplink.withheld if self._uplink is not None else 0,
@@ -204,7 +205,7 @@ class Node:
                 if uplink is not None:
                     uplink.handle(event)
             case BlobArrived():
-                self._sweeper.arrived(event)
+                self._upkeep.arrived(event)
                 for owner in state.content.arrived(event, state.now.seconds):
                     self._content_here(owner)
                 for owner in state.content.troubled:
@@ -234,8 +235,7 @@ class Node:
     def _tick(self) -> None:
         state = self._state
         state.content.retry(state.now.seconds)
-        state.bound_tombstones()
-        self._sweeper.tick()
+        self._upkeep.tick()
         self._downlink.tick()
         if self._uplink is not None:
             self._uplink.tick()
@@ -379,6 +379,8 @@ class Node:
         for own in sorted(remembered.own, key=lambda own: own.key != KEYS_KEY):
             if own.key == CURSOR_KEY:
                 self._restore_cursor(own.data)
+            elif own.key == SWEPT_KEY:
+                restored(self._state, own.data)
             elif (held := self._read_own(f"own {own.key}", own.data, own.hops)) is not None:
                 records.append(held)
                 self._state.inbox.count(held)
@@ -388,9 +390,7 @@ class Node:
 
     def _restore_cursor(self, data: bytes) -> None:
         try:
-            cursor = decode(Cursor, data)
-            self._state.inbox.restore(cursor)
-            self._state.unproven = frozenset(cursor.unproven)
+            self._state.restore(decode(Cursor, data))
         except ReportRefused as error:
             self._state.out.append(Noted("Unreadable", "own cursor", error.reason))
 

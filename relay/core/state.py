@@ -21,9 +21,11 @@ from relay.core.trust import Trust
 from relay.core.where import Where
 from schemas.identity import KeyId, MailKey, NodePath, TreeId
 from schemas.records import LocationRecord, NodeRecord, Profile
-from schemas.reports import Done, ExceptionSample, Summary
+from schemas.reports import Cursor, Done, ExceptionSample, Summary
 
 REFUSED_CONTENT_HOLDS_SECONDS = 60.0
+STALE = "StaleView: its parent has shown it no newer index for 20 minutes"
+WITHHELD = "Withheld: it is in force, and missing from the mailbox at the parent; it is kept"
 TOMBSTONES_MAX = 4096
 """How many deleted profiles, locations and nodes a node remembers, so that none comes back.
 
@@ -59,6 +61,9 @@ class State:
         self.order = 0
         self.refused = 0
         self.unproven: frozenset[str] = frozenset()
+        self.stale = False
+        self.withheld: frozenset[MailKey] = frozenset()
+        self.swept_through = 0
         self.labels_dirty = True
         self.held: dict[MailKey, Held] = {}
         self.unmeant: dict[MailKey, None] = {}
@@ -79,6 +84,11 @@ class State:
     @property
     def is_root(self) -> bool:
         return self.config.path.is_root
+
+    def restore(self, cursor: Cursor) -> None:
+        """Take in what the cursor in OWN says."""
+        self.inbox.restore(cursor)
+        self.unproven = frozenset(cursor.unproven)
 
     def next_order(self) -> int:
         self.order += 1
@@ -160,12 +170,16 @@ class State:
             return Supply.REFUSED
         return Supply.COMING
 
-    def refused_content(self, key: MailKey) -> Summary:
-        """What to say of a placement whose content for the children cannot be had."""
-        if self.content.refused_since(_owner(key)) is None:
+    def troubles(self, key: MailKey) -> Summary:
+        """What to say of a placement because of how it is here: no content, or no fresh view."""
+        reasons = [(1, STALE)] if self.stale else []
+        reasons += [(1, WITHHELD)] if key in self.withheld else []
+        if self.content.refused_since(_owner(key)) is not None:
+            reasons.append((0, CONTENT_REFUSED))
+        if not reasons:
             return EMPTY
         path = str(self.config.path)
-        return Summary(exceptions=(ExceptionSample(0, "", CONTENT_REFUSED, 1, path),))
+        return Summary(exceptions=tuple(ExceptionSample(n, "", why, 1, path) for n, why in reasons))
 
     def forget_supply(self, key: MailKey) -> None:
         self.content.end(_owner(key))

@@ -20,14 +20,14 @@ def synced(summary):
 
 async def swept(tree, seconds):
     """Let time pass until each node has swept once more."""
-    before = {path: tree.drivers[path].node._sweeper.deadline() for path in NODES}
+    before = {path: tree.drivers[path].node._upkeep.sweeper.deadline() for path in NODES}
     await tree.leap(seconds)
     for path in NODES:
         async with asyncio.timeout(30):
             await tree.drivers[path].until(
                 lambda node, path=path: (
-                    node._sweeper.deadline() is not None
-                    and node._sweeper.deadline() != before[path]
+                    node._upkeep.sweeper.deadline() is not None
+                    and node._upkeep.sweeper.deadline() != before[path]
                 )
             )
 
@@ -95,7 +95,7 @@ async def test_what_comes_into_force_again_during_a_sweep_stays(tmp_path):
         await deliver(tree, "one")
         await deliver(tree, "two")
         await swept(tree, SWEEP_FIRST_SECONDS)
-        suspects = tree.drivers[REGION].node._sweeper.suspects
+        suspects = tree.drivers[REGION].node._upkeep.sweeper.suspects
         assert suspects
         await asyncio.gather(swept(tree, SWEEP_EVERY_SECONDS), deliver(tree, "one"))
         await deliver(tree, "one")

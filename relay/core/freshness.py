@@ -1,0 +1,89 @@
+"""A parent that withholds the index, or mail that it lists, is noticed, and said upward.
+
+Measured by the node's own monotonic clock: the centre renews its index every 10 minutes, and edges
+get it as often, so one who was shown no newer one for 20 minutes is shown an old view.
+"""
+
+from __future__ import annotations
+
+from relay.core.book import is_delta
+from relay.core.effects import Noted
+from relay.core.state import STALE, WITHHELD, State
+from schemas.identity import MailKey
+
+STALE_AFTER_SECONDS = 1200.0
+LOOK_SECONDS = 60.0
+
+
+class Freshness:
+    """Whether one node's view is fresh, and its children's."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._generation = 0
+        self._since = state.now.seconds
+        self._look_at = state.now.seconds + LOOK_SECONDS
+        self._missing: frozenset[MailKey] = frozenset()
+        self._shown: list[tuple[float, int]] = []
+
+    def deadline(self) -> float:
+        return self._look_at
+
+    def tick(self) -> None:
+        """Look, if it is time."""
+        state = self._state
+        if self._look_at > state.now.seconds:
+            return
+        self._look_at = state.now.seconds + LOOK_SECONDS
+        self._look_at_children()
+        if not state.is_root:
+            self._look_at_index()
+            self._look_at_mail()
+
+    def _look_at_index(self) -> None:
+        state, now = self._state, self._state.now.seconds
+        if state.index.generation > self._generation:
+            self._generation, self._since = state.index.generation, now
+        stale = now - self._since >= STALE_AFTER_SECONDS
+        if stale == state.stale:
+            return
+        state.stale = stale
+        detail = STALE.partition(": ")[2] if stale else "a newer index came"
+        state.out.append(Noted("StaleView" if stale else "FreshView", "index", detail))
+        for held in state.deltas():
+            state.touch(held.key)
+
+    def _look_at_mail(self) -> None:
+        """Two looks in a row: a parent that lost its memory writes again within a minute."""
+        state, inbox = self._state, self._state.inbox
+        if not inbox.calm:
+            return
+        missing = frozenset(
+            held.key
+            for held in state.held.values()
+            if is_delta(held) and held.has_content
+            if held.key not in inbox.terms and held.key not in state.unmeant
+        )
+        withheld, self._missing = missing & self._missing, missing
+        for key in withheld ^ state.withheld:
+            state.touch(key)
+        for key in sorted(withheld - state.withheld):
+            name = state.held[key].record.source.name
+            state.out.append(Noted("Withheld", name, WITHHELD.partition(": ")[2]))
+        state.withheld = withheld
+
+    def _look_at_children(self) -> None:
+        """A child in session that shows an index older than what was here 20 minutes ago."""
+        state, now = self._state, self._state.now.seconds
+        self._shown.append((now, state.index.generation))
+        while len(self._shown) > 1 and self._shown[1][0] <= now - STALE_AFTER_SECONDS:
+            self._shown.pop(0)
+        at, generation = self._shown[0]
+        if at > now - STALE_AFTER_SECONDS:
+            return
+        for name, child in state.children.items():
+            silent = not child.epoch or child.silent_since_ms is not None
+            behind = not silent and child.index_shown < generation
+            if behind and not child.behind:
+                state.out.append(Noted("ChildStale", name, "it shows an index of 20 minutes ago"))
+            child.behind = behind
