@@ -131,8 +131,10 @@ def _machine(facts: Facts) -> Iterator[Check]:
 
 
 def _servers(facts: Facts) -> Iterator[Check]:
+    mute = {node.path for node in facts.nodes if not node.answers}
+
     def judge(node: NodeFacts) -> Check | None:
-        if not node.answers and node.state == "up":
+        if not node.answers and node.state == "up" and not _behind(node.path, mute):
             return Check(
                 "Servers",
                 "failure",
@@ -244,7 +246,8 @@ def _disk(facts: Facts) -> Iterator[Check]:
         return None if room.state == "ok" else room
 
     stored = sum(node.store_bytes or 0 for node in known)
-    said = f"room at {_many(len(known), 'node')}, which store {_bytes(stored)}"
+    said = f"room at {_many(len(known), 'node')}"
+    said += f", which store {_bytes(stored)}" if stored else ""
     yield from _each("Disk", known, judge, said)
 
 

@@ -10,11 +10,22 @@ from leafcast.asking import CentreAsks
 from relay.asker import AskFailed
 from relay.ports import BusBroken, Clock
 from schemas.asks import NODE, AskFault
-from schemas.identity import NodePath
+from schemas.identity import BadIdentity, NodePath
+from schemas.shape import INT_MAX
 
 ASKED_MAX = 500
 ASKED_AT_ONCE = 32
 ASK_SECONDS_MAX = 8.0
+_OWN_FIGURES = (
+    "indexGeneration",
+    "nowMs",
+    "diskFree",
+    "storeBytes",
+    "serverStarts",
+    "withheld",
+    "refused",
+)
+_COUNTS = ("destinations", "synced", "healthy")
 
 Form = Mapping[str, Any]
 
@@ -42,7 +53,10 @@ async def ask_nodes(
                 found[path] = AskFault("Restarting", str(broken), str(path))
             else:
                 middle = (before + clock.now().wall_ms) // 2
-                found[path] = {**answer, "clockMs": answer.get("nowMs", middle) - middle}
+                form = checked_answer(path, answer)
+                if not isinstance(form, AskFault):
+                    form = {**form, "clockMs": form.get("nowMs", middle) - middle}
+                found[path] = form
 
     try:
         async with asyncio.timeout(ASK_SECONDS_MAX):
@@ -54,6 +68,52 @@ async def ask_nodes(
     except TimeoutError:
         pass
     return found
+
+
+def checked_answer(path: NodePath, answer: object) -> dict[str, Any] | AskFault:
+    """What of a `node` answer is as it should be: who gives it may be anyone; else BadAnswer.
+
+    The figures that are known by name, and the children, each with its state and its counts.
+    """
+    children = answer.get("children") if isinstance(answer, Mapping) else None
+    if not isinstance(answer, Mapping) or not isinstance(children, Mapping):
+        return AskFault("BadAnswer", f"what {path} answers is no answer", str(path))
+    found = {name: _checked_child(child) for name, child in children.items() if _is_name(name)}
+    return {
+        **_figures(answer, _OWN_FIGURES),
+        "children": {name: child for name, child in found.items() if child is not None},
+    }
+
+
+def _checked_child(child: object) -> dict[str, Any] | None:
+    if not isinstance(child, Mapping):
+        return None
+    since, counts = child.get("silentSinceMs"), child.get("counts")
+    said: dict[str, Any] = {
+        "silentSinceMs": since if _is_count(since) else None,
+        "inSession": child.get("inSession") is True,
+        "left": child.get("left") is True,
+        **_figures(child, ("lag",)),
+    }
+    figures = _figures(counts, _COUNTS) if isinstance(counts, Mapping) else {}
+    if isinstance(counts, Mapping) and len(figures) == len(_COUNTS):
+        said["counts"] = {**figures, "complete": counts.get("complete") is True}
+    return said
+
+
+def _figures(form: Mapping[Any, Any], names: Iterable[str]) -> dict[str, int]:
+    return {name: form[name] for name in names if _is_count(form.get(name))}
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and 0 <= value <= INT_MAX
+
+
+def _is_name(name: object) -> bool:
+    try:
+        return isinstance(name, str) and bool(NodePath((name,)))
+    except BadIdentity:
+        return False
 
 
 def _tiers(paths: list[NodePath]) -> list[list[NodePath]]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from leafcast.harmless import harmless
+
 
 def said(error: BaseException) -> list[str]:
     """One line or more for each cause; each says what to do where the error itself does."""
-    return [_text(cause) for cause in _causes(error)]
+    return [harmless(_text(cause)) for cause in _causes(error)]
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

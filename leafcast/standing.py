@@ -14,18 +14,19 @@ from relay.ports import Clock
 def standing(
     clock: Clock, folder: Path, server: EmbeddedServer | ExternalServer | None
 ) -> dict[str, object]:
-    """`nowMs`, `diskFree` and `storeBytes`, and `serverStarts` of a server that we started.
-
-    Of a server that someone else runs elsewhere the store is not seen: it counts as empty.
-    """
-    store = 0
-    for file in (folder / "jetstream").rglob("*"):
-        with suppress(OSError):  # The server removes files as it goes.
-            store += file.stat().st_size if file.is_file() else 0
-    starts = server.starts if isinstance(server, EmbeddedServer) else None
-    return {
+    """`nowMs` and `diskFree`; of a server that is ours also `storeBytes` and `serverStarts`."""
+    said: dict[str, object] = {
         "nowMs": clock.now().wall_ms,
         "diskFree": shutil.disk_usage(folder).free,
-        "storeBytes": store,
-        "serverStarts": starts,
     }
+    if isinstance(server, EmbeddedServer):
+        said |= {"storeBytes": _stored(folder / "jetstream"), "serverStarts": server.starts}
+    return said
+
+
+def _stored(store: Path) -> int:
+    size = 0
+    for file in store.rglob("*"):
+        with suppress(OSError):  # The server removes files as it goes.
+            size += file.stat().st_size if file.is_file() else 0
+    return size

@@ -12,6 +12,7 @@ import click
 from rich.console import Console, RenderableType
 from rich.live import Live
 
+from leafcast.harmless import Harmless
 from leafcast.session import Session, open_session
 from leafcast.signals import Ended, run_until_signal
 from relay.adapters.clock import SystemClock
@@ -47,7 +48,8 @@ def show(data_dir: Path | None, ask: Ask, draw: Draw, output: str | None) -> Non
 
 
 def print_view(console: Console, view: RenderableType) -> None:
-    """Print a view; in a pipe no line ends in blanks."""
+    """Print a view, that cannot steer the terminal; in a pipe no line ends in blanks."""
+    view = Harmless(view)
     if console.is_terminal:
         console.print(view)
         return
@@ -68,7 +70,7 @@ def watch(data_dir: Path | None, ask: Ask, draw: Draw, output: str | None) -> No
             while True:
                 found = await ask(session)
                 if live is not None:
-                    live.update(draw(found, clock.now().wall_ms), refresh=True)
+                    live.update(Harmless(draw(found, clock.now().wall_ms)), refresh=True)
                 elif found != before and output == "json":
                     click.echo(json.dumps(found))
                 elif found != before:

@@ -16,6 +16,7 @@ from relay.ports import SpaceError
 COMPRESS_FROM_BYTES = 1024
 PART_BYTES = 512 * 1024
 VALUE_MAX_BYTES = 8 * 1024 * 1024
+DIGITS_MAX = 9
 
 _PLAIN, _ZSTD, _PARTS = b"\0", b"\1", b"\2"
 _SPACE = "p"
@@ -57,7 +58,8 @@ def parts_named(key: str, stored: bytes) -> Parts | None:
     if stored[:1] != _PARTS:
         return None
     token, _, count = stored[1:].decode(errors="replace").partition(" ")
-    if not token or not count.isdecimal() or int(count) > VALUE_MAX_BYTES // PART_BYTES + 1:
+    known = bool(token) and count.isdecimal() and len(count) < DIGITS_MAX
+    if not known or int(count) > VALUE_MAX_BYTES // PART_BYTES + 1:
         raise SpaceError("InternalError", f"the entry at {key} names no parts that could be")
     return Parts(key, token, int(count))
 
@@ -83,6 +85,9 @@ def unpack(stored: bytes) -> bytes:
     if stored[:1] != _ZSTD:
         return stored[1:]
     try:
+        # The library opens what names its own size whatever limit it is given.
+        if zstandard.frame_content_size(stored[1:]) > VALUE_MAX_BYTES:
+            raise SpaceError("InternalError", "an entry of the bucket opens to more than it may")
         return zstandard.ZstdDecompressor().decompress(stored[1:], VALUE_MAX_BYTES)
     except zstandard.ZstdError as error:
         raise SpaceError(

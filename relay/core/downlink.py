@@ -36,6 +36,8 @@ LABELS_AGAIN_SECONDS = 2.0
 LABELS_AGAIN_MAX_SECONDS = 30.0
 """How long labels are waited for while other reports come: these are read in one stream."""
 REWRITE_AFTER_MISMATCHES = 2
+OWED_MAX = LIST_PARTS_MAX * LIST_ENTRIES_MAX
+"""So many unknown records a child may hold, by its own word, before more are passed over."""
 
 
 class Downlink:
@@ -296,11 +298,13 @@ class Downlink:
             return
         state = self._state
         slots = state.mailboxes.boxes[name].slots
+        room = OWED_MAX - sum(1 for slot in slots.values() if not slot.sequence)
         for entry in part.entries[:LIST_ENTRIES_MAX]:
             check_mail_key(entry.key)
             known = entry.key in state.held
-            if entry.key not in slots and (known or not state.is_root):
+            if room > 0 and entry.key not in slots and (known or not state.is_root):
                 state.mailboxes.owe(name, entry.key)
+                room -= 1
 
     def _read_on(self, name: str, child: Child, cursor: int) -> None:
         """What follows from how far a child says that it has read."""

@@ -162,6 +162,8 @@ class Reporting:
         if not facts.concerned and not facts.sent:
             return None
         summary = held.said
+        if summary is not None and facts.edge and summary.destinations > 1:
+            summary = None  # An edge is one destination, and speaks for no other.
         if summary is not None:
             if held.generation < facts.generation:
                 state: State = "pending" if facts.concerned else "leaving"

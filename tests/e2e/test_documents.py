@@ -88,7 +88,8 @@ class Shell:
 
     def run(self, line: str) -> tuple[int, list[str]]:
         """The exit code of a command, and the lines it printed."""
-        self._bash.stdin.write(f"{line}\nprintf '\\n{END} %s\\n' $?\n")
+        # What a command reads is not ours: else it would take the commands that follow.
+        self._bash.stdin.write(f"{{ {line}\n}} < /dev/null\nprintf '\\n{END} %s\\n' $?\n")
         self._bash.stdin.flush()
         printed: list[str] = []
         for text in iter(self._bash.stdout.readline, ""):
@@ -130,6 +131,11 @@ def missing(shown: list[str], printed: list[str]) -> str | None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_commands_in_documents_print_what_is_shown(page: str, shell: Shell):
+    walk(page, shell)
+
+
+def walk(page: str, shell: Shell) -> None:
+    """Do what a page has one do, and hold it to what it shows."""
     done = 0
     for step in steps((ROOT / page).read_text()):
         if isinstance(step, Command):

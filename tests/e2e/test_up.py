@@ -270,6 +270,18 @@ def test_a_directory_in_use_by_another_process_is_refused(program):
     assert "--data-dir" in done.stderr
 
 
+def test_the_doctor_finds_a_healthy_tree_well_and_says_how_to_start_one_that_is_not(program):
+    assert program.run("up", *SMALL).returncode == 0
+    well = program.run("doctor")
+    assert (well.returncode, "all is well" in well.stdout) == (0, True), well.stdout
+    assert program.run("down").returncode == 0
+    ill = program.run("doctor", "--json")
+    assert ill.returncode == 1
+    found = json.loads(ill.stdout)
+    (failure,) = [check for check in found["checks"] if check["state"] == "failure"]
+    assert (found["ok"], "leafcast up" in failure["remedy"]) == (False, True)
+
+
 def test_a_taken_port_is_named_by_the_last_words_of_the_daemon(program):
     assert program.run("up", *SMALL).returncode == 0
     assert program.run("down").returncode == 0

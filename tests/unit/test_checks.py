@@ -149,6 +149,7 @@ def test_what_is_stuck_is_named_with_what_to_do(item, state, said, remedy):
 
 def test_who_is_behind_a_silent_node_is_not_named_again():
     assert len(wrong(node("/emea", **AWAY), node("/emea/s1", **AWAY))) == 1
+    assert len(wrong(node("/emea", answers=False), node("/emea/s1", answers=False))) == 1
 
 
 def test_a_clock_that_was_set_back_is_noticed_at_the_centre():

@@ -1,0 +1,161 @@
+"""A child that was broken into, or whose key was stolen, speaks for itself alone, and in bounds."""
+
+import os
+import tracemalloc
+
+import pytest
+
+from leafcast.destinations import ASKED_MAX, destinations_below
+from relay.adapters.nkey_pairs import new_user_nkey
+from relay.core.downlink import OWED_MAX
+from relay.core.effects import AddChild, Noted
+from relay.core.events import HeartbeatArrived, MailArrived, ReportArrived
+from schemas.identity import NodePath, mail_key, short_key
+from schemas.records import (
+    API_KEYS,
+    API_NODE,
+    KeyGrant,
+    KeysRecord,
+    NodeRecord,
+    Source,
+    encode_payload,
+)
+from schemas.reports import Listed, ListPart, Report, Summary, encode
+from tests.unit.test_reporting import PENDING, facts, report, summary_of
+from tests.unit.test_second_home import PATH, ROOT, SIGNER, TREE, Meeting
+
+KEY = short_key(bytes(20))
+HUGE = 100 * 1024 * 1024
+
+
+def test_an_edge_counts_for_one_destination_whatever_it_says():
+    said = Summary({"synced": 1_000_000}, {"healthy": 1_000_000}, {"arm": 1_000_000})
+    assert summary_of(facts(), report(summary=said)) == PENDING
+
+
+@pytest.mark.parametrize(
+    "event",
+    [lambda data: ReportArrived("emea", KEY, data), lambda data: HeartbeatArrived("emea", data)],
+    ids=["report", "heartbeat"],
+)
+def test_a_summary_of_100_mb_is_refused_before_it_is_opened(event):
+    meeting, data = Meeting(), b"\x9a" + bytes(HUGE)
+    tracemalloc.start()
+    try:
+        effects = meeting.tell(meeting.centre, event(data))
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
+    assert [e.reason for e in effects if isinstance(e, Noted)] == ["BadReport"]
+
+
+def test_reports_on_placements_that_a_child_was_never_sent_take_no_room():
+    meeting = Meeting()
+    meeting.join("one", "here")
+
+    def say(count):
+        for _ in range(count):
+            key = short_key(os.urandom(20))
+            said = Report(key, 0, 1, 1, 7, "i", 5, False, 0, Summary({"synced": 1}))
+            meeting.tell(meeting.centre, ReportArrived("emea", key, encode(said)))
+
+    tracemalloc.start()
+    try:
+        say(5_000)  # What is kept of the last few thousand keys that were read is full then.
+        before, _ = tracemalloc.get_traced_memory()
+        say(2_000)
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after - before < 150_000, "of a million there would be more"
+
+
+def region(meeting):
+    """A relay in session that believes the tree's signer."""
+    node = meeting.join("one", "here")
+    grant = KeyGrant(SIGNER.key_id, SIGNER.public_key, ("node",))
+    keys = KeysRecord(Source(API_KEYS, TREE, "", "keys"), 1, False, "", (), (grant,))
+    meeting.tell(node, MailArrived(1, "_keys", ROOT.seal("keys", encode_payload(keys)).encode(), 0))
+    return node
+
+
+def told_of(meeting, node, sequence, path):
+    """What a relay does about a signed record of a child at this path."""
+    nkey = new_user_nkey(os.urandom(32))[1]
+    source = Source(API_NODE, TREE, "", str(path))
+    record = NodeRecord(source, 2, False, "", (), NodePath.parse(path), nkey)
+    data = SIGNER.seal("node", encode_payload(record)).encode()
+    key = mail_key(API_NODE, TREE, "", str(path))
+    return meeting.tell(node, MailArrived(sequence, key, data, 0))
+
+
+def test_a_relay_opens_its_server_to_its_own_children_only():
+    meeting = Meeting()
+    node = region(meeting)
+    effects = told_of(meeting, node, 2, f"{PATH}/s1")
+    assert [e.path for e in effects if isinstance(e, AddChild)] == [NodePath.parse(f"{PATH}/s1")]
+    for sequence, path in enumerate(("/apac/s1", "/emea", "/emea-2/s1"), start=3):
+        effects = told_of(meeting, node, sequence, path)
+        assert not [e for e in effects if isinstance(e, AddChild)]
+        assert [e.reason for e in effects if isinstance(e, Noted)] == ["NotMine"]
+
+
+def test_a_child_that_lists_ever_new_records_fills_no_mailbox():
+    meeting = Meeting()
+    node = region(meeting)
+    told_of(meeting, node, 2, f"{PATH}/s1")
+    for revision in range(20):
+        listed = tuple(Listed(short_key(os.urandom(20)), 1) for _ in range(1200))
+        part = ListPart(2**62, revision, revision % 16, listed)
+        meeting.tell(node, ReportArrived("s1", f"_list{revision % 16}", encode(part)))
+    owed = node._state.mailboxes.owed()
+    assert 0 < len(owed) <= OWED_MAX
+
+
+class Lying:
+    """A session in which a relay answers whatever it likes."""
+
+    def __init__(self, answer):
+        self.answer, self.asked = answer, 0
+
+    async def call(self, _verb, **_):
+        self.asked += 1
+        return self.answer(self.asked)
+
+
+def child(name, destination=""):
+    none = {"exceptions": [], "states": {}, "health": {}, "complete": True, "silentSinceMs": None}
+    return {"name": name, "destination": destination, **none}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda n: {"children": [], "next": f"{n:09}"},
+        lambda n: {"children": [child("a")], "next": "a"},
+        lambda n: {"children": [child(f"r{n}-{i}") for i in range(9)], "next": ""},
+    ],
+    ids=["pages", "depth", "breadth"],
+)
+async def test_a_relay_that_names_ever_more_is_not_asked_without_end(answer):
+    session = Lying(answer)
+    await destinations_below(session, KEY, ["/emea"])
+    assert session.asked <= ASKED_MAX
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        [],
+        {},
+        {"children": 1, "next": ""},
+        {"children": [child("../x")], "next": ""},
+        {"children": [{"name": "a"}], "next": ""},
+        {"children": [child("a.b", "d")], "next": ""},
+    ],
+    ids=str,
+)
+async def test_a_relay_that_answers_nonsense_counts_as_silent(answer):
+    found, silent = await destinations_below(Lying(lambda _: answer), KEY, ["/emea"])
+    assert (found, silent) == ([], ["/emea"])
