@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 GET, STATUS, NODE = "get", "status", "node"
 RECORDS, CONTENT = "records", "content"
+VERBS = (GET, STATUS, NODE, RECORDS, CONTENT)
 
 PART_DATA_MAX_BYTES = 900 * 1024 - 4096
 """What of an answer goes into one message, which has at most 900 KiB."""

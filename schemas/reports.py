@@ -32,6 +32,7 @@ ARM_OLDER = "older"
 ARM_NOTHING = "nothing"
 
 WANT_NONE, WANT_LIST, WANT_AGAIN, WANT_STOP = "none", "list", "again", "stop"
+WANT_SAY = "say"
 
 T = TypeVar("T")
 
@@ -147,6 +148,11 @@ class LabelReport:
     incarnation: str
     answered: int
     spaces: Mapping[str, SpaceLabels] = field(hash=False)
+
+    @property
+    def digest(self) -> bytes:
+        """SHA-256 of what it says, whenever it was said."""
+        return hashlib.sha256(encode(LabelReport(0, 0, "", 0, self.spaces))).digest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from schemas.reports import WANT_AGAIN, WANT_NONE, Heartbeat, SessionMessage
+from schemas.reports import WANT_AGAIN, WANT_NONE, WANT_SAY, Heartbeat, SessionMessage
 
 HEARTBEAT_SECONDS = 30.0
 SILENT_AFTER_SECONDS = 3 * HEARTBEAT_SECONDS
 INDEX_TO_EDGE_SECONDS = 600.0
 LIST_EVERY_SECONDS = 60.0
+LABELS_DIFFER_MAX = 2
 FORMER_RUNS_MAX = 4
 
 
@@ -45,6 +46,18 @@ class Child:
     list_asked: float = float("-inf")
     index_shown: int = 0
     behind: bool = False
+    labels_hash: bytes = b""
+    labels_differ: int = 0
+
+    def want_labels(self, heartbeat: Heartbeat, answer: SessionMessage) -> SessionMessage:
+        """Ask for all reports again if the labels known are twice not those that the child sent."""
+        said = heartbeat.labels_hash
+        differ = heartbeat.epoch == self.epoch and said not in (b"", self.labels_hash)
+        self.labels_differ = self.labels_differ + 1 if differ else 0
+        if self.labels_differ < LABELS_DIFFER_MAX or answer.want != WANT_NONE:
+            return answer
+        self.labels_differ = 0
+        return replace(answer, want=WANT_SAY)
 
     def answer(
         self, heartbeat: Heartbeat, mail: SessionMessage, digest: bytes, wall_ms: int

@@ -78,6 +78,7 @@ class Downlink:
             state.mailboxes.again(name)
             if index is not None:
                 self._accepting.send_index(name, child, index, again=True)
+        answer = child.want_labels(heartbeat, answer)
         self._send(name, self._want_list(name, child, heartbeat, answer))
 
     def report(self, name: str, key: str, data: bytes) -> None:
@@ -262,6 +263,7 @@ class Downlink:
         if stamp < child.labels_stamp:
             return
         child.labels_stamp = stamp
+        child.labels_hash = report.digest
         former = state.where.branch(name).digests
         if former != report.spaces:
             state.where.set_digests(name, report.spaces)

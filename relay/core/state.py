@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from relay.core.book import Held, is_delta
@@ -89,6 +89,11 @@ class State:
         """Take in what the cursor in OWN says."""
         self.inbox.restore(cursor)
         self.unproven = frozenset(cursor.unproven)
+
+    def cursor(self) -> Cursor:
+        """What the cursor in OWN shall say."""
+        unproven = sorted(name for name, child in self.children.items() if not child.proven)
+        return replace(self.inbox.cursor(), unproven=tuple(unproven))
 
     def next_order(self) -> int:
         self.order += 1

@@ -21,6 +21,7 @@ from schemas.reports import (
     LIST_PARTS_MAX,
     WANT_AGAIN,
     WANT_LIST,
+    WANT_SAY,
     WANT_STOP,
     Heartbeat,
     LabelReport,
@@ -118,6 +119,8 @@ class Uplink:
             self._settled()
         elif message.want == WANT_AGAIN:
             self._state.out.append(ResetMail(inbox.read_again(message.last_sequence)))
+        elif message.want == WANT_SAY:
+            self._begin_reports()
         elif message.want == WANT_LIST and inbox.settled:
             self._list(self._beyond())
 
@@ -230,9 +233,8 @@ class Uplink:
         spaces = state.where.digest()
         self._revision += 1
         report = LabelReport(inbox.epoch, self._revision, inbox.incarnation, inbox.answered, spaces)
-        digest = hashlib.sha256(encode(LabelReport(0, 0, "", 0, spaces))).digest()
-        if digest != self._labels:
-            self._labels = digest
+        if report.digest != self._labels:
+            self._labels = report.digest
             self._send(LABELS_KEY, encode(report))
 
     def _heard_otherwise(self, message: SessionMessage) -> None:
@@ -303,9 +305,7 @@ class Uplink:
             self._quiet_at = self._state.now.seconds
 
     def _store_cursor(self) -> None:
-        children = self._state.children.items()
-        unproven = tuple(sorted(name for name, child in children if not child.proven))
-        cursor = replace(self._state.inbox.cursor(), unproven=unproven)
+        cursor = self._state.cursor()
         if cursor != self._stored:
             self._stored = cursor
             self._state.out.append(StoreOwn(CURSOR_KEY, encode(cursor)))

@@ -151,3 +151,17 @@ async def test_the_ledger_does_not_keep_tombstones_of_placements_for_ever(tmp_pa
         async with asyncio.timeout(30):
             await tree.centre.until(lambda node: gone not in node.records)
         assert gone not in tree.network.streams(CENTRE).own
+
+
+async def test_labels_that_the_parent_lost_are_asked_for_again(tmp_path):
+    async with memory_tree(tmp_path, TREE) as tree:
+        await deliver(tree, "a")
+        centre = tree.centre.node
+        known = centre._state.where.branch("emea").digests
+        assert known
+        centre._state.where.set_digests("emea", {})
+        centre._state.children["emea"].labels_hash = b"another"
+        for _ in range(3):
+            await looked(tree)
+        async with asyncio.timeout(30):
+            await tree.centre.until(lambda node: node._state.where.branch("emea").digests == known)
