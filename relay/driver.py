@@ -1,7 +1,7 @@
 """The shell around a node: event → core → effects → ports, with bounded queues.
 
-Effects of a batch are carried out in stages, each kept before the next: blobs, own records, mail,
-acknowledgements. What the bus cannot keep ends the run; the next one starts from the streams.
+Effects of a batch are carried out in stages, each kept before the next: blobs and own records,
+mail, acknowledgements. What the bus cannot keep ends the run; the next one starts from the streams.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ from relay.core.effects import (
     still_meant,
 )
 from relay.core.events import (
-    BlobArrived,
     Ending,
     Event,
     Issued,
@@ -47,7 +46,8 @@ from relay.core.events import (
 from relay.core.node import Node
 from relay.core.state import NodeConfig
 from relay.ports import Bus, BusBroken, Clock
-from schemas.blobs import OBJECT, BlobRefused, Reference, open_value
+from relay.recent import Recent
+from schemas.blobs import BlobRefused, Reference, open_value
 from schemas.identity import ContentHash, MailKey, NodePath, TreeId
 from schemas.reports import ObjectResult, Summary
 from schemas.signing import Envelope, decode_envelope
@@ -55,8 +55,10 @@ from schemas.signing import Envelope, decode_envelope
 INBOX_MAX = 10_000
 BATCH_MAX = 512
 LOADS_AT_ONCE = 32
-RECENT_BYTES_MAX = 256 * 1024
 LEAVE_SECONDS = 1.0
+
+IN_STAGES = frozenset({KeepBlob, StoreOwn, WriteMail, AckMail, LoadBlob})
+"""Effects that are carried out many at a time, before the others of their batch."""
 
 log = logging.getLogger("leafcast.relay")
 
@@ -113,8 +115,7 @@ class Driver:
         self._reading = 0
         self._publishing: list[frozenset[ContentHash]] = []
         self._sweeping = asyncio.Lock()
-        self._recent: dict[ContentHash, BlobArrived] = {}
-        self._recent_bytes = 0
+        self._recent = Recent(wanted=config.attached)
 
     @property
     def node(self) -> Node:
@@ -170,8 +171,7 @@ class Driver:
 
     async def load(self, reference: Reference) -> bytes | None:
         """The plain bytes of a blob, checked; None if it is missing or damaged."""
-        loaded = self._recent.pop(reference.address, None)
-        self._recent_bytes -= len(loaded.value or b"") if loaded else 0
+        loaded = self._recent.pop(reference.address)
         if loaded is None:
             loaded = await self._bus.load_blob(reference)
         try:
@@ -230,7 +230,7 @@ class Driver:
                 if isinstance(event, MailArrived) and event.reading < self._reading:
                     continue
                 made = node.handle(event, self._clock.now())
-                effects.extend(made)
+                effects.extend(self._come_already(made, batch))
                 if isinstance(event, Issued) and event.blobs:
                     published.append(event.blobs)
                 if any(isinstance(effect, ResetMail) for effect in made):
@@ -243,6 +243,17 @@ class Driver:
             progress.set()
             if node.superseded:
                 raise Superseded(self.config.path)
+
+    def _come_already(self, made: Sequence[Effect], batch: deque[Event]) -> list[Effect]:
+        """What is left to be done: blobs that came unasked are dealt with in the same batch."""
+        left: list[Effect] = []
+        for effect in made:
+            if isinstance(effect, LoadBlob) and (came := self._bus.blob_at_hand(effect.reference)):
+                self._recent.put(came)
+                batch.append(came)
+            else:
+                left.append(effect)
+        return left
 
     async def _next_batch(self, node: Node) -> deque[Event]:
         batch = self._back
@@ -268,13 +279,7 @@ class Driver:
             if isinstance(effect, LoadBlob):
                 # Reading need not wait for what is written first.
                 group.create_task(self._load(effect))
-        blobs = {e.address: e.value for e in effects if isinstance(e, KeepBlob)}
-        if blobs:
-            self.counters.blobs_kept += len(blobs)
-            await bus.keep_blobs(blobs)
-        own = {e.key: e for e in effects if isinstance(e, StoreOwn)}
-        if own:
-            await bus.store_own(list(own.values()))
+        await self._keep(effects)
         await self._change_children([e for e in effects if isinstance(e, AddChild | RemoveChild)])
         await self._write([e for e in effects if isinstance(e, WriteMail)])
         acks = [e for e in effects if isinstance(e, AckMail)]
@@ -284,7 +289,19 @@ class Driver:
             if isinstance(drop, DropBlobs):
                 await self._drop(drop)
         for effect in effects:
-            await self._perform_one(effect)
+            if type(effect) not in IN_STAGES:
+                await self._perform_one(effect)
+
+    async def _keep(self, effects: Sequence[Effect]) -> None:
+        """Keep blobs and own records; neither waits for the other."""
+        blobs = {e.address: e.value for e in effects if isinstance(e, KeepBlob)}
+        own = {e.key: e for e in effects if isinstance(e, StoreOwn)}
+        self.counters.blobs_kept += len(blobs)
+        async with asyncio.TaskGroup() as group:
+            if blobs:
+                group.create_task(self._bus.keep_blobs(blobs))
+            if own:
+                group.create_task(self._bus.store_own(list(own.values())))
 
     async def _change_children(self, changes: list[AddChild | RemoveChild]) -> None:
         """Open and close accounts: different children at once, one child in order."""
@@ -360,20 +377,8 @@ class Driver:
     async def _load(self, effect: LoadBlob) -> None:
         async with self._loads:
             loaded = await self._bus.load_blob(effect.reference, fresh=effect.fresh)
-        self._remember(loaded)
+        self._recent.put(loaded)
         await self._inbox.put(loaded)
-
-    def _remember(self, loaded: BlobArrived) -> None:
-        """Keep an object that came just now for the syncer, which asks for it next."""
-        size = len(loaded.value or b"")
-        if not self.config.attached or loaded.reference.kind != OBJECT or loaded.parts or not size:
-            return
-        if size + self._recent_bytes > RECENT_BYTES_MAX:
-            self._recent.clear()
-            self._recent_bytes = 0
-        if size <= RECENT_BYTES_MAX and loaded.reference.address not in self._recent:
-            self._recent[loaded.reference.address] = loaded
-            self._recent_bytes += size
 
     async def _pump(self) -> None:
         async for event in self._bus.events():

@@ -132,6 +132,10 @@ class Bus(Protocol):
         """Erase stored values from the own BLOB stream; erasing one that is not there does none."""
         ...
 
+    def blob_at_hand(self, reference: Reference) -> BlobArrived | None:
+        """A value that came unasked and was not asked for since; None if it is to be loaded."""
+        ...
+
     async def load_blob(self, reference: Reference, *, fresh: bool = False) -> BlobArrived:
         """A stored value from the own store, else from the parent.
 

@@ -63,6 +63,11 @@ class Blobs:
             for address in addresses:
                 group.create_task(erase(address))
 
+    def at_hand(self, reference: Reference) -> BlobArrived | None:
+        """What came along with mail, once."""
+        value = self.enclosed.take(reference.address)
+        return None if value is None else BlobArrived(reference, value, local=False)
+
     async def load(self, reference: Reference, *, fresh: bool = False) -> BlobArrived:
         """From the own store, unless `fresh`, or from the parent."""
         value, local = await self._find(reference.address, fresh=fresh)
@@ -101,9 +106,6 @@ class Blobs:
 
     async def _find(self, address: ContentHash, *, fresh: bool) -> tuple[bytes | None, bool]:
         """A stored value, and whether it is from here."""
-        came_along = self.enclosed.take(address)
-        if came_along is not None:
-            return came_along, False
         if fresh and self._uplink is not None:
             return await self._uplink.load_blob(address), False
         subject = subjects.blob(self._path, address)

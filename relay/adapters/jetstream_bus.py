@@ -209,6 +209,9 @@ class JetStreamBus:
     async def drop_blobs(self, addresses: Sequence[ContentHash]) -> None:
         await self._blobs.drop(addresses)
 
+    def blob_at_hand(self, reference: Reference) -> BlobArrived | None:
+        return self._blobs.at_hand(reference)
+
     async def load_blob(self, reference: Reference, *, fresh: bool = False) -> BlobArrived:
         return await self._blobs.load(reference, fresh=fresh)
 

@@ -241,6 +241,9 @@ class MemoryBus:
         for address in addresses:
             self._streams.blobs.pop(address, None)
 
+    def blob_at_hand(self, reference: Reference) -> BlobArrived | None:  # noqa: ARG002 - none is
+        return None
+
     async def load_blob(self, reference: Reference, *, fresh: bool = False) -> BlobArrived:
         value, local = self._find(reference.address, fresh=fresh)
         if value is None:

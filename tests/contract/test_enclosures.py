@@ -56,9 +56,11 @@ async def test_a_child_has_new_content_with_the_mail_that_names_it(tmp_path):
         await centre.write_mail([letter("emea", 2, data=naming(named))])
         await listener.mail(1)
         await centre.drop_blobs([*named.values, *other.values])
-        came = await bus.load_blob(named.reference, fresh=True)
+        came = bus.blob_at_hand(named.reference)
         assert came.value == named.values[named.reference.address]
         assert not came.local
+        assert bus.blob_at_hand(named.reference) is None
+        assert bus.blob_at_hand(other.reference) is None
         assert (await bus.load_blob(named.reference, fresh=True)).value is None
         assert (await bus.load_blob(other.reference, fresh=True)).value is None
 
