@@ -188,7 +188,8 @@ class Downlink:
             stop = replace(self._mail_of(name, child), epoch=0, want=WANT_STOP, run=heartbeat.run)
             self._send(name, stop)
             return True
-        if heartbeat.epoch and heartbeat.epoch < child.epoch:
+        taken = heartbeat.run in child.former
+        if taken or 0 < heartbeat.epoch < child.epoch:
             # Another run has the session now; or this one missed the answer that gave it.
             if heartbeat.run == child.run:
                 self._heard(name, child)
