@@ -154,6 +154,19 @@ class Member:
             clock, dice = SystemClock(), SystemDice()
             yield EmbeddedSpace(client, "wec", clock, dice, domain=self.path.domain)
 
+    async def generations(self) -> dict[str, int]:
+        """The generation of each record in the node's OWN, by the record's key."""
+        async with self.client("relay") as client:
+            stream = client.jetstream()
+            prefix = f"{self.path.prefix}._own."
+            info = await stream.stream_info("OWN", subjects_filter=f"{prefix}>")
+            found = {}
+            for subject in info.state.subjects or {}:
+                headers = (await stream.get_last_msg("OWN", subject)).headers or {}
+                if "Lc-Gen" in headers:
+                    found[subject.removeprefix(prefix)] = int(headers["Lc-Gen"])
+        return found
+
     async def look(self) -> Space:
         """What its cluster holds now; raises what tells that its server is away."""
         async with self.space() as space:

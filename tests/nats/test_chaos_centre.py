@@ -1,0 +1,112 @@
+"""The centre ends, moves, or loses what it knew: no edge loses a thing, no generation goes back."""
+
+import shutil
+import time
+
+import pytest
+import pytest_asyncio
+
+from tests.nats.chaos_member import until
+from tests.nats.chaos_tree import ChaosTree
+
+pytestmark = [
+    pytest.mark.nats,
+    pytest.mark.slow,
+    pytest.mark.timeout(150),
+    pytest.mark.asyncio(loop_scope="module"),
+]
+
+REGION, EDGES = "/r1", ("/r1/e1", "/r1/e2")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def tree(tmp_path_factory):
+    grown = ChaosTree(tmp_path_factory.mktemp("centre"))
+    try:
+        await grown.start()
+        await grown.join(REGION, relay=True)
+        for path in EDGES:
+            await grown.join(path)
+        yield grown
+    finally:
+        await grown.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def before(tree):
+    """Two placements at all edges, and what these hold then."""
+    await tree.clear(EDGES)
+    await tree.place("shop")
+    await tree.place("other")
+    await tree.put("shop", a="1", b="2")
+    await tree.put("other", c="3")
+    seen = await tree.exact(EDGES)
+    await tree.counted("shop", synced=2)
+    await tree.counted("other", synced=2)
+    return seen
+
+
+async def known(tree) -> dict[str, int]:
+    """The generations of all records that the region has from the centre, by key."""
+    return await tree.members[REGION].generations()
+
+
+async def goes_on(tree, before, generations: dict[str, int]) -> None:
+    """Nothing was done twice; what is changed now is newer than all before, and arrives."""
+    began = time.monotonic()
+    await tree.put("shop", a="changed")
+    after = await tree.exact(EDGES)
+    for placement in ("shop", "other"):
+        await tree.counted(placement, synced=2)
+    print(f"\na change after it: exact and counted in {time.monotonic() - began:.2f} s")
+    for path in EDGES:
+        assert after[path].objects["b"] == before[path].objects["b"]
+        assert after[path].objects["c"] == before[path].objects["c"]
+        assert after[path].writes == before[path].writes + 1
+    now = await known(tree)
+    assert now.keys() >= generations.keys()
+    assert all(now[key] >= generation for key, generation in generations.items())
+    assert max(now.values()) > max(generations.values())
+
+
+async def test_a_centre_that_starts_again_does_nothing_twice(tree, before):
+    generations = await known(tree)
+    tree.centre.kill()
+    await tree.centre.ended()
+    assert await tree.look(EDGES) == before
+    tree.centre.start()
+    await tree.serving()
+    await goes_on(tree, before, generations)
+
+
+async def test_the_centres_data_directory_can_be_moved(tree, before):
+    generations = await known(tree)
+    await tree.centre.stop()
+    old = tree.centre.folder
+    new = old.with_name(f"{old.name}-moved")
+    old.rename(new)
+    command = [word.replace(str(old), str(new)) for word in tree.centre.command]
+    moved = tree.add("/", new, command)
+    moved.start()
+    await tree.serving()
+    await goes_on(tree, before, generations)
+
+
+async def test_a_centre_restored_from_its_objects_alone_loses_nothing(tree, before):
+    """All that its relay kept is lost: the ledger, the mailboxes, what was reported."""
+    generations = await known(tree)
+    await tree.centre.stop()
+    lost = tree.centre.node_folder / "jetstream" / "jetstream" / "RELAY"
+    assert (lost / "streams" / "OWN").is_dir()
+    shutil.rmtree(lost)
+    tree.centre.start()
+    await tree.serving()
+    await until(lambda: recovered(tree))
+    assert await tree.look(EDGES) == before
+    await goes_on(tree, before, generations)
+
+
+async def recovered(tree) -> bool:
+    events = await tree.call("events", since=0)
+    reasons = {event["reason"] for event in events["events"]}
+    return "LedgerReadBack" in reasons
