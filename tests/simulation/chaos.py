@@ -14,6 +14,7 @@ from schemas.identity import MailKey, NodePath
 from schemas.records import encode_payload
 from schemas.signing import Signer, decode_envelope
 from tests.simulation.centre import INVENTORY_KEY, OTHER_TREE, SIGNING_KEY, TREE, Centre
+from tests.simulation.faults import Faults
 from tests.simulation.host import Host
 from tests.simulation.world import World
 
@@ -39,6 +40,10 @@ class Chaos:
         self._on = False
         self._round = 0
         self._liar: NodePath | None = None
+
+    def choose(self, faults: Faults) -> None:
+        """What may go wrong from the next start on."""
+        self._faults = faults
 
     def start(self) -> None:
         """Let things go wrong from now on."""

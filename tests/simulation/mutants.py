@@ -55,7 +55,7 @@ def kill(mutant: Mutant, seeds: int = SEEDS_TO_KILL) -> Outcome | None:
     with in_force(mutant):
         for name in (*hinted, *others):
             size, number = seed_of(name)
-            outcome = run(number, size=size)
+            outcome = run(number, size=size, afresh=True)
             if outcome.law == mutant.law:
                 return outcome
     return None

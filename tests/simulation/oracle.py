@@ -153,7 +153,7 @@ class Oracle(Watcher):
     def _counted(self, key: MailKey) -> None:
         """A complete summary has each destination that is meant once; who leaves is extra."""
         node = self.world.root.node
-        if node is None or key not in node.records:
+        if node is None or key not in node.records or self.world.withheld:
             return
         summary = node.summary(key)
         states = summary.states

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -15,11 +16,15 @@ from tests.simulation.chaos import Chaos
 from tests.simulation.oracle import Oracle
 from tests.simulation.signatures import REAL_EVERY, cheap_signatures
 from tests.simulation.sizes import WIDE, Size
+from tests.simulation.snapshots import Snapshot
 from tests.simulation.workload import Workload
 from tests.simulation.world import LawBroken, World
 
 SETTLE_SECONDS, SETTLE_STEP_MAX_SECONDS = 1500.0, 25.0
 QUIET_SECONDS, QUIET_AFTER_SECONDS = 1200.0, 660.0
+OWN_TREE_EVERY = 16
+"""Every so many seeds build a tree of their own, under their faults."""
+_SNAPSHOTS: dict[tuple[str, str], Snapshot] = {}
 
 
 @dataclass
@@ -49,10 +54,19 @@ class Outcome:
 class Run:
     """The parts of one run, wired together."""
 
-    def __init__(self, seed: int, chosen: faults.Faults | None = None, size: Size = WIDE) -> None:
-        self.seed, self.size = seed, size
+    def __init__(
+        self,
+        seed: int | str,
+        chosen: faults.Faults | None = None,
+        size: Size = WIDE,
+        *,
+        traced: bool = False,
+        story: bool = False,
+    ) -> None:
+        self.size = size
         self.faults = chosen if chosen is not None else size.draw(Random(f"faults {seed}"))
         self.world = World(seed, TREE, ROOTS, self.faults)
+        self.world.traced, self.world.story = traced or story, [] if story else None
         self.world.brief = size.brief
         self.world.add(NodePath(), attached=False)
         self.centre = Centre(self.world)
@@ -60,11 +74,20 @@ class Run:
         self.chaos = Chaos(self.world, self.centre, brief=size.brief)
         self.workload = Workload(self.world, self.centre, self.oracle, size)
 
-    def all(self) -> None:
-        """Build and settle, change under faults, suffer faults alone, rest."""
-        random, size = self.world.random, self.size
+    def build(self) -> None:
+        """Let the tree be as it is before anything changes."""
         self.workload.build()
         self.settle()
+
+    def begin(self, seed: int, chosen: faults.Faults | None) -> None:
+        """Let another seed decide from here on."""
+        self.faults = chosen if chosen is not None else self.size.draw(Random(f"faults {seed}"))
+        self.world.random.seed(seed)
+        self.chaos.choose(self.faults)
+
+    def live(self, *, rest: bool) -> None:
+        """Change under faults, suffer faults alone, rest."""
+        random, size = self.world.random, self.size
         for least, most in size.rounds:
             changes = random.randint(least, most) if most else 0
             self.chaos.start()
@@ -74,7 +97,7 @@ class Run:
             self.world.run(random.uniform(0, size.tail_seconds))
             self.chaos.stop()
             self.settle()
-        if self.seed % size.rest_every == 0:
+        if rest:
             self.rest()
 
     def settle(self) -> None:
@@ -107,28 +130,61 @@ def run(
     size: Size = WIDE,
     story: bool = False,
     traced: bool = False,
+    afresh: bool = False,
 ) -> Outcome:
-    """Run one seed; the outcome says which law it broke, if any."""
-    with cheap_signatures(real=seed % REAL_EVERY == 0):
-        return _run(seed, chosen, size, story=story, traced=traced)
+    """Run one seed; the outcome says which law it broke, if any.
 
-
-def _run(
-    seed: int, chosen: faults.Faults | None, size: Size, *, story: bool, traced: bool
-) -> Outcome:
-    one = Run(seed, chosen, size)
-    one.world.story = [] if story else None
-    one.world.traced = traced or story
-    law = what = ""
-    try:
-        one.all()
-    except LawBroken as broken:
-        law, what = broken.law, str(broken)
-    except Exception as error:  # noqa: BLE001
-        # Whatever the core raises is a finding, too: the driver would end with it.
-        law, what = "No exception", "".join(traceback.format_exception(error)[-4:])
+    What is told or traced is so from the beginning, so the tree is built `afresh`.
+    """
+    real = seed % REAL_EVERY == 0
+    with cheap_signatures(real=real):
+        if story or traced or real or afresh:
+            one = Run(*_beginning(seed, chosen, size), size, traced=traced, story=story)
+            law, what = _broken(one.build)
+        else:
+            one, law, what = _built(*_beginning(seed, chosen, size), size)
+        if not law:
+            if _shaped(seed, size):
+                one.begin(seed, chosen)
+            law, what = _broken(partial(one.live, rest=seed % size.rest_every == 0))
     told = one.world.story or []
     return Outcome(seed, size.name, one.world.trace(), one.world.now, law, what, one.faults, told)
+
+
+def _shaped(seed: int, size: Size) -> bool:
+    return bool(size.shapes) and seed % OWN_TREE_EVERY != 0
+
+
+def _beginning(
+    seed: int, chosen: faults.Faults | None, size: Size
+) -> tuple[int | str, faults.Faults | None]:
+    """Which seed builds the tree, and what goes wrong meanwhile."""
+    if _shaped(seed, size):
+        return f"shape {seed % size.shapes}", faults.NO_FAULTS
+    return seed, chosen
+
+
+def _built(beginning: int | str, chosen: faults.Faults | None, size: Size) -> tuple[Run, str, str]:
+    """A tree of the shape, as it is once it is built, and the law that this broke."""
+    if isinstance(beginning, str) and (known := _SNAPSHOTS.get((size.name, beginning))):
+        return known.copy(), "", ""
+    one = Run(beginning, chosen, size)
+    law, what = _broken(one.build)
+    if isinstance(beginning, str) and not law:
+        _SNAPSHOTS[size.name, beginning] = Snapshot(one)
+    return one, law, what
+
+
+def _broken(act: Callable[[], None]) -> tuple[str, str]:
+    """The law that an act breaks, and how; empty if it breaks none."""
+    try:
+        act()
+    except LawBroken as broken:
+        return broken.law, str(broken)
+    except Exception as error:  # noqa: BLE001
+        # Whatever the core raises is a finding, too: the driver would end with it.
+        return "No exception", "".join(traceback.format_exception(error)[-4:])
+    return "", ""
 
 
 def seeds_that_failed() -> Iterable[str]:

@@ -23,6 +23,7 @@ class Size:
     changes, `gap_seconds` apart on average, and up to `tail_seconds` of faults after them. The tree
     rests at the end of every `rest_every`-th seed, which takes long: nothing may move. A
     `brief` life has faults that the seeds of the first sizes did not know.
+    With `shapes` most seeds begin with one of so many trees, built before.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Size:
     draw: Callable[[Random], Faults]
     attached: float = 0.15
     brief: bool = True
+    shapes: int = 0
 
 
 TINY = Size(
@@ -54,11 +56,12 @@ TINY = Size(
     placements=(1, 1),
     placements_max=2,
     objects_max=3,
-    rounds=((2, 4),),
+    rounds=((1, 3),),
     gap_seconds=0.5,
     tail_seconds=1.0,
     settle_step_seconds=1.0,
-    rest_every=64,
+    rest_every=128,
+    shapes=31,
     draw=faults.draw_brief,
 )
 SMALL = Size(
@@ -75,7 +78,8 @@ SMALL = Size(
     gap_seconds=0.7,
     tail_seconds=3.0,
     settle_step_seconds=1.0,
-    rest_every=32,
+    rest_every=64,
+    shapes=63,
     draw=faults.draw_brief,
 )
 WIDE = Size(

@@ -53,8 +53,7 @@ def test_messages_alone_may_be_late_doubled_or_lost():
 @pytest.mark.parametrize("seed", range(4))
 def test_an_edge_alone_starts_again_and_repairs_its_cluster(seed):
     one = runs.Run(seed, NO_FAULTS)
-    one.workload.build()
-    one.settle()
+    one.build()
     edges = [host for host in one.world.hosts.values() if host.attached]
     for host in list(one.world.hosts.values()):
         host.stop(server_too=True)
@@ -70,8 +69,7 @@ def test_an_edge_alone_starts_again_and_repairs_its_cluster(seed):
 @pytest.mark.parametrize("seed", range(4))
 def test_a_relay_alone_serves_a_child_that_lost_everything(seed):
     one = runs.Run(seed, NO_FAULTS)
-    one.workload.build()
-    one.settle()
+    one.build()
     one.world.root.stop(server_too=True)
     for host in [host for host in one.world.hosts.values() if not host.path.is_root]:
         if len(host.path.names) == 1:
@@ -88,8 +86,7 @@ def test_a_relay_alone_serves_a_child_that_lost_everything(seed):
 @pytest.mark.parametrize("seed", range(3, 6))
 def test_relays_that_lost_everything_take_back_what_they_had_sent(seed):
     one = runs.Run(seed, NO_FAULTS)
-    one.workload.build()
-    one.settle()
+    one.build()
     relays = [
         host for host in one.world.hosts.values() if len(host.path.names) and not host.attached
     ]
@@ -105,8 +102,7 @@ def test_relays_that_lost_everything_take_back_what_they_had_sent(seed):
 def test_a_relay_remembers_no_more_tombstones_than_its_bound(monkeypatch):
     monkeypatch.setattr(state, "TOMBSTONES_MAX", 1)
     one = runs.Run(0, NO_FAULTS)
-    one.workload.build()
-    one.settle()
+    one.build()
     one.oracle.model_changed()
     for name, target in sorted(one.centre.model.targets.items()):
         one.centre.put_target(target, deleted=True)

@@ -10,6 +10,7 @@ import heapq
 import itertools
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 from relay.adapters.memory_streams import Kept
 from relay.core.effects import WriteMail
@@ -54,7 +55,7 @@ class World:
     """Time, chance, hosts and links."""
 
     def __init__(
-        self, seed: int, tree: TreeId, roots: dict[KeyId, bytes], faults: Faults = NO_FAULTS
+        self, seed: int | str, tree: TreeId, roots: dict[KeyId, bytes], faults: Faults = NO_FAULTS
     ) -> None:
         self.random = Random(seed)
         self.tree, self.roots, self.faults = tree, roots, faults
@@ -63,7 +64,7 @@ class World:
         self.watcher = Watcher()
         self.lying: Callable[[Host, WriteMail, int], MailArrived | None] | None = None
         self.story: list[str] | None = None
-        self.traced = True
+        self.traced = False
         self.brief = False
         self._heap: list[tuple[float, int, Callable[..., None], tuple[object, ...]]] = []
         self._ties = itertools.count()
@@ -73,7 +74,7 @@ class World:
         self.withheld = False
         self.mute: dict[NodePath, str] = {}
         self._cut: dict[NodePath, None] = {}
-        self._trace = hashlib.sha256()
+        self._trace: Any = None
         self._steps = 0
 
     @property
@@ -113,6 +114,8 @@ class World:
         """Take a step into the trace: equal seeds have equal digests."""
         if not self.traced:
             return
+        if self._trace is None:
+            self._trace = hashlib.sha256()
         line = f"{self.now:.6f} {who} {what}"
         self._trace.update(line.encode())
         self._trace.update(data)
@@ -121,7 +124,7 @@ class World:
 
     def trace(self) -> str:
         """The digest of all steps; without a trace only of how many there were and how long."""
-        if not self.traced:
+        if self._trace is None:
             return f"{self._steps}@{self.now:.3f}"
         return self._trace.hexdigest()[:16]
 
