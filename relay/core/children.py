@@ -12,6 +12,8 @@ INDEX_TO_EDGE_SECONDS = 600.0
 LIST_EVERY_SECONDS = 60.0
 LABELS_DIFFER_MAX = 2
 FORMER_RUNS_MAX = 4
+EPOCH_MAX = 1 << 62
+"""What a child claims beyond does not count: epochs stay within 64 bits."""
 
 
 @dataclass(slots=True)
@@ -25,6 +27,7 @@ class Child:
 
     One that `left` said farewell, and counts as silent until another run of it is heard of; one
     that is `unlinked` has lost its link since it was heard of last.
+    `said` is the newest epoch that a report of it named.
     Times are the node's own monotonic seconds; `silent_since_ms` is wall time, for people.
     """
 
@@ -43,6 +46,7 @@ class Child:
     index_sent: float = float("-inf")
     mismatches: int = 0
     cursor: int = 0
+    said: int = 0
     list_asked: float = float("-inf")
     index_shown: int = 0
     behind: bool = False
@@ -68,7 +72,9 @@ class Child:
         speak of the same sequence, or when the child's cursor is of another incarnation.
         """
         if not heartbeat.epoch:
-            self.epoch = max(self.epoch + 1, heartbeat.last_epoch + 1, wall_ms)
+            # Also of what an older session left in its slots the new one must be the newer.
+            claimed = min(max(heartbeat.last_epoch, self.said, self.labels_stamp[0]), EPOCH_MAX)
+            self.epoch = max(self.epoch + 1, claimed + 1, wall_ms)
             if self.run not in ("", heartbeat.run):
                 self.former = (*self.former, self.run)[-FORMER_RUNS_MAX:]
             self.run = heartbeat.run

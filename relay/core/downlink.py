@@ -101,7 +101,9 @@ class Downlink:
             report = decode_report(data)
             if part_key(report.key, report.part) != key:
                 self._refuse(name, ReportRefused(f"part {report.part} of {report.key} under {key}"))
-            elif isinstance(report, ReportPart):
+                return
+            child.said = max(child.said, report.epoch)
+            if isinstance(report, ReportPart):
                 state.reporting.take_part(name, report)
             else:
                 self._placement(name, report)
