@@ -1,133 +1,234 @@
 """From applying an object at the centre to having it applied at every edge, in an idle tree.
 
-Three tiers of real servers, eight edges, everything in one process; between two changes the tree
-comes to rest. Each change is paired with a message through the raw chain of the same servers.
+Three tiers, eight edges. As in production each node is a process of its own, with a nats-server of
+its own: 11 of both, here on one machine and over its loopback. An edge has applied a version when
+its relay counts it as synced. Between two changes the tree comes to rest.
+
+Each change is paired with a message through the raw chain: the same servers, links and processes,
+as many leaves; stored at the centre, at both regions and at all edges. It writes to no space, and
+signs, fetches and decides nothing: what the space's own writes take (apply at the centre until
+its controllers see it, and the write at an edge) counts against Leafcast alone.
 """
 
 from __future__ import annotations
 
 import asyncio
-import cProfile
+import json
 import os
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.raw_chain import RawChain
-from benchmarks.report import Report, percentile
-from leafcast.tree import LocalTree
+from benchmarks.latency_node import arms
+from benchmarks.raw_chain import RawNode
+from benchmarks.report import Report, children_of, cpu_seconds, percentile
+from controllers.nodes import add_node
+from leafcast.inventory import edge_objects
+from leafcast.tree import USER_MANAGER, LocalTree
 from leafcast.views import TreeShape
-from relay.core.book import is_delta
-from relay.core.node import Node
+from relay.adapters.nkey_pairs import new_user_nkey
 from relay.driver import Driver
-from schemas.identity import MailKey, NodePath
+from schemas.identity import NodePath
 from tests.memory_tree import config_map, placement
 
-SHAPE = TreeShape(regions=2, sites=4)
+REGIONS, SITES = 2, 4
 CHANGES = 120
 REST_SECONDS = 0.3
+SETTLE_SECONDS = 2.0
 PAYLOAD = 500
 """About the size of a delta."""
 P50_RATIO, P99_RATIO = 3.0, 6.0
+CENTRE = NodePath()
+
+
+class Member:
+    """A node's process: it is told verbs, and says when something came."""
+
+    def __init__(self, process: Process) -> None:
+        self.process = process
+        self.leaf_url = ""
+        self._said: dict[str, asyncio.Queue[str]] = {
+            word: asyncio.Queue() for word in ("ready", "done", "applied", "stored")
+        }
+
+    async def listen(self) -> None:
+        assert self.process.stdout is not None
+        while line := await self.process.stdout.readline():
+            word, _, rest = line.decode().strip().partition(" ")
+            self._said[word].put_nowait(rest)
+
+    async def said(self, word: str) -> str:
+        return await self._said[word].get()
+
+    async def do(self, verb: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{verb}\n".encode())
+        await self.said("done")
+
+    def forget(self) -> None:
+        """What came until now does not count."""
+        for queue in self._said.values():
+            while not queue.empty():
+                queue.get_nowait()
+
+    async def end(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        await self.process.wait()
+
+
+class Tree:
+    """The centre in this process, and all other nodes in theirs."""
+
+    def __init__(self, local: LocalTree, folder: Path) -> None:
+        self._local = local
+        self._folder = folder
+        self.members: dict[NodePath, Member] = {}
+        self.edges: list[Member] = []
+        centre = local.nodes[CENTRE]
+        assert centre.driver is not None
+        self.relay: Driver = centre.driver
+        regions = [f"region-{at + 1}" for at in range(REGIONS)]
+        self.raw = RawNode(CENTRE, centre.server.url, folder / "tree" / "centre", regions)
+
+    async def grow(self, group: asyncio.TaskGroup) -> None:
+        """Add regions and sites, and prepare the raw chain."""
+        sites = [f"site-{at + 1}" for at in range(SITES)]
+        for region in range(REGIONS):
+            path = CENTRE.child(f"region-{region + 1}")
+            await self._add(group, path, self._local.nodes[CENTRE].leaf_url, sites)
+            for name in sites:
+                above = self.members[path].leaf_url
+                self.edges.append(await self._add(group, path.child(name), above, []))
+        await self.raw.open()
+        for verb in ("open", "serve"):
+            for member in self.members.values():
+                await member.do(verb)
+        await self.raw.serve()
+
+    async def _add(
+        self, group: asyncio.TaskGroup, path: NodePath, leaf_url: str, children: Sequence[str]
+    ) -> Member:
+        local, folder = self._local, self._folder / path.domain
+        assert local.controllers is not None
+        assert local.world is not None
+        assert local.inventory is not None
+        tree, keys = local.world.tree, local.controllers.keys
+        entropy = local.world.dice.entropy(32)
+        made = await add_node(local.controllers.issuer, tree, path, entropy, new_user_nkey)
+        for obj in [] if children else edge_objects(path):
+            await local.inventory.apply(obj, USER_MANAGER)
+        said = {
+            "path": str(path),
+            "folder": str(folder),
+            "children": " ".join(children),
+            "leaf_url": leaf_url,
+            "seed": made.seed,
+            "tree": tree,
+            "root": keys.root.key_id,
+            "root_key": keys.root.public_key.hex(),
+        }
+        file = folder.with_suffix(".json")
+        file.write_text(json.dumps(said))
+        command = [sys.executable, "-m", "benchmarks.latency_node", str(file)]
+        process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
+        member = self.members[path] = Member(process)
+        group.create_task(member.listen())
+        member.leaf_url = await member.said("ready")
+        return member
+
+    async def end(self) -> None:
+        await self.raw.close()
+        for member in reversed(self.members.values()):
+            await member.end()
+
+    async def send_raw(self) -> float:
+        """Seconds until the last edge has stored it."""
+        began = time.monotonic()
+        await self.raw.send(b"x" * PAYLOAD)
+        return max([float(await edge.said("stored")) for edge in self.edges]) - began
+
+    async def change(self, text: str) -> tuple[float, float]:
+        """Seconds until the last edge has applied it, and until the centre knows that."""
+        everywhere = len(self.edges)
+        former = arms(self.relay.node, everywhere)
+        began = time.monotonic()
+        await self._local.apply([config_map("one", "shop", text=text)])
+        applied = max([float(await edge.said("applied")) for edge in self.edges])
+        await self.relay.until(lambda node: arms(node, everywhere) not in (frozenset(), former))
+        return applied - began, time.monotonic() - began
+
+    async def begin(self) -> None:
+        """Have a first version everywhere."""
+        await self._local.apply(
+            [config_map("one", "shop", text="first"), placement("shop", "shop")]
+        )
+        await self.relay.until(lambda node: bool(arms(node, len(self.edges))))
+        await asyncio.sleep(SETTLE_SECONDS)
+        for edge in self.edges:
+            edge.forget()
+
+    def processes(self) -> tuple[list[int], list[int]]:
+        """All relays, and all servers."""
+        relays = [os.getpid(), *(member.process.pid for member in self.members.values())]
+        below = children_of(os.getpid())
+        return relays, [pid for pid, command in below.items() if "nats-server" in command]
 
 
 @asynccontextmanager
-async def running_tree(shape: TreeShape, folder: Path) -> AsyncIterator[LocalTree]:
-    tree = LocalTree(shape, folder, temporary=True)
+async def running_tree(folder: Path) -> AsyncIterator[Tree]:
+    local = LocalTree(TreeShape(regions=0, sites=0), folder / "tree", temporary=True)
     async with asyncio.TaskGroup() as group:
-        task = group.create_task(tree.run())
-        await tree.up.wait()
+        task = group.create_task(local.run())
+        await local.up.wait()
+        tree = Tree(local, folder)
+        await tree.grow(group)
         yield tree
+        await tree.end()
         task.cancel()
 
 
-class Probe:
-    """Changes an object, and tells when each edge has applied it."""
-
-    def __init__(self, tree: LocalTree) -> None:
-        drivers = {path: runtime.driver for path, runtime in tree.nodes.items()}
-        self.drivers: dict[NodePath, Driver] = {p: d for p, d in drivers.items() if d is not None}
-        self.centre = self.drivers[NodePath()]
-        self.edges = {p: self.drivers[p] for p, r in tree.nodes.items() if r.attached}
-        self._tree = tree
-        self._key: MailKey | None = None
-
-    async def begin(self) -> None:
-        await self._tree.apply([config_map("one", "shop", text="first"), placement("shop", "shop")])
-        await self.centre.until(lambda node: bool(_placements(node)))
-        self._key = _placements(self.centre.node)[0]
-        await self.centre.until(lambda node: self._is_synced(node, len(self.edges)))
-
-    async def change(self, number: int) -> tuple[float, float]:
-        """Seconds until the last edge has it, and until the centre knows that."""
-        former = self._arms(self.centre.node)
-        began = time.perf_counter()
-        await self._tree.apply([config_map("one", "shop", text=str(number))])
-        for driver in self.edges.values():
-            await driver.until(lambda node: self._is_synced(node, 1) and self._arms(node) != former)
-        applied = time.perf_counter() - began
-        everywhere = len(self.edges)
-        await self.centre.until(
-            lambda node: self._is_synced(node, everywhere) and self._arms(node) != former
-        )
-        return applied, time.perf_counter() - began
-
-    def _is_synced(self, node: Node, count: int) -> bool:
-        summary = node.summary(self._key or MailKey(""))
-        return summary.complete and summary.states == {"synced": count}
-
-    def _arms(self, node: Node) -> frozenset[str]:
-        return frozenset(node.summary(self._key or MailKey("")).arms)
-
-
-def _placements(node: Node) -> list[MailKey]:
-    return [key for key, held in node.records.items() if is_delta(held)]
-
-
 async def measure(changes: int) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {"raw": [], "applied": [], "known": []}
+    """Seconds, by what they say; processor seconds too, which count for all until the next rest."""
+    found: dict[str, list[float]] = {
+        name: [] for name in ("raw", "applied", "known", "raw cpu", "cpu", "server cpu")
+    }
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        async with running_tree(SHAPE, folder) as tree:
-            chain = RawChain(
-                {
-                    path: (runtime.server.url, runtime._folder)
-                    for path, runtime in tree.nodes.items()
-                }
-            )
-            await chain.open()
-            probe = Probe(tree)
-            await probe.begin()
-            profile = cProfile.Profile() if os.environ.get("PROFILE") else None
+        async with running_tree(Path(name)) as tree:
+            await tree.begin()
+            relays, servers = tree.processes()
             for number in range(-5, changes):
                 await asyncio.sleep(REST_SECONDS)
-                began = time.perf_counter()
-                await chain.send(b"x" * PAYLOAD)
-                raw = time.perf_counter() - began
+                before = (_used(relays), _used(servers))
+                raw = await tree.send_raw()
                 await asyncio.sleep(REST_SECONDS)
-                if profile and number >= 0:
-                    profile.enable()
-                applied, known = await probe.change(number)
-                if profile:
-                    profile.disable()
+                between = (_used(relays), _used(servers))
+                applied, known = await tree.change(str(number))
+                await asyncio.sleep(REST_SECONDS)
+                after = (_used(relays), _used(servers))
                 if number >= 0:
                     found["raw"].append(raw)
                     found["applied"].append(applied)
                     found["known"].append(known)
-            await chain.close()
-            if profile:
-                profile.dump_stats(os.environ["PROFILE"])
+                    found["raw cpu"].append(sum(between) - sum(before))
+                    found["cpu"].append(after[0] - between[0])
+                    found["server cpu"].append(after[1] - between[1])
     return found
+
+
+def _used(pids: Sequence[int]) -> float:
+    return sum(map(cpu_seconds, pids))
 
 
 async def main(changes: int = CHANGES) -> None:
     report = Report(
         "latency",
-        f"Apply to applied at all {SHAPE.destinations} edges, 3 tiers, idle, {changes} changes",
+        f"Apply to applied at all {REGIONS * SITES} edges, 3 tiers, idle, {changes} changes",
         ("milliseconds", "p50", "p90", "p99", "most"),
     )
     found = await measure(changes)
@@ -139,6 +240,13 @@ async def main(changes: int = CHANGES) -> None:
     for name, seconds in rows.items():
         marks = [percentile(seconds, share) * 1000 for share in (0.5, 0.9, 0.99, 1.0)]
         report.row(name, *marks)
+    raw, relays, servers = (
+        sum(found[name]) / changes * 1000 for name in ("raw cpu", "cpu", "server cpu")
+    )
+    report.note(
+        f"processor time on the way down and up again: {relays:.0f} ms of all relays and "
+        f"{servers:.0f} ms of all servers a change, {raw:.0f} ms of both a raw message"
+    )
     for share, most in ((0.5, P50_RATIO), (0.99, P99_RATIO)):
         ratio = percentile(found["applied"], share) / percentile(found["raw"], share)
         report.goal(f"p{share * 100:.0f} over the raw chain's", ratio, most)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from nats.aio.client import Client
@@ -20,88 +20,77 @@ from schemas.identity import NodePath
 STREAM = "RAW"
 
 
-class RawChain:
-    """`send` brings a payload from the centre into the store of each edge, along the tree."""
+class RawNode:
+    """One node of the chain, in the process of the node whose server it uses.
 
-    def __init__(self, servers: Mapping[NodePath, tuple[str, Path]]) -> None:
-        self._servers = servers
-        self._children: dict[NodePath, list[NodePath]] = {path: [] for path in servers}
-        for path in servers:
-            if not path.is_root:
-                self._children[path.parent].append(path)
-        self._edges = [path for path in servers if not self._children[path]]
-        self._stores: dict[NodePath, Client] = {}
-        self._clients: list[Client] = []
-        self._missing: set[NodePath] = set()
-        self._all_stored = asyncio.Event()
+    `stored` is called when a message is in the store of an edge: of a node without children.
+    """
+
+    def __init__(
+        self,
+        path: NodePath,
+        url: str,
+        folder: Path,
+        children: Sequence[str],
+        stored: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._path = path
+        self._url = url
+        self._seeds = json.loads((folder / SEEDS_FILE).read_text())
+        self._children = children
+        self._stored = stored
+        self._store = Client()
+        self._uplink = Client()
 
     async def open(self) -> None:
-        for path, (url, folder) in self._servers.items():
-            seeds = json.loads((folder / SEEDS_FILE).read_text())
-            store = self._stores[path] = await self._connect(url, seeds["relay"], "_INBOX.raw")
-            api = store.jetstream()
-            await api.add_stream(name=STREAM, subjects=["raw.*"], max_msgs_per_subject=1)
-        for path, (url, folder) in self._servers.items():
-            if path.is_root:
-                continue
-            seeds = json.loads((folder / SEEDS_FILE).read_text())
-            uplink = await self._connect(url, seeds["uplink"], "_INBOX.rawup")
-            await uplink.subscribe(_deliveries(path), cb=self._relay_at(path))
-            await uplink.flush()
-            await self._make_consumer(path)
+        """Make the stream, and listen to the parent."""
+        seed = self._seeds["relay"]
+        await self._store.connect(self._url, nkeys_seed_str=seed, inbox_prefix="_INBOX.raw")
+        api = self._store.jetstream()
+        await api.add_stream(name=STREAM, subjects=["raw.*"], max_msgs_per_subject=1)
+        if self._path.is_root:
+            return
+        seed = self._seeds["uplink"]
+        await self._uplink.connect(self._url, nkeys_seed_str=seed, inbox_prefix="_INBOX.rawup")
+        await self._uplink.subscribe(_deliveries(self._path.name), cb=self._came)
+        await self._uplink.flush()
+
+    async def serve(self) -> None:
+        """Make a consumer for each child; the children listen by now."""
+        for name in self._children:
+            config = {
+                "deliver_subject": _deliveries(name),
+                "filter_subject": f"raw.{name}",
+                "deliver_policy": "new",
+                "ack_policy": "none",
+                "mem_storage": True,
+            }
+            body = json.dumps({"stream_name": STREAM, "config": config}).encode()
+            subject = f"$JS.API.CONSUMER.CREATE.{STREAM}"
+            answer = await self._store.request(subject, body, timeout=5)
+            assert "error" not in json.loads(answer.data), answer.data
 
     async def close(self) -> None:
-        for client in self._clients:
-            await client.close()
+        for client in (self._store, self._uplink):
+            if client.is_connected:
+                await client.close()
 
     async def send(self, payload: bytes) -> None:
-        """Returns when every edge has stored it."""
-        self._missing = set(self._edges)
-        self._all_stored.clear()
-        await self._pass_on(NodePath(), payload)
-        await self._all_stored.wait()
+        """Store the payload for each child; returns when that is done here."""
+        await self._put(self._children, payload)
 
-    async def _connect(self, url: str, seed: str, inbox: str) -> Client:
-        client = Client()
-        await client.connect(url, nkeys_seed_str=seed, inbox_prefix=inbox)
-        self._clients.append(client)
-        return client
+    async def _came(self, message: Msg) -> None:
+        if self._children:
+            await self._put(self._children, message.data)
+            return
+        await self._put(["kept"], message.data)
+        self._stored()
 
-    async def _make_consumer(self, path: NodePath) -> None:
-        config = {
-            "deliver_subject": _deliveries(path),
-            "filter_subject": f"raw.{path.name}",
-            "deliver_policy": "new",
-            "ack_policy": "none",
-            "mem_storage": True,
-        }
-        body = json.dumps({"stream_name": STREAM, "config": config}).encode()
-        answer = await self._stores[path.parent].request(
-            f"$JS.API.CONSUMER.CREATE.{STREAM}", body, timeout=5
-        )
-        assert "error" not in json.loads(answer.data), answer.data
-
-    def _relay_at(self, path: NodePath):
-        async def came(message: Msg) -> None:
-            if self._children[path]:
-                await self._pass_on(path, message.data)
-                return
-            await self._store(path, ["kept"], message.data)
-            self._missing.discard(path)
-            if not self._missing:
-                self._all_stored.set()
-
-        return came
-
-    async def _pass_on(self, path: NodePath, payload: bytes) -> None:
-        await self._store(path, [child.name for child in self._children[path]], payload)
-
-    async def _store(self, path: NodePath, names: Iterable[str], payload: bytes) -> None:
-        client = self._stores[path]
+    async def _put(self, names: Iterable[str], payload: bytes) -> None:
         async with asyncio.TaskGroup() as group:
             for name in names:
-                group.create_task(client.request(f"raw.{name}", payload, timeout=5))
+                group.create_task(self._store.request(f"raw.{name}", payload, timeout=5))
 
 
-def _deliveries(path: NodePath) -> str:
-    return f"lc._d.{path.name}.raw"
+def _deliveries(name: str) -> str:
+    return f"lc._d.{name}.raw"

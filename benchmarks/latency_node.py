@@ -1,0 +1,90 @@
+"""The process of one region or edge in the latency benchmark: its relay, and its raw node.
+
+It is led by lines on its input, and says on its output when something is there: `applied` (a new
+version at an edge) and `stored` (a raw message at an edge), each with the machine's monotonic time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from benchmarks.raw_chain import RawNode
+from leafcast.node_runtime import NodeRuntime, World
+from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.guard import Guard
+from relay.adapters.nats_config import ParentLink
+from relay.adapters.simulated_cluster import Settings
+from relay.core.book import is_delta
+from relay.core.node import Node
+from relay.driver import Driver
+from schemas.identity import KeyId, MailKey, NodePath, TreeId
+
+
+def arms(node: Node, count: int) -> frozenset[str]:
+    """The content that all of so many destinations have; none while one has not."""
+    for key, held in node.records.items():
+        if is_delta(held):
+            summary = node.summary(MailKey(key))
+            if summary.complete and summary.states == {"synced": count}:
+                return frozenset(summary.arms)
+    return frozenset()
+
+
+def _say(*words: object) -> None:
+    print(*words, flush=True)
+
+
+async def _tell_applied(driver: Driver) -> None:
+    last: frozenset[str] = frozenset()
+    while True:
+        found = arms(driver.node, 1)
+        if found not in (frozenset(), last):
+            _say("applied", time.monotonic())
+            last = found
+        await driver.progress()
+
+
+async def _obey(verbs: dict[str, Callable[[], Awaitable[None]]]) -> None:
+    reader = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    while line := await reader.readline():
+        await verbs[line.decode().strip()]()
+        _say("done")
+
+
+async def run(said: dict[str, str]) -> None:
+    path, folder = NodePath.parse(said["path"]), Path(said["folder"])
+    children = said["children"].split()
+    async with Guard() as guard, asyncio.TaskGroup() as group:
+        roots = {KeyId(said["root"]): bytes.fromhex(said["root_key"])}
+        world = World(guard, SystemClock(), SystemDice(), TreeId(said["tree"]), roots)
+        link = ParentLink(said["leaf_url"], said["seed"])
+        settings = None if children else Settings()
+        runtime = NodeRuntime(world, path, folder, parent=link, attached=settings)
+        task = group.create_task(runtime.run())
+        driver = await runtime.running()
+        await driver.until(lambda node: node.ready)
+        raw = RawNode(
+            path,
+            runtime.server.url,
+            folder,
+            children,
+            lambda: _say("stored", time.monotonic()),
+        )
+        telling = None if children else group.create_task(_tell_applied(driver))
+        _say("ready", runtime.leaf_url)
+        await _obey({"open": raw.open, "serve": raw.serve})
+        await raw.close()
+        if telling is not None:
+            telling.cancel()
+        task.cancel()
+
+
+if __name__ == "__main__":
+    asyncio.run(run(json.loads(Path(sys.argv[1]).read_text())))
