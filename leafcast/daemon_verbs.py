@@ -7,7 +7,7 @@ from typing import Any
 from leafcast.api import Api, ApiError
 from leafcast.asking import CentreAsks
 from leafcast.awaiting import register_wait
-from leafcast.elsewhere import ask_nodes
+from leafcast.elsewhere import Form, ask_nodes
 from leafcast.event_log import EventLog
 from leafcast.tree import LocalTree
 from leafcast.tree_facts import (
@@ -15,10 +15,12 @@ from leafcast.tree_facts import (
     destination_forms,
     placement_form,
     relays_not_here,
+    silent_below,
     tree_form,
 )
 from relay.ports import Clock
 from schemas.asks import AskFault
+from schemas.identity import NodePath
 
 
 class TreeVerbs:
@@ -33,15 +35,16 @@ class TreeVerbs:
     async def tree(self) -> dict[str, Any]:
         """All nodes with their states and counts."""
         tree = self._tree
-        asked, known = relays_not_here(tree), answers_here(tree)
-        said = await ask_nodes(self._asks, self._clock, asked, known)
-        answers = {path: it for path, it in said.items() if not isinstance(it, AskFault)}
-        return tree_form(tree, answers)
+        return tree_form(tree, await self._elsewhere())
 
     async def status(self, placement: str = "", *, by_node: bool = False) -> dict[str, Any]:
         """One placement, or all of them by name."""
         names = [self._named(placement)] if placement else self._names()
         forms = [placement_form(self._tree, name, by_node=by_node) for name in names]
+        for form in forms if placement else ():
+            named = sum(item["destinations"] for item in form["unreachable"])
+            if form["states"].get("unreachable", 0) > named:
+                form["unreachable"] += silent_below(await self._elsewhere())
         return {"placements": forms}
 
     async def destinations(self, placement: str) -> dict[str, Any]:
@@ -51,6 +54,12 @@ class TreeVerbs:
     async def events(self, since: int = 0) -> dict[str, Any]:
         """What happened after a sequence."""
         return {"events": self._events.since(since)}
+
+    async def _elsewhere(self) -> dict[NodePath, Form]:
+        """What relays say that run elsewhere, as far as they can be reached."""
+        asked, known = relays_not_here(self._tree), answers_here(self._tree)
+        said = await ask_nodes(self._asks, self._clock, asked, known)
+        return {path: it for path, it in said.items() if not isinstance(it, AskFault)}
 
     def _names(self) -> list[str]:
         controllers = self._tree.controllers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -19,6 +20,7 @@ PLACEMENTS = (GROUP, "edgeplacements")
 _WARNINGS = frozenset(
     {"Invalid", "RemovalHeld", "ObjectsRefused", "Failing", "Degraded", "NoDestinations"}
 )
+_DESTINATIONS = re.compile(r" \(\d+ destinations?, e\.g\. [^()]*\)$")
 _OF_SILENCE = frozenset({"Unreachable", "Left"})
 _OF_STATE = {
     "up": ("Reached", "it is heard of again"),
@@ -107,7 +109,7 @@ class EventLog:
 
 
 async def follow_conditions(space: Space, events: EventLog, clock: Clock) -> None:
-    """Add an event for each change of a placement's conditions, until cancelled."""
+    """Add an event for each change of a placement's conditions, and for each new error of its."""
     while True:
         try:
             await _follow(space, events, clock)
@@ -120,12 +122,14 @@ async def follow_conditions(space: Space, events: EventLog, clock: Clock) -> Non
 async def _follow(space: Space, events: EventLog, clock: Clock) -> None:
     listing = await space.list(*PLACEMENTS)
     known = {str(obj["metadata"]["name"]): conditions_of(obj) for obj in listing.objects}
+    stuck = {str(obj["metadata"]["name"]): errors_of(obj) for obj in listing.objects}
     async for change in space.watch(listing.revision):
         key = change.key
         if (key.group, key.resource) != PLACEMENTS:
             continue
         if change.kind == "deleted":
             known.pop(key.name, None)
+            stuck.pop(key.name, None)
             continue
         before, now = known.get(key.name, {}), conditions_of(change.object)
         known[key.name] = now
@@ -140,6 +144,18 @@ async def _follow(space: Space, events: EventLog, clock: Clock) -> None:
                 about=f"edgeplacement/{key.name}",
                 message=f"{type_} is {status}" + (f": {message}" if message else ""),
             )
+        errors = errors_of(change.object)
+        for error in sorted(errors - stuck.get(key.name, set())):
+            about = f"edgeplacement/{key.name}"
+            now_ms = clock.now().wall_ms
+            events.add(now_ms, kind=WARNING, reason="Stuck", node="/", about=about, message=error)
+        stuck[key.name] = errors
+
+
+def errors_of(obj: Mapping[str, Any]) -> set[str]:
+    """What is wrong, by the placement's status, without at how many destinations it is so."""
+    listed = (obj.get("status") or {}).get("errors") or ()
+    return {_DESTINATIONS.sub("", str(error)) for error in listed}
 
 
 def conditions_of(obj: Mapping[str, Any]) -> dict[str, tuple[str, str, str]]:

@@ -73,6 +73,20 @@ def placement_form(tree: LocalTree, name: str, *, by_node: bool) -> Form:
     return form
 
 
+def silent_below(elsewhere: Mapping[NodePath, Mapping[str, Any]]) -> list[Form]:
+    """The nodes that relays elsewhere cannot reach, the longest silent first; some of them."""
+    found = [
+        (child["silentSinceMs"], path.child(name), "stopped" if child["left"] else "unreachable")
+        for path, answer in elsewhere.items()
+        for name, child in answer["children"].items()
+        if child["silentSinceMs"] is not None
+    ]
+    return [
+        {"path": str(path), "since_ms": since, "state": state, "destinations": 0}
+        for since, path, state in sorted(found)[:UNREACHABLE_NAMED_MAX]
+    ]
+
+
 def destination_forms(tree: LocalTree, name: str) -> Form:
     """The destinations of a placement that nodes here know one by one.
 

@@ -235,6 +235,9 @@ def test_a_relay_joins_and_sites_below_it(tree):
     until(lambda: tree.node("/region-9/s1")["state"] == "up")
     figures = ("destinations", "synced", "healthy", "complete", "lag")
     until(lambda: [tree.node("/region-9/s1")[name] for name in figures] == [1, 1, 1, True, 0])
+    tree.sites[-1].end()
+    until(lambda: "/region-9/s1 is stopped since" in tree.run("status", "shop"))
+    assert "/region-9/s1 is stopped since" in tree.run("tree")
 
 
 def test_what_cannot_be_joined_with_is_said_with_its_remedy(tree):

@@ -1,15 +1,19 @@
 """What the daemon answers, whatever it is asked; and the log of what happened."""
 
+import asyncio
 import json
 from itertools import pairwise
 
 import pytest
 
 from leafcast.api import ANSWER_BYTES_MAX, Api, ApiError
-from leafcast.event_log import EventLog, conditions_of
+from leafcast.event_log import EventLog, conditions_of, errors_of, follow_conditions
 from leafcast.session import API_PREFIX
+from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.memory_space import MemorySpace
 from relay.core.effects import Noted
 from schemas.identity import NodePath
+from schemas.objects import ObjectKey
 
 
 async def double(number: int = 1) -> int:
@@ -101,3 +105,44 @@ def test_conditions_are_read_from_any_status():
     assert conditions_of({"status": None}) == {}
     listed = [{"type": "Synced", "status": "True", "reason": "Synced"}]
     assert conditions_of({"status": {"conditions": listed}}) == {"Synced": ("True", "Synced", "")}
+
+
+def test_an_error_is_the_same_at_however_many_destinations():
+    said = [
+        f"shop/web: Denied (quota) ({count} destination{s}, e.g. /emea)"
+        for count, s in ((1, ""), (20, "s"))
+    ]
+    assert errors_of({"status": {"errors": said}}) == {"shop/web: Denied (quota)"}
+    assert errors_of({}) == errors_of({"status": None}) == set()
+
+
+async def test_why_an_object_is_stuck_is_an_event_and_told_once():
+    clock, log = SystemClock(), EventLog()
+    space = MemorySpace(clock, SystemDice())
+    placement = {
+        "apiVersion": "edge.kubestellar.io/v2alpha1",
+        "kind": "EdgePlacement",
+        "metadata": {"name": "shop"},
+    }
+    await space.apply(placement, "test")
+    key = ObjectKey("edge.kubestellar.io", "edgeplacements", "", "shop")
+
+    async def turn(number, errors):
+        conditions = [{"type": f"Turn{number}", "status": "True"}]
+        await space.set_status(key, {"errors": errors, "conditions": conditions})
+        await clock.sleep(0.01)
+
+    async with asyncio.TaskGroup() as group:
+        following = group.create_task(follow_conditions(space, log, clock))
+        async with asyncio.timeout(20):
+            number = 0
+            while not log.since(0):
+                await turn(number := number + 1, [])
+            for count in (1, 2, 3):
+                error = f"shop/web: Denied ({count} destinations, e.g. /emea)"
+                await turn(number + count, [error])
+            while log.since(0)[-1]["reason"] != f"Turn{number + 3}":
+                await clock.sleep(0.01)
+        following.cancel()
+    stuck = [item for item in log.since(0) if item["reason"] == "Stuck"]
+    assert [(item["message"], item["count"]) for item in stuck] == [("shop/web: Denied", 1)]
