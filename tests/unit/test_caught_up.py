@@ -33,6 +33,9 @@ class Tree:
         self.controllers = grown.controllers
         self.nodes = {path: Runtime(driver) for path, driver in grown.drivers.items()}
 
+    async def changed(self):
+        await asyncio.Event().wait()  # Its nodes run as long as the test does.
+
 
 @pytest.fixture
 async def tree(tmp_path):
