@@ -1,0 +1,90 @@
+"""What the world assumes of a bus on JetStream, and the contract test that holds each to it.
+
+The contract tests run over the bus in memory, whose streams the world uses, and over real
+nats-servers. A test checks that each one named here exists.
+
+The world goes further than the real bus where it may: it loses session messages at any time,
+delivers mail twice, breaks a link at any moment and everything on its way with it, and keeps the
+lanes of one link (mail, sessions, reports) in order only each for itself.
+"""
+
+from __future__ import annotations
+
+BUS, FAULTS, ORDER = "test_bus.py", "test_bus_faults.py", "test_bus_order.py"
+
+ASSUMPTIONS = {
+    "A stored record, a blob and the children's mail outlive the process": (
+        BUS,
+        "test_what_was_stored_is_remembered_after_a_restart",
+    ),
+    "Mail reaches its child alone, in order, with how many are to come": (
+        BUS,
+        "test_mail_arrives_at_its_child_only_in_order_and_says_when_none_is_left",
+    ),
+    "A mailbox keeps the last value of a slot": (
+        BUS,
+        "test_only_the_last_value_of_a_slot_is_kept_for_who_comes_later",
+    ),
+    "Slots are read in the order of their last writing": (
+        ORDER,
+        "test_slots_are_read_in_the_order_of_their_last_writing",
+    ),
+    "A reset reads again from that sequence": (
+        BUS,
+        "test_a_reset_delivers_again_from_that_sequence",
+    ),
+    "Of several resets the last one counts": (BUS, "test_the_last_reset_counts"),
+    "A reset beyond the end loses nothing that is written later": (
+        BUS,
+        "test_after_a_reset_beyond_the_end_new_mail_still_arrives",
+    ),
+    "A new run reads on after what was acknowledged": (
+        BUS,
+        "test_acknowledged_mail_is_not_delivered_to_the_next_run",
+    ),
+    "What was not acknowledged comes again": (
+        ORDER,
+        "test_mail_that_was_not_acknowledged_is_delivered_again_to_the_next_run",
+    ),
+    "A write that expects another sequence in the slot is refused": (
+        BUS,
+        "test_a_stale_writer_is_refused",
+    ),
+    "A slot is cleared only if nothing was written to it since": (
+        BUS,
+        "test_a_slot_is_cleared_only_if_nothing_was_written_to_it_since",
+    ),
+    "Sequences never go back": (
+        ORDER,
+        "test_sequences_go_on_where_a_slot_was_cleared_or_a_child_erased",
+    ),
+    "Reports keep the last value of a slot, also for a parent that was away": (
+        BUS,
+        "test_reports_reach_the_parent_and_a_parent_that_starts_later_gets_the_last_ones",
+    ),
+    "Session messages may be lost": (
+        ORDER,
+        "test_a_session_message_is_not_kept_for_a_child_that_is_away",
+    ),
+    "A blob comes from the own store, else from the parent's": (
+        BUS,
+        "test_content_comes_from_the_parent_and_then_from_the_own_store",
+    ),
+    "A blob that nobody has is none": (BUS, "test_content_that_nobody_has_is_none"),
+    "Both ends hear of a lost link and of its return, and the mail between comes": (
+        FAULTS,
+        "test_a_link_cut_and_healed_is_told_and_loses_nothing",
+    ),
+    "A reset while the link is cut is made up for": (
+        FAULTS,
+        "test_a_reset_while_the_link_is_cut_is_made_up_for",
+    ),
+    "A child that is removed is cut off, its mail and reports are erased": (
+        FAULTS,
+        "test_a_removed_child_is_cut_off_and_its_mail_is_gone",
+    ),
+    "A server that stops and starts again goes on with what it kept": (
+        FAULTS,
+        "test_a_parent_whose_server_restarts_goes_on",
+    ),
+}
