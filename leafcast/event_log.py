@@ -122,7 +122,24 @@ async def follow_conditions(space: Space, events: EventLog, clock: Clock) -> Non
 async def _follow(space: Space, events: EventLog, clock: Clock) -> None:
     listing = await space.list(*PLACEMENTS)
     known = {str(obj["metadata"]["name"]): conditions_of(obj) for obj in listing.objects}
-    stuck = {str(obj["metadata"]["name"]): errors_of(obj) for obj in listing.objects}
+    stuck: dict[str, set[str]] = {}
+
+    def note_errors(obj: Mapping[str, Any]) -> None:
+        """What is wrong with a placement already when the tree starts is news, too."""
+        name, errors = str(obj["metadata"]["name"]), errors_of(obj)
+        for error in sorted(errors - stuck.get(name, set())):
+            events.add(
+                clock.now().wall_ms,
+                kind=WARNING,
+                reason="Stuck",
+                node="/",
+                about=f"edgeplacement/{name}",
+                message=error,
+            )
+        stuck[name] = errors
+
+    for obj in listing.objects:
+        note_errors(obj)
     async for change in space.watch(listing.revision):
         key = change.key
         if (key.group, key.resource) != PLACEMENTS:
@@ -144,12 +161,7 @@ async def _follow(space: Space, events: EventLog, clock: Clock) -> None:
                 about=f"edgeplacement/{key.name}",
                 message=f"{type_} is {status}" + (f": {message}" if message else ""),
             )
-        errors = errors_of(change.object)
-        for error in sorted(errors - stuck.get(key.name, set())):
-            about = f"edgeplacement/{key.name}"
-            now_ms = clock.now().wall_ms
-            events.add(now_ms, kind=WARNING, reason="Stuck", node="/", about=about, message=error)
-        stuck[key.name] = errors
+        note_errors(change.object)
 
 
 def errors_of(obj: Mapping[str, Any]) -> set[str]:
