@@ -61,6 +61,7 @@ ROOT_KEY = Signer(TREE, KeyId(random_id(b"root key        ")), b"r" * 32)
 SIGNING_KEY = Signer(TREE, KeyId(random_id(b"signing key     ")), b"s" * 32)
 KINDS = ("delta", "profile", "location", "node", "index", "ask")
 PATH = NodePath()
+SESSION_SECONDS = 0.3
 
 
 @contextmanager
@@ -79,11 +80,12 @@ class Traffic:
     """Messages and bytes that went up into one tier."""
 
     messages: int = 0
-    bytes: int = 0
+    size: int = 0
+    """In bytes."""
 
     def add(self, data: bytes) -> None:
         self.messages += 1
-        self.bytes += len(data)
+        self.size += len(data)
 
 
 class Host:
@@ -113,27 +115,34 @@ class CoreTree:
     """A centre, `regions` relays below it, and `edges` edges below each."""
 
     def __init__(self, regions: int, edges: int) -> None:
+        self.begin(edges)
+        grant = KeyGrant(SIGNING_KEY.key_id, SIGNING_KEY.public_key, KINDS)
+        keys = KeysRecord(Source(API_KEYS, TREE, "", "keys"), 0, False, "", (), (grant,))  # noqa: FBT003
+        self.keys = self._sealed(Draft("keys", keys), ROOT_KEY)
+        self.hosts[PATH] = Host(self, PATH, ev.Remembered())
+        self.issue(self.keys)
+        draft, _ = index_draft(TREE, {}, 0)
+        self.blobs |= draft.blobs
+        self.issue(self._sealed(draft))
+        for number in range(regions):
+            self.add_node(NodePath((f"r{number}",)))
+            self.add_region(NodePath((f"r{number}",)))
+
+    def begin(self, edges: int) -> None:
+        """Nothing is here yet."""
         self.now = 0.0
         self.blobs: dict[ContentHash, bytes] = {}
         self.up: dict[str, Traffic] = {"regions": Traffic(), "centre": Traffic()}
         self.mail_of_the_centre = 0
         self.placements: set[MailKey] = set()
         self.use("shop")
-        self._generation = 1_000
+        self.hosts: dict[NodePath, Host] = {}
+        self.arm = ""
+        self.generation = 1_000
         self._revision = 0
         self._work: deque[tuple[Host, ev.Event]] = deque()
         self._busy = False
         self.edges = [f"s{number}" for number in range(edges)]
-        grant = KeyGrant(SIGNING_KEY.key_id, SIGNING_KEY.public_key, KINDS)
-        keys = KeysRecord(Source(API_KEYS, TREE, "", "keys"), 0, False, "", (), (grant,))  # noqa: FBT003
-        self._keys = self._sealed(Draft("keys", keys), ROOT_KEY)
-        self.hosts = {PATH: Host(self, PATH, ev.Remembered())}
-        self.issue(self._keys)
-        draft, _ = index_draft(TREE, {}, 0)
-        self.blobs |= draft.blobs
-        self.issue(self._sealed(draft))
-        for number in range(regions):
-            self.add_region(NodePath((f"r{number}",)))
 
     @property
     def centre(self) -> Host:
@@ -142,9 +151,13 @@ class CoreTree:
     def instant(self) -> ev.Instant:
         return ev.Instant(self.now, 1_750_000_000_000 + int(self.now * 1000))
 
-    def add_region(self, path: NodePath) -> None:
+    def add_node(self, path: NodePath) -> None:
+        """Let the centre know of a region."""
         self.issue(self._sealed(self._node(path)))
-        kept = [ev.OwnRecord("_keys", self._keys, "", 0)]
+
+    def add_region(self, path: NodePath) -> None:
+        """Start a region that the centre knows of, with its edges in session."""
+        kept = [ev.OwnRecord("_keys", self.keys, "", 0)]
         for name in self.edges:
             for draft in (self._node(path.child(name)), self._profile(path.child(name))):
                 assert isinstance(draft.record, (NodeRecord, Profile))
@@ -153,7 +166,7 @@ class CoreTree:
         with _unsigned_for_once():
             host = self.hosts[path] = Host(self, path, ev.Remembered(own=tuple(kept)))
         host.tell(ev.LinkChanged(up=True))
-        self.run(0.3)
+        self.run(SESSION_SECONDS)
         for name in self.edges:
             host.tell(ev.HeartbeatArrived(name, self._in_session(host, name)))
 
@@ -179,9 +192,10 @@ class CoreTree:
         """A new generation of the placement, with new content."""
         stored = build_manifest(())
         manifest = stored[0]
-        text = blobs.store(blobs.OBJECT, f"change {self._generation}".encode())
+        text = blobs.store(blobs.OBJECT, f"change {self.generation}".encode())
         for blob in (*stored, text):
             self.blobs |= blob.values
+        self.arm = manifest.reference.address
         body = DeltaBody((Gate(manifest.reference),)).encode()
         head = DeltaHead(
             self.source,
@@ -209,7 +223,7 @@ class CoreTree:
                 part=0,
                 epoch=1,
                 revision=self._revision,
-                generation=self._generation,
+                generation=self.generation,
                 incarnation=f"run{region}",
                 answered=host.edges_mail.get(name, 0),
                 gone=False,
@@ -296,8 +310,8 @@ class CoreTree:
         self._work.append((host, said))
 
     def _sealed(self, draft: Draft, signer: Signer | None = SIGNING_KEY) -> bytes:
-        self._generation += 1
-        record = draft.stamped(Generation(self._generation))
+        self.generation += 1
+        record = draft.stamped(Generation(self.generation))
         if signer is None:
             return Envelope(draft.kind, SIGNING_KEY.key_id, encode_payload(record), b"").encode()
         return signer.seal(draft.kind, encode_payload(record), draft.body).encode()
