@@ -6,14 +6,12 @@ import argparse
 import hashlib
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
-from tests.simulation import mutants
+from tests.simulation import mutants, soak
 from tests.simulation.faults import NO_FAULTS
 from tests.simulation.run import run
 from tests.simulation.sizes import SIZES, seed_of
-
-FAILURES_MAX = 10
 
 
 def main() -> int:
@@ -24,6 +22,7 @@ def main() -> int:
     parser.add_argument("--size", choices=[*SIZES], default="tiny", help="how large the trees are")
     parser.add_argument("--calm", action="store_true", help="without faults")
     parser.add_argument("--no-mutants", action="store_true", help="without the planted faults")
+    parser.add_argument("--soak", type=float, help="so many virtual days instead, 365 for a year")
     given = parser.parse_args()
     chosen = NO_FAULTS if given.calm else None
     if given.seed is not None:
@@ -33,13 +32,21 @@ def main() -> int:
         print(", ".join(f"{name}={value}" for name, value in asdict(outcome.faults).items()))
         print(outcome)
         return 1 if outcome.law else 0
+    if given.soak:
+        taken = soak.soak(given.soak, changes=max(60, int(given.soak)), samples=12)
+        print(soak.told(taken))
+        print("flat" if soak.flat(taken) else "NOT FLAT")
+        return 0 if soak.flat(taken) else 1
     begun = time.process_time()
     size, last = SIZES[given.size], given.first + given.seeds
-    outcomes = [run(seed, chosen, size=size) for seed in range(given.first, last)]
+    outcomes = []
+    for seed in range(given.first, last):
+        outcome = run(seed, chosen, size=size)
+        if outcome.law:
+            print(outcome, flush=True)
+        outcomes.append(replace(outcome, story=[]))
     took = time.process_time() - begun
     failed = [outcome for outcome in outcomes if outcome.law]
-    for outcome in failed[:FAILURES_MAX]:
-        print(outcome)
     traces = hashlib.sha256("".join(outcome.trace for outcome in outcomes).encode()).hexdigest()
     virtual = sum(outcome.seconds for outcome in outcomes)
     rate = given.seeds / took

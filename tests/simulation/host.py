@@ -13,6 +13,7 @@ from relay.adapters.memory_streams import MemoryStreams
 from relay.core import effects as fx
 from relay.core.events import (
     BlobArrived,
+    ChildUnlinked,
     Event,
     HeartbeatArrived,
     Instant,
@@ -171,7 +172,8 @@ class Host:
     # Effects, in stages.
 
     def _perform(self, made: list[fx.Effect]) -> None:
-        todo = staged(made) if len(made) > 1 else made
+        doomed = self.world.random if self.armed is not None else None
+        todo = staged(made, doomed) if len(made) > 1 else made
         cut = None
         if self.armed is not None and todo:
             cut = self.world.random.randint(0, len(todo))
@@ -195,6 +197,9 @@ class Host:
         match effect:
             case fx.KeepBlob():
                 streams.blobs[effect.address] = effect.value
+            case fx.DropBlobs():
+                for address in effect.addresses:
+                    streams.blobs.pop(address, None)
             case fx.DropBlobs():
                 for address in effect.addresses:
                     streams.blobs.pop(address, None)
@@ -321,6 +326,8 @@ class Host:
             self._read = parent.streams.acknowledged.get(self.path.name, 0)
             self._read_epoch += 1
         self.tell(LinkChanged(up=up))
+        if parent is not None and not up:
+            parent.tell(ChildUnlinked(self.path.name))
         self.read_mail()
 
     def _parent(self) -> Host | None:

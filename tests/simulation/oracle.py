@@ -12,7 +12,7 @@ from schemas.identity import ContentHash, MailKey, NodePath
 from schemas.objects import ObjectKey
 from schemas.records import DeltaHead
 from schemas.subjects import CURSOR_KEY
-from tests.simulation.centre import Centre, placement_key
+from tests.simulation.centre import Centre, arms_of, placement_key
 from tests.simulation.host import Host
 from tests.simulation.prescribed import expected_summary, is_meant, prescribed, was_meant
 from tests.simulation.world import LawBroken, Watcher, World
@@ -55,6 +55,8 @@ class Oracle(Watcher):
                 self._counted(effect.key)
             case fx.KeepBlob():
                 self._kept(host, effect.address, effect.value)
+            case fx.DropBlobs():
+                self._dropped(host, effect.addresses)
             case fx.ClearMail():
                 self._cleared(host, effect)
             case fx.AckMail():
@@ -114,6 +116,21 @@ class Oracle(Watcher):
             if stored < mail.generation:
                 what = f"{host.path} acknowledges {sequence}, but does not keep {key}"
                 raise LawBroken(ACKNOWLEDGED, what)
+
+    def _dropped(self, host: Host, addresses: tuple[ContentHash, ...]) -> None:
+        """No blob goes that something in force leads to, at a node that keeps the record."""
+        own = host.streams.own
+        for name, placed in self.centre.model.placements.items():
+            if placement_key(name) not in own:
+                continue
+            for arm in arms_of(placed):
+                led = {arm.root.address, *(c.reference.address for _, c in arm.contents)}
+                if led & set(addresses) and self._is_newest(host, placement_key(name)):
+                    what = f"{host.path} drops content of {name}, which is in force"
+                    raise LawBroken(NO_IGNORANCE, what)
+
+    def _is_newest(self, host: Host, key: MailKey) -> bool:
+        return self._highest.get((host.path, key), 0) == self.centre.records[key].generation
 
     def _cleared(self, host: Host, clear: fx.ClearMail) -> None:
         """No slot is cleared that holds what is in force."""

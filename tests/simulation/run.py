@@ -140,13 +140,13 @@ def run(
     with cheap_signatures(real=real):
         if story or traced or real or afresh:
             one = Run(*_beginning(seed, chosen, size), size, traced=traced, story=story)
-            law, what = _broken(one.build)
+            law, what = broken_by(one.build)
         else:
             one, law, what = _built(*_beginning(seed, chosen, size), size)
         if not law:
             if _shaped(seed, size):
                 one.begin(seed, chosen)
-            law, what = _broken(partial(one.live, rest=seed % size.rest_every == 0))
+            law, what = broken_by(partial(one.live, rest=seed % size.rest_every == 0))
     told = one.world.story or []
     return Outcome(seed, size.name, one.world.trace(), one.world.now, law, what, one.faults, told)
 
@@ -169,13 +169,13 @@ def _built(beginning: int | str, chosen: faults.Faults | None, size: Size) -> tu
     if isinstance(beginning, str) and (known := _SNAPSHOTS.get((size.name, beginning))):
         return known.copy(), "", ""
     one = Run(beginning, chosen, size)
-    law, what = _broken(one.build)
+    law, what = broken_by(one.build)
     if isinstance(beginning, str) and not law:
         _SNAPSHOTS[size.name, beginning] = Snapshot(one)
     return one, law, what
 
 
-def _broken(act: Callable[[], None]) -> tuple[str, str]:
+def broken_by(act: Callable[[], None]) -> tuple[str, str]:
     """The law that an act breaks, and how; empty if it breaks none."""
     try:
         act()

@@ -11,9 +11,11 @@ import pytest
 from relay.core import state
 from schemas.identity import NodePath
 from tests.simulation import run as runs
+from tests.simulation import soak
+from tests.simulation.assumptions import ASSUMPTIONS
 from tests.simulation.faults import NO_FAULTS, Faults
 from tests.simulation.mutants import MUTANTS, kill
-from tests.simulation.sizes import SIZES, seed_of
+from tests.simulation.sizes import SIZES, TINY, seed_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SWARM = {"tiny": (400, 100), "small": (200, 50), "wide": (30, 10), "deep": (6, 6)}
@@ -126,7 +128,8 @@ def test_a_planted_fault_breaks_its_law(mutant):
 
 
 def test_the_same_seed_is_the_same_run_in_every_process():
-    code = "from tests.simulation.run import run\nfor s in 3, 4: print(run(s, traced=True).trace)"
+    code = "from tests.simulation.run import run\nfrom tests.simulation.sizes import SMALL, WIDE\n"
+    code += "for size in SMALL, WIDE: print(run(3, size=size, traced=True).trace)"
     traces = set()
     for hash_seed in ("0", "1", "12345"):
         env = {**os.environ, "PYTHONHASHSEED": hash_seed}
@@ -140,3 +143,20 @@ def test_the_same_seed_is_the_same_run_in_every_process():
         )
         traces.add(done.stdout)
     assert len(traces) == 1, f"the trace depends on the process: {traces}"
+
+
+def test_a_soak_leaves_every_node_as_large_as_it_was():
+    taken = soak.soak(days=2, changes=60, samples=9)
+    assert soak.flat(taken), soak.told(taken)
+
+
+def test_every_assumption_of_the_world_has_a_contract_test():
+    for file, test in ASSUMPTIONS.values():
+        text = (ROOT / "tests" / "contract" / file).read_text(encoding="utf-8")
+        assert f"async def {test}(" in text, f"{test} is not in {file}"
+
+
+def test_a_copied_tree_lives_as_one_built_afresh():
+    for seed in range(1, 9):
+        copied, afresh = (runs.run(seed, size=TINY, afresh=new) for new in (False, True))
+        assert copied.trace == afresh.trace

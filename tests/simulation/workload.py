@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from schemas.identity import NodePath
@@ -59,7 +60,14 @@ class Workload:
         """One ordinary change, if the centre is up to take it."""
         if not self._centre.ready:
             return
-        act = self._random.choice(self._acts())
+        self._do(self._random.choice(self._acts()))
+
+    def do(self, name: str) -> None:
+        """The change of this name, if the centre is up to take it."""
+        if self._centre.ready:
+            self._do(getattr(self, f"_{name}"))
+
+    def _do(self, act: Callable[[], None]) -> None:
         self._world.note("user", act.__name__)
         self._oracle.model_changed()
         act()

@@ -1,0 +1,118 @@
+"""A year of virtual time: what a node keeps and remembers does not grow with time."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tests.simulation.faults import NO_FAULTS
+from tests.simulation.host import Host
+from tests.simulation.run import Run
+from tests.simulation.scripts import CHANGES
+from tests.simulation.signatures import cheap_signatures
+from tests.simulation.sizes import SMALL
+
+DAY = 86400.0
+LASTING = tuple(change for change in CHANGES if change not in ("grow", "shrink"))
+GROWTH_MAX = 1.5
+"""How much more the last third of a soak may need than the second, for what varies by chance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """At one time, of one node: bytes of memory (its state, pickled) and of its streams."""
+
+    day: float
+    path: str
+    memory: int
+    storage: int
+
+
+def soak(days: float, changes: int, samples: int, seed: int = 1) -> list[Sample]:
+    """Live with so many changes, each tenth with a crash and a cut before it."""
+    with cheap_signatures():
+        return list(_soak(Run(seed, NO_FAULTS, SMALL), days, changes, samples))
+
+
+def flat(taken: list[Sample]) -> bool:
+    """Whether no node needs more at the end than after the warm-up, but for chance."""
+    third = len(taken) // 3
+    early, late = taken[third : 2 * third], taken[2 * third :]
+    return all(
+        max(s.memory for s in late if s.path == path)
+        <= GROWTH_MAX * max(s.memory for s in early if s.path == path)
+        and max(s.storage for s in late if s.path == path)
+        <= GROWTH_MAX * max(s.storage for s in early if s.path == path)
+        for path in {s.path for s in early} & {s.path for s in late}
+    )
+
+
+def told(taken: list[Sample]) -> str:
+    """The figures: a line for each sample."""
+    lines = [
+        f"  day {s.day:6.1f} {s.path:10} memory {s.memory / 1024:7.1f} KiB  streams"
+        f" {s.storage / 1024:7.1f} KiB"
+        for s in taken
+    ]
+    return "\n".join(lines)
+
+
+def _soak(one: Run, days: float, changes: int, samples: int) -> Iterator[Sample]:
+    one.build()
+    end, change_every = one.world.now + days * DAY, days * DAY / changes
+    sample_at, sample_every = one.world.now + days * DAY / samples, days * DAY / samples
+    made = 0
+    while one.world.now < end:
+        made += 1
+        if made % 10 == 0:
+            _fault(one, made)
+        one.workload.do(one.world.random.choice(LASTING))
+        one.world.run(change_every)
+        if one.world.now >= sample_at:
+            sample_at += sample_every
+            one.settle()
+            for host in one.world.hosts.values():
+                if host.node is not None:
+                    day = one.world.now / DAY
+                    yield Sample(day, str(host.path), _memory(host), _storage(host))
+    one.settle()
+
+
+def _fault(one: Run, made: int) -> None:
+    hosts = list(one.world.hosts.values())
+    host = hosts[made // 10 % len(hosts)]
+    if host.node is not None:
+        host.armed = (True, 60.0)
+    other = hosts[(made // 10 + 1) % len(hosts)]
+    if not other.path.is_root:
+        one.world.cut(other.path)
+        one.world.after(600.0, one.world.heal, other.path)
+
+
+def _storage(host: Host) -> int:
+    streams = host.streams
+    kept = [len(record.data) for record in streams.own.values()]
+    kept += [
+        len(slot.data) for stream in (streams.mail, streams.stat) for _, slot in stream.items()
+    ]
+    return sum(kept) + sum(len(value) for value in streams.blobs.values()) + 64 * len(streams.done)
+
+
+def _memory(host: Host) -> int:
+    """The node's state as bytes: a figure that grows as its containers do."""
+    stored = io.BytesIO()
+    _Plain(stored, pickle.HIGHEST_PROTOCOL).dump(host.node)
+    return stored.tell()
+
+
+class _Plain(pickle.Pickler):
+    """Pickles a node; what a function closes over is the node itself."""
+
+    def reducer_override(self, obj: object) -> object:
+        return (
+            (str, ("function",))
+            if callable(obj) and hasattr(obj, "__closure__")
+            else NotImplemented
+        )
