@@ -15,6 +15,7 @@ from controllers.nodes import NodeRefused, add_node, node_record, nodes, remove_
 from leafcast.api import Api, ApiError
 from leafcast.asking import CentreAsks, api_error
 from leafcast.bundle import Bundle
+from leafcast.elsewhere import checked_answer
 from leafcast.inventory import edge_objects
 from relay.adapters.nkey_pairs import new_user_nkey
 from relay.asker import AskFailed
@@ -128,7 +129,7 @@ class Membership:
         async def look(parent: NodePath) -> None:
             async with limit:
                 try:
-                    seen[parent] = await self._asks.ask(parent, NODE, {})
+                    seen[parent] = checked_answer(parent, await self._asks.ask(parent, NODE, {}))
                 except AskFailed as failed:
                     seen[parent] = failed.fault
 

@@ -17,6 +17,7 @@ from leafcast.commands.object_options import (
 from leafcast.commands.options import data_dir_option
 from leafcast.commands.running import in_session
 from leafcast.describing import described
+from leafcast.harmless import harmless
 from leafcast.kinds_spoken import SpokenKind, UnknownKind
 from leafcast.object_readers import NotFound, Reader, reader_of
 from leafcast.session import Session
@@ -73,7 +74,7 @@ async def tell(
             except NotFound as error:
                 missing += 1
                 click.echo(str(error), err=True)
-    click.echo("\n\n".join(described(obj) for obj in found), nl=False)
+    click.echo(harmless("\n\n".join(described(obj) for obj in found)), nl=False)
     if not found and not missing:
         in_one = namespace and any(one.kind.namespaced for one in meant)
         where = f" in {namespace} namespace." if in_one else ""

@@ -19,6 +19,7 @@ from leafcast.commands.object_options import (
 )
 from leafcast.commands.options import data_dir_option
 from leafcast.commands.running import in_session
+from leafcast.harmless import harmless
 from leafcast.kinds_spoken import UnknownKind
 from leafcast.object_output import (
     FORMATS,
@@ -149,10 +150,10 @@ def _print(session: Session, asked: Asked, groups: Sequence[Group], *, single: b
     elif asked.format == "name":
         for group in groups:
             for obj in group.objects:
-                click.echo(group.kind.title(obj["metadata"]["name"]))
+                click.echo(harmless(group.kind.title(obj["metadata"]["name"])))
     else:
         for line in table_lines(groups, asked.style, session.clock.now().wall_ms):
-            click.echo(line)
+            click.echo(harmless(line))
 
 
 def _is_single(meant: Sequence[Meant]) -> bool:
@@ -180,7 +181,7 @@ async def _watch(
         for obj in group.objects if asked.format in ("yaml", "json", "name") else ():
             _print_change(asked, rows, obj, 0)
         if asked.format in ("table", "wide"):
-            click.echo("\n".join(rows.lines(group.objects, session.clock.now().wall_ms)))
+            click.echo(harmless("\n".join(rows.lines(group.objects, session.clock.now().wall_ms))))
     space = session.space_for(one.kind.key("", ""))
     while True:
         try:
@@ -209,6 +210,6 @@ def _print_change(asked: Asked, rows: Rows, obj: Mapping[str, Any], now_ms: int)
         case "json":
             click.echo(json_text(obj), nl=False)
         case "name":
-            click.echo(rows.kind.title(obj["metadata"]["name"]))
+            click.echo(harmless(rows.kind.title(obj["metadata"]["name"])))
         case _:
-            click.echo("\n".join(rows.lines([obj], now_ms)))
+            click.echo(harmless("\n".join(rows.lines([obj], now_ms))))
