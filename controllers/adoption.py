@@ -10,7 +10,7 @@ from controllers.core.recovery import Orphan
 from controllers.ports import CentreRelay
 from relay.ports import Space
 from schemas import codec
-from schemas.api import GROUP, VERSION
+from schemas.api import GROUP, PATH_ANNOTATION, VERSION
 from schemas.chunks import (
     CREATE_ONLY,
     WANT_MULTI,
@@ -19,7 +19,7 @@ from schemas.chunks import (
     read_manifest_chunk,
     read_root,
 )
-from schemas.records import OVER_LOCATION, DeltaHead
+from schemas.records import OVER_LOCATION, DeltaHead, LocationRecord, Profile, Record
 from schemas.shape import ShapeError
 
 MANAGER = "leafcast-adopt"
@@ -43,6 +43,16 @@ async def objects_of(relay: CentreRelay, orphan: Orphan, head: DeltaHead) -> lis
     return [*found, _placement(orphan.name, head, entries)]
 
 
+def inventory_objects(strangers: Iterable[Record]) -> list[dict[str, Any]]:
+    """What another inventory space said, as objects.
+
+    Locations come first, so that whom they select is selected as soon as he is there.
+    """
+    listed = list(strangers)
+    locations = [_location(record) for record in listed if isinstance(record, LocationRecord)]
+    return locations + [_target(record) for record in listed if isinstance(record, Profile)]
+
+
 async def write_back(space: Space, objects: Iterable[Mapping[str, Any]]) -> int:
     """Create what is not there, and leave what is as it is; how many objects. Raises SpaceError."""
     count = 0
@@ -50,6 +60,32 @@ async def write_back(space: Space, objects: Iterable[Mapping[str, Any]]) -> int:
         await space.apply(dict(obj), MANAGER, create_only=True)
         count += 1
     return count
+
+
+def _location(record: LocationRecord) -> dict[str, Any]:
+    resource = {"group": GROUP, "version": VERSION, "resource": "synctargets"}
+    spec: dict[str, Any] = {"resource": resource}
+    if record.instance_selector is not None:
+        spec["instanceSelector"] = record.instance_selector.to_kubernetes()
+    return _of_inventory("Location", record.source.name, record, spec)
+
+
+def _target(record: Profile) -> dict[str, Any]:
+    obj = _of_inventory("SyncTarget", record.source.name, record, {})
+    obj["metadata"]["annotations"][PATH_ANNOTATION] = str(record.path)
+    return obj
+
+
+def _of_inventory(
+    kind: str, name: str, record: LocationRecord | Profile, spec: dict[str, Any]
+) -> dict[str, Any]:
+    labels, annotations = dict(record.labels), dict(record.annotations)
+    return {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": kind,
+        "metadata": {"name": name, "labels": labels, "annotations": annotations},
+        "spec": spec,
+    }
 
 
 def _read(entry: ManifestEntry, plain: bytes | None) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from controllers.adoption import inventory_objects, write_back
 from controllers.core.conditions import condition, merged
 from controllers.core.drafts import Draft, same
 from controllers.core.inventory import REGISTERED, location_draft, register, tombstone
@@ -21,7 +22,15 @@ from schemas.api import Condition, Destination, Location, SyncTarget, parse_kind
 from schemas.faults import InvalidObject
 from schemas.identity import MailKey, NodePath
 from schemas.objects import ObjectKey
-from schemas.records import API_LOCATION, API_SYNC_TARGET, NodeRecord, Record, Source
+from schemas.records import (
+    API_LOCATION,
+    API_SYNC_TARGET,
+    LocationRecord,
+    NodeRecord,
+    Profile,
+    Record,
+    Source,
+)
 from schemas.selectors import LabelSelector
 from schemas.signing import RecordKind
 
@@ -51,6 +60,7 @@ class MailboxController:
         self.told: Callable[[], None] = lambda: None
         self.moved: Callable[[], None] = lambda: None
         self.notes = LedgerNotes()
+        self._taking_over = False
         self._identity = ""
         self._waiting: Gathering[ObjectKey] = Gathering(clock)
 
@@ -108,6 +118,32 @@ class MailboxController:
         self.notes.settle(self._key(key) for key in unseen)
         self._waiting.add(unseen)
 
+    def strangers(self) -> list[Record]:
+        """Profiles and Locations in force that another inventory space said."""
+        records = [
+            r for r in self._issuer.records.values() if isinstance(r, Profile | LocationRecord)
+        ]
+        return [r for r in records if not r.deleted and r.source.space != self._identity]
+
+    async def adopt(self) -> int:
+        """Write what another space said into this one, and register it here; how many objects.
+
+        What is there already stays as it is. Nobody is without Location or profile meanwhile.
+        """
+        strangers = self.strangers()
+        count = await write_back(self._space, inventory_objects(strangers))
+        await self.caught_up()
+        self._taking_over = True
+        self._waiting.add(_target_key(name) for name in self._targets)
+        await self._waiting.worked_off()
+        await self._issuer.issue(
+            [tombstone("profile", record) for record in strangers if isinstance(record, Profile)]
+            + [tombstone("location", r) for r in strangers if isinstance(r, LocationRecord)]
+        )
+        self.notes.settle(record.source.key for record in strangers)
+        self._taking_over = False
+        return count
+
     async def _register_all(self) -> None:
         while True:
             keys = await self._waiting.take()
@@ -131,12 +167,12 @@ class MailboxController:
             [self._targets[name] for name in sorted(rivals | unplaced)],
             self._is_node,
         )
-        drafts = list(registration.drafts)
+        conditions = dict(registration.conditions)
+        drafts = [draft for draft in registration.drafts if not self._is_taken(draft, conditions)]
         for key in keys:
             location = self.locations.get(key.name) if key.resource == _LOCATIONS else None
             if location is not None:
                 drafts.append(location_draft(self._identity, location))
-        conditions = dict(registration.conditions)
         for name in named:
             if message := self.errors.get(f"synctarget/{name}"):
                 said = f"{message}; its last good state stays in force"
@@ -144,6 +180,24 @@ class MailboxController:
         records = self._issuer.records
         news = [draft for draft in drafts if not same(draft.record, records.get(draft.slot))]
         return news, conditions
+
+    def _is_taken(self, draft: Draft, conditions: dict[str, Condition]) -> bool:
+        """Whether a destination of another inventory space hangs where this one should.
+
+        Beside it the new one would be selected by no Location of the other space.
+        """
+        record = draft.record
+        if self._taking_over or not isinstance(record, Profile):
+            return False
+        other = next((r for r in self.strangers() if getattr(r, "path", None) == record.path), None)
+        if other is None:
+            return False
+        message = (
+            f'{record.path} is the place of "{other.source.name}", registered by an inventory that '
+            "is lost; run `leafcast adopt --inventory`, which puts this one in its place"
+        )
+        conditions[record.source.name] = condition(REGISTERED, "False", "PathTaken", message)
+        return True
 
     def _gone(self, keys: frozenset[ObjectKey]) -> list[Draft]:
         """Tombstones for what is not there, or lost its place; what is only unseen may be held."""

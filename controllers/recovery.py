@@ -25,7 +25,7 @@ from schemas.records import DeltaHead
 from schemas.shape import ShapeError
 
 VERIFY_SECONDS = 3.0
-RETRY_SECONDS = 1.0
+RETRY_SECONDS = 0.25
 
 
 class ChildAway(Exception):
@@ -37,6 +37,10 @@ class Children(Protocol):
 
     def shown(self) -> Mapping[str, int]:
         """Of the children in session with this run, the generation of the index each has."""
+        ...
+
+    async def greet(self, child: str) -> None:
+        """Tell a child that this run of the centre is new, so that it begins a session."""
         ...
 
     async def records(self, child: str) -> list[bytes]:
@@ -120,8 +124,12 @@ class Recovery:
         read: set[str] = set()
         while pending := names - read - self._waived:
             self.awaited = frozenset(pending)
+            # What was sent to a child in a session of before would lie before what it has read.
+            here = pending & self._children.shown().keys()
+            for name in pending - here:
+                await self._children.greet(name)
             async with asyncio.TaskGroup() as group:
-                asked = {n: group.create_task(self._try(n, keys)) for n in sorted(pending)}
+                asked = {n: group.create_task(self._try(n, keys)) for n in sorted(here)}
             for name, task in asked.items():
                 if (shown := task.result()) is not None:
                     recalled += shown

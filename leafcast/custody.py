@@ -57,13 +57,18 @@ class Custody:
         return {"accepted": why}
 
     async def orphans(self) -> Json:
-        """`{recovering: [path], orphans: [{name, space, here}]}`; `recovering` are awaited."""
+        """`{recovering: [path], orphans: [{name, space, here}], strangers}`.
+
+        `recovering` are awaited; `strangers` counts SyncTargets and Locations of a lost inventory.
+        """
         recovery = self._controllers().recovery
         if recovery is not None and not recovery.done.is_set():
-            return {"recovering": [f"/{name}" for name in sorted(recovery.awaited)], "orphans": []}
+            awaited = [f"/{name}" for name in sorted(recovery.awaited)]
+            return {"recovering": awaited, "orphans": [], "strangers": 0}
         found = self._sure().translator.orphans()
         listed = [{"name": o.name, "space": o.space, "here": o.here} for o in found]
-        return {"recovering": [], "orphans": listed}
+        strangers = len(self._sure().mailboxes.strangers())
+        return {"recovering": [], "orphans": listed, "strangers": strangers}
 
     async def adopt(self, placement: str, space: str = "") -> Json:
         """Write an orphan's objects into the space, as a placement: `{objects: how many}`.
@@ -91,6 +96,13 @@ class Custody:
             # What it holds is another placement's now, and stays.
             await controllers.translator.withdraw(orphan)
         return {"objects": count}
+
+    async def adopt_inventory(self) -> Json:
+        """Bring the SyncTargets and Locations of a lost inventory back: `{objects: how many}`."""
+        mailboxes = self._sure().mailboxes
+        if not mailboxes.strangers():
+            raise ApiError("NotFound", "no inventory was lost", "there is nothing to adopt")
+        return {"objects": await mailboxes.adopt()}
 
     async def withdraw(self, placement: str, space: str = "") -> Json:
         """Let an orphan go, everywhere. Raises ApiError."""
@@ -150,6 +162,7 @@ def register_custody(api: Api, tree: LocalTree) -> None:
     api.register("accept", custody.accept)
     api.register("orphans", custody.orphans)
     api.register("adopt", custody.adopt)
+    api.register("adopt-inventory", custody.adopt_inventory)
     api.register("withdraw", custody.withdraw)
     api.register("go-on-without", custody.go_on_without)
 

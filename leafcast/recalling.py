@@ -25,6 +25,9 @@ class AskedChildren:
     def shown(self) -> Mapping[str, int]:
         return self._driver.node.shown_indexes()
 
+    async def greet(self, child: str) -> None:
+        await self._driver.greet(child)
+
     async def records(self, child: str) -> list[bytes]:
         found: list[bytes] = []
         after = ""

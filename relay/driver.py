@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from relay.core.book import read_record, to_keep
 from relay.core.effects import (
@@ -45,11 +45,12 @@ from relay.core.events import (
 )
 from relay.core.node import Node
 from relay.core.state import NodeConfig
+from relay.counters import Counters
 from relay.ports import Bus, BusBroken, Clock
 from relay.recent import Recent
 from schemas.blobs import BlobRefused, Reference, open_value
 from schemas.identity import ContentHash, MailKey, NodePath, TreeId
-from schemas.reports import ObjectResult, Summary
+from schemas.reports import ObjectResult, Summary, greeting
 from schemas.signing import Envelope, decode_envelope
 
 INBOX_MAX = 10_000
@@ -69,18 +70,6 @@ class Superseded(Exception):
     def __init__(self, path: NodePath) -> None:
         super().__init__(f"node {path}: a newer run with this identity took over; this one stops")
         self.path = path
-
-
-@dataclass(slots=True)
-class Counters:
-    """What a node did, for people and tests."""
-
-    mail_written: int = 0
-    mail_bytes: int = 0
-    index_written: int = 0
-    blobs_kept: int = 0
-    blobs_dropped: int = 0
-    noted: Counter[str] = field(default_factory=Counter)
 
 
 class Driver:
@@ -169,6 +158,10 @@ class Driver:
         """Take the syncer's word on an object."""
         await self._inbox.put(event)
 
+    async def greet(self, child: str) -> None:
+        """Tell a child that this run is new; one that hears it begins a session."""
+        await self._bus.send_session(child, greeting(self.config.incarnation))
+
     async def load(self, reference: Reference) -> bytes | None:
         """The plain bytes of a blob, checked; None if it is missing or damaged."""
         loaded = self._recent.pop(reference.address)
@@ -193,7 +186,6 @@ class Driver:
         hops, fresh = (self._clock.now().wall_ms,), frozenset(blobs)
         issued = [Issued(envelope.encode(), hops) for envelope in envelopes]
         if issued and blobs:
-            # With the last of them all that these blobs are for is known.
             issued[-1] = replace(issued[-1], blobs=fresh)
             self._publishing.append(fresh)
         if blobs:

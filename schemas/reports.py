@@ -216,6 +216,11 @@ class SessionMessage:
     run: str = ""
 
 
+def greeting(incarnation: str) -> bytes:
+    """What a parent says by itself, so that a child begins a session with this run of it."""
+    return encode(SessionMessage(incarnation, 0, 0, 0, 0, WANT_NONE))
+
+
 @dataclass(frozen=True, slots=True)
 class Done:
     """What a syncer applied: kept in its own DONE stream, and the only licence to prune."""

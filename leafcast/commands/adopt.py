@@ -31,8 +31,11 @@ def _space_option(command: Command) -> Command:
     default="",
     help="Go on although this child of the centre does not show what it holds.",
 )
+@click.option("--inventory", is_flag=True, help="The SyncTargets and Locations that were lost.")
 @data_dir_option
-def adopt(placement: str, space: str, without: str, data_dir: Path | None) -> None:
+def adopt(
+    placement: str, space: str, without: str, data_dir: Path | None, *, inventory: bool
+) -> None:
     """Make an orphan a placement again; without PLACEMENT, list orphans.
 
     An orphan is a placement that edges hold and no EdgePlacement says, as after the centre was
@@ -40,8 +43,12 @@ def adopt(placement: str, space: str, without: str, data_dir: Path | None) -> No
     centre that lost its ledger waits for all its children: --without goes on without one, and what
     only that one holds is removed from it.
     """
-    if placement and without:
-        raise click.UsageError("name a placement, or --without, not both")
+    if bool(placement) + bool(without) + inventory > 1:
+        raise click.UsageError("one at a time: a placement, --inventory, or --without")
+    if inventory:
+        found = _call(data_dir, "adopt-inventory")
+        click.echo(f"inventory adopted: {found['objects']} SyncTargets and Locations")
+        return
     if without:
         _call(data_dir, "go-on-without", path=without)
         click.echo(f"The centre goes on without {without}.")
@@ -74,14 +81,18 @@ def _lines(found: dict[str, Any]) -> list[str]:
             f"The centre lost its ledger, and reads it back; it waits for {waiting}.",
             f"To go on without one: leafcast adopt --without {found['recovering'][0]}",
         ]
+    lost = []
+    if found["strangers"]:
+        what = f"{found['strangers']} SyncTargets and Locations are of an inventory that is lost"
+        lost = [f"{what}; bring them back: leafcast adopt --inventory"]
     if not found["orphans"]:
-        return ["No orphans: each placement in force has its EdgePlacement."]
+        return lost or ["No orphans: each placement in force has its EdgePlacement."]
     rows = [("PLACEMENT", "SPACE")] + [
         (orphan["name"], "this one" if orphan["here"] else orphan["space"])
         for orphan in found["orphans"]
     ]
     width = max(len(name) for name, _ in rows)
-    return [f"{name:<{width}}   {space}" for name, space in rows]
+    return [f"{name:<{width}}   {space}" for name, space in rows] + lost
 
 
 def _call(data_dir: Path | None, verb: str, **arguments: Any) -> Any:

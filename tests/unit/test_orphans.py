@@ -7,7 +7,7 @@ import pytest
 from leafcast.api import ApiError
 from leafcast.custody import Custody
 from relay.adapters.memory_space import MemorySpace
-from tests.memory_tree import config_map, memory_tree, placement
+from tests.memory_tree import MANAGER, config_map, inventory, memory_tree, placement
 from tests.unit.centre_world import config_key
 from tests.unit.centre_world import placement_key as key_of
 from tests.unit.test_recovery import (
@@ -143,3 +143,36 @@ async def test_the_centre_waits_for_each_child_until_someone_goes_on_without_it(
         await recovered(tree)
         assert "_index" in tree.centre.node.records
         assert (await custody.orphans())["recovering"] == []
+
+
+async def test_a_lost_inventory_is_adopted_and_no_destination_loses_a_thing(tmp_path):
+    async with memory_tree(tmp_path, TREE) as tree:
+        custody = Custody(Running(tree))
+        await deliver(tree, "a", "b")
+        held = await revisions(tree)
+        await lose(tree)
+        tree.inventory = MemorySpace(tree.clock, tree.dice)
+        await come_back(tree)
+        await recovered(tree)
+        assert (await custody.orphans())["strangers"] == 2
+        # A SyncTarget alone does not take the place: no Location of its space would select it.
+        target, _ = inventory([SITE])
+        await tree.inventory.apply(target, MANAGER)
+        await tree.controllers.caught_up()
+        assert tree.drivers[SITE].node._state.edge.profile.source.space != await here(tree)
+        assert await custody.adopt_inventory() == {"objects": 2}
+        async with asyncio.timeout(30):
+            space = await here(tree)
+            await tree.drivers[SITE].until(
+                lambda node: node._state.edge.profile.source.space == space
+            )
+        await tree.until("shop", lambda s: s.complete and s.states == {"synced": 1})
+        assert await revisions(tree) == held
+        assert (await custody.orphans())["strangers"] == 0
+        kept = tree.centre.node._state.where
+        assert {profile.source.space for profile in kept.profiles.values()} == {space}
+        assert {location.source.space for location in kept.locations.values()} == {space}
+
+
+async def here(tree):
+    return await tree.inventory.identity()
