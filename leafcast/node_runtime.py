@@ -32,7 +32,7 @@ from relay.core.effects import Noted
 from relay.core.node import Node
 from relay.core.state import NodeConfig
 from relay.driver import Driver
-from relay.ports import BusBroken, Clock, Dice, SpaceError
+from relay.ports import BusBroken, Clock, Dice, SpaceError, first_of
 from relay.syncer.syncer import ContentMissing, Syncer
 from schemas.blobs import Reference
 from schemas.identity import KeyId, NodePath, TreeId, random_id
@@ -190,12 +190,23 @@ class NodeRuntime:
             try:
                 await self._run_once()
             except* BusBroken as broken:
-                log.warning("node %s starts again: %s", self.path, broken.exceptions[0])
+                log.warning("node %s starts again: %s", self.path, first_of(broken))
+                await self._mend_store()
             self._running.clear()
             if self._world.clock.now().seconds - began > RESTART_SECONDS_MAX:
                 pause = RESTART_SECONDS_MIN
             await self._world.clock.sleep(pause)
             pause = min(2 * pause, RESTART_SECONDS_MAX)
+
+    async def _mend_store(self) -> None:
+        """A server of our own starts again once its disk has room; before, that would not help."""
+        server = self.server
+        if isinstance(server, ExternalServer) or not server.store_failed:
+            return
+        if await server.renew():
+            log.warning("node %s: its server was started again: there is room now", self.path)
+        else:
+            log.error("node %s: its disk %s is full: make room there", self.path, self._folder)
 
     async def _run_once(self) -> None:
         world = self._world

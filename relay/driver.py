@@ -46,7 +46,7 @@ from relay.core.events import (
 from relay.core.node import Node
 from relay.core.state import NodeConfig
 from relay.counters import Counters
-from relay.ports import Bus, BusBroken, Clock
+from relay.ports import Bus, BusBroken, Clock, first_of
 from relay.recent import Recent
 from schemas.blobs import BlobRefused, Reference, open_value
 from schemas.identity import ContentHash, MailKey, NodePath, TreeId
@@ -130,7 +130,7 @@ class Driver:
                 self.started.set()
                 await self._loop(node, group)
         except* BusBroken as broken:
-            raise BusBroken(f"node {self.config.path}: {broken.exceptions[0]}") from broken
+            raise BusBroken(f"node {self.config.path}: {first_of(broken)}") from broken
         except* Superseded as stopped:
             raise Superseded(self.config.path) from stopped
 

@@ -72,6 +72,12 @@ class BusBroken(Exception):
     """The bus did not keep its promise in time; the node's run ends and starts again."""
 
 
+def first_of(group: BaseExceptionGroup[BusBroken]) -> BusBroken:
+    """What broke first, however deep the groups are in which it comes."""
+    found = group.exceptions[0]
+    return first_of(found) if isinstance(found, BaseExceptionGroup) else found
+
+
 class MailConflict(BusBroken):
     """A slot was written by someone else since: an older instance must stop writing."""
 

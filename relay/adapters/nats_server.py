@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -31,6 +32,7 @@ from schemas.identity import NodePath
 READY_SECONDS = 60.0
 """A store of a million subjects is back in two seconds; slow disks take their time."""
 CRASHES_MAX = 10
+ROOM_BYTES_MIN = 4_000_000
 BACKOFF_SECONDS_MIN, BACKOFF_SECONDS_MAX = 0.1, 30.0
 HEALTHY_SECONDS = 60.0
 PORT_ATTEMPTS = 8
@@ -154,6 +156,20 @@ class EmbeddedServer:
                     await self._up()  # It crashed; what it starts with is what was written.
                     break
             self._served, self._changes_done = children, including
+
+    @property
+    def store_failed(self) -> bool:
+        """Whether a stream could not be written in this run: it keeps nothing until the next."""
+        return self._process is not None and self._process.store_failed
+
+    async def renew(self) -> bool:
+        """Start the server anew if its disk has room; else nothing is done."""
+        if shutil.disk_usage(self._folder).free < ROOM_BYTES_MIN:
+            return False
+        seen, process = self._starts, await self._up()
+        await process.stop()
+        await self.next_start(seen)
+        return True
 
     async def add_child(self, name: str, nkey: str) -> None:
         """Open an account for the child's public nkey; twice is harmless, another key replaces it.

@@ -21,6 +21,7 @@ _READY = "Server is ready"
 _RELOADED = "Reloaded server configuration"
 _REFUSED = "ailed to reload server configuration"
 _PORT_TAKEN = "address already in use"
+_STORE_FAILED = ("ritical write error", "JetStream out of resources", "will be DISABLED")
 
 
 class ServerFailed(RuntimeError):
@@ -77,6 +78,11 @@ class ServerProcess:
     def port_taken(self) -> bool:
         """Whether it said that another listens on one of its ports."""
         return any(_PORT_TAKEN in line for line in self.log)
+
+    @property
+    def store_failed(self) -> bool:
+        """Whether it said that it could not write to its store; it takes nothing more then."""
+        return any(said in line for line in self.log for said in _STORE_FAILED)
 
     async def until_ready(self, seconds: float) -> bool:
         """Wait until it serves: False if it ended first; raises ServerFailed after `seconds`."""
