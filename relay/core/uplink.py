@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 
 from relay.core.accepting import Accepting
 from relay.core.book import Held, is_delta, to_keep
@@ -14,6 +13,7 @@ from relay.core.inbox import Park, PassOver, Refuse, Take
 from relay.core.parked import Believed
 from relay.core.parts import split_results
 from relay.core.state import State
+from schemas import codec
 from schemas.identity import MailKey
 from schemas.records import DIGEST_MODULUS, NodeRecord, digest_term
 from schemas.reports import (
@@ -34,6 +34,7 @@ from schemas.reports import (
     encode,
     part_key,
 )
+from schemas.shape import to_array
 from schemas.subjects import CURSOR_KEY, LABELS_KEY, LIST_KEY
 
 SESSION_RETRY_SECONDS = 2.0
@@ -188,10 +189,7 @@ class Uplink:
         state, inbox = self._state, self._state.inbox
         if not inbox.epoch:
             return False
-        held = state.held.get(key)
-        gone = held is None or self._accepting.is_gone(held)
-        edge = state.edge
-        own = edge.results(key) if edge else ()
+        held, own = state.held.get(key), state.edge.results(key) if state.edge else ()
         parts, results = split_results(state.reporting.results(key, own).values())
         generation = held.generation if held else 0
         self._revision += 1
@@ -203,16 +201,15 @@ class Uplink:
             generation=generation,
             incarnation=inbox.incarnation,
             answered=inbox.answered,
-            gone=gone,
+            gone=held is None or self._accepting.is_gone(held),
             parts=parts,
             summary=summary,
         )
         if inbox.parked:
             self._said_early[key] = None
-        content = _content(report, results)
-        if self._sent.get(key) == content:
+        former, self._sent[key] = self._sent.get(key), _content(report, results)
+        if self._sent[key] == former:
             return True
-        self._sent[key] = content
         for part in range(1, max(parts, self._parts.get(key, 0)) + 1):
             listed = results.get(part, ())
             later = ReportPart(key, part, inbox.epoch, self._revision, generation, listed)
@@ -394,7 +391,10 @@ class Uplink:
 
 
 def _content(report: Report, results: object) -> bytes:
-    """What makes a report another one; the revision alone does not."""
-    summary = replace(report.summary, oldest_ms=0)
-    fields = (report.generation, report.incarnation, report.answered, report.gone, summary)
-    return hashlib.sha256(encode([*fields, repr(results)])).digest()
+    """What makes a report another one; the revision and the oldest receipt alone do not."""
+    said = report.summary
+    counts = (said.states, said.health, said.arms)
+    fields: list[object] = [sorted(count.items()) for count in counts]
+    fields += [to_array(said.exceptions), said.complete, said.blocking, repr(results)]
+    fields += [report.generation, report.incarnation, report.answered, report.gone]
+    return hashlib.sha256(codec.pack(fields)).digest()
