@@ -24,16 +24,21 @@ from schemas.shape import ShapeError
 
 SWEEP_FIRST_SECONDS = 600.0
 SWEEP_EVERY_SECONDS = 3600.0
+SWEEP_RETRY_SECONDS = 60.0
 READS_AT_ONCE = 32
 _BRANCHING = frozenset({blobs.MANIFEST, blobs.MANIFEST_CHUNK, blobs.INDEX_LIST})
 _LEAVES = frozenset({blobs.OBJECT, blobs.INDEX_CHUNK, blobs.PROGRAM, blobs.PART})
 
 
 class Sweeper:
-    """The sweep of one node; `suspects` are the blobs that the last one found no way to."""
+    """The sweep of one node; `suspects` are the blobs that the last one found no way to.
+
+    `ended` counts the sweeps that came to their end, or could not.
+    """
 
     def __init__(self, state: State) -> None:
         self.suspects: frozenset[ContentHash] = frozenset()
+        self.ended = 0
         self._state = state
         self._due = state.now.seconds + SWEEP_FIRST_SECONDS
         self._marked: set[ContentHash] | None = None
@@ -47,10 +52,10 @@ class Sweeper:
         """Begin a sweep if one is due, and if what the node holds is all that it should hold."""
         if self._marked is not None or self._due > self._state.now.seconds:
             return
-        self._due = self._state.now.seconds + SWEEP_EVERY_SECONDS
         if not self._knows_all():
-            self.suspects = frozenset()
+            self._due = self._state.now.seconds + SWEEP_RETRY_SECONDS
             return
+        self._due = self._state.now.seconds + SWEEP_EVERY_SECONDS
         self._marked = set()
         self._go_on()
 
@@ -126,6 +131,7 @@ class Sweeper:
             self._state.out.append(DropBlobs(tuple(sorted(gone))))
 
     def _end(self) -> None:
+        self.ended += 1
         self._marked = None
         self._unread.clear()
         self._reading.clear()
