@@ -35,6 +35,8 @@ DEPTH_MAX = 16
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
 _ID = re.compile(r"[a-z2-7]{26}\Z")
 _MAIL_KEY = re.compile(r"[0-9a-v]{32}\Z")
+_DIGITS = "0123456789abcdefghijklmnopqrstuv"
+_TWO_DIGITS = tuple(first + second for first in _DIGITS for second in _DIGITS)
 _HASH = re.compile(r"[0-9a-f]{64}\Z")
 
 
@@ -120,15 +122,15 @@ def mail_key(api: str, space: str, namespace: str, name: str) -> MailKey:
 
 def short_key(raw: bytes) -> MailKey:
     """Render 20 bytes as a mail key."""
-    return MailKey(base64.b32hexencode(raw).decode().lower().rstrip("="))
+    number = int.from_bytes(raw, "big")
+    return MailKey("".join([_TWO_DIGITS[(number >> at) & 1023] for at in range(150, -1, -10)]))
 
 
-@lru_cache(maxsize=4096)
 def mail_key_bytes(key: MailKey) -> bytes:
     """The 20 bytes of a mail key, as the index lists it; raises BadIdentity."""
     if not _MAIL_KEY.match(key):
         raise BadIdentity("mail key", key, "32 characters of base32hex, lowercase")
-    return base64.b32hexdecode(key.upper())
+    return int(key, 32).to_bytes(20, "big")
 
 
 def check_mail_key(text: str) -> MailKey:
@@ -143,6 +145,7 @@ def random_id(entropy: bytes) -> str:
     return base64.b32encode(entropy[:16]).decode().lower().rstrip("=")
 
 
+@lru_cache(maxsize=256)
 def check_id(text: str, what: str = "tree or key id") -> str:
     """Admit 26 lowercase base32 characters; raises BadIdentity."""
     if not _ID.match(text):

@@ -6,8 +6,9 @@ which selects nothing, is None at the caller and never a LabelSelector.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from schemas import names
 from schemas.faults import Fault, Faulty
@@ -76,6 +77,13 @@ class LabelSelector:
     @classmethod
     def from_wire(cls, value: object) -> LabelSelector:
         """Read `[[key, operator, [value, …]], …]`; raises BadSelector on anything else."""
+        try:
+            return _from_wire(value)
+        except TypeError:  # Lists have no hash: what a message said is made of tuples.
+            return cls._read(value)
+
+    @classmethod
+    def _read(cls, value: object) -> LabelSelector:
         if not isinstance(value, (list, tuple)):
             raise BadSelector(Fault("", "not an array of requirements"))
         requirements = []
@@ -125,6 +133,12 @@ class LabelSelector:
             return ()
         narrowest = min(equalities, key=lambda item: len(item.values))
         return tuple((narrowest.key, value) for value in narrowest.values)
+
+
+@lru_cache(maxsize=1024)
+def _from_wire(value: Hashable) -> LabelSelector:
+    """Most placements say one of a few selectors."""
+    return LabelSelector._read(value)  # noqa: SLF001 - a method of this module's own
 
 
 def _requirement_faults(key: str, operator: str, values: Sequence[str]) -> list[Fault]:

@@ -57,7 +57,7 @@ class Envelope:
         """Whether the owner of the ed25519 key (32 bytes) signed this for this tree."""
         try:
             signed = signed_bytes(tree, self.kind, self.key_id, self.payload)
-            VerifyKey(public_key).verify(signed, self.signature)
+            _verify_key(public_key).verify(signed, self.signature)
         except (BadSignatureError, ValueError, TypeError):
             return False
         return True
@@ -86,6 +86,11 @@ class Signer:
 def _signing_key(seed: bytes) -> SigningKey:
     """To derive a key from its seed takes as long as to sign."""
     return SigningKey(seed)
+
+
+@lru_cache(maxsize=64)
+def _verify_key(public_key: bytes) -> VerifyKey:
+    return VerifyKey(public_key)
 
 
 def signed_bytes(tree: TreeId, kind: str, key_id: KeyId, payload: bytes) -> bytes:

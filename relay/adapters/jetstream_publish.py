@@ -6,7 +6,9 @@ One message at a time is 30 times slower, and without waiting at all the server 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from nats.aio.msg import Msg
@@ -24,10 +26,13 @@ from relay.ports import BusBroken, MailConflict
 
 WINDOW_MESSAGES = 512
 WINDOW_BYTES = 1024 * 1024
+WINDOWS_AT_ONCE = 3
+"""So many windows to the own server are under way, so that neither side waits for the other."""
 ANSWER_SECONDS = 10.0
 EXPECTED_SEQUENCE = "Nats-Expected-Last-Subject-Sequence"
 
 _WRONG_SEQUENCE = 10071
+_SEQUENCE = re.compile(rb'"seq": ?(\d+)')
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +41,17 @@ class Outgoing:
 
     subject: str
     data: bytes
-    headers: Mapping[str, str] | None = None
+    headers: dict[str, str] | None = None
 
 
 class _Window:
     """Messages on their way, and the answers that came."""
 
-    def __init__(self, size: int) -> None:
-        self.answers: list[Msg | None] = [None] * size
-        self.missing = size
+    def __init__(self, name: str, messages: Sequence[Outgoing]) -> None:
+        self.name = name
+        self.messages = messages
+        self.answers: list[Msg | None] = [None] * len(messages)
+        self.missing = len(messages)
         self.complete: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def take(self, place: int, answer: Msg) -> None:
@@ -59,9 +66,15 @@ class _Window:
 class Publisher:
     """Publishes on one connection; several callers may do so at a time."""
 
-    def __init__(self, connection: Connection, window_bytes: int = WINDOW_BYTES) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        window_bytes: int = WINDOW_BYTES,
+        windows_at_once: int = WINDOWS_AT_ONCE,
+    ) -> None:
         self._connection = connection
         self._window_bytes = window_bytes
+        self._windows_at_once = windows_at_once
         self._inbox = ""
         self._windows: dict[str, _Window] = {}
         self._count = 0
@@ -81,42 +94,56 @@ class Publisher:
         """The sequences at which the stream keeps them, in order.
 
         Raises MailConflict if a message expected another one before it, BusBroken if one was
-        refused, or not answered in time; then it is not known which of the window are kept.
+        refused, or not answered in time; then it is not known which of the windows under way are
+        kept.
         """
         sequences: list[int] = []
-        for window in _windows(messages, self._window_bytes):
-            sequences += await self._publish_window(window)
+        under_way: deque[_Window] = deque()
+        try:
+            for part in _windows(messages, self._window_bytes):
+                if len(under_way) == self._windows_at_once:
+                    sequences += await self._answers(under_way[0])
+                    self._end(under_way.popleft())
+                self._count += 1
+                window = self._windows[str(self._count)] = _Window(str(self._count), part)
+                under_way.append(window)
+                await self._send(window)
+            while under_way:
+                sequences += await self._answers(under_way[0])
+                self._end(under_way.popleft())
+        finally:
+            for window in under_way:
+                self._end(window)
         return sequences
 
-    async def _publish_window(self, messages: Sequence[Outgoing]) -> list[int]:
+    async def _send(self, window: _Window) -> None:
         await self._connection.ready()
-        self._count += 1
-        name = str(self._count)
-        window = self._windows[name] = _Window(len(messages))
+        publish, inbox = self._connection.client.publish, f"{self._inbox}.{window.name}"
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                await self._send(messages, f"{self._inbox}.{name}")
+                for place, message in enumerate(window.messages):
+                    await publish(
+                        message.subject, message.data, f"{inbox}.{place}", message.headers
+                    )
+        except (NatsError, OSError, TimeoutError) as error:
+            raise BusBroken(f"the messages could not be sent: {error}") from error
+
+    async def _answers(self, window: _Window) -> list[int]:
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
                 await window.complete
         except TimeoutError as error:
-            subject = messages[window.answers.index(None)].subject
+            subject = window.messages[window.answers.index(None)].subject
             raise BusBroken(f"{subject}: no stream has confirmed it in time") from error
-        except (NatsError, OSError) as error:
+        except OSError as error:
             raise BusBroken(f"the messages could not be sent: {error}") from error
-        finally:
-            del self._windows[name]
-            if not window.complete.cancel() and not window.complete.cancelled():
-                window.complete.exception()  # Else the loop complains that nobody looked.
-        return [
-            _sequence(message, answer)
-            for message, answer in zip(messages, window.answers, strict=True)
-        ]
+        answered = zip(window.messages, window.answers, strict=True)
+        return [_sequence(message, answer) for message, answer in answered]
 
-    async def _send(self, messages: Sequence[Outgoing], inbox: str) -> None:
-        client = self._connection.client
-        for place, message in enumerate(messages):
-            headers = dict(message.headers) if message.headers else None
-            reply = f"{inbox}.{place}"
-            await client.publish(message.subject, message.data, reply, headers)
+    def _end(self, window: _Window) -> None:
+        del self._windows[window.name]
+        if not window.complete.cancel() and not window.complete.cancelled():
+            window.complete.exception()  # Else the loop complains that nobody looked.
 
     async def _answered(self, answer: Msg) -> None:
         _, name, place = answer.subject.rsplit(".", 2)
@@ -146,6 +173,9 @@ def _windows(messages: Sequence[Outgoing], size_max: int) -> Iterator[list[Outgo
 
 def _sequence(message: Outgoing, answer: Msg | None) -> int:
     assert answer is not None
+    found = _SEQUENCE.search(answer.data)
+    if found is not None and b'"error"' not in answer.data:
+        return int(found[1])
     if status_of(answer) == "503":
         raise BusBroken(f"{message.subject}: no stream takes it")
     try:

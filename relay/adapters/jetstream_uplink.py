@@ -49,7 +49,7 @@ class Uplink:
         self._inbox = inbox
         self._clock = clock
         self._dice = dice
-        self._publisher = Publisher(connection, WINDOW_BYTES)
+        self._publisher = Publisher(connection, WINDOW_BYTES, windows_at_once=1)
         self._open = False
         self._lost = asyncio.Event()
         self._heard = 0.0

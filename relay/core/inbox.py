@@ -180,17 +180,21 @@ class Inbox:
         `read` is what was believed of it before; with other keys in force it is read again.
         """
         if read is not None and read.keys == self.trust.adopted:
-            held = replace(read.held, order=order)
+            held = read.held
         else:
             found = self._read(event, order)
             if not isinstance(found, Held):
                 return found
             held = found
         if known is not None:
-            return _against(held, known)
-        if is_delta(held):
-            return self._unheld_delta(held)
-        return PassOver(held) if held.record.deleted else Take(held)
+            ruling = _against(held, known)
+        elif is_delta(held):
+            ruling = self._unheld_delta(held)
+        else:
+            ruling = PassOver(held) if held.record.deleted else Take(held)
+        if isinstance(ruling, Take | PassOver) and held.order != order:
+            return replace(ruling, held=replace(held, order=order))
+        return ruling
 
     def _read(self, event: MailArrived, order: int) -> Held | Park | Refuse:
         """The record that a message says, if it is believed."""

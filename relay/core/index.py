@@ -28,6 +28,7 @@ class IndexView:
     record: IndexRecord | None = None
     root: ListRoot | None = None
     _chunks: dict[ContentHash, dict[MailKey, int]] = field(default_factory=dict)
+    _unread: tuple[Reference, ...] | None = None
 
     @property
     def generation(self) -> int:
@@ -38,10 +39,12 @@ class IndexView:
         self.record, self.root = record, root
         named = {chunk.address for chunk in root.chunks}
         self._chunks = {a: chunk for a, chunk in self._chunks.items() if a in named}
+        self._unread = None
 
     def add_chunk(self, address: ContentHash, plain: bytes) -> None:
         """Take a chunk of the current root; raises ShapeError or CodecError."""
         self._chunks[address] = read_index_chunk(plain)
+        self._unread = None
 
     def listed(self, key: MailKey) -> int | Unknown | None:
         """The generation that the index lists for the key, None if it lists none."""
@@ -53,5 +56,7 @@ class IndexView:
 
     def unread(self) -> tuple[Reference, ...]:
         """The chunks that are not here yet."""
-        chunks = self.root.chunks if self.root else ()
-        return tuple(chunk for chunk in chunks if chunk.address not in self._chunks)
+        if self._unread is None:
+            chunks = self.root.chunks if self.root else ()
+            self._unread = tuple(chunk for chunk in chunks if chunk.address not in self._chunks)
+        return self._unread

@@ -276,7 +276,7 @@ class Node:
             self._windows.hurry(now)
         if reporting.dirty or self._state.labels_dirty:
             self._windows.gather(now)
-        if self._windows.is_over(now):
+        if self._windows.is_over(now) and not self._windows.put_off(now, self._state.on_its_way):
             self._flush(now)
 
     def _observed(self, edge: Edge, touched: Iterable[MailKey]) -> None:

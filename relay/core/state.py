@@ -110,6 +110,13 @@ class State:
             self.order = next_batch(self.order)
         return boxes.calm and not former
 
+    @property
+    def on_its_way(self) -> int:
+        """How many messages are on their way to this node, to its children, or wait here."""
+        boxes = self.mailboxes.boxes.values()
+        going = sum(len(box.flying) + len(box.queue) for box in boxes)
+        return self.inbox.pending + len(self.inbox.parked) + going
+
     def place(self, child: str) -> int:
         """A small number for each child, for the blocks of the fold."""
         return self.where.branch(child).place

@@ -11,6 +11,7 @@ from schemas.identity import MailKey
 GATHER_SECONDS = 0.1
 GATHER_MAX_SECONDS = 5.0
 BUSY_REPORTS = 500
+BUSY_MAIL = 100
 
 
 class Windows:
@@ -19,6 +20,7 @@ class Windows:
     def __init__(self) -> None:
         self.ends: float | None = None
         self._gather = GATHER_SECONDS
+        self._began = 0.0
         self._heard = 0
         self._hurried = False
         self._hurried_last = float("-inf")
@@ -31,6 +33,8 @@ class Windows:
 
     def gather(self, now: float) -> None:
         """Something changed: a window begins, unless one has."""
+        if self.ends is None:
+            self._began = now
         self._end(now + self._gather)
 
     def hurry(self, now: float) -> None:
@@ -40,6 +44,16 @@ class Windows:
 
     def is_over(self, now: float) -> bool:
         return self.ends is not None and self.ends <= now
+
+    def put_off(self, now: float, mail: int) -> bool:
+        """Gather on while much mail is on its way, if nothing was waited for; whether it does.
+
+        No longer than the longest window lasts.
+        """
+        if mail < BUSY_MAIL or self._hurried or now >= self._began + GATHER_MAX_SECONDS:
+            return False
+        self.ends = now + GATHER_SECONDS
+        return True
 
     def close(self, now: float) -> dict[MailKey, None]:
         """End the window, with the reports that waited; after many reports the next is longer."""

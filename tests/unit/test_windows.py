@@ -2,7 +2,13 @@
 
 import pytest
 
-from relay.core.windows import BUSY_REPORTS, GATHER_MAX_SECONDS, GATHER_SECONDS, Windows
+from relay.core.windows import (
+    BUSY_MAIL,
+    BUSY_REPORTS,
+    GATHER_MAX_SECONDS,
+    GATHER_SECONDS,
+    Windows,
+)
 from schemas.identity import short_key
 
 KEY = short_key(bytes(20))
@@ -63,3 +69,19 @@ def test_a_destination_long_at_work_is_reported_as_pending():
     windows.close(windows.ends)
     assert not windows.waits(KEY, 1.0 + GATHER_MAX_SECONDS, at_work=True)
     assert windows.ends is None
+
+
+def test_a_backlog_of_mail_puts_a_report_off_but_not_for_longer_than_the_longest_window():
+    windows = Windows()
+    windows.gather(1.0)
+    assert not windows.put_off(1.1, BUSY_MAIL - 1)
+    assert windows.put_off(1.1, BUSY_MAIL)
+    assert not windows.is_over(1.1)
+    assert not windows.put_off(1.0 + GATHER_MAX_SECONDS, BUSY_MAIL)
+
+
+def test_what_was_waited_for_is_said_in_the_midst_of_a_backlog():
+    windows = Windows()
+    windows.gather(1.0)
+    windows.hurry(1.05)
+    assert not windows.put_off(1.1, BUSY_MAIL)
