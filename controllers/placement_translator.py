@@ -42,6 +42,8 @@ from schemas.objects import ObjectKey
 from schemas.records import API_PLACEMENT, DeltaHead, Record, Source
 from schemas.shape import ShapeError
 
+READS_AT_ONCE = 64
+
 
 @dataclass(frozen=True, slots=True)
 class _Work:
@@ -81,9 +83,7 @@ class PlacementTranslator:
     async def run(self) -> None:
         """Reconcile until cancelled; raises BusBroken."""
         self._identity = await self._space.identity()
-        for record in list(self._issuer.records.values()):
-            if self._is_ours(record) and isinstance(record, DeltaHead):
-                self._issued[record.source.name] = await self._read(record)
+        await self._read_ledger()
         async with asyncio.TaskGroup() as group:
             group.create_task(follow(self._space, self._clock, self), name="workloads")
             group.create_task(self._translate_all(), name="translate")
@@ -236,6 +236,16 @@ class PlacementTranslator:
     def _is_ours(self, record: Record) -> bool:
         source = record.source
         return source.api == API_PLACEMENT and source.space == self._identity
+
+    async def _read_ledger(self) -> None:
+        """Take in all that the ledger holds, many at once: each takes two round trips."""
+        records = [record for record in self._issuer.records.values() if self._is_ours(record)]
+        heads = [record for record in records if isinstance(record, DeltaHead)]
+        for at in range(0, len(heads), READS_AT_ONCE):
+            async with asyncio.TaskGroup() as group:
+                reads = [group.create_task(self._read(h)) for h in heads[at : at + READS_AT_ONCE]]
+            found = [read.result() for read in reads]
+            self._issued |= {issued.head.source.name: issued for issued in found}
 
     async def _read(self, head: DeltaHead) -> Issued:
         """A placement as the ledger and the blobs behind it say it."""
