@@ -21,6 +21,7 @@ class Wire:
         self._whole = asyncio.Event()
         self._whole.set()
         self._refuses = False
+        self._pace = float("inf")
         self._writers: set[asyncio.StreamWriter] = set()
         self._server: asyncio.Server | None = None
 
@@ -32,6 +33,10 @@ class Wire:
         self._refuses = True
         self._drop()
 
+    def slow(self, bytes_per_second: float) -> None:
+        """Let no more through than this in each direction, until it is mended."""
+        self._pace = bytes_per_second
+
     def hold(self) -> None:
         self._whole.clear()
 
@@ -41,6 +46,7 @@ class Wire:
         if not self._whole.is_set():
             self._drop()
         self._refuses = False
+        self._pace = float("inf")
         self._whole.set()
 
     async def close(self) -> None:
@@ -81,6 +87,7 @@ class Wire:
         with suppress(OSError):
             while piece := await reader.read(PIECE_BYTES):
                 await self._whole.wait()
+                await asyncio.sleep(len(piece) / self._pace)
                 writer.write(piece)
                 await writer.drain()
         writer.transport.abort()

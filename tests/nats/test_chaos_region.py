@@ -1,6 +1,7 @@
 """A region cut off from the centre lives on, and what it missed it learns when the link is back."""
 
 import asyncio
+import random
 import time
 
 import pytest
@@ -29,7 +30,7 @@ async def tree(tmp_path_factory):
         await grown.start()
         await grown.join(REGION, relay=True, wired=True)
         for path in EDGES:
-            await grown.join(path)
+            await grown.join(path, wired=True)
         yield grown
     finally:
         await grown.close()
@@ -135,6 +136,30 @@ async def test_an_edge_whose_disk_was_wiped_is_served_by_its_region_alone(tree, 
     assert anew.writes == 2
     wire.mend()
     await back(tree, "an edge wiped meanwhile", {EDGES[0]: before[EDGES[0]].writes, EDGES[1]: 2})
+
+
+async def test_a_slow_edge_delays_nobody_and_gets_there(tree):
+    dice = random.Random(4)
+    slow, other = EDGES
+    await tree.place("shop")
+    await tree.put("shop", kept="k")
+    before = await tree.exact(EDGES)
+    wire = tree.members[slow].wire
+    wire.slow(200_000)
+    try:
+        # Three rounds of 400 KB that nothing makes smaller.
+        for _ in range(3):
+            await tree.put("shop", **{f"o{at}": dice.randbytes(20_000).hex() for at in range(10)})
+        began = time.monotonic()
+        await tree.exact([other])
+        fast = time.monotonic() - began
+        after = await tree.exact([slow])
+        print(f"\nexact after {fast:.1f} s; behind 200 kB/s after {time.monotonic() - began:.1f} s")
+        assert after[slow].objects["kept"] == before[slow].objects["kept"]
+        assert after[slow].writes <= before[slow].writes + 30
+        await tree.counted("shop", synced=2)
+    finally:
+        wire.mend()
 
 
 async def test_a_flapping_link_changes_nothing_but_when(tree, wire):
