@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
 
@@ -36,9 +36,10 @@ GROWTH_MAX, SLACK_BYTES = 1.1, 8_000_000
 
 @dataclass
 class Node:
-    """Samples of one node, in bytes, from warm on."""
+    """Samples of one node, in bytes: its process, its server, and what that keeps on disk."""
 
-    memory: list[int] = field(default_factory=list)
+    process: list[int] = field(default_factory=list)
+    server: list[int] = field(default_factory=list)
     storage: list[int] = field(default_factory=list)
 
 
@@ -53,7 +54,7 @@ class Soak:
         """What is not flat: the last third of the samples against the middle one."""
         found = []
         for path, node in self.nodes.items():
-            for what, samples in (("memory", node.memory), ("storage", node.storage)):
+            for what, samples in asdict(node).items():
                 middle, last = thirds(samples)
                 if last > middle * GROWTH_MAX + slack:
                     found.append(f"{path} {what}: {middle / 1e6:.1f} MB, then {last / 1e6:.1f} MB")
@@ -118,13 +119,15 @@ async def _change(tree: ChaosTree, dice: random.Random, seen: Soak) -> None:
 async def _sample(tree: ChaosTree, seen: Soak, until: float) -> None:
     while time.monotonic() < until:
         for path, member in tree.members.items():
-            seen.nodes[path].memory.append(member.rss_bytes())
-            seen.nodes[path].storage.append(member.stored_bytes())
+            node, (process, server) = seen.nodes[path], member.memory()
+            node.process.append(process)
+            node.server.append(server)
+            node.storage.append(member.stored_bytes())
         await asyncio.sleep(SAMPLE_SECONDS)
 
 
 async def main(seconds: float) -> None:
-    columns = ("node", "memory MB: first", "middle", "last", "storage MB: first", "middle", "last")
+    columns = ("node", "what", "MB at first", "middle", "last")
     report = Report("soak", f"{seconds:.0f} s of changes without end, process and server", columns)
     with tempfile.TemporaryDirectory() as folder:
         tree = await grow(Path(folder))
@@ -133,12 +136,8 @@ async def main(seconds: float) -> None:
         finally:
             await tree.close()
     for path, node in seen.nodes.items():
-        cells = [
-            part / 1e6
-            for samples in (node.memory, node.storage)
-            for part in (samples[0], *thirds(samples))
-        ]
-        report.row(path, *cells)
+        for what, samples in asdict(node).items():
+            report.row(path, what, *(part / 1e6 for part in (samples[0], *thirds(samples))))
     report.note(f"{seen.changes} changes; every edge exact at the end")
     for line in seen.grown():
         report.note(f"not flat: {line}")

@@ -127,12 +127,13 @@ class Member:
         for pid in self.server_pids():
             os.kill(pid, number)
 
-    def rss_bytes(self) -> int:
-        """Resident memory of the node: its process and its server."""
-        pages = 0
-        for pid in (self.process.pid, *self.server_pids()):
-            pages += int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE")
+    def memory(self) -> tuple[int, int]:
+        """Resident bytes of the node's process, and of its server."""
+        pages = [
+            sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in pids)
+            for pids in ([self.process.pid], self.server_pids())
+        ]
+        return tuple(count * os.sysconf("SC_PAGE_SIZE") for count in pages)
 
     def stored_bytes(self) -> int:
         """What the server's store takes on disk."""

@@ -1,5 +1,7 @@
 """Changes without end: what each node takes of memory and storage is bounded."""
 
+from dataclasses import asdict
+
 import pytest
 
 from benchmarks.soak import grow, soak, thirds
@@ -18,7 +20,7 @@ async def test_a_tree_under_changes_without_end_stays_as_large_as_it_is(tmp_path
         await tree.close()
     print(f"\n{seen.changes} changes in {SECONDS:.0f} s")
     for path, node in seen.nodes.items():
-        memory, storage = thirds(node.memory), thirds(node.storage)
-        figures = [f"{part / 1e6:.1f}" for part in (*memory, *storage)]
-        print("{}: memory {}, then {} MB; storage {}, then {} MB".format(path, *figures))
+        for what, samples in asdict(node).items():
+            middle, last = thirds(samples)
+            print(f"{path} {what}: {middle / 1e6:.1f}, then {last / 1e6:.1f} MB")
     assert not seen.grown(SLACK_BYTES)
