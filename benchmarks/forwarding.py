@@ -1,8 +1,13 @@
 """A relay's forwarding rate beside a bare loop that consumes, republishes and acknowledges.
 
-Same servers, same library, windows of the same size. The relay checks each delta's signature, keeps
-it in OWN and writes it into its child's mailbox; the bare loop only writes. Both begin with a
-backlog at the parent and share their process with nothing that works.
+The parent's mailbox for the relay is filled with signed deltas of as many placements before
+anything is measured. Then one process reads it over the leaf link and writes everything into the
+mailbox of one child: the bare loop (nats-py and nothing else), a loop that also checks signatures
+and stores what it read, and the real relay, started on the streams it had before. Same servers,
+streams, consumer and windows. Blobs: all placements name one manifest of three small objects, which
+the relay fetches once. The relay's time ends when the child's last message is stored and the last
+of its own mail acknowledged; its reports upward begin after that, in a window of their own, unless
+that takes five seconds.
 """
 
 from __future__ import annotations
@@ -10,113 +15,273 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import sys
 import tempfile
-import time
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from nats.aio.msg import Msg
-
-from benchmarks.report import Report, middle
-from benchmarks.wide_tree import WideTree, wide_tree
-from controllers.core.drafts import Draft
-from leafcast.node_runtime import SEEDS_FILE
+from benchmarks.forwarders import Job, run_loop, run_relay
+from benchmarks.report import Report, cpu_seconds, middle
+from controllers.core.drafts import Draft, values_of
+from controllers.issuing import Issuer, first_start
+from controllers.keys import CentreKeys, load_or_make_keys
+from controllers.nodes import add_node
+from leafcast.node_runtime import SEEDS_FILE, NodeRuntime, World
+from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.guard import Guard
 from relay.adapters.jetstream_connection import Connection
-from relay.adapters.jetstream_publish import Outgoing, Publisher
-from schemas.identity import NodePath
+from relay.adapters.nats_config import AccountSeeds, ParentLink
+from relay.adapters.nats_server import EmbeddedServer
+from relay.adapters.nkey_pairs import new_user_nkey
+from relay.driver import Driver
+from schemas import blobs, codec
+from schemas.chunks import ManifestEntry, build_manifest
+from schemas.identity import ContentHash, DestinationId, KeyId, NodePath
 from schemas.records import (
     API_PLACEMENT,
+    API_SYNC_TARGET,
     OVER_SYNC_TARGET,
     Alternative,
     DeltaBody,
     DeltaHead,
     Gate,
+    Profile,
     Source,
 )
 from schemas.selectors import LabelSelector
 
-MESSAGES, ROUNDS, WINDOW, SIZE = 2000, 3, 512, 400
+DELTAS, ROUNDS = 5000, 3
 GOAL = 0.7
+CENTRE, RELAY = NodePath(), NodePath(("r0",))
+CHILD = RELAY.child("s0")
+SPACE = "benchmark"
+KINDS = {"bare": "bare loop", "dutiful": "dutiful loop", "relay": "relay"}
 
 
-async def bare(tree: WideTree, number: int) -> float:
-    """Messages a second: consumed over the leaf link, published, acknowledged."""
-    region, path = tree.regions[0], tree.regions[0].name
-    above = await _open(tree, NodePath(), "centre", "relay")
-    here = await _open(tree, region, path, "relay")
-    up = await _open(tree, region, path, "uplink")
-    source, target = Publisher(above), Publisher(here)
-    for connection, publisher, stream in ((above, source, "A"), (here, target, "B")):
-        name = f"{stream}{number}"
-        await connection.api(f"STREAM.CREATE.{name}", name=name, subjects=[f"{name}.*"])
-        await publisher.start()
-    await source.publish([Outgoing(f"A{number}.{n}", b"x" * SIZE) for n in range(MESSAGES)])
-    queue: asyncio.Queue[Msg] = asyncio.Queue()
-    deliver = f"lc._d.{path}.raw{number}"
-    await up.client.subscribe(deliver, cb=queue.put)
-    await up.client.flush()
-    config = {"deliver_subject": deliver, "deliver_policy": "all", "ack_policy": "all"}
-    config |= {"durable_name": "raw", "max_ack_pending": 20_000}
-    began, done = time.perf_counter(), 0
-    await above.api(f"CONSUMER.CREATE.A{number}.raw", stream_name=f"A{number}", config=config)
-    while done < MESSAGES:
-        batch = [await queue.get()]
-        while len(batch) < WINDOW and not queue.empty():
-            batch.append(queue.get_nowait())
-        out = [Outgoing(f"B{number}.{done + n}", m.data) for n, m in enumerate(batch)]
-        await target.publish(out)
-        await above.client.publish(batch[-1].reply)
-        done += len(batch)
-    seconds = time.perf_counter() - began
-    for connection in (up, above, here):
-        await connection.close()
-    return MESSAGES / seconds
+@dataclass(slots=True)
+class Stage:
+    """A centre that serves, and the server of a relay below it, which does not run itself."""
+
+    folder: Path
+    keys: CentreKeys
+    issuer: Issuer
+    centre: NodeRuntime
+    server: EmbeddedServer
+
+    def job(self, kind: str, first: int, count: int) -> Job:
+        seeds = json.loads((self.folder / "relay" / SEEDS_FILE).read_text())
+        return Job(
+            kind=kind,
+            url=self.server.url,
+            relay_seed=seeds["relay"],
+            uplink_seed=seeds["uplink"],
+            system_seed=seeds["system"],
+            tree=self.keys.tree,
+            root=self.keys.root.key_id,
+            root_key=self.keys.root.public_key.hex(),
+            signing_key=self.keys.signing.public_key.hex(),
+            path=str(RELAY),
+            child=CHILD.name,
+            first=first,
+            count=count,
+        )
+
+    async def api(self, at: NodePath, verb: str, **body: Any) -> dict[str, Any]:
+        """Ask JetStream at one of the two servers."""
+        name = "relay" if at == RELAY else "centre"
+        seeds = json.loads((self.folder / name / SEEDS_FILE).read_text())
+        url = self.server.url if at == RELAY else self.centre.server.url
+        connection = Connection(url, seeds["relay"], "benchmark", "_INBOX.benchmark")
+        await connection.open()
+        try:
+            return await connection.api(verb, **body)
+        finally:
+            await connection.close()
 
 
-async def relayed(tree: WideTree, number: int) -> float:
-    """Deltas a second, from when the centre has written them all to the child's last one."""
-    region = tree.nodes[tree.regions[0]].driver
-    assert region is not None
-    centre, drafts = tree.centre, [_delta(number, n) for n in range(MESSAGES)]
-    above, below = centre.counters.mail_written, region.counters.mail_written
-    await tree.controllers.issuer.issue(drafts)
-    while centre.counters.mail_written < above + MESSAGES:
-        await centre.progress()
-    began, written = time.perf_counter(), region.counters.mail_written - below
-    while region.counters.mail_written < below + MESSAGES:
-        await region.progress()
-    return (MESSAGES - written) / (time.perf_counter() - began)
+@asynccontextmanager
+async def stage(folder: Path) -> AsyncIterator[Stage]:
+    """The two servers, the centre's relay, and a relay that was in session, then ended."""
+    clock, dice = SystemClock(), SystemDice()
+    keys = load_or_make_keys(folder / "keys", dice)
+    roots = {KeyId(keys.root.key_id): keys.root.public_key}
+    async with Guard() as guard, asyncio.TaskGroup() as group:
+        world = World(guard, clock, dice, keys.tree, roots)
+        centre = NodeRuntime(world, CENTRE, folder / "centre")
+        tasks = [group.create_task(centre.run())]
+        driver = await centre.running()
+        issuer = Issuer(driver, keys.signing, clock)
+        await first_start(issuer, driver, keys)
+        made = await add_node(issuer, keys.tree, RELAY, dice.entropy(32), new_user_nkey)
+        child = await add_node(issuer, keys.tree, CHILD, dice.entropy(32), new_user_nkey)
+        await issuer.issue([_profile()])
+        await issuer.issue_index()
+        await driver.until(lambda node: RELAY.name in node.children())
+        link = ParentLink(centre.server.leaf_url, made.seed)
+        await _settle(world, folder / "relay", link)
+        seeds = AccountSeeds(**json.loads((folder / "relay" / SEEDS_FILE).read_text()))
+        children = {CHILD.name: child.nkey}
+        async with EmbeddedServer(
+            folder / "relay",
+            RELAY,
+            seeds,
+            guard=guard,
+            clock=clock,
+            parent=link,
+            children=children,
+        ) as server:
+            yield Stage(folder, keys, issuer, centre, server)
+        for task in tasks:
+            task.cancel()
 
 
-def _delta(number: int, n: int) -> Draft:
-    body = DeltaBody((Gate(None),)).encode()
-    source = Source(API_PLACEMENT, f"round {number}", "", f"p{n}")
-    who = (Alternative(OVER_SYNC_TARGET, LabelSelector()),)
+async def _settle(world: World, folder: Path, link: ParentLink) -> None:
+    """Let the relay run once, until it has its child and knows where it hangs."""
+    relay = NodeRuntime(world, RELAY, folder, parent=link)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(relay.run())
+        driver = await relay.running()
+        await driver.until(lambda node: node.ready and len(node.records) >= 4)
+        task.cancel()
+
+
+def _profile() -> Draft:
+    source = Source(API_SYNC_TARGET, SPACE, "", "s0")
+    labels = {"env": "prod", "region": "r0"}
+    record = Profile(
+        source,
+        0,
+        False,  # noqa: FBT003
+        "",
+        (),
+        DestinationId(f"{SPACE}-mb-s0"),
+        CHILD,
+        labels,
+        {},
+        {},
+    )
+    return Draft("profile", record)
+
+
+def _deltas(count: int) -> list[Draft]:
+    """Signed heads and bodies of placements that name one manifest of three small objects."""
+    entries: list[ManifestEntry] = []
+    values: dict[ContentHash, bytes] = {}
+    for n in range(3):
+        data = {"key": "value " * 20, "number": str(n)}
+        obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"c{n}"}, "data": data}
+        stored = blobs.store(blobs.OBJECT, codec.canonical(obj))
+        values |= values_of(stored)
+        address, size = stored.reference.address, stored.reference.size
+        entries.append(
+            ManifestEntry("", "configmaps", "default", f"c{n}", address, size, SPACE, f"u{n}", n)
+        )
+    manifest = build_manifest(entries)
+    values |= values_of(*manifest)
+    root = manifest[0].reference
+    body = DeltaBody((Gate(root),)).encode()
+    who = (
+        Alternative(
+            OVER_SYNC_TARGET, LabelSelector.from_kubernetes({"matchLabels": {"env": "prod"}}), SPACE
+        ),
+    )
     hashed = hashlib.sha256(body).digest()
-    return Draft("delta", DeltaHead(source, 0, False, "", (), hashed, who, 0), body)  # noqa: FBT003
+    return [
+        Draft(
+            "delta",
+            DeltaHead(
+                Source(API_PLACEMENT, SPACE, "", f"placement-{n}"),
+                0,
+                False,  # noqa: FBT003
+                "",
+                (root,),
+                hashed,
+                who,
+                0,
+            ),
+            body,
+            values if n == 0 else {},
+        )
+        for n in range(count)
+    ]
 
 
-async def _open(tree: WideTree, path: NodePath, folder: str, account: str) -> Connection:
-    seeds = json.loads((tree.folder / folder / SEEDS_FILE).read_text())
-    connection = Connection(tree.nodes[path].server.url, seeds[account], "bare", "_INBOX.bare")
-    await connection.open()
-    return connection
+async def fill(at: Stage, driver: Driver) -> int:
+    """Write the backlog; returns the sequence of its first message in the centre's MAIL."""
+    before = (await at.api(CENTRE, "STREAM.INFO.MAIL"))["state"]["last_seq"]
+    written = driver.counters.mail_written
+    drafts = _deltas(DELTAS)
+    for start in range(0, DELTAS, 1000):
+        await at.issuer.issue(drafts[start : start + 1000])
+    await at.issuer.issue_index()
+    while driver.counters.mail_written < written + DELTAS:
+        await driver.progress()
+    return int(before) + 1
+
+
+async def measured(job: Job, servers: dict[str, int]) -> dict[str, float]:
+    """One process at work alone; what it says of itself, and what the servers used meanwhile."""
+    command = [sys.executable, "-m", "benchmarks.forwarding", "--job"]
+    process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
+    before = {name: cpu_seconds(pid) for name, pid in servers.items()}
+    said, _ = await process.communicate(job.dumps().encode())
+    assert process.returncode == 0, f"the {job.kind} failed"
+    found: dict[str, float] = json.loads(said.splitlines()[-1])
+    for name, pid in servers.items():
+        found[name] = cpu_seconds(pid) - before[name]
+    return found
+
+
+async def one_round(folder: Path) -> dict[str, dict[str, float]]:
+    async with stage(folder) as at:
+        driver = at.centre.driver
+        assert driver is not None
+        first = await fill(at, driver)
+        assert isinstance(at.centre.server, EmbeddedServer)
+        servers = {"centre's server": at.centre.server.pid, "relay's server": at.server.pid}
+        found = {}
+        for kind in KINDS:
+            found[kind] = await measured(at.job(kind, first, DELTAS), servers)
+            await at.api(RELAY, "STREAM.PURGE.DONE")
+            if kind != "relay":
+                await at.api(RELAY, "STREAM.PURGE.MAIL", filter=f"{CHILD.prefix}._mail.*")
+        return found
 
 
 async def main() -> None:
-    columns = ("deltas a second", "middle", "each round")
-    report = Report("forwarding", f"Forwarding a backlog of {MESSAGES} deltas", columns)
-    with tempfile.TemporaryDirectory() as folder:
-        async with wide_tree(Path(folder), 1, 1) as tree:
-            loops, relays = [], []
-            for number in range(ROUNDS):
-                loops.append(await bare(tree, number))
-                relays.append(await relayed(tree, number))
-                await asyncio.sleep(5)
-    for name, rates in (("bare loop", loops), ("relay", relays)):
-        report.row(name, middle(rates), ", ".join(f"{rate:,.0f}" for rate in rates))
-    report.goal("relay over bare loop", middle(relays) / middle(loops), GOAL, least=True)
+    columns = ("", "deltas a second", "CPU s", "µs of CPU a delta", "servers' CPU s", "each round")
+    report = Report("forwarding", f"Forwarding a backlog of {DELTAS} deltas", columns)
+    rounds = []
+    for _ in range(ROUNDS):
+        with tempfile.TemporaryDirectory() as folder:
+            rounds.append(await one_round(Path(folder)))
+    for kind, name in KINDS.items():
+        runs = [found[kind] for found in rounds]
+        rates = [DELTAS / run["seconds"] for run in runs]
+        cpu = middle([run["cpu"] for run in runs])
+        used = middle([run["centre's server"] + run["relay's server"] for run in runs])
+        each = ", ".join(f"{rate:,.0f}" for rate in rates)
+        report.row(name, middle(rates), cpu, cpu / DELTAS * 1e6, used, each)
+    report.goal("relay over bare loop", _ratio(rounds, "bare", "seconds"), GOAL, least=True)
+    by_cpu = _ratio(rounds, "bare", "cpu"), _ratio(rounds, "dutiful", "cpu")
+    report.note(f"relay over dutiful loop: {_ratio(rounds, 'dutiful', 'seconds'):.2f}")
+    report.note(
+        f"by CPU seconds: relay over bare loop {by_cpu[0]:.2f}, over dutiful {by_cpu[1]:.2f}"
+    )
     report.finish()
 
 
+def _ratio(rounds: list[dict[str, dict[str, float]]], kind: str, what: str) -> float:
+    return middle([found[kind][what] / found["relay"][what] for found in rounds])
+
+
 if __name__ == "__main__":
-    asyncio.run(main())
+    if "--job" in sys.argv:
+        given = Job.loads(sys.stdin.read())
+        asyncio.run(run_relay(given) if given.kind == "relay" else run_loop(given))
+    else:
+        asyncio.run(main())
