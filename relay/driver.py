@@ -280,8 +280,11 @@ class Driver:
         for drop in effects:
             if isinstance(drop, DropBlobs):
                 await self._drop(drop)
+        told = False
         for effect in effects:
-            if type(effect) not in IN_STAGES:
+            # Whoever hears of wants looks at all of them, as they are after the batch.
+            if type(effect) not in IN_STAGES and not (told and isinstance(effect, WantsChanged)):
+                told = told or isinstance(effect, WantsChanged)
                 await self._perform_one(effect)
 
     async def _keep(self, effects: Sequence[Effect]) -> None:
