@@ -42,6 +42,7 @@ __all__ = [
     "ResumeTooOld",
     "Space",
     "SpaceError",
+    "first_of",
 ]
 
 Object = dict[str, Any]
