@@ -198,6 +198,7 @@ def test_a_bundle_serves_one_home_at_a_time_and_until_the_next_is_made(tree):
     tree.run("node", "remove", "/region-1/new-2", "--force")
 
 
+@pytest.mark.timeout(240)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_a_site_whose_folder_was_wiped_is_let_in_again_at_once(tree, number):
     path = f"/region-1/wiped-{number.value}"

@@ -302,6 +302,7 @@ def sockets(pid: int) -> int:
     return sum(1 for link in links if link.startswith("socket:"))
 
 
+@pytest.mark.timeout(240)
 def test_a_wait_goes_on_through_the_death_of_the_daemon_and_of_the_centres_server(program):
     shop = ROOT / "leafcast" / "shop"
     broken = program.place.folder.parent / "web.yaml"
@@ -312,7 +313,7 @@ def test_a_wait_goes_on_through_the_death_of_the_daemon_and_of_the_centres_serve
     for file in (shop, broken):
         applied = program.run("apply", "-f", str(file))
         assert applied.returncode == 0, applied.stderr
-    with program.start("wait", "shop", "--for", "healthy", "--timeout", "90s") as waiting:
+    with program.start("wait", "shop", "--for", "healthy", "--timeout", "180s") as waiting:
         until(lambda: sockets(waiting.pid) > 2, "it does not connect")
         program.json("tree")  # Long enough for what began before to have asked.
         os.kill(program.place.daemon()["pid"], signal.SIGKILL)
@@ -324,7 +325,7 @@ def test_a_wait_goes_on_through_the_death_of_the_daemon_and_of_the_centres_serve
         os.kill(server, signal.SIGKILL)
         assert waiting.poll() is None
         until(lambda: program.run("apply", "-f", str(shop)).returncode == 0, "not applied")
-        said, errors = waiting.communicate(timeout=90)
+        said, errors = waiting.communicate(timeout=180)
     assert waiting.returncode == 0, errors
     assert "condition met" in said
     program.run("down")
