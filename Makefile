@@ -39,8 +39,8 @@ check: $(VENV)/.installed-dev ## format, lint, types, import contracts, tidiness
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q -m 'not nats and not slow and not docker' $(FAST_TESTS)
 
-simulate: $(VENV)/.installed-dev ## run the seeded simulation, SEEDS=500 or SEED=17 for one again
-	$(BIN)/python -m tests.simulation --seeds $(SEEDS) $(if $(SEED),--seed $(SEED))
+simulate: $(VENV)/.installed-dev ## run the seeded simulation and kill its mutants, SEEDS=500, SIZE=small, SEED=small:17
+	$(BIN)/python -m tests.simulation --seeds $(SEEDS) $(if $(SIZE),--size $(SIZE)) $(if $(SEED),--seed $(SEED))
 
 bench: $(VENV)/.installed-dev ## measure everything beside its raw limit, BENCH=cost for one figure
 	@for name in $(or $(BENCH),$(BENCHES)); do $(BIN)/python -m benchmarks.$$name || exit 1; done
