@@ -41,7 +41,7 @@ from tests.property import wire_records as wire
 from tests.property.test_wire_laws import any_bytes, changed_fields, packable, signer
 from tests.unit.test_second_home import PATH, Meeting
 
-FEW = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 said_by_children = {
     **wire.unsigned,
     ListPart: st.builds(
@@ -164,7 +164,9 @@ BOMBS = {
 
 
 @given(odd_json | st.binary(max_size=64))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_any_file_is_a_bundle_or_is_refused_with_a_remedy(tmp_path: Path, data):
     file = tmp_path / "any.json"
     file.write_bytes(data)
