@@ -1,0 +1,62 @@
+"""Mail that waits to be judged: read once, in order, and never believed by a key that is gone."""
+
+from dataclasses import replace
+
+from relay.core.events import MailArrived
+from relay.core.inbox import Park, Refuse, Take
+from relay.core.parked import Parked
+from schemas.identity import short_key
+from schemas.records import KeysRecord, Source
+from tests.unit.test_inbox import HASHED, delta, inbox, view
+
+FIRST, SECOND = short_key(bytes(20)), short_key(b"2" * 20)
+
+
+def mail(sequence, key=FIRST):
+    return MailArrived(sequence, key, b"", 0)
+
+
+def test_the_lowest_is_known_whatever_comes_and_goes():
+    parked = Parked()
+    assert parked.lowest is None
+    for sequence in (5, 3, 9):
+        parked.put(mail(sequence))
+    assert parked.lowest == 3
+    assert parked.take(3) == (mail(3), None)
+    parked.put(mail(2))
+    assert parked.lowest == 2
+    parked.take(2)
+    assert (parked.lowest, list(parked), len(parked)) == (5, [5, 9], 2)
+    assert parked.take(2) is None
+    parked.clear()
+    assert parked.lowest is None
+
+
+def test_only_what_was_in_the_same_slot_before_is_let_go():
+    parked = Parked()
+    for sequence, key in ((1, FIRST), (2, SECOND), (3, FIRST), (7, FIRST)):
+        parked.put(mail(sequence, key))
+    parked.forget_before(FIRST, 7)
+    assert list(parked) == [2, 7]
+
+
+def test_what_was_believed_is_not_read_again():
+    box = inbox(view(4, {}))
+    event = delta(5)
+    parked = box.judge(event, None, 1)
+    assert isinstance(parked, Park)
+    box.index = view(6, {event.key: 5})
+    unreadable = replace(event, data=b"")
+    taken = box.judge(unreadable, None, 2, parked.believed)
+    assert isinstance(taken, Take)
+    assert (taken.held.order, taken.held.record.body_hash) == (2, HASHED)
+
+
+def test_what_an_earlier_key_signed_is_judged_again_once_other_keys_are_in_force():
+    box = inbox(view(4, {}))
+    event = delta(5)
+    parked = box.judge(event, None, 1)
+    assert isinstance(parked, Park)
+    box.trust.adopt(KeysRecord(Source("leafcast.io/Keys", "", "", ""), 2, False, "", (), ()))
+    box.index, box.settled = view(6, {event.key: 5}), True
+    assert isinstance(box.judge(event, None, 2, parked.believed), Refuse)
