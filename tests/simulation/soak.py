@@ -16,6 +16,7 @@ from tests.simulation.sizes import SMALL
 
 DAY = 86400.0
 LASTING = tuple(change for change in CHANGES if change not in ("grow", "shrink"))
+STEPS_A_DAY = 300_000
 GROWTH_MAX = 1.5
 """How much more the last third of a soak may need than the second, for what varies by chance."""
 
@@ -60,6 +61,7 @@ def told(taken: list[Sample]) -> str:
 
 
 def _soak(one: Run, days: float, changes: int, samples: int) -> Iterator[Sample]:
+    one.world.steps_max = int(days * STEPS_A_DAY)
     one.build()
     end, change_every = one.world.now + days * DAY, days * DAY / changes
     sample_at, sample_every = one.world.now + days * DAY / samples, days * DAY / samples

@@ -75,7 +75,7 @@ class World:
         self.mute: dict[NodePath, str] = {}
         self._cut: dict[NodePath, None] = {}
         self._trace: Any = None
-        self._steps = 0
+        self._steps, self.steps_max = 0, STEPS_MAX
 
     @property
     def root(self) -> Host:
@@ -105,8 +105,9 @@ class World:
         while self._heap and self._heap[0][0] <= until:
             self.now, _, action, args = heapq.heappop(self._heap)
             self._steps += 1
-            if self._steps > STEPS_MAX:
-                raise LawBroken("Bounded", f"more than {STEPS_MAX} steps: the tree never rests")
+            if self._steps > self.steps_max:
+                what = f"more than {self.steps_max} steps: the tree never rests"
+                raise LawBroken("Bounded", what)
             action(*args)
         self.now = until
 
