@@ -279,3 +279,50 @@ def test_mail_to_a_slot_that_the_same_batch_clears_is_written_over_what_is_there
     bench.boxes.mark("a", key, 2)
     bench.boxes.flush("a")
     assert [(type(e), e.expected) for e in still_meant(bench.out)] == [(WriteMail, 1)]
+
+
+class Looking(Bench):
+    """A mailbox of which only what is new is looked at."""
+
+    def flush(self):
+        self.boxes.look("a")
+        return self.take()
+
+
+RECORDS = st.tuples(
+    st.sampled_from(KEYS),
+    st.booleans(),
+    st.sampled_from(list(Supply)),
+    st.booleans(),
+    st.booleans(),
+)
+
+
+@given(st.lists(RECORDS, max_size=12))
+def test_a_look_at_what_is_new_writes_what_a_look_at_everything_writes(records):
+    whole, partly = Bench(), Looking()
+    for at, (key, loses, supply, calm, confirms) in enumerate(records):
+        record = held(key, at + 1, last_loss=at + 1 if loses else 0)
+        written = []
+        for bench in (whole, partly):
+            became_calm = calm and not bench.boxes.calm
+            bench.boxes.calm = calm
+            if became_calm:
+                bench.boxes.flush("a")
+            written.append(bench.take() + bench.put(record, supply=supply))
+            written[-1] += bench.confirm_all() if confirms else []
+        assert written[0] == written[1]
+        assert whole.box.queue == partly.box.queue
+
+
+def test_a_backlog_that_waits_for_content_is_not_looked_at_for_each_message_of_it():
+    bench, looked = Looking(), []
+    bench.boxes._meant = lambda _, record: looked.append(record.key) or Send.WHOLE
+    keys = [short_key(at.to_bytes(20, "big")) for at in range(100)]
+    for key in keys:
+        assert bench.put(held(key, 1), supply=Supply.COMING) == []
+    for key in keys:
+        bench.supply[key] = Supply.HERE
+        bench.boxes.supplied(key)
+    assert bench.take() == keys
+    assert len(looked) == 2 * len(keys)
