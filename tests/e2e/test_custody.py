@@ -101,10 +101,11 @@ def test_a_centre_whose_disk_is_lost_takes_nothing_from_its_edges(program, tmp_p
     assert held_at_site(program) == before
 
     assert program.run("apply", "-f", str(manifest)).returncode == 0
-    assert program.run("wait", "shop", "--for", "synced").returncode == 0
     assert program.run("withdraw", "shop").returncode == 0
+    assert program.run("adopt", "--inventory").returncode == 0
     assert "No orphans" in program.run("adopt").stdout
-    assert program.run("wait", "shop", "--for", "synced").returncode == 0
+    done = program.run("wait", "shop", "--for", "synced")
+    assert done.returncode == 0, done.stderr
     assert held_at_site(program) == before
     events = [json.loads(line) for line in program.run("events", "-o", "json").stdout.splitlines()]
     assert {"LedgerLost", "LedgerReadBack"} <= {event["reason"] for event in events}
