@@ -24,7 +24,7 @@ SETTINGS = {
     "relay.core.children.HEARTBEAT_SECONDS": HEARTBEAT_SECONDS,
     "relay.core.children.SILENT_AFTER_SECONDS": 3 * HEARTBEAT_SECONDS,
 }
-SEEDS = (1, 2)
+SEEDS = (1,)
 HOUR_MS = 3_600_000
 
 
