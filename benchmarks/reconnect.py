@@ -18,7 +18,7 @@ from tests.memory_tree import config_map, placement
 
 EDGES = 1000
 LOOK_SECONDS = 0.05
-GOAL_SECONDS = 10.0
+GOAL_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
