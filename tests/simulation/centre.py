@@ -146,6 +146,7 @@ class Centre:
         self.history: list[tuple[MailKey, bytes]] = []
         self.changed: list[float] = []
         self._in_force: dict[MailKey, int] = {}
+        self._values: dict[str, object] = {}
         self._indexes: dict[int, dict[MailKey, int]] = {}
         self._highest = Generation(0)
         self._revision = 0
@@ -214,7 +215,7 @@ class Centre:
         """A new version of some object."""
         self._revision += 1
         stored = blobs.store(blobs.OBJECT, codec.canonical({"text": text, "n": self._revision}))
-        self._keep(stored.values)
+        self._values[stored.reference.address] = stored.values
         return Content(space, self._revision, stored.reference)
 
     def arm(self, contents: dict[ObjectKey, Content]) -> Arm:
@@ -233,6 +234,9 @@ class Centre:
             )
             for key, content in contents.items()
         ]
+        for content in contents.values():
+            # Also of one that nothing led to for so long that it was swept.
+            self._keep(self._values[content.reference.address])
         stored = build_manifest(entries)
         self._keep(values_of(*stored))
         return Arm(stored[0].reference, tuple(sorted(contents.items(), key=lambda item: item[0])))
