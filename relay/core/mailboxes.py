@@ -199,12 +199,14 @@ class Mailboxes:
             if wish is Send.NOTHING or _same(slot, held, wish):
                 self._settle(child, key)
                 continue
-            takes = _takes(slot, held, wish)
-            # What takes waits for all before it, also if an older version waited here already.
-            at = max(order, held.order) if takes else order
-            due.append(((at // BATCH, takes, at), held, wish))
-        due.sort(key=lambda item: item[0])
-        return [(rank[1], held, wish) for rank, held, wish in due]
+            due.append((order, _takes(slot, held, wish), held, wish))
+        givers = [order for order, _, held, wish in due if _gives(held, wish)]
+        ranked = []
+        for order, takes, held, wish in due:
+            at = _place(order, held, givers, gives=_gives(held, wish)) if takes else order
+            ranked.append(((at // BATCH, takes, at), held, wish))
+        ranked.sort(key=lambda item: item[0])
+        return [(rank[1], held, wish) for rank, held, wish in ranked]
 
     def written(self, child: str, key: MailKey, sequence: int) -> tuple[MailKey, ...]:
         """Take in where the stream put a message; names the placements that it bears on."""
@@ -353,6 +355,21 @@ class Mailboxes:
 def _same(slot: Slot | None, held: Held, wish: Send) -> bool:
     content = wish is Send.WHOLE and held.has_content
     return slot is not None and slot.generation == held.generation and slot.content == content
+
+
+def _gives(held: Held, wish: Send) -> bool:
+    """Whether writing this may give the child something that another record takes."""
+    return wish is Send.WHOLE and held.kind == "delta" and held.has_content
+
+
+def _place(order: int, held: Held, givers: Iterable[int], *, gives: bool) -> int:
+    """Where what takes stands, if an older version of it waited here from `order` on.
+
+    It waits for all before it; if it gives, too, for no more than for what gives.
+    """
+    if not gives:
+        return max(order, held.order)
+    return max((at for at in givers if order <= at <= held.order), default=order)
 
 
 def next_batch(order: int) -> int:
