@@ -36,6 +36,8 @@ ROOM_BYTES_MIN = 4_000_000
 BACKOFF_SECONDS_MIN, BACKOFF_SECONDS_MAX = 0.1, 30.0
 HEALTHY_SECONDS = 60.0
 PORT_ATTEMPTS = 8
+KILLED_STARTS_MAX = 3
+"""So often a server that is killed as it starts is started again at once."""
 PORT_WAIT_SECONDS = 15.0
 PORT_RETRY_SECONDS = 0.25
 
@@ -223,7 +225,7 @@ class EmbeddedServer:
                 return found
         return None
 
-    async def _start(self) -> bool:
+    async def _start(self, kills_borne: int = KILLED_STARTS_MAX) -> bool:
         """Run the server until it is ready; False if a port is taken. Raises ServerFailed."""
         self._write_config()
         self._served = frozenset(self._children)
@@ -231,6 +233,8 @@ class EmbeddedServer:
         if not await process.until_ready(READY_SECONDS):
             if process.port_taken:
                 return False
+            if process.killed and kills_borne:
+                return await self._start(kills_borne - 1)
             raise ServerFailed(f"the nats-server of {self.path} ended as it started", process.log)
         self._starts += 1
         started, self._started = self._started, asyncio.Event()

@@ -80,6 +80,11 @@ class ServerProcess:
         return any(_PORT_TAKEN in line for line in self.log)
 
     @property
+    def killed(self) -> bool:
+        """Whether a signal ended it, and not its own decision."""
+        return (self._process.returncode or 0) < 0
+
+    @property
     def store_failed(self) -> bool:
         """Whether it said that it could not write to its store; it takes nothing more then."""
         return any(said in line for line in self.log for said in _STORE_FAILED)
