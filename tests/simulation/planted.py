@@ -138,16 +138,6 @@ def remember_at_once() -> Patch:
     return inbox.Inbox, "has_memory", property(lambda _self: True)
 
 
-def begin_what_is_not_meant() -> Patch:
-    """Act on a delta that its parent took back, as soon as a location makes it match again."""
-
-    def evaluate(self: Any, held: Any) -> None:
-        if self._state.edge is not None:
-            self._state.edge.evaluate(held)
-
-    return accepting.Accepting, "_evaluate", evaluate
-
-
 def drop_the_epoch_check() -> Patch:
     """Order a child's reports by their revision alone, whichever session they are of."""
     honest = reporting.Reporting.take
