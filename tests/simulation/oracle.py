@@ -85,10 +85,10 @@ class Oracle(Watcher):
         index, taken = node.own_state()["indexGeneration"], node.records.get(key)
         if taken is None or not taken.has_body:
             return
+        if key in host.streams.own:
+            # Newer than what is held of it: that needs no index.
+            return
         if not index:
-            if key in host.streams.own:
-                # Newer than what is held of it: that needs no index.
-                return
             raise LawBroken(NO_RESURRECTION, f"{host.path} takes {key} before it saw any index")
         if generation > index:
             return
