@@ -48,6 +48,7 @@ class Downlink:
         self._accepting = accepting
         self._labels_until: float | None = None
         self._labels_latest = float("inf")
+        self._silent_due: float | None = None
 
     def heartbeat(self, name: str, data: bytes) -> None:
         """Answer a child's heartbeat with its session, and with what it should read again."""
@@ -166,11 +167,16 @@ class Downlink:
 
     def deadline(self) -> float | None:
         """When the next child may have been silent for too long."""
-        heard = [c.heard for c in self._state.children.values() if c.silent_since_ms is None]
+        now = self._state.now.seconds
         due = []
         if self._state.mailboxes.unheard:
-            due = [self._state.now.seconds if self._labels_until is None else self._labels_until]
-        due += [min(heard) + SILENT_AFTER_SECONDS] if heard else []
+            due = [now if self._labels_until is None else self._labels_until]
+        if self._silent_due is None or self._silent_due <= now:
+            # Children that are heard later are due later: what was found stays early enough.
+            heard = (c.heard for c in self._state.children.values() if c.silent_since_ms is None)
+            first = min(heard, default=None)
+            self._silent_due = None if first is None else first + SILENT_AFTER_SECONDS
+        due += [] if self._silent_due is None else [self._silent_due]
         return min(due, default=None)
 
     def greet(self) -> None:

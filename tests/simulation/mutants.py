@@ -68,7 +68,7 @@ MUTANTS = (
     Mutant(planted.believe_any_body, oracle.ONLY_SIGNED, "small:13"),
     Mutant(planted.keep_any_blob, oracle.ONLY_SIGNED, "small:18"),
     Mutant(planted.ignore_the_key, oracle.NO_RESURRECTION, "tiny:58"),
-    Mutant(planted.believe_any_profile, oracle.EXACTLY_ONCE, "wide:9"),
+    Mutant(planted.believe_any_profile, oracle.EXACTLY_ONCE, "wide:22"),
     Mutant(planted.ignore_generation, oracle.NO_RESURRECTION, "small:13"),
     Mutant(planted.forget_tombstone, oracle.NO_RESURRECTION, "small:87"),
     Mutant(planted.remember_at_once, oracle.NO_RESURRECTION, "tiny:0"),
