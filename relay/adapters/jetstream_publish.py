@@ -29,6 +29,7 @@ WINDOW_BYTES = 1024 * 1024
 WINDOWS_AT_ONCE = 3
 """So many windows to the own server are under way, so that neither side waits for the other."""
 ANSWER_SECONDS = 10.0
+LOOKS = 10
 EXPECTED_SEQUENCE = "Nats-Expected-Last-Subject-Sequence"
 
 _WRONG_SEQUENCE = 10071
@@ -130,8 +131,7 @@ class Publisher:
 
     async def _answers(self, window: _Window) -> list[int]:
         try:
-            async with asyncio.timeout(ANSWER_SECONDS):
-                await window.complete
+            await _patiently(window.complete)
         except TimeoutError as error:
             subject = window.messages[window.answers.index(None)].subject
             raise BusBroken(f"{subject}: no stream has confirmed it in time") from error
@@ -156,6 +156,15 @@ class Publisher:
         for window in self._windows.values():
             if not window.complete.done():
                 window.complete.set_exception(ConnectionResetError("the connection was lost"))
+
+
+async def _patiently(complete: asyncio.Future[None]) -> None:
+    """Wait in looks, so that a loop that stood still meanwhile does not take that for silence."""
+    for _ in range(LOOKS):
+        done, _ = await asyncio.wait([complete], timeout=ANSWER_SECONDS / LOOKS)
+        if done:
+            return complete.result()
+    raise TimeoutError
 
 
 def _windows(messages: Sequence[Outgoing], size_max: int) -> Iterator[list[Outgoing]]:
