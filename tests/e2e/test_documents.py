@@ -31,6 +31,8 @@ CHANGING = (
     (re.compile(r"\b\d+(\.\d+)? s\b"), "<seconds>"),
     (re.compile(r"\b(\d+[smhd])+\b"), "<age>"),
     (re.compile(r"^\[(\d+)\] \d+$"), r"[\1] <process>"),
+    # What is still to be read by a relay elsewhere is known from its last heartbeat.
+    (re.compile(r"\bup +\d+(?= )"), "up <lag>"),
     (re.compile(r"\s+"), " "),
 )
 
