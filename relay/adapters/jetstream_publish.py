@@ -131,7 +131,7 @@ class Publisher:
 
     async def _answers(self, window: _Window) -> list[int]:
         try:
-            await _patiently(window.complete)
+            await _until_answered(window.complete)
         except TimeoutError as error:
             subject = window.messages[window.answers.index(None)].subject
             raise BusBroken(f"{subject}: no stream has confirmed it in time") from error
@@ -158,7 +158,7 @@ class Publisher:
                 window.complete.set_exception(ConnectionResetError("the connection was lost"))
 
 
-async def _patiently(complete: asyncio.Future[None]) -> None:
+async def _until_answered(complete: asyncio.Future[None]) -> None:
     """Wait in looks, so that a loop that stood still meanwhile does not take that for silence."""
     for _ in range(LOOKS):
         done, _ = await asyncio.wait([complete], timeout=ANSWER_SECONDS / LOOKS)

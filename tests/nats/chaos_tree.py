@@ -233,3 +233,25 @@ async def patiently(work, *arguments):
             if time.monotonic() > end or getattr(error, "reason", "") == "Invalid":
                 raise
         await asyncio.sleep(LOOK_SECONDS)
+
+
+@asynccontextmanager
+async def chaos_tree(
+    folder: Path,
+    regions: Iterable[str],
+    edges: Iterable[str],
+    settings: Mapping[str, object] | None = None,
+    *,
+    wired: bool = False,
+):
+    """A tree with these relays, and these edges below them; all is ended with it."""
+    tree = ChaosTree(folder, settings or {})
+    try:
+        await tree.start()
+        for path in regions:
+            await tree.join(path, relay=True, wired=wired)
+        for path in edges:
+            await tree.join(path, wired=wired)
+        yield tree
+    finally:
+        await tree.close()

@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from tests.nats.chaos_member import until
-from tests.nats.chaos_tree import ChaosTree
+from tests.nats.chaos_tree import chaos_tree
 
 pytestmark = [
     pytest.mark.nats,
@@ -21,15 +21,8 @@ REGION, EDGES = "/r1", ("/r1/e1", "/r1/e2")
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def tree(tmp_path_factory):
-    grown = ChaosTree(tmp_path_factory.mktemp("centre"))
-    try:
-        await grown.start()
-        await grown.join(REGION, relay=True)
-        for path in EDGES:
-            await grown.join(path)
+    async with chaos_tree(tmp_path_factory.mktemp("centre"), [REGION], EDGES) as grown:
         yield grown
-    finally:
-        await grown.close()
 
 
 @pytest_asyncio.fixture(loop_scope="module")

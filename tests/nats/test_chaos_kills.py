@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from tests.nats.chaos_member import GOES_ON, PAUSED, until
-from tests.nats.chaos_tree import ChaosTree
+from tests.nats.chaos_tree import ChaosTree, chaos_tree
 
 pytestmark = [
     pytest.mark.nats,
@@ -31,15 +31,10 @@ HOUR_MS = 3_600_000
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def tree(tmp_path_factory):
     folder = tmp_path_factory.mktemp("kills")
-    grown = ChaosTree(folder, {**SETTINGS, "clock": str(folder / "clock")})
-    try:
-        await grown.start()
-        await grown.join(REGION, relay=True)
-        for path in EDGES:
-            await grown.join(path)
+    async with chaos_tree(
+        folder, [REGION], EDGES, {**SETTINGS, "clock": str(folder / "clock")}
+    ) as grown:
         yield grown
-    finally:
-        await grown.close()
 
 
 @pytest_asyncio.fixture(autouse=True, loop_scope="module")

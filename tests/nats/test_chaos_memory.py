@@ -4,7 +4,7 @@ import pytest
 import pytest_asyncio
 
 from tests.nats.chaos_member import copy_folder, until
-from tests.nats.chaos_tree import ChaosTree
+from tests.nats.chaos_tree import chaos_tree
 
 pytestmark = [
     pytest.mark.nats,
@@ -23,16 +23,8 @@ SETTINGS = {
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def tree(tmp_path_factory):
-    grown = ChaosTree(tmp_path_factory.mktemp("memory"), SETTINGS)
-    try:
-        await grown.start()
-        for region in REGIONS:
-            await grown.join(region, relay=True)
-        for path in EDGES:
-            await grown.join(path)
+    async with chaos_tree(tmp_path_factory.mktemp("memory"), REGIONS, EDGES, SETTINGS) as grown:
         yield grown
-    finally:
-        await grown.close()
 
 
 @pytest_asyncio.fixture(autouse=True, loop_scope="module")

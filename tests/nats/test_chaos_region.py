@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from tests.nats.chaos_member import until
-from tests.nats.chaos_tree import ChaosTree
+from tests.nats.chaos_tree import chaos_tree
 
 pytestmark = [
     pytest.mark.nats,
@@ -25,15 +25,8 @@ RETURN_SECONDS_MAX = 20.0
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def tree(tmp_path_factory):
-    grown = ChaosTree(tmp_path_factory.mktemp("region"))
-    try:
-        await grown.start()
-        await grown.join(REGION, relay=True, wired=True)
-        for path in EDGES:
-            await grown.join(path, wired=True)
+    async with chaos_tree(tmp_path_factory.mktemp("region"), [REGION], EDGES, wired=True) as grown:
         yield grown
-    finally:
-        await grown.close()
 
 
 @pytest_asyncio.fixture(autouse=True, loop_scope="module")

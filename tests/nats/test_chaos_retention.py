@@ -6,7 +6,7 @@ import pytest_asyncio
 from schemas.identity import mail_key
 from schemas.records import API_PLACEMENT
 from tests.nats.chaos_member import until
-from tests.nats.chaos_tree import ChaosTree
+from tests.nats.chaos_tree import chaos_tree
 
 pytestmark = [
     pytest.mark.nats,
@@ -24,15 +24,8 @@ SETTINGS = {
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def tree(tmp_path_factory):
-    grown = ChaosTree(tmp_path_factory.mktemp("retention"), SETTINGS)
-    try:
-        await grown.start()
-        await grown.join(REGION, relay=True)
-        for path in EDGES:
-            await grown.join(path)
+    async with chaos_tree(tmp_path_factory.mktemp("retention"), [REGION], EDGES, SETTINGS) as grown:
         yield grown
-    finally:
-        await grown.close()
 
 
 async def test_an_edge_away_for_longer_than_the_retention_hears_it_from_the_index(tree):
