@@ -11,7 +11,7 @@ from relay.core.index import Unknown
 from relay.core.mailboxes import Mailbox, Send
 from relay.core.state import State
 from schemas.chunks import read_root
-from schemas.identity import INDEX_KEY, MailKey
+from schemas.identity import INDEX_KEY, KEYS_KEY, MailKey
 from schemas.records import (
     DeltaHead,
     IndexRecord,
@@ -36,7 +36,7 @@ class Accepting:
         former = state.held.get(held.key)
         sure = state.is_root or state.inbox.remembers
         held = regrouped(held, former, sure=sure and not state.mailboxes.paused)
-        state.held[held.key] = held
+        state.hold(held)
         match held.record:
             case _ if is_delta(held):
                 self._put_delta(held)
@@ -52,7 +52,7 @@ class Accepting:
             case IndexRecord():
                 self._put_index(held)
             case _:
-                state.held.pop(held.key)
+                state.let_go(held.key)
         state.bury(held)
 
     def bare(self, held: Held, *, unmeant: bool) -> None:
@@ -73,11 +73,11 @@ class Accepting:
             # At the start every record is looked at for every child, in the end.
             return
         own = branch.profiles | branch.locations | dict.fromkeys(state.mailboxes.boxes[child].slots)
-        for held in state.held.values():
-            # Of 2,000 children's profiles at most one goes to a child.
-            passes = held.kind not in ("profile", "location", "index")
-            if passes or (held.key in own and held.kind != "index"):
-                state.mailboxes.mark(child, held.key, held.order)
+        own[KEYS_KEY] = None
+        named = [state.held[key] for key in own if key in state.held and key != INDEX_KEY]
+        # Nothing here grows with the other children: each of 2,000 comes by.
+        for held in (*named, *state.deltas(), *state.nodes_below(child)):
+            state.mailboxes.mark(child, held.key, held.order)
         state.mailboxes.flush(child)
 
     def refresh_all(self) -> None:
@@ -121,11 +121,12 @@ class Accepting:
             # Only a newer index, in its place, refuses what was in force before it.
             if held.key in state.unmeant and not held.opaque:
                 # Its head will do: the parent tells no more of what it had answered for as gone.
-                bare = state.held[key] = bare_of(held)
+                bare = bare_of(held)
+                state.hold(bare)
                 state.unmeant.pop(key)
                 state.out.append(to_keep(bare, state.inbox.incarnation))
             return
-        state.held.pop(key)
+        state.let_go(key)
         state.unmeant.pop(key, None)
         state.where.set_delta(key, None)
         state.forget_supply(key)
@@ -215,7 +216,7 @@ class Accepting:
     def _vanish(self, held: Held) -> None:
         state = self._state
         state.out.append(Noted("Unlisted", held.record.source.name, "gone from the index"))
-        state.held.pop(held.key)
+        state.let_go(held.key)
         state.where.set_delta(held.key, None)
         state.forget_supply(held.key)
         for name in self._having(held.key, ()):
@@ -223,6 +224,7 @@ class Accepting:
             state.mailboxes.flush(name)
         if state.edge is not None:
             state.edge.drop(held.key)
+        state.reporting.forget(held.key)
         state.out.append(StoreOwn(held.key, None))
         state.touch(held.key)
 
@@ -276,8 +278,7 @@ class Accepting:
         for child in (*steps, *self._having(held.key, steps)):
             self._mark_locations(child)
             self._mark(child, held, bears)
-        if state.edge is not None and path in (record.path, getattr(old, "path", None)):
-            state.edge.own_profile()
+        if state.edge is not None and state.edge.take_profile(held.key, record):
             self._reevaluate(bears)
         self._answer(bears)
         state.labels_dirty = True

@@ -10,7 +10,8 @@ HEARTBEAT_SECONDS = 30.0
 SILENT_AFTER_SECONDS = 3 * HEARTBEAT_SECONDS
 INDEX_TO_EDGE_SECONDS = 600.0
 LIST_EVERY_SECONDS = 60.0
-LABELS_DIFFER_MAX = 2
+DIFFER_MAX = 2
+SAY_EVERY_SECONDS, SAY_EVERY_MAX_SECONDS = 60.0, 3600.0
 FORMER_RUNS_MAX = 4
 EPOCH_MAX = 1 << 62
 """What a child claims beyond does not count: epochs stay within 64 bits."""
@@ -52,15 +53,34 @@ class Child:
     behind: bool = False
     labels_hash: bytes = b""
     labels_differ: int = 0
+    reports_differ: int = 0
+    say_from: float = float("-inf")
+    say_every: float = SAY_EVERY_SECONDS
 
-    def want_labels(self, heartbeat: Heartbeat, answer: SessionMessage) -> SessionMessage:
-        """Ask for all reports again if the labels known are twice not those that the child sent."""
-        said = heartbeat.labels_hash
-        differ = heartbeat.epoch == self.epoch and said not in (b"", self.labels_hash)
-        self.labels_differ = self.labels_differ + 1 if differ else 0
-        if self.labels_differ < LABELS_DIFFER_MAX or answer.want != WANT_NONE:
+    def want_said(
+        self, heartbeat: Heartbeat, answer: SessionMessage, reports: bytes, now: float
+    ) -> SessionMessage:
+        """Ask for all reports again if those known are twice not those that the child sent.
+
+        `reports` is the digest of those known. Of a child that holds more than it was sent nothing
+        follows, and what asking does not mend is asked for ever more rarely.
+        """
+        in_session = heartbeat.epoch == self.epoch
+        labels = in_session and heartbeat.labels_hash not in (b"", self.labels_hash)
+        comparable = in_session and self.proven and not heartbeat.withheld
+        told = comparable and heartbeat.report_digest != reports
+        self.labels_differ = self.labels_differ + 1 if labels else 0
+        self.reports_differ = self.reports_differ + 1 if told else 0
+        if comparable and not told:
+            self.say_from, self.say_every = float("-inf"), SAY_EVERY_SECONDS
+        wanted = self.labels_differ >= DIFFER_MAX
+        if self.reports_differ >= DIFFER_MAX and now >= self.say_from:
+            wanted = True
+        if not wanted or answer.want != WANT_NONE:
             return answer
-        self.labels_differ = 0
+        self.labels_differ = self.reports_differ = 0
+        self.say_from = now + self.say_every
+        self.say_every = min(self.say_every * 2, SAY_EVERY_MAX_SECONDS)
         return replace(answer, want=WANT_SAY)
 
     def answer(

@@ -17,6 +17,7 @@ from schemas.reports import (
     PART_MAX_BYTES,
     WANT_LIST,
     WANT_NONE,
+    WANT_SAY,
     WANT_STOP,
     Heartbeat,
     LabelReport,
@@ -79,7 +80,10 @@ class Downlink:
             state.mailboxes.again(name)
             if index is not None:
                 self._accepting.send_index(name, child, index, again=True)
-        answer = child.want_labels(heartbeat, answer)
+        reports, now = state.reporting.digest(name), state.now.seconds
+        answer = child.want_said(heartbeat, answer, reports, now)
+        if answer.want == WANT_SAY:
+            state.out.append(Noted("ReportsDiffer", name, "it is asked for all of them again"))
         self._send(name, self._want_list(name, child, heartbeat, answer))
 
     def report(self, name: str, key: str, data: bytes) -> None:

@@ -20,12 +20,17 @@ SHAPES_MAX = 4096
 Results = Mapping[int, tuple[ObjectResult, ...]]
 """A child's results of objects, by report part."""
 
-_CURRENT, _COUNTS, _DATED, _BLOCKS, _OPEN, _STALE, _REPORTED, _MOVED = (1 << n for n in range(8))
+_CURRENT, _COUNTS, _DATED, _BLOCKS, _OPEN, _STALE, _REPORTED, _MOVED, _GONE = (
+    1 << n for n in range(9)
+)
+_KEPT = _CURRENT | _REPORTED | _GONE
 _NUMBERS, _OLDEST = 5, 4
 
 
 class Reported(NamedTuple):
     """A child's latest report; `current` if it was made in this run of the node.
+
+    It is `gone` if it says that nothing of the placement is there.
 
     `said` is its summary without the oldest receipt, which is `oldest_ms`.
     """
@@ -37,6 +42,7 @@ class Reported(NamedTuple):
     oldest_ms: int
     current: bool
     said: Summary | None
+    gone: bool = False
 
 
 class Counted(NamedTuple):
@@ -78,7 +84,7 @@ class _Block:
     __slots__ = ("counted", "flags", "numbers", "said", "sum")
 
     def __init__(self) -> None:
-        self.flags = bytearray()
+        self.flags = array("H")
         self.numbers = array("q")
         self.said: list[Summary | None] = []
         self.counted: list[Summary | None] = []
@@ -88,7 +94,7 @@ class _Block:
         """Make room for the row."""
         lacking = at + 1 - len(self.flags)
         if lacking > 0:
-            self.flags.extend(bytes(lacking))
+            self.flags.extend([0] * lacking)
             self.numbers.extend([0] * (_NUMBERS * lacking))
             self.said.extend([None] * lacking)
             self.counted.extend([None] * lacking)
@@ -116,8 +122,9 @@ class Fold:
             return NOTHING
         start = at * _NUMBERS
         answered, epoch, revision, generation, oldest = block.numbers[start : start + _NUMBERS]
-        current = bool(block.flags[at] & _CURRENT)
-        return Reported(answered, epoch, revision, generation, oldest, current, block.said[at])
+        current, gone = bool(block.flags[at] & _CURRENT), bool(block.flags[at] & _GONE)
+        said = block.said[at]
+        return Reported(answered, epoch, revision, generation, oldest, current, said, gone)
 
     def stands(self, place: int) -> bool:
         """Whether a child has a row: it counts, or was to be looked at."""
@@ -128,7 +135,8 @@ class Fold:
     def report(self, place: int, said: Reported) -> None:
         """Keep what a child said; what it counts for is not changed by it."""
         block, at = self._row(place)
-        start, flags = at * _NUMBERS, block.flags[at] & ~_CURRENT | _REPORTED
+        start, flags = at * _NUMBERS, block.flags[at] & ~(_CURRENT | _GONE) | _REPORTED
+        flags |= said.gone and _GONE
         if block.numbers[start + _OLDEST] != said.oldest_ms:
             flags |= _MOVED
         numbers = (said.answered, said.epoch, said.revision, said.generation, said.oldest_ms)
@@ -162,7 +170,7 @@ class Fold:
             block.flags[at], block.said[at], block.counted[at] = 0, None, None
             self._results.pop(place, None)
         else:
-            now = flags & (_CURRENT | _REPORTED) | _COUNTS
+            now = flags & _KEPT | _COUNTS
             now |= (counted.dated and _DATED) | (counted.blocks and _BLOCKS)
             now |= _OPEN if counted.blocks or not counted.summary.complete else 0
             self.open += bool(now & _OPEN) - bool(flags & _OPEN)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from relay.core import reduce
 from relay.core.fold import NOTHING, Counted, Fold, Reported, Shapes
+from relay.core.report_digest import ReportDigests, Said
 from schemas.identity import MailKey
 from schemas.objects import ObjectKey
 from schemas.reports import ARM_OLDER, ObjectResult, Report, ReportPart, State, Summary
@@ -59,6 +60,11 @@ class Reporting:
         self._names: list[str] = []
         self._folds: dict[MailKey, Fold] = {}
         self._shapes = Shapes()
+        self._digests = ReportDigests()
+
+    def digest(self, child: str) -> bytes:
+        """The digest of what the child's report slots say, as the child should have it."""
+        return self._digests.of(self._place(child))
 
     def take(self, child: str, report: Report, incarnation: str) -> bool:
         """Take a child's part 0; False if it is older than what is known.
@@ -84,8 +90,10 @@ class Reporting:
             report.summary.oldest_ms,
             report.incarnation == incarnation,
             self._shapes.shared(report.summary),
+            report.gone,
         )
         fold.report(place, said)
+        self._digests.keep_parts(place, key, 0 if report.gone else report.parts)
         if parts := fold.results_of(place):
             fold.set_results(place, {n: r for n, r in parts.items() if n <= report.parts})
         was_open = fold.open
@@ -93,6 +101,9 @@ class Reporting:
             self.dirty[key] = None
         if was_open and not fold.open:
             self.settled[key] = self.dirty[key] = None
+        self._digests.replace(place, key, _said(held), _said(fold.reported(place)))
+        if not fold.stands(place):
+            self._digests.keep_parts(place, key, 0)
         return True
 
     def take_part(self, child: str, part: ReportPart) -> None:
@@ -106,6 +117,7 @@ class Reporting:
             fold.stale(place)
         if part.epoch >= fold.reported(place).epoch:
             fold.set_results(place, {**fold.results_of(place), part.part: part.results})
+            self._digests.part(place, part.key, part.part, (part.epoch, part.revision))
             self.dirty[part.key] = None
 
     def refresh(self, child: str, key: MailKey) -> None:
@@ -119,9 +131,14 @@ class Reporting:
             if fold.stands(place):
                 fold.count(place, None)
                 self.dirty[key] = None
+        self._digests.forget_child(place)
 
     def forget(self, key: MailKey) -> None:
-        self._folds.pop(key, None)
+        fold = self._folds.pop(key, None)
+        if fold is not None:
+            for place in range(len(self._names)):
+                if fold.stands(place):
+                    self._drop(key, place, fold.reported(place))
 
     def answered(self, child: str, key: MailKey) -> int:
         """The sequence that the child has answered for the placement in this run; 0 for none."""
@@ -154,9 +171,17 @@ class Reporting:
         fold = self._folds.get(key)
         if fold is not None:
             for place in fold.take_stale():
-                facts = self._facts(self._names[place], key)
-                fold.count(place, self._counted(fold.reported(place), facts))
+                facts, held = self._facts(self._names[place], key), fold.reported(place)
+                counted = self._counted(held, facts)
+                fold.count(place, counted)
+                if counted is None:
+                    self._drop(key, place, held)
         return fold
+
+    def _drop(self, key: MailKey, place: int, held: Reported) -> None:
+        """Count no more what a child said of a placement in which it has no part."""
+        self._digests.replace(place, key, _said(held), None)
+        self._digests.keep_parts(place, key, 0)
 
     def _counted(self, held: Reported, facts: Facts) -> Counted | None:
         if not facts.concerned and not facts.sent:
@@ -195,3 +220,8 @@ class Reporting:
         if fold is None:
             fold = self._folds[key] = Fold(self._prefix)
         return fold
+
+
+def _said(held: Reported) -> Said | None:
+    """Which report a row holds, as far as it counts in the digest."""
+    return None if held.gone or not held.epoch else (held.epoch, held.revision)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-
 from relay.core.accepting import Accepting
 from relay.core.book import Held, is_delta, to_keep
 from relay.core.children import HEARTBEAT_SECONDS
@@ -12,10 +10,10 @@ from relay.core.events import Ending, LinkChanged, MailArrived, SessionArrived
 from relay.core.inbox import Park, PassOver, Refuse, Take
 from relay.core.parked import Believed
 from relay.core.parts import split_results
+from relay.core.report_digest import content_of, report_term
 from relay.core.state import State
-from schemas import codec
 from schemas.identity import MailKey
-from schemas.records import DIGEST_MODULUS, NodeRecord, digest_term
+from schemas.records import DIGEST_MODULUS, NodeRecord
 from schemas.reports import (
     LIST_ENTRIES_MAX,
     LIST_PARTS_MAX,
@@ -34,7 +32,6 @@ from schemas.reports import (
     encode,
     part_key,
 )
-from schemas.shape import to_array
 from schemas.subjects import CURSOR_KEY, LABELS_KEY, LIST_KEY
 
 SESSION_RETRY_SECONDS = 2.0
@@ -207,15 +204,16 @@ class Uplink:
         )
         if inbox.parked:
             self._said_early[key] = None
-        former, self._sent[key] = self._sent.get(key), _content(report, results)
+        former, self._sent[key] = self._sent.get(key), content_of(report, results)
         if self._sent[key] == former:
             return True
         for part in range(1, max(parts, self._parts.get(key, 0)) + 1):
             listed = results.get(part, ())
             later = ReportPart(key, part, inbox.epoch, self._revision, generation, listed)
-            self._send(part_key(key, part), encode(later) if part <= parts else b"")
+            there = part <= parts and not report.gone
+            self._say(part_key(key, part), encode(later) if there else b"", there=there)
         self._parts[key] = parts
-        self._send(key, encode(report))
+        self._say(key, encode(report), there=not report.gone)
         if held is None:
             self._sent.pop(key, None)
             self._parts.pop(key, None)
@@ -372,6 +370,7 @@ class Uplink:
     def _begin_reports(self) -> None:
         """Say everything again: the session is new."""
         self._sent.clear()
+        self._stat_terms.clear()
         self._labels = b""
         self._listed = ()
         self._state.labels_dirty = True
@@ -381,20 +380,13 @@ class Uplink:
         for held in self._state.deltas():
             self._state.touch(held.key)
 
-    def _send(self, slot: str, data: bytes) -> None:
-        rest = self._revision.to_bytes(8, "big") + hashlib.sha256(data).digest()
-        if data:
-            self._stat_terms[slot] = digest_term(slot, rest)
+    def _say(self, slot: str, data: bytes, *, there: bool) -> None:
+        """Send a report's part, counted in the digest unless nothing is there any more."""
+        if there:
+            self._stat_terms[slot] = report_term(slot, (self._state.inbox.epoch, self._revision))
         else:
             self._stat_terms.pop(slot, None)
+        self._send(slot, data)
+
+    def _send(self, slot: str, data: bytes) -> None:
         self._state.out.append(SendReport(slot, data))
-
-
-def _content(report: Report, results: object) -> bytes:
-    """What makes a report another one; the revision and the oldest receipt alone do not."""
-    said = report.summary
-    counts = (said.states, said.health, said.arms)
-    fields: list[object] = [sorted(count.items()) for count in counts]
-    fields += [to_array(said.exceptions), said.complete, said.blocking, repr(results)]
-    fields += [report.generation, report.incarnation, report.answered, report.gone]
-    return hashlib.sha256(codec.pack(fields)).digest()
