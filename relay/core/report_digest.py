@@ -1,0 +1,75 @@
+"""What each child's report slots hold, as one sum a child: so one that was lost is missed.
+
+The child says the same sum with its heartbeat. Only slots count whose report says that something is
+there: who answered "gone" has nothing more to lose.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from schemas import codec
+from schemas.identity import MailKey
+from schemas.records import DIGEST_MODULUS, digest_term
+from schemas.reports import Report, part_key
+from schemas.shape import to_array
+
+Said = tuple[int, int]
+"""Epoch and revision of a report: of one child no two reports in a slot have the same."""
+
+
+def report_term(slot: str, said: Said) -> int:
+    """What a report in a slot adds to the digest."""
+    epoch, revision = said
+    return digest_term(slot, epoch.to_bytes(8, "big") + revision.to_bytes(8, "big"))
+
+
+def content_of(report: Report, results: object) -> bytes:
+    """What makes a report another one; the revision and the oldest receipt alone do not."""
+    said = report.summary
+    counts = (said.states, said.health, said.arms)
+    fields: list[object] = [sorted(count.items()) for count in counts]
+    fields += [to_array(said.exceptions), said.complete, said.blocking, repr(results)]
+    fields += [report.generation, report.incarnation, report.answered, report.gone]
+    return hashlib.sha256(codec.pack(fields)).digest()
+
+
+class ReportDigests:
+    """The sums of all children, by their places in the fold."""
+
+    def __init__(self) -> None:
+        self._sums: dict[int, int] = {}
+        self._parts: dict[int, dict[MailKey, dict[int, Said]]] = {}
+
+    def of(self, place: int) -> bytes:
+        """The digest of one child's reports: 16 bytes."""
+        return self._sums.get(place, 0).to_bytes(16, "big")
+
+    def replace(self, place: int, key: MailKey, former: Said | None, now: Said | None) -> None:
+        """Count part 0 of a placement in place of the one before; None is a slot that says gone."""
+        if former == now:
+            return
+        lost = report_term(key, former) if former is not None else 0
+        gained = report_term(key, now) if now is not None else 0
+        self._sums[place] = (self._sums.get(place, 0) + gained - lost) % DIGEST_MODULUS
+
+    def part(self, place: int, key: MailKey, part: int, now: Said) -> None:
+        """Count a later part in place of the one before."""
+        parts = self._parts.setdefault(place, {}).setdefault(key, {})
+        former, parts[part] = parts.get(part), now
+        self.replace(place, part_key(key, part), former, now)
+
+    def keep_parts(self, place: int, key: MailKey, parts: int) -> None:
+        """Forget the later parts of a placement beyond so many."""
+        of_child = self._parts.get(place, {})
+        known = of_child.get(key)
+        for part in [part for part in known or () if part > parts]:
+            assert known is not None
+            self.replace(place, part_key(key, part), known.pop(part), None)
+        if known is not None and not known:
+            del of_child[key]
+
+    def forget_child(self, place: int) -> None:
+        """Forget all that a child said."""
+        self._sums.pop(place, None)
+        self._parts.pop(place, None)
