@@ -11,6 +11,7 @@ SILENT_AFTER_SECONDS = 3 * HEARTBEAT_SECONDS
 INDEX_TO_EDGE_SECONDS = 600.0
 LIST_EVERY_SECONDS = 60.0
 DIFFER_MAX = 2
+REPORTS_DIFFER_SECONDS = 10.0
 SAY_EVERY_SECONDS, SAY_EVERY_MAX_SECONDS = 60.0, 3600.0
 FORMER_RUNS_MAX = 4
 EPOCH_MAX = 1 << 62
@@ -53,14 +54,14 @@ class Child:
     behind: bool = False
     labels_hash: bytes = b""
     labels_differ: int = 0
-    reports_differ: int = 0
+    reports_differ: float | None = None
     say_from: float = float("-inf")
     say_every: float = SAY_EVERY_SECONDS
 
     def want_said(
         self, heartbeat: Heartbeat, answer: SessionMessage, reports: bytes, now: float
     ) -> SessionMessage:
-        """Ask for all reports again if those known are twice not those that the child sent.
+        """Ask for all reports again if those known are for a while not those that the child sent.
 
         `reports` is the digest of those known. Of a child that holds more than it was sent nothing
         follows, and what asking does not mend is asked for ever more rarely.
@@ -70,15 +71,16 @@ class Child:
         comparable = in_session and self.proven and not heartbeat.withheld
         told = comparable and heartbeat.report_digest != reports
         self.labels_differ = self.labels_differ + 1 if labels else 0
-        self.reports_differ = self.reports_differ + 1 if told else 0
+        since = now if self.reports_differ is None else self.reports_differ
+        self.reports_differ = since if told else None
         if comparable and not told:
             self.say_from, self.say_every = float("-inf"), SAY_EVERY_SECONDS
         wanted = self.labels_differ >= DIFFER_MAX
-        if self.reports_differ >= DIFFER_MAX and now >= self.say_from:
+        if told and now >= max(self.say_from, since + REPORTS_DIFFER_SECONDS):
             wanted = True
         if not wanted or answer.want != WANT_NONE:
             return answer
-        self.labels_differ = self.reports_differ = 0
+        self.labels_differ, self.reports_differ = 0, None
         self.say_from = now + self.say_every
         self.say_every = min(self.say_every * 2, SAY_EVERY_MAX_SECONDS)
         return replace(answer, want=WANT_SAY)
