@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from controllers.core.notes import Notes
 from controllers.index_keeper import IndexKeeper
 from controllers.issuing import Issuer, first_start
 from controllers.keys import KeysUnusable, load_or_make_keys
-from controllers.ledger_notes import LedgerNotes
 from controllers.mailbox_controller import MailboxController
 from controllers.placement_translator import PlacementTranslator
 from controllers.ports import CentreRelay
@@ -44,13 +44,13 @@ class Controllers:
             raise KeysUnusable(self.keys.path, "they are another tree's", "name the right folder")
         self.issuer = Issuer(relay, self.keys.signing, clock)
         self.recovery = recovery
-        self._notes = recovery.notes if recovery is not None else LedgerNotes()
+        self._notes = recovery.notes if recovery is not None else Notes()
         self._index = IndexKeeper(self.issuer, clock)
         self.translator = PlacementTranslator(self.issuer, relay, wds, clock)
         self.translator.renew = self._index.renew
         self.mailboxes = MailboxController(self.issuer, inventory, clock)
         self._summarizer = StatusSummarizer(
-            relay, wds, clock, self.translator, self.mailboxes.locations
+            relay, wds, clock, self.translator, lambda: self.mailboxes.locations
         )
         self._where = WhereResolver(wds, clock, self.translator, self.mailboxes)
         self.translator.told = self._looked_at

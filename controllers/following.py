@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Generic, Protocol, TypeVar
 
-from relay.ports import Change, Clock, Object, Space, SpaceError
+from relay.ports import Change, Clock, Listing, Object, Space, SpaceError
 from schemas.objects import BUILT_IN_KINDS, ObjectKey
 
 RETRY_SECONDS = 1.0
@@ -18,8 +18,16 @@ GATHER_MAX_SECONDS = 0.2
 T = TypeVar("T")
 
 
+class AnotherSpace(SpaceError):
+    """A space is not the one that was followed: what it lists says nothing of that one."""
+
+
 class Follower(Protocol):
     """Who wants to know a space: first all of it, then each change, until it is listed again."""
+
+    def believes(self, identity: str) -> bool:
+        """Whether a space of this identity is the one to be followed."""
+        ...
 
     def listed(self, objects: Mapping[ObjectKey, Object], revision: str) -> None: ...
 
@@ -27,16 +35,26 @@ class Follower(Protocol):
 
 
 async def follow(space: Space, clock: Clock, follower: Follower) -> None:
-    """Tell the follower of a space, for ever."""
+    """Tell the follower of a space, until it is another one; then raises AnotherSpace."""
     while True:
         try:
-            listing = await space.list()
+            listing = await _believed(space, follower)
             follower.listed(_by_key(listing.objects), listing.revision)
             async for change in space.watch(listing.revision):
                 follower.changed(change)
+        except AnotherSpace:
+            raise
         except SpaceError:
             # A watch that cannot go on, or a space that is away: in both cases it is listed again.
             await clock.sleep(RETRY_SECONDS)
+
+
+async def _believed(space: Space, follower: Follower) -> Listing:
+    """All of the space; raises AnotherSpace."""
+    listing = await space.list()
+    if not follower.believes(await space.identity()):
+        raise AnotherSpace("AnotherSpace", "another space stands in its place")
+    return listing
 
 
 async def revision_of(space: Space) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
-from controllers.core.drafts import Draft, slot_of
-from controllers.core.index import index_draft
+from controllers.core.drafts import Draft
+from controllers.core.ledger import Ledger
 from controllers.keys import CentreKeys, KeysUnusable
 from controllers.ports import CentreRelay
 from relay.ports import Clock
@@ -14,16 +14,12 @@ from schemas.identity import (
     INDEX_KEY,
     KEYS_KEY,
     ContentHash,
-    Generation,
     KeyId,
     MailKey,
     TreeId,
-    next_generation,
 )
 from schemas.records import (
     API_KEYS,
-    DeltaHead,
-    IndexRecord,
     KeyGrant,
     KeysRecord,
     Record,
@@ -47,13 +43,9 @@ class Issuer:
         self._signer = signer
         self._clock = clock
         self._lock = asyncio.Lock()
-        self._records: dict[MailKey, Record] = {}
-        self._in_force: dict[MailKey, int] = {}
-        self._index_kept: frozenset[ContentHash] = frozenset()
-        self._highest = Generation(0)
         self.told: Callable[[Sequence[Record]], None] = lambda _: None
-        for envelope in relay.ledger().values():
-            self._remember(envelope.kind, decode_payload(envelope.kind, envelope.payload))
+        kept = [(e.kind, decode_payload(e.kind, e.payload)) for e in relay.ledger().values()]
+        self.ledger = Ledger(relay.tree, kept)
 
     @property
     def tree(self) -> TreeId:
@@ -62,12 +54,12 @@ class Issuer:
     @property
     def records(self) -> Mapping[MailKey, Record]:
         """All that the ledger holds, tombstones included."""
-        return self._records
+        return self.ledger.records
 
     @property
     def in_force(self) -> Mapping[MailKey, int]:
         """The placements that are not deleted, with their generations."""
-        return self._in_force
+        return self.ledger.in_force
 
     async def issue(self, drafts: Sequence[Draft], signer: Signer | None = None) -> list[Record]:
         """Stamp, sign and publish these records, in order; raises BusBroken.
@@ -77,62 +69,37 @@ class Issuer:
         async with self._lock:
             return await self._publish(drafts, signer or self._signer)
 
-    def raise_to(self, generation: int) -> None:
-        """Issue nothing at or below this generation from now on."""
-        self._highest = max(self._highest, Generation(generation))
-
     async def restore(self, envelope: Envelope, blobs: Mapping[ContentHash, bytes]) -> None:
         """Put a record that was issued before into the ledger again, byte for byte."""
         async with self._lock:
             await self._relay.publish(blobs, [envelope])
             record = decode_payload(envelope.kind, envelope.payload)
-            self._remember(envelope.kind, record)
+            self.ledger.remember(envelope.kind, record)
         self.told([record])
 
     def index_age_seconds(self) -> float | None:
         """How old the ledger's index is; None if there is none, or it lists something else."""
-        held = self._records.get(INDEX_KEY)
-        now_ms = self._clock.now().wall_ms
-        if not isinstance(held, IndexRecord) or held.issued_ms > now_ms:
-            return None
-        draft, addresses = index_draft(self._relay.tree, self._in_force, now_ms)
-        if draft.record.references != held.references:
-            return None
-        self._index_kept = addresses
-        return (now_ms - held.issued_ms) / 1000
+        return self.ledger.index_age_seconds(self._clock.now().wall_ms)
 
     async def issue_index(self) -> None:
         """Renew the index from the ledger."""
         async with self._lock:
-            now_ms = self._clock.now().wall_ms
-            draft, addresses = index_draft(
-                self._relay.tree, self._in_force, now_ms, self._index_kept
-            )
+            draft, addresses = self.ledger.index(self._clock.now().wall_ms)
             await self._publish([draft], self._signer)
-            self._index_kept = addresses
+            self.ledger.index_issued(addresses)
 
     async def _publish(self, drafts: Sequence[Draft], signer: Signer) -> list[Record]:
-        issued = []
-        for draft in drafts:
-            self._highest = next_generation(self._highest, self._clock.now().wall_ms)
-            record = draft.stamped(self._highest)
-            issued.append((signer.seal(draft.kind, encode_payload(record), draft.body), record))
+        records = self.ledger.stamp(drafts, self._clock.now().wall_ms)
+        issued = [
+            signer.seal(draft.kind, encode_payload(record), draft.body)
+            for draft, record in zip(drafts, records, strict=True)
+        ]
         blobs = {address: value for draft in drafts for address, value in draft.blobs.items()}
-        await self._relay.publish(blobs, [envelope for envelope, _ in issued])
-        for envelope, record in issued:
-            self._remember(envelope.kind, record)
-        records = [record for _, record in issued]
+        await self._relay.publish(blobs, issued)
+        for draft, record in zip(drafts, records, strict=True):
+            self.ledger.remember(draft.kind, record)
         self.told(records)
         return records
-
-    def _remember(self, kind: str, record: Record) -> None:
-        slot = slot_of(kind, record)
-        self._records[slot] = record
-        self._highest = max(self._highest, Generation(record.generation))
-        if isinstance(record, DeltaHead):
-            self._in_force.pop(slot, None)
-            if not record.deleted:
-                self._in_force[slot] = record.generation
 
 
 async def first_start(

@@ -10,19 +10,17 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from controllers.core.recovery import Recalled, highest, missing, newest_index, read_recalled
+from controllers.core.notes import Notes
+from controllers.core.reading_back import ReadingBack, is_content, leads_to
+from controllers.core.recovery import Recalled, read_recalled
 from controllers.issuing import Issuer
 from controllers.keys import CentreKeys
-from controllers.ledger_notes import LedgerNotes
-from controllers.nodes import enrol_node, node_record, nodes
+from controllers.nodes import enrol_node, node_record
 from controllers.ports import CentreRelay
 from relay.ports import Clock
-from schemas import blobs, codec
 from schemas.blobs import Reference, store
-from schemas.chunks import read_manifest_chunk, read_root
-from schemas.identity import INDEX_KEY, ContentHash, NodePath
+from schemas.identity import ContentHash, NodePath
 from schemas.records import DeltaHead
-from schemas.shape import ShapeError
 
 VERIFY_SECONDS = 3.0
 RETRY_SECONDS = 0.25
@@ -63,7 +61,7 @@ class Recovery:
     """
 
     def __init__(
-        self, notes: LedgerNotes, enrolled: Mapping[str, str], children: Children, clock: Clock
+        self, notes: Notes, enrolled: Mapping[str, str], children: Children, clock: Clock
     ) -> None:
         self.notes = notes
         self.lost = False
@@ -73,12 +71,12 @@ class Recovery:
         self._enrolled = dict(enrolled)
         self._children = children
         self._clock = clock
-        self._waived: set[str] = set()
+        self._reading: ReadingBack | None = None
 
     def looks_lost(self, issuer: Issuer) -> bool:
         """Whether the ledger lacks what the notes say was issued."""
-        index = issuer.records.get(INDEX_KEY)
-        self.lost = (index.generation if index else 0) < self.notes.generation
+        self._reading = ReadingBack(issuer.ledger, self.notes, self._enrolled)
+        self.lost = self._reading.lost
         return self.lost
 
     async def enrol(self, issuer: Issuer) -> None:
@@ -90,55 +88,49 @@ class Recovery:
 
     def go_on_without(self, child: str) -> None:
         """Wait for this child no more; what only it holds is not read back."""
-        self._waived.add(child)
+        if self._reading is not None:
+            self._reading.go_on_without(child)
 
     async def run(self, issuer: Issuer, relay: CentreRelay, keys: CentreKeys) -> None:
         """Return once the ledger is sure; until cancelled, if a child stays away."""
-        if not self.lost:
-            await self._verify(issuer, keys)
-        if self.lost:
-            await self._read_back(issuer, relay, keys)
+        reading = self._reading or ReadingBack(issuer.ledger, self.notes, self._enrolled)
+        self._reading = reading
+        if not reading.lost:
+            await self._verify(reading, keys)
+        self.lost = reading.lost
+        if reading.lost:
+            await self._read_back(reading, issuer, relay, keys)
         self.awaited = frozenset()
         self.lost = False
         self.done.set()
 
-    async def _verify(self, issuer: Issuer, keys: CentreKeys) -> None:
+    async def _verify(self, reading: ReadingBack, keys: CentreKeys) -> None:
         """Look whether a child that is in session, or soon will be, holds a newer index."""
-        held = issuer.records.get(INDEX_KEY)
-        known = held.generation if held else 0
-        names = _direct(issuer)
         until = self._clock.now().seconds + VERIFY_SECONDS
-        while names - self._children.shown().keys() and self._clock.now().seconds < until:
+        while reading.unheard(self._children.shown()) and self._clock.now().seconds < until:
             await self._clock.sleep(0.05)
-        for name, generation in sorted(self._children.shown().items()):
-            if generation <= known:
-                continue
-            # What a child says of itself proves nothing: the index that it holds does.
-            if newest_index(await self._try(name, keys) or ()) > known:
-                self.lost = True
+        for name in reading.suspects(self._children.shown()):
+            reading.believe(await self._try(name, keys) or ())
 
-    async def _read_back(self, issuer: Issuer, relay: CentreRelay, keys: CentreKeys) -> None:
-        names = _direct(issuer) | self._enrolled.keys()
-        self.noted("LedgerLost", "ledger", f"it is read back from {', '.join(sorted(names))}")
-        recalled: list[Recalled] = []
-        read: set[str] = set()
-        while pending := names - read - self._waived:
-            self.awaited = frozenset(pending)
+    async def _read_back(
+        self, reading: ReadingBack, issuer: Issuer, relay: CentreRelay, keys: CentreKeys
+    ) -> None:
+        names = ", ".join(sorted(reading.asked))
+        self.noted("LedgerLost", "ledger", f"it is read back from {names}")
+        while awaited := reading.awaited:
+            self.awaited = awaited
             # What was sent to a child in a session of before would lie before what it has read.
-            here = pending & self._children.shown().keys()
-            for name in pending - here:
+            here = awaited & self._children.shown().keys()
+            for name in awaited - here:
                 await self._children.greet(name)
             async with asyncio.TaskGroup() as group:
                 asked = {n: group.create_task(self._try(n, keys)) for n in sorted(here)}
             for name, task in asked.items():
                 if (shown := task.result()) is not None:
-                    recalled += shown
-                    read.add(name)
-            if names - read - self._waived:
+                    reading.showed(name, shown)
+            if reading.awaited:
                 await self._clock.sleep(RETRY_SECONDS)
-        restored = missing(recalled, issuer.records)
-        self.notes.recover(item.slot for item in restored if item.envelope.kind != "node")
-        issuer.raise_to(highest(recalled))
+        restored = reading.restored()
         for item in restored:
             await issuer.restore(item.envelope, await self._content(relay, item))
         self.noted("LedgerReadBack", "ledger", f"{len(restored)} records were read back")
@@ -146,12 +138,9 @@ class Recovery:
     async def _try(self, child: str, keys: CentreKeys) -> list[Recalled] | None:
         """What a child holds; None if it does not answer now."""
         try:
-            return await self._ask(child, keys)
+            shown = await self._children.records(child)
         except ChildAway:
             return None
-
-    async def _ask(self, child: str, keys: CentreKeys) -> list[Recalled]:
-        shown = await self._children.records(child)
         found = [read_recalled(data, child, keys.root, keys.signing) for data in shown]
         return [item for item in found if item is not None]
 
@@ -171,7 +160,7 @@ class Recovery:
             if plain is None:
                 plain = await self._fetch(item.child, reference)
                 found |= store(reference.kind, plain).values if plain is not None else {}
-            waiting += _leads_to(reference, plain)
+            waiting += leads_to(reference, plain)
         return found
 
     async def _fetch(self, child: str, reference: Reference) -> bytes | None:
@@ -179,24 +168,4 @@ class Recovery:
             plain = await self._children.content(child, reference)
         except ChildAway:
             return None
-        if plain is None or codec.address(reference.kind, plain) != reference.address:
-            return None
-        return plain
-
-
-def _direct(issuer: Issuer) -> frozenset[str]:
-    """The names of the centre's own children, by the ledger."""
-    return frozenset(node.path.name for node in nodes(issuer) if len(node.path.names) == 1)
-
-
-def _leads_to(reference: Reference, plain: bytes | None) -> list[Reference]:
-    if plain is None:
-        return []
-    try:
-        if reference.kind == blobs.MANIFEST:
-            return list(read_root(plain).chunks)
-        if reference.kind == blobs.MANIFEST_CHUNK:
-            return [entry.reference for entry in read_manifest_chunk(plain)]
-    except (ShapeError, codec.CodecError):
-        return []
-    return []
+        return plain if is_content(reference, plain) else None

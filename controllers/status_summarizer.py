@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from controllers.core.cleaning import EXECUTING_COUNT_LABEL
 from controllers.core.status import PlacementFacts, placement_status, singleton, takes_status
+from controllers.core.workloads import placement_key
 from controllers.following import RETRY_SECONDS, Gathering
 from controllers.placement_translator import PlacementTranslator
 from controllers.ports import CentreRelay
 from controllers.status_writing import write_status
-from controllers.workloads import placement_key
 from relay.ports import Clock, Space, SpaceError
 from schemas.api import Location
 from schemas.chunks import WANT_SINGLETON
@@ -32,7 +32,7 @@ class StatusSummarizer:
         space: Space,
         clock: Clock,
         translator: PlacementTranslator,
-        locations: Mapping[str, Location],
+        locations: Callable[[], Mapping[str, Location]],
     ) -> None:
         self._relay = relay
         self._space = space
@@ -88,7 +88,7 @@ class StatusSummarizer:
             generation=int(obj.get("metadata", {}).get("generation") or 0),
             locations=sum(
                 any(selector.matches(item.metadata.labels) for selector in selectors)
-                for item in self._locations.values()
+                for item in self._locations().values()
             ),
             invalid=workloads.invalid.get(name, ""),
             held=self._translator.held.get(name, ""),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from controllers.core.where import is_of_placement, says_the_same, slice_of
+from controllers.core.workloads import slice_key
 from controllers.following import RETRY_SECONDS, Gathering
 from controllers.mailbox_controller import MailboxController
 from controllers.placement_translator import PlacementTranslator
-from controllers.workloads import slice_key
 from relay.ports import Clock, Space, SpaceError
 
 MANAGER = "leafcast-where"

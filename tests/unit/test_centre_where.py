@@ -3,7 +3,7 @@
 import pytest
 
 from controllers.core.where import DESTINATIONS_MAX, NOTE, Inventory
-from controllers.workloads import slice_key
+from controllers.core.workloads import slice_key
 from schemas.api import parse_kind
 from schemas.objects import ObjectKey
 from schemas.selectors import LabelSelector

@@ -7,13 +7,16 @@ remembered as unseen, which is less than deleted.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
 from controllers.core.selection import rules_of
 from controllers.core.what import WhatResolver
-from relay.ports import Change, Object
 from schemas.api import EdgePlacement, parse_kind
 from schemas.faults import InvalidObject
 from schemas.objects import ObjectKey
+
+Object = Mapping[str, Any]
+"""A Kubernetes API object, as a mapping of JSON values."""
 
 _PLACEMENTS = ("edge.kubestellar.io", "edgeplacements")
 _SLICES = ("edge.kubestellar.io", "singleplacementslices")
@@ -66,15 +69,13 @@ class Workloads:
         self.unseen_placements = {name for name in issued if placement_key(name) not in objects}
         return frozenset(issued) | frozenset(self.objects)
 
-    def changed(self, change: Change) -> frozenset[str]:
-        """Take one change of an unbroken watch: what it says is deleted, is deleted."""
-        if change.kind != "deleted":
-            return self.put(change.key, change.object)
-        self._seen(change.key)
-        if (change.key.group, change.key.resource) == _PLACEMENTS:
-            self._forget(change.key.name)
-            return frozenset({change.key.name})
-        return self.resolver.remove(change.key)
+    def deleted(self, key: ObjectKey) -> frozenset[str]:
+        """Take it that an object is gone: an unbroken watch said so."""
+        self._seen(key)
+        if (key.group, key.resource) == _PLACEMENTS:
+            self._forget(key.name)
+            return frozenset({key.name})
+        return self.resolver.remove(key)
 
     def put(self, key: ObjectKey, obj: Object) -> frozenset[str]:
         """Take an object's present state."""
@@ -92,6 +93,10 @@ class Workloads:
         """Take it that what this placement lacks of these is gone; of others it says nothing."""
         self._accepted[placement] = frozenset(objects)
         self.unseen_placements.discard(placement)
+
+    def is_accepted(self, placement: str) -> bool:
+        """Whether someone let this placement's removals pass since the last whole list."""
+        return placement in self._accepted
 
     def inferred(self, name: str, losses: Iterable[ObjectKey]) -> frozenset[ObjectKey]:
         """Which of a placement's losses nobody said: no deletion, no edit, and nobody accepted."""

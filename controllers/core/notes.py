@@ -1,0 +1,40 @@
+"""What is known beside the ledger: by it a loss is noticed, and what was read back is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from schemas.identity import MailKey
+
+
+class Notes:
+    """The notes of one centre; who keeps them for longer does so in `keep`.
+
+    `generation` is that of the newest index issued, 0 in a new tree; `recovered` are the keys of
+    records that were read back, and of which no object or person has said anything yet.
+    """
+
+    def __init__(self, generation: int = 0, recovered: Iterable[MailKey] = ()) -> None:
+        self.generation = generation
+        self.recovered = set(recovered)
+
+    def issued(self, generation: int) -> None:
+        """Note the newest index."""
+        if generation > self.generation:
+            self.generation = generation
+            self.keep()
+
+    def recover(self, keys: Iterable[MailKey]) -> None:
+        """Note records that were read back."""
+        self.recovered.update(keys)
+        self.keep()
+
+    def settle(self, keys: Iterable[MailKey]) -> None:
+        """Forget records of which objects, or a person, say what they are."""
+        settled = self.recovered.intersection(keys)
+        if settled:
+            self.recovered -= settled
+            self.keep()
+
+    def keep(self) -> None:
+        """Keep what is noted now."""

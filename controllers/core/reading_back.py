@@ -1,0 +1,101 @@
+"""One start of a centre, until it is sure of its ledger: whether that is lost, and what is awaited.
+
+Nothing is issued that would say what is in force before every child has shown what it holds, or a
+person goes on without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from controllers.core.ledger import Ledger
+from controllers.core.notes import Notes
+from controllers.core.recovery import Recalled, highest, missing, newest_index
+from schemas import blobs, codec
+from schemas.blobs import Reference
+from schemas.chunks import read_manifest_chunk, read_root
+from schemas.records import NodeRecord
+from schemas.shape import ShapeError
+
+
+class ReadingBack:
+    """`lost` says that the ledger lacks what was issued; `enrolled` are children known besides."""
+
+    def __init__(self, ledger: Ledger, notes: Notes, enrolled: Iterable[str] = ()) -> None:
+        self.lost = ledger.index_generation < notes.generation
+        self._ledger = ledger
+        self._notes = notes
+        self._enrolled = frozenset(enrolled)
+        self._waived: set[str] = set()
+        self._read: set[str] = set()
+        self._recalled: list[Recalled] = []
+
+    # Is it lost?
+
+    def unheard(self, shown: Mapping[str, int]) -> frozenset[str]:
+        """Children by the ledger that have said nothing yet of the index that they hold."""
+        return self._direct() - shown.keys()
+
+    def suspects(self, shown: Mapping[str, int]) -> list[str]:
+        """Children that say that they hold a newer index than the ledger."""
+        return sorted(
+            name for name, index in shown.items() if index > self._ledger.index_generation
+        )
+
+    def believe(self, recalled: Iterable[Recalled]) -> None:
+        """Judge by what a child holds: what it says of itself proves nothing."""
+        if newest_index(recalled) > self._ledger.index_generation:
+            self.lost = True
+
+    # It is.
+
+    @property
+    def asked(self) -> frozenset[str]:
+        """All children that the ledger is read back from."""
+        return self._direct() | self._enrolled
+
+    @property
+    def awaited(self) -> frozenset[str]:
+        """Those that have not shown all that they hold, and that nobody goes on without."""
+        return self.asked - self._read - self._waived
+
+    def showed(self, child: str, recalled: Iterable[Recalled]) -> None:
+        """Take all that a child holds."""
+        self._recalled += recalled
+        self._read.add(child)
+
+    def go_on_without(self, child: str) -> None:
+        """Wait for this child no more; what only it holds is not read back."""
+        self._waived.add(child)
+
+    def restored(self) -> list[Recalled]:
+        """What the ledger lacks; what is stamped from now on lies above all that was shown."""
+        found = missing(self._recalled, self._ledger.records)
+        self._notes.recover(item.slot for item in found if item.envelope.kind != "node")
+        self._ledger.raise_to(highest(self._recalled))
+        return found
+
+    def _direct(self) -> frozenset[str]:
+        """The names of the centre's own children, by the ledger."""
+        nodes = [item for item in self._ledger.records.values() if isinstance(item, NodeRecord)]
+        there = [node.path for node in nodes if not node.deleted]
+        return frozenset(path.name for path in there if len(path.names) == 1)
+
+
+def leads_to(reference: Reference, plain: bytes | None) -> list[Reference]:
+    """What a blob of a manifest names; nothing, if it is missing or damaged."""
+    if plain is None:
+        return []
+    try:
+        if reference.kind == blobs.MANIFEST:
+            return list(read_root(plain).chunks)
+        if reference.kind == blobs.MANIFEST_CHUNK:
+            return [entry.reference for entry in read_manifest_chunk(plain)]
+    except (ShapeError, codec.CodecError):
+        return []
+    return []
+
+
+def is_content(reference: Reference, plain: bytes | None) -> bool:
+    """Whether this is what the reference names, whoever shows it."""
+    return plain is not None and codec.address(reference.kind, plain) == reference.address

@@ -1,0 +1,294 @@
+"""What the ledger lacks of one inventory space: the mailbox controller's decisions.
+
+Nothing is decided before the space was listed whole. What only a list no longer shows is held where
+that looks like blindness.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from controllers.core.conditions import condition
+from controllers.core.drafts import Draft, same
+from controllers.core.inventory import REGISTERED, location_draft, register, tombstone
+from controllers.core.notes import Notes
+from controllers.core.removal import READ_BACK, Held, hold_records
+from controllers.core.where import Inventory
+from controllers.core.workloads import Object
+from schemas.api import Condition, Location, SyncTarget, parse_kind
+from schemas.faults import InvalidObject
+from schemas.identity import MailKey, NodePath, TreeId
+from schemas.objects import ObjectKey
+from schemas.records import (
+    API_LOCATION,
+    API_NODE,
+    API_SYNC_TARGET,
+    LocationRecord,
+    NodeRecord,
+    Profile,
+    Record,
+    Source,
+)
+from schemas.signing import RecordKind
+
+_GROUP = "edge.kubestellar.io"
+_TARGETS, LOCATIONS = "synctargets", "locations"
+_APIS = {_TARGETS: API_SYNC_TARGET, LOCATIONS: API_LOCATION}
+
+Keys = frozenset[ObjectKey]
+
+
+class Registry:
+    """The SyncTargets and Locations of the space of one identity, beside the records in force.
+
+    `errors` say what is wrong, and what is held, by name. What comes from the space returns the
+    objects to look at again. While `taking_over`, the places of a lost inventory are free.
+    """
+
+    def __init__(
+        self, identity: str, tree: TreeId, records: Mapping[MailKey, Record], notes: Notes
+    ) -> None:
+        self.identity = identity
+        self.notes = notes
+        self.errors: dict[str, str] = {}
+        self.objects: dict[ObjectKey, Object] = {}
+        self.inventory = Inventory()
+        self.known = False
+        self.taking_over = False
+        self._tree = tree
+        self._records = records
+        self._targets: dict[str, SyncTarget] = {}
+        self._hanging: dict[NodePath, set[str]] = defaultdict(set)
+        self._unseen: set[ObjectKey] = set()
+
+    # What the space says.
+
+    def believes(self, identity: str) -> bool:
+        """Whether a list of the space of this identity says what is there."""
+        return identity == self.identity
+
+    def listed(self, objects: Mapping[ObjectKey, Object]) -> Keys:
+        """Take a whole list of the space."""
+        ours = {key: obj for key, obj in objects.items() if is_inventory(key)}
+        touched: set[ObjectKey] = set()
+        for key in self.objects.keys() - ours.keys():
+            touched |= self._forget(key)
+        for key, obj in ours.items():
+            touched |= self._put(key, obj)
+        self._unseen = self._in_ledger() - ours.keys()
+        self.known = True
+        return frozenset(touched | self._unseen)
+
+    def put(self, key: ObjectKey, obj: Object) -> Keys:
+        """Take an object's present state, as an unbroken watch says it."""
+        return frozenset(self._put(key, obj) if is_inventory(key) else ())
+
+    def deleted(self, key: ObjectKey) -> Keys:
+        """Take it that an object is gone: an unbroken watch said so."""
+        if not is_inventory(key):
+            return frozenset()
+        self._unseen.discard(key)
+        return frozenset(self._forget(key))
+
+    def nodes_changed(self, records: Iterable[Record]) -> Keys:
+        """Look again at SyncTargets whose nodes came or went."""
+        paths = [record.path for record in records if isinstance(record, NodeRecord)]
+        return frozenset(target_key(name) for p in paths for name in self._hanging.get(p, ()))
+
+    def accept(self) -> Keys:
+        """Let the removals pass that are held now."""
+        unseen, self._unseen = self._unseen, set()
+        self.notes.settle(self._key(key) for key in unseen)
+        return frozenset(unseen)
+
+    # What is issued.
+
+    def next(self, keys: Iterable[ObjectKey]) -> tuple[list[Draft], dict[str, Condition]]:
+        """What the ledger lacks of these, gains first; and conditions of SyncTargets, by name."""
+        if not self.known:
+            return [], {}
+        looked_at = frozenset(keys)
+        drafts, conditions = self._wanted(looked_at)
+        return drafts + self._gone(looked_at), conditions
+
+    def strangers(self) -> list[Record]:
+        """Profiles and Locations in force that another inventory space said."""
+        found = [r for r in self._records.values() if isinstance(r, Profile | LocationRecord)]
+        return [r for r in found if not r.deleted and r.source.space != self.identity]
+
+    def all_targets(self) -> Keys:
+        """All SyncTargets of the space."""
+        return frozenset(target_key(name) for name in self._targets)
+
+    # Deciding.
+
+    def _wanted(self, keys: Keys) -> tuple[list[Draft], dict[str, Condition]]:
+        named = sorted(key.name for key in keys if key.resource == _TARGETS)
+        changed = [self._targets[name] for name in named if name in self._targets]
+        rivals = {name for item in changed if item.path for name in self._hanging[item.path]}
+        unplaced = {item.name for item in changed if item.path is None}
+        registration = register(
+            self.identity,
+            [self._targets[name] for name in sorted(rivals | unplaced)],
+            self._is_node,
+        )
+        conditions = dict(registration.conditions)
+        taken = {r.path: r for r in self.strangers() if isinstance(r, Profile)}
+        drafts = [d for d in registration.drafts if not self._is_taken(d, taken, conditions)]
+        for key in sorted(keys):
+            location = self.inventory.locations.get(key.name) if key.resource == LOCATIONS else None
+            if location is not None:
+                drafts.append(location_draft(self.identity, location))
+        for name in named:
+            if message := self.errors.get(f"synctarget/{name}"):
+                said = f"{message}; its last good state stays in force"
+                conditions[name] = condition(REGISTERED, "False", "Invalid", said)
+        news = [draft for draft in drafts if not same(draft.record, self._records.get(draft.slot))]
+        return news, conditions
+
+    def _is_taken(
+        self, draft: Draft, taken: Mapping[NodePath, Profile], conditions: dict[str, Condition]
+    ) -> bool:
+        """Whether a destination of another inventory space hangs where this one should.
+
+        Beside it the new one would be selected by no Location of the other space.
+        """
+        record = draft.record
+        if self.taking_over or not isinstance(record, Profile):
+            return False
+        other = taken.get(record.path)
+        if other is None:
+            return False
+        message = (
+            f'{record.path} is the place of "{other.source.name}", registered by an inventory that '
+            "is lost; run `leafcast adopt --inventory`, which puts this one in its place"
+        )
+        conditions[record.source.name] = condition(REGISTERED, "False", "PathTaken", message)
+        return True
+
+    def _gone(self, keys: Keys) -> list[Draft]:
+        """Tombstones for what is not there, or lost its place; what is only unseen may be held."""
+        held = self._held()
+        drafts = []
+        for key in sorted(keys - held):
+            record = self._records.get(self._key(key))
+            if record is not None and not record.deleted and not self._stays(key):
+                kind: RecordKind = "profile" if key.resource == _TARGETS else "location"
+                drafts.append(tombstone(kind, record))
+        return drafts
+
+    def _held(self) -> Keys:
+        """What is unseen, and shall not go for that alone."""
+        held: Keys = frozenset()
+        for resource in (_TARGETS, LOCATIONS):
+            self.errors.pop(f"{resource}/RemovalHeld", None)
+            unseen = {key for key in self._unseen if key.resource == resource}
+            if not unseen:
+                continue
+            known = [key for key in self._in_ledger() if key.resource == resource]
+            seen_any = any(key.resource == resource for key in self.objects)
+            verdict = hold_records(known, unseen, resource, seen_any=seen_any)
+            recovered = {key for key in unseen if self._key(key) in self.notes.recovered}
+            if recovered - verdict.items:
+                verdict = Held(verdict.items | recovered, verdict.reason or READ_BACK)
+            if verdict.items:
+                held |= verdict.items
+                self.errors[f"{resource}/RemovalHeld"] = verdict.reason
+        return held
+
+    def _stays(self, key: ObjectKey) -> bool:
+        if f"{key.resource[:-1]}/{key.name}" in self.errors:
+            return True
+        if key.resource == LOCATIONS:
+            return key.name in self.inventory.locations
+        target = self._targets.get(key.name)
+        if target is None or target.path is None:
+            return False
+        rivals = [self._targets[name] for name in self._hanging[target.path]]
+        drafts = register(self.identity, rivals, self._is_node).drafts
+        return any(draft.record.source.name == key.name for draft in drafts)
+
+    def _key(self, key: ObjectKey) -> MailKey:
+        return Source(_APIS[key.resource], self.identity, "", key.name).key
+
+    def _is_node(self, path: NodePath) -> bool:
+        record = self._records.get(Source(API_NODE, self._tree, "", str(path)).key)
+        return isinstance(record, NodeRecord) and not record.deleted
+
+    def _in_ledger(self) -> set[ObjectKey]:
+        resources = {api: resource for resource, api in _APIS.items()}
+        return {
+            ObjectKey(_GROUP, resources[record.source.api], "", record.source.name)
+            for record in self._records.values()
+            if record.source.api in resources
+            and record.source.space == self.identity
+            and not record.deleted
+        }
+
+    # What is known of the space.
+
+    def _put(self, key: ObjectKey, obj: Object) -> set[ObjectKey]:
+        """Take an object's state; what is to be looked at again."""
+        if obj.get("metadata", {}).get("deletionTimestamp"):
+            return self._forget(key)
+        self._unseen.discard(key)
+        self.notes.settle([self._key(key)])
+        before = self.objects.get(key)
+        self.objects[key] = obj
+        if before is not None and _timeless(before) == _timeless(obj):
+            return set()
+        name = f"{key.resource[:-1]}/{key.name}"
+        try:
+            parsed = parse_kind({field: obj[field] for field in obj if field != "status"})
+        except InvalidObject as error:
+            self.errors[name] = "; ".join(str(fault) for fault in error.faults)
+            return {key}
+        self.errors.pop(name, None)
+        touched = {key}
+        if isinstance(parsed, SyncTarget):
+            touched |= self._unhang(key.name)
+            self._targets[key.name] = parsed
+            self.inventory.put_target(parsed)
+            if parsed.path:
+                self._hanging[parsed.path].add(key.name)
+        elif isinstance(parsed, Location):
+            self.inventory.locations[key.name] = parsed
+        return touched
+
+    def _forget(self, key: ObjectKey) -> set[ObjectKey]:
+        self.objects.pop(key, None)
+        self.errors.pop(f"{key.resource[:-1]}/{key.name}", None)
+        touched = {key}
+        if key.resource == _TARGETS:
+            touched |= self._unhang(key.name)
+            self._targets.pop(key.name, None)
+            self.inventory.remove_target(key.name)
+        else:
+            self.inventory.locations.pop(key.name, None)
+        return touched
+
+    def _unhang(self, name: str) -> set[ObjectKey]:
+        """Take a SyncTarget from its path; whoever else claims that path is looked at again."""
+        target = self._targets.get(name)
+        if target is None or target.path is None:
+            return set()
+        self._hanging[target.path].discard(name)
+        return {target_key(other) for other in self._hanging[target.path]}
+
+
+def target_key(name: str) -> ObjectKey:
+    """The key of a SyncTarget."""
+    return ObjectKey(_GROUP, _TARGETS, "", name)
+
+
+def is_inventory(key: ObjectKey) -> bool:
+    """Whether an object is a SyncTarget or a Location."""
+    return key.group == _GROUP and key.resource in _APIS
+
+
+def _timeless(obj: Object) -> Object:
+    """What counts: spec, labels, annotations, and which object it is."""
+    metadata = obj.get("metadata", {})
+    named = {field: metadata.get(field) for field in ("uid", "labels", "annotations")}
+    return {"spec": obj.get("spec"), **named}
