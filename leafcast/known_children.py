@@ -6,7 +6,8 @@ The file beside the server's data holds names and public keys; the node's record
 from __future__ import annotations
 
 import json
-from collections.abc import Container
+from collections.abc import Container, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -26,16 +27,31 @@ class KnownChildren:
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / FILE
-        self.nkeys = _read(self._file)
+        self._changing = 0
+        self._kept = _read(self._file)
+        self.nkeys = dict(self._kept)
 
     def put(self, name: str, nkey: str | None) -> None:
         """Keep a child, or forget it (None)."""
-        if self.nkeys.get(name) == nkey:
-            return
-        if nkey is None:
-            self.nkeys.pop(name)
-        else:
-            self.nkeys[name] = nkey
+        with self.changing():
+            if nkey is None:
+                self.nkeys.pop(name, None)
+            else:
+                self.nkeys[name] = nkey
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Write the file when the last of such blocks ends: 2,000 children may come at once."""
+        self._changing += 1
+        try:
+            yield
+        finally:
+            self._changing -= 1
+            if not self._changing and self.nkeys != self._kept:
+                self._write()
+
+    def _write(self) -> None:
+        self._kept = dict(self.nkeys)
         draft = self._file.with_suffix(".new")
         draft.write_text(json.dumps(self.nkeys), encoding="utf-8")
         draft.replace(self._file)
@@ -55,8 +71,9 @@ class RememberingServer:
 
     async def add_child(self, name: str, nkey: str) -> None:
         self._unconfirmed.discard(name)
-        await self._server.add_child(name, nkey)
-        self._known.put(name, nkey)
+        with self._known.changing():
+            await self._server.add_child(name, nkey)
+            self._known.put(name, nkey)
 
     async def remove_child(self, name: str) -> None:
         await self._server.remove_child(name)

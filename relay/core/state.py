@@ -38,7 +38,7 @@ class NodeConfig:
     """Who a node is.
 
     `incarnation` is random, new at each start; `attached` says that a space, and so a destination,
-    may hang here.
+    may hang here. `former` are paths at which this very node hung before it was moved.
     """
 
     path: NodePath
@@ -47,6 +47,7 @@ class NodeConfig:
     incarnation: str
     attached: bool = False
     home: str = ""
+    former: tuple[NodePath, ...] = ()
 
 
 class State:
@@ -66,6 +67,8 @@ class State:
         self.swept_through = 0
         self.labels_dirty = True
         self.held: dict[MailKey, Held] = {}
+        self._deltas: dict[MailKey, Held] = {}
+        self._deeper: dict[str, dict[MailKey, None]] = {}
         self.unmeant: dict[MailKey, None] = {}
         self._tombstones: dict[MailKey, None] = {}
         self.children: dict[str, Child] = {}
@@ -79,7 +82,9 @@ class State:
         self.mailboxes.calm = self.is_root
         below = str(config.path) if config.path.is_root else f"{config.path}/"
         self.reporting = Reporting(self.place, self.facts, below)
-        self.edge = Edge(config.path, self.where, self.content, done) if config.attached else None
+        self.edge: Edge | None = None
+        if config.attached:
+            self.edge = Edge(config.path, self.where, self.content, done, config.former)
 
     @property
     def is_root(self) -> bool:
@@ -139,12 +144,38 @@ class State:
         read = (k for k in self._tombstones if not any(k in b.slots or k in b.queue for b in boxes))
         for key in list(islice(read, beyond)):
             del self._tombstones[key]
-            self.held.pop(key)
+            self.let_go(key)
             self.out.append(StoreOwn(key, None))
 
     def deltas(self) -> list[Held]:
         """The placements' deltas held, tombstones included."""
-        return [held for held in self.held.values() if is_delta(held)]
+        return list(self._deltas.values())
+
+    def hold(self, held: Held) -> None:
+        """Hold a record, in place of the one of its key."""
+        self.held[held.key] = held
+        if is_delta(held):
+            self._deltas[held.key] = held
+        elif (step := self._way_to(held)) is not None:
+            self._deeper.setdefault(step, {})[held.key] = None
+
+    def let_go(self, key: MailKey) -> None:
+        """Hold the record no longer."""
+        held = self.held.pop(key)
+        self._deltas.pop(key, None)
+        if (step := self._way_to(held)) is not None:
+            self._deeper[step].pop(key, None)
+
+    def nodes_below(self, child: str) -> list[Held]:
+        """The records of nodes below a child; its own is not for it."""
+        return [self.held[key] for key in self._deeper.get(child, ())]
+
+    def _way_to(self, held: Held) -> str | None:
+        """The child that a node record is passed on to, if it is one."""
+        path, record = self.config.path, held.record
+        if not isinstance(record, NodeRecord) or len(record.path.names) < len(path.names) + 2:
+            return None
+        return path.step_towards(record.path)
 
     def meant(self, child: str, held: Held) -> Send:
         """What the child should have of a record."""

@@ -66,7 +66,7 @@ class Tombstones:
 
     def _forget(self, key: MailKey) -> None:
         state = self._state
-        state.held.pop(key)
+        state.let_go(key)
         state.where.set_delta(key, None)
         state.reporting.forget(key)
         state.out.append(StoreOwn(key, None))

@@ -43,7 +43,9 @@ class Branch:
 
     def foreign(self) -> list[str]:
         """Inventory spaces that only the child's digest knows: someone below holds them."""
-        return [space for space in self.digests or {} if space not in self.labels]
+        if self.digests is None or self.digests.keys() <= self.labels.keys():
+            return []
+        return [space for space in self.digests if space not in self.labels]
 
 
 class Where:
@@ -54,6 +56,7 @@ class Where:
         self.branches: dict[str, Branch] = {}
         self.locations: dict[MailKey, LocationRecord] = {}
         self.profiles: dict[MailKey, Profile] = {}
+        self._all: dict[str, LabelCount] = {}
         self._noted: dict[MailKey, bytearray] = {}
         self._alternatives: dict[MailKey, tuple[Alternative, ...]] = {}
         self._over_location: SelectorIndex[AltId] = SelectorIndex()
@@ -93,9 +96,11 @@ class Where:
         held = self.profiles.pop(key, None)
         if held is not None:
             self._drop(key, held)
+            self._all[held.source.space].remove(held.labels)
         if profile is None or not self.path.holds(profile.path):
             return
         self.profiles[key] = profile
+        self._all.setdefault(profile.source.space, LabelCount()).add(profile.labels)
         step = self.path.step_towards(profile.path)
         if step is None:
             return
@@ -195,18 +200,10 @@ class Where:
 
     def digest(self) -> dict[str, SpaceLabels]:
         """The label digest of this node's subtree, by inventory space."""
-        parts: dict[str, list[SpaceLabels]] = {}
+        parts = {space: [count.summary()] for space, count in self._all.items() if count.total}
         for branch in self.branches.values():
-            for space, count in branch.labels.items():
-                if count.total:
-                    parts.setdefault(space, []).append(count.summary())
             for space in branch.foreign():
                 parts.setdefault(space, []).append((branch.digests or {})[space])
-        for profile in self.profiles.values():
-            if profile.path == self.path:
-                alone = LabelCount()
-                alone.add(profile.labels)
-                parts.setdefault(profile.source.space, []).append(alone.summary())
         merged = {space: merge_digests(digests) for space, digests in sorted(parts.items())}
         return fit_digests(merged)
 
