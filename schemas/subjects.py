@@ -109,6 +109,13 @@ def stream_subjects(path: NodePath) -> dict[str, tuple[str, ...]]:
     }
 
 
+def kept_for_itself(path: NodePath) -> tuple[str, ...]:
+    """The streams whose subjects are the node's own, and so follow it to another path."""
+    own = f"{path.prefix}._"
+    found = stream_subjects(path).items()
+    return tuple(name for name, captured in found if captured[0].startswith(own))
+
+
 # Headers on MAIL and OWN, so that a restarting relay reads headers only.
 HEADER_GENERATION = "Lc-Gen"
 HEADER_HASH = "Lc-Hash"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from relay.adapters.jetstream_connection import ApiError, Connection
@@ -25,23 +26,31 @@ CREATE_SECONDS = 3.0
 async def make_streams(connection: Connection, path: NodePath) -> None:
     """Make the node's streams, or give those that are there today's settings."""
     for name, captured in subjects.stream_subjects(path).items():
-        config: dict[str, Any] = {
-            "name": name,
-            "subjects": list(captured),
-            "storage": "file",
-            "retention": "limits",
-            "discard": "old",
-            "max_msgs_per_subject": 1,
-            "max_msg_size": MESSAGE_MAX_BYTES,
-            "max_consumers": CONSUMERS_MAX,
-            "allow_direct": True,
-        }
-        try:
-            await connection.api(f"STREAM.CREATE.{name}", **config)
-        except ApiError as error:
-            if error.code != _NAME_IN_USE:
-                raise
-            await connection.api(f"STREAM.UPDATE.{name}", **config)
+        await make_stream(connection, name, captured)
+
+
+async def make_stream(connection: Connection, name: str, captured: Iterable[str]) -> None:
+    """Make one stream that captures these subjects, or give the one that is there these settings.
+
+    What it holds stays, also under subjects that it captures no more.
+    """
+    config: dict[str, Any] = {
+        "name": name,
+        "subjects": list(captured),
+        "storage": "file",
+        "retention": "limits",
+        "discard": "old",
+        "max_msgs_per_subject": 1,
+        "max_msg_size": MESSAGE_MAX_BYTES,
+        "max_consumers": CONSUMERS_MAX,
+        "allow_direct": True,
+    }
+    try:
+        await connection.api(f"STREAM.CREATE.{name}", **config)
+    except ApiError as error:
+        if error.code != _NAME_IN_USE:
+            raise
+        await connection.api(f"STREAM.UPDATE.{name}", **config)
 
 
 async def make_mail_consumer(connection: Connection, path: NodePath, child: str) -> None:

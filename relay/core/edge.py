@@ -1,7 +1,8 @@
 """The edge's own part: which placements are meant for its destination, and what became of them.
 
 It keeps also deltas that do not match now, believes only a profile whose path is its own, and asks
-for removals only through what it no longer wants (design.md, §4, "Plan").
+for removals only through what it no longer wants (design.md, §4, "Plan"). One that is moved to
+another parent stays who it was until its new place is told, and leaves nothing behind unmeant.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from relay.core.where import Where
 from schemas.blobs import Reference
 from schemas.chunks import ManifestEntry
 from schemas.identity import MailKey, NodePath
+from schemas.moves import former_paths
 from schemas.objects import ObjectKey
 from schemas.records import BUCKETS, HINTED, OVER_LOCATION, DeltaHead, Gate, Profile, bucket
 from schemas.reports import (
@@ -62,9 +64,16 @@ class Edge:
     """
 
     def __init__(
-        self, path: NodePath, where: Where, content: Content, done: Iterable[Done]
+        self,
+        path: NodePath,
+        where: Where,
+        content: Content,
+        done: Iterable[Done],
+        former: Iterable[NodePath] = (),
     ) -> None:
         self.path = path
+        self._former = frozenset(former)
+        self._on_the_move: dict[MailKey, Profile] = {}
         self.profile: Profile | None = None
         self.assigned: dict[MailKey, Assignment] = {}
         self.changed = False
@@ -86,9 +95,25 @@ class Edge:
                 item.key, present=True, address="", error="", health="unknown", status=None
             )
 
+    def take_profile(self, key: MailKey, profile: Profile) -> bool:
+        """Take a profile in force, or a deleted one; whether who hangs here is told otherwise.
+
+        One of another path counts while none has this one, if this very node hung there, or if it
+        says that what hung here was moved with all it has: it takes nothing away.
+        """
+        before = self.profile
+        moved = profile.path in self._former or self.path in former_paths(profile.annotations)
+        if moved and profile.path != self.path and not profile.deleted:
+            self._on_the_move[key] = profile
+        else:
+            self._on_the_move.pop(key, None)
+        self.own_profile()
+        return self.profile != before
+
     def own_profile(self) -> None:
         """Find the destination that hangs here: the newest profile whose path is this one."""
         mine = [p for p in self._where.profiles.values() if p.path == self.path]
+        mine = mine or list(self._on_the_move.values())
         self.profile = max(mine, key=lambda profile: profile.generation, default=None)
 
     def evaluate(self, held: Held) -> None:
