@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from controllers.core.drafts import Draft
 from controllers.core.inventory import tombstone
+from controllers.core.moving import move_fault, nodes_below
 from controllers.issuing import Issuer
 from schemas.identity import NodePath, TreeId
 from schemas.records import API_NODE, NodeRecord, Source
@@ -65,18 +66,24 @@ async def enrol_node(issuer: Issuer, tree: TreeId, path: NodePath, nkey: str) ->
     await issuer.issue([Draft("node", record)])
 
 
+def check_move(issuer: Issuer, tree: TreeId, old: NodePath, new: NodePath) -> None:
+    """Raises NodeRefused unless a node without others below it can move to the path."""
+
+    def node_at(path: NodePath) -> NodeRecord | None:
+        return node_record(issuer, tree, path)
+
+    if fault := move_fault(issuer.records, node_at, old, new):
+        raise NodeRefused(*fault)
+
+
 async def remove_node(issuer: Issuer, tree: TreeId, path: NodePath) -> None:
     """Issue the tombstone of a node; raises NodeRefused if it is none, or has nodes below it."""
     record = node_record(issuer, tree, path)
     if record is None:
         raise NodeRefused(path, "there is no such node", "look at the tree for its path")
-    below = [
-        str(node.path) for node in nodes(issuer) if node.path != path and path.holds(node.path)
-    ]
-    if below:
-        raise NodeRefused(
-            path, f"there are nodes below it: {', '.join(below)}", "remove them first"
-        )
+    if below := nodes_below(issuer.records, path):
+        reason = f"there are nodes below it: {', '.join(map(str, below))}"
+        raise NodeRefused(path, reason, "remove them first")
     await issuer.issue([tombstone("node", record)])
 
 

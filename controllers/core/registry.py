@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from controllers.core.conditions import condition
 from controllers.core.drafts import Draft, same
 from controllers.core.inventory import REGISTERED, location_draft, register, tombstone
+from controllers.core.moving import left_places
 from controllers.core.notes import Notes
 from controllers.core.removal import READ_BACK, Held, hold_records
 from controllers.core.where import Inventory
@@ -145,7 +146,8 @@ class Registry:
                 said = f"{message}; its last good state stays in force"
                 conditions[name] = condition(REGISTERED, "False", "Invalid", said)
         news = [draft for draft in drafts if not same(draft.record, self._records.get(draft.slot))]
-        return news, conditions
+        left = left_places(self._records, self._node_at, [draft.record for draft in news])
+        return [*left, *news], conditions
 
     def _is_taken(
         self, draft: Draft, taken: Mapping[NodePath, Profile], conditions: dict[str, Condition]
@@ -213,8 +215,11 @@ class Registry:
         return Source(_APIS[key.resource], self.identity, "", key.name).key
 
     def _is_node(self, path: NodePath) -> bool:
+        return self._node_at(path) is not None
+
+    def _node_at(self, path: NodePath) -> NodeRecord | None:
         record = self._records.get(Source(API_NODE, self._tree, "", str(path)).key)
-        return isinstance(record, NodeRecord) and not record.deleted
+        return record if isinstance(record, NodeRecord) and not record.deleted else None
 
     def _in_ledger(self) -> set[ObjectKey]:
         resources = {api: resource for resource, api in _APIS.items()}
