@@ -8,7 +8,8 @@ from __future__ import annotations
 import io
 import pickle
 from dataclasses import dataclass
-from types import CellType, FunctionType
+from random import Random
+from types import BuiltinFunctionType, CellType, FunctionType, ModuleType
 from typing import Any
 
 
@@ -23,7 +24,9 @@ class Snapshot:
 
     def copy(self) -> Any:
         """The graph as it was, independent of the original and of other copies."""
-        return _Reader(io.BytesIO(self._bytes), self._shared).load()
+        reader = pickle.Unpickler(io.BytesIO(self._bytes))
+        reader.persistent_load = self._shared.__getitem__  # type: ignore[method-assign]
+        return reader.load()
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,13 @@ class _Template:
     function: FunctionType
 
 
+@dataclass(frozen=True)
+class _Chance:
+    """Where a source of chance stands."""
+
+    state: tuple[Any, ...]
+
+
 class _Writer(pickle.Pickler):
     def __init__(self, stored: io.BytesIO, shared: list[object]) -> None:
         super().__init__(stored, pickle.HIGHEST_PROTOCOL)
@@ -40,8 +50,7 @@ class _Writer(pickle.Pickler):
         self._places: dict[int, int] = {}
 
     def persistent_id(self, obj: object) -> int | None:
-        settings = getattr(type(obj), "__dataclass_params__", None)
-        if not isinstance(obj, bytes) and (settings is None or not settings.frozen):
+        if not _is_shared(obj):
             return None
         place = self._places.setdefault(id(obj), len(self._shared))
         if place == len(self._shared):
@@ -49,19 +58,30 @@ class _Writer(pickle.Pickler):
         return place
 
     def reducer_override(self, obj: object) -> Any:
+        if isinstance(obj, Random):
+            return _standing, (_Chance(obj.getstate()),)
         if isinstance(obj, FunctionType) and obj.__closure__:
             values = tuple(cell.cell_contents for cell in obj.__closure__)
             return _rebound, (_Template(obj), values)
         return NotImplemented
 
 
-class _Reader(pickle.Unpickler):
-    def __init__(self, stored: io.BytesIO, shared: list[object]) -> None:
-        super().__init__(stored)
-        self._shared = shared
+def _is_shared(obj: object) -> bool:
+    """Whether all copies may have this very object: to look a name up takes long, too."""
+    if isinstance(obj, (bytes, type)):
+        return True
+    if isinstance(obj, FunctionType):
+        return not obj.__closure__
+    if isinstance(obj, BuiltinFunctionType):
+        return isinstance(obj.__self__, ModuleType)
+    settings = getattr(type(obj), "__dataclass_params__", None)
+    return settings is not None and settings.frozen
 
-    def persistent_load(self, place: int) -> object:
-        return self._shared[place]
+
+def _standing(chance: _Chance) -> Random:
+    random = Random(0)
+    random.setstate(chance.state)
+    return random
 
 
 def _rebound(template: _Template, values: tuple[object, ...]) -> FunctionType:
