@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 
 from controllers.core.drafts import Draft, values_of
 from controllers.core.index import index_draft
-from relay.core.book import read_record
 from relay.core.events import Issued, OwnRecord
 from schemas import blobs, codec
 from schemas.blobs import Reference
@@ -51,7 +50,7 @@ from schemas.records import (
 )
 from schemas.selectors import LabelSelector
 from schemas.signing import Signer
-from tests.simulation.signatures import public_key_of
+from tests.simulation.signatures import public_key_of, read_record
 from tests.simulation.world import World
 
 TREE = TreeId(random_id(b"simulated tree  "))
@@ -61,7 +60,9 @@ ROOTS = {ROOT_KEY.key_id: public_key_of(ROOT_KEY)}
 INVENTORY_KEY = Signer(TREE, KeyId(random_id(b"inventory key   ")), b"i" * 32)
 OTHER_TREE = TreeId(random_id(b"another tree    "))
 SIGNED = ("delta", "profile", "location", "node", "index", "ask")
-INVENTORY, WORKLOADS = "inventory", "workloads"
+INVENTORY, WORKLOADS, ELSEWHERE = "inventory", "workloads", "elsewhere"
+OF_ELSEWHERE = "other-"
+"""So begin the names of the placements of another space, which stands in the place of the first."""
 INDEX_EVERY_SECONDS, INDEX_GATHER_SECONDS = 600.0, 1.0
 
 
@@ -134,8 +135,8 @@ class Past:
     placements: dict[str, list[Placed]] = field(default_factory=dict)
 
 
-class Centre:
-    """Changes the model, and issues what follows."""
+class Books:
+    """What was issued, as the oracle judges by it; whoever issues enters it here."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -144,10 +145,32 @@ class Centre:
         self.contents: dict[tuple[MailKey, ObjectKey, str], None] = {}
         self.records: dict[MailKey, Record] = {}
         self.history: list[tuple[MailKey, bytes]] = []
+        self._indexes: dict[int, dict[MailKey, int]] = {}
+
+    @property
+    def ready(self) -> bool:
+        """Whether the centre's process runs, so that it can issue."""
+        return self.world.root.node is not None
+
+    def listed(self, index: int, key: MailKey) -> int | None:
+        """The generation of the key in the index of that generation."""
+        return self._indexes[index].get(key)
+
+    def enter(self, key: MailKey, record: Record, data: bytes, bare: bytes) -> None:
+        """A record is issued: with its body, and as it goes to who is not concerned."""
+        self.records[key] = record
+        self.issued |= {data: None, bare: None}
+        self.history.append((key, data))
+
+
+class Centre(Books):
+    """Changes the model, and issues what follows."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
         self.changed: list[float] = []
         self._in_force: dict[MailKey, int] = {}
         self._values: dict[str, object] = {}
-        self._indexes: dict[int, dict[MailKey, int]] = {}
         self._highest = Generation(0)
         self._revision = 0
         self._index_at: float | None = None
@@ -164,11 +187,6 @@ class Centre:
             ROOT_KEY,
         )
         self._issue_index()
-
-    @property
-    def ready(self) -> bool:
-        """Whether the centre's process runs, so that it can issue."""
-        return self.world.root.node is not None
 
     # What users do.
 
@@ -256,10 +274,6 @@ class Centre:
                 self.contents[key, object_key, content.reference.address] = None
         self._issue(draft)
 
-    def listed(self, index: int, key: MailKey) -> int | None:
-        """The generation of the key in the index of that generation."""
-        return self._indexes[index].get(key)
-
     # Issuing.
 
     def _keep(self, values: object) -> None:
@@ -274,9 +288,7 @@ class Centre:
         data, bare = envelope.encode(), envelope.bare().encode()
         self._keep(draft.blobs)
         _, held = read_record(data, 0)
-        self.records[held.key] = record
-        self.issued |= {data: None, bare: None}
-        self.history.append((held.key, data))
+        self.enter(held.key, record, data, bare)
         self.world.note("centre", f"issue {draft.kind} {record.source.name} {record.generation}")
         root = self.world.root
         root.streams.own.pop(held.key, None)
@@ -314,7 +326,8 @@ class Centre:
 
 
 def placement_key(name: str) -> MailKey:
-    return Source(API_PLACEMENT, WORKLOADS, "", name).key
+    space = ELSEWHERE if name.startswith(OF_ELSEWHERE) else WORKLOADS
+    return Source(API_PLACEMENT, space, "", name).key
 
 
 def arms_of(placed: Placed | None) -> list[Arm]:
