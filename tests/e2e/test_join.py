@@ -37,8 +37,14 @@ class Site:
 
     def __init__(self, bundle: Path, folder: Path) -> None:
         command = [sys.executable, "-m", "leafcast", "join", bundle, "--data-dir", folder]
+        # What runs the tests may ignore Ctrl-C, and what it starts would inherit that.
         self.process = subprocess.Popen(
-            command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            command,
+            env=ENVIRONMENT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
         )
         self._said: list[str] = []
         self._reader = threading.Thread(target=self._read)
