@@ -13,6 +13,8 @@ LIST_EVERY_SECONDS = 60.0
 DIFFER_MAX = 2
 REPORTS_DIFFER_SECONDS = 10.0
 SAY_EVERY_SECONDS, SAY_EVERY_MAX_SECONDS = 60.0, 3600.0
+SAYS_AT_ONCE = 10
+"""So often reports are asked for every minute, as answers get lost, and then ever more rarely."""
 FORMER_RUNS_MAX = 4
 EPOCH_MAX = 1 << 62
 """What a child claims beyond does not count: epochs stay within 64 bits."""
@@ -56,7 +58,7 @@ class Child:
     labels_differ: int = 0
     reports_differ: float | None = None
     say_from: float = float("-inf")
-    say_every: float = SAY_EVERY_SECONDS
+    says: int = 0
 
     def want_said(
         self, heartbeat: Heartbeat, answer: SessionMessage, reports: bytes, now: float
@@ -74,15 +76,16 @@ class Child:
         since = now if self.reports_differ is None else self.reports_differ
         self.reports_differ = since if told else None
         if comparable and not told:
-            self.say_from, self.say_every = float("-inf"), SAY_EVERY_SECONDS
+            self.say_from, self.says = float("-inf"), 0
         wanted = self.labels_differ >= DIFFER_MAX
         if told and now >= max(self.say_from, since + REPORTS_DIFFER_SECONDS):
             wanted = True
         if not wanted or answer.want != WANT_NONE:
             return answer
         self.labels_differ, self.reports_differ = 0, None
-        self.say_from = now + self.say_every
-        self.say_every = min(self.say_every * 2, SAY_EVERY_MAX_SECONDS)
+        wait = SAY_EVERY_SECONDS * 2 ** max(0, self.says - SAYS_AT_ONCE)
+        self.say_from = now + min(wait, SAY_EVERY_MAX_SECONDS)
+        self.says = min(self.says + 1, 2 * SAYS_AT_ONCE)
         return replace(answer, want=WANT_SAY)
 
     def answer(

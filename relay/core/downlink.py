@@ -80,10 +80,7 @@ class Downlink:
             state.mailboxes.again(name)
             if index is not None:
                 self._accepting.send_index(name, child, index, again=True)
-        reports, now = state.reporting.digest(name), state.now.seconds
-        answer = child.want_said(heartbeat, answer, reports, now)
-        if answer.want == WANT_SAY:
-            state.out.append(Noted("ReportsDiffer", name, "it is asked for all of them again"))
+        answer = self._want_said(name, child, heartbeat, answer)
         self._send(name, self._want_list(name, child, heartbeat, answer))
 
     def report(self, name: str, key: str, data: bytes) -> None:
@@ -283,6 +280,18 @@ class Downlink:
             state.labels_dirty = True
             self._accepting.refresh_deltas(name)
         self._heard_labels([name])
+
+    def _want_said(
+        self, name: str, child: Child, heartbeat: Heartbeat, answer: SessionMessage
+    ) -> SessionMessage:
+        """Ask for all reports again if some were lost, also for what is gone and not said again."""
+        state = self._state
+        reports, now = state.reporting.digest(name), state.now.seconds
+        answer = child.want_said(heartbeat, answer, reports, now)
+        if answer.want == WANT_SAY:
+            state.out.append(Noted("ReportsDiffer", name, "it is asked for all of them again"))
+            state.mailboxes.again(name)
+        return answer
 
     def _want_list(
         self, name: str, child: Child, heartbeat: Heartbeat, answer: SessionMessage

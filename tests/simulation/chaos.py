@@ -74,7 +74,7 @@ class Chaos:
 
     def stop(self) -> None:
         """Let nothing more go wrong, and mend what did."""
-        calm = {"loss": 0.0, "duplicate": 0.0, "refusal": 0.0}
+        calm = {"loss": 0.0, "duplicate": 0.0, "refusal": 0.0, "report_loss": 0.0}
         self._on = False
         self._world.lying = self._world.lying_blobs = self._world.withholds = None
         self._world.faults = replace(self._faults, **calm)

@@ -13,7 +13,8 @@ class Faults:
     `loss` and `duplicate` are chances per message; only what no stream keeps is lost. `slow` is
     what an event costs the one slow node; `liar` makes one relay forge, alter, replay, redirect and
     withhold. `one_way` is the share of partitions that lose only what goes up, or down;
-    `skew_seconds` is by how much wall clocks are off, and jump.
+    `skew_seconds` is by how much wall clocks are off, and jump. `report_loss` is the chance that a
+    report that the child knows to be stored is not there for its parent.
     """
 
     delay_mean: float = 0.02
@@ -32,6 +33,7 @@ class Faults:
     one_way: float = 0.0
     skew_seconds: float = 0.0
     rehome: bool = False
+    report_loss: float = 0.0
 
 
 NO_FAULTS = Faults()
@@ -58,6 +60,7 @@ def draw(random: Random) -> Faults:
         drift_every=some(0.4, 10, 60),
         refusal=some(0.3, 0.1, 0.6),
         liar=random.random() < 0.25,
+        report_loss=some(0.15, 0.05, 0.3),
     )
 
 
@@ -85,4 +88,5 @@ def draw_brief(random: Random) -> Faults:
         one_way=some(0.5, 0.2, 1.0),
         skew_seconds=some(0.2, 1.0, 7200.0),
         rehome=random.random() < 0.2,
+        report_loss=some(0.15, 0.05, 0.3),
     )

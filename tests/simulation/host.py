@@ -372,7 +372,11 @@ class Host:
         parent = self._parent()
         if link != self.link_epoch or parent is None or self.world.mute.get(self.path) == "up":
             return
+        loss = self.world.faults.report_loss
         for key, data in reports.items():
+            if loss and key != HEARTBEAT and self.world.random.random() < loss:
+                self.world.note(self.path, f"loses report {key[:8]}")
+                continue
             parent.streams.stat.put((self.path.name, key), data)
         self.world.after(self.world.delay(), parent.read_reports, parent.run)
 

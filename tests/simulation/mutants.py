@@ -88,6 +88,7 @@ MUTANTS = (
     Mutant(planted.count_twice_after_a_move, oracle.EXACTLY_ONCE, "small:4"),
     Mutant(planted.complete_too_early, oracle.EXACTLY_ONCE, "small:4"),
     Mutant(planted.never_read_again, oracle.ACKNOWLEDGED, "small:40"),
+    Mutant(planted.ignore_the_report_digest, oracle.CONVERGENCE, "tiny:0"),
     Mutant(planted.forget_what_was_sent, "No exception", "tiny:5"),
     Mutant(planted.never_judge_again, oracle.CONVERGENCE, "tiny:0"),
     Mutant(planted.keep_the_label_counts, "No exception", "small:1"),
