@@ -40,6 +40,7 @@ class Bundle:
     """What a node joins with; times are milliseconds since 1970.
 
     `roots` maps key ids to ed25519 public keys; `parents` are leaf URLs of its parent's servers.
+    `former` are the paths at which this very node hung before it was moved, the latest last.
     """
 
     tree: TreeId
@@ -51,6 +52,7 @@ class Bundle:
     issued_ms: int
     expires_ms: int
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    former: tuple[NodePath, ...] = ()
 
     def to_text(self) -> str:
         """The file's content, with its hash."""
@@ -62,6 +64,7 @@ class Bundle:
             "parents": list(self.parents),
             "roots": {key: public.hex() for key, public in self.roots.items()},
             "labels": dict(self.labels),
+            "former": [str(path) for path in self.former],
         }
         return json.dumps({**form, "sha256": _digest(form)}, indent=2) + "\n"
 
@@ -137,6 +140,7 @@ def _bundle(form: Mapping[str, Any]) -> Bundle:
         issued_ms=int(form["issued_ms"]),
         expires_ms=int(form["expires_ms"]),
         labels={str(key): str(value) for key, value in form["labels"].items()},
+        former=tuple(map(NodePath.parse, form.get("former", ()))),
     )
 
 

@@ -8,9 +8,9 @@ from schemas.api import GROUP, PATH_ANNOTATION, VERSION
 from schemas.identity import NodePath
 
 
-def edge_objects(path: NodePath) -> list[dict[str, Any]]:
-    """The SyncTarget and the Location of one edge; both are named by its path."""
-    name = "-".join(path.names)
+def edge_objects(path: NodePath, name: str = "") -> list[dict[str, Any]]:
+    """The SyncTarget and the Location of one edge; both are named by its path, or as said."""
+    name = name or "-".join(path.names)
     labels = {"id": name, "region": path.names[0]}
     sync_target = {
         "apiVersion": f"{GROUP}/{VERSION}",

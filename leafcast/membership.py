@@ -1,7 +1,8 @@
 """Nodes come and go while the tree runs: what the daemon does for `leafcast node`.
 
 A new node gets a signed record, a bundle and, unless it is a relay, its inventory. One that goes
-loses its inventory first, so that it gives back what it was sent, and then its place.
+loses its inventory first, so that it gives back what it was sent, and then its place. One that
+moves gets its new place first, and then leaves the old one together with its inventory.
 """
 
 from __future__ import annotations
@@ -11,12 +12,21 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from controllers.issuing import Issuer
-from controllers.nodes import NodeRefused, add_node, node_record, nodes, remove_node
+from controllers.nodes import (
+    NodeCredentials,
+    NodeRefused,
+    add_node,
+    check_move,
+    node_record,
+    nodes,
+    remove_node,
+)
 from leafcast.api import Api, ApiError
 from leafcast.asking import CentreAsks, api_error
 from leafcast.bundle import Bundle
 from leafcast.elsewhere import checked_answer
 from leafcast.inventory import edge_objects
+from leafcast.moving import moved_objects, name_for
 from relay.adapters.nkey_pairs import new_user_nkey
 from relay.asker import AskFailed
 from relay.ports import Clock, Dice, Space
@@ -24,7 +34,9 @@ from schemas.api import GROUP, PATH_ANNOTATION
 from schemas.asks import NODE, AskFault
 from schemas.faults import InvalidObject
 from schemas.identity import KeyId, NodePath, TreeId
+from schemas.moves import MOVED_ANNOTATION, former_paths
 from schemas.objects import ObjectKey, validate_object
+from schemas.records import Profile
 
 MANAGER = "leafcast-node"
 LISTED_AT_ONCE = 16
@@ -46,9 +58,13 @@ class Tree(Protocol):
 
     def roots(self) -> Mapping[KeyId, bytes]: ...
 
+    def runs_here(self, path: NodePath) -> bool:
+        """Whether the node is one of those that this very program starts."""
+        ...
+
 
 class Membership:
-    """The verbs `node-add`, `node-remove` and `node-list` of a daemon."""
+    """The verbs `node-add`, `node-move`, `node-remove` and `node-list` of a daemon."""
 
     def __init__(self, tree: Tree, asks: CentreAsks, clock: Clock, dice: Dice) -> None:
         self._tree = tree
@@ -72,8 +88,8 @@ class Membership:
         where = NodePath.parse(path)
         if where.is_root:
             raise NodeRefused(where, "the centre is no child", "name a path such as /emea")
-        objects = [] if relay else _objects(where, labels or {})
         async with self._changing:
+            objects = [] if relay else await self._objects_at(where, labels or {})
             parent = await self._parent(where)
             issuer, tree = self._tree.issuer(), self._tree.tree_id()
             again = node_record(issuer, tree, where) is not None
@@ -83,19 +99,55 @@ class Membership:
             keep, space = again and not labels, self._tree.inventory_space()
             objects = [await space.apply(obj, MANAGER, create_only=keep) for obj in objects]
             await self._admitted(where, credentials.nkey)
+        bundle = self._bundle(parent, credentials, objects, valid_seconds)
+        return {"bundle": bundle.to_text(), "again": again, "labels": dict(bundle.labels)}
+
+    async def move(
+        self,
+        path: str,
+        new_path: str,
+        *,
+        labels: Mapping[str, str] | None = None,
+        valid_seconds: int = 86_400,
+    ) -> Json:
+        """Hang an edge elsewhere: the text of the bundle with which it goes on there.
+
+        From then on its destination counts at the new place alone, and the old bundle is void.
+        Raises ApiError, NodeRefused.
+        """
+        old, new = NodePath.parse(path), NodePath.parse(new_path)
+        async with self._changing:
+            issuer, tree = self._tree.issuer(), self._tree.tree_id()
+            check_move(issuer, tree, old, new)
+            objects = await self._moved(old, new, labels or {})
+            parent = await self._parent(new)
+            credentials = await add_node(issuer, tree, new, self._dice.entropy(32), new_user_nkey)
+            await self._admitted(new, credentials.nkey)
+            space = self._tree.inventory_space()
+            objects = [await space.apply(obj, MANAGER) for obj in objects]
+            await self._left(old)
+        bundle = self._bundle(parent, credentials, objects, valid_seconds)
+        name = objects[0]["metadata"]["name"]
+        return {"bundle": bundle.to_text(), "name": name, "labels": dict(bundle.labels)}
+
+    def _bundle(
+        self, parent: Json, credentials: NodeCredentials, objects: list[Json], valid_seconds: int
+    ) -> Bundle:
+        """What a node joins with; without inventory it is a relay."""
         now_ms = self._clock.now().wall_ms
-        bundle = Bundle(
-            tree=tree,
-            path=where,
-            relay=relay,
+        metadata = objects[0]["metadata"] if objects else {}
+        return Bundle(
+            tree=self._tree.tree_id(),
+            path=credentials.path,
+            relay=not objects,
             parents=(parent["leafUrl"],),
             seed=credentials.seed,
             roots=self._tree.roots(),
             issued_ms=now_ms,
             expires_ms=now_ms + valid_seconds * 1000,
-            labels=objects[0]["metadata"]["labels"] if objects else {},
+            labels=metadata.get("labels") or {},
+            former=former_paths(metadata.get("annotations") or {}),
         )
-        return {"bundle": bundle.to_text(), "again": again, "labels": dict(bundle.labels)}
 
     async def remove(self, path: str, *, force: bool = False) -> Json:
         """Take a node out of the tree: `{removed: [path], left: [what stays behind]}`.
@@ -147,6 +199,53 @@ class Membership:
                 for record in records
             ]
         }
+
+    async def _moved(self, old: NodePath, new: NodePath, labels: Mapping[str, str]) -> list[Json]:
+        """The inventory of an edge as it will be at its new place; raises NodeRefused, ApiError."""
+        if self._tree.runs_here(old):
+            remedy = "add one with `leafcast node add` where you want it"
+            raise NodeRefused(old, "`leafcast up` starts it here, at its place", remedy)
+        space = self._tree.inventory_space()
+        records = self._tree.issuer().records.values()
+        profiles = [r for r in records if isinstance(r, Profile) and not r.deleted]
+        name = next((r.source.name for r in profiles if r.path == old), "")
+        if not name:
+            remedy = f"add one with `leafcast node add {new} --relay`, and remove this one"
+            raise NodeRefused(old, "it is a relay, and keeps nothing that could move", remedy)
+        if taken := next((r.source.name for r in profiles if r.path == new), ""):
+            remedy = "name another path, or give that SyncTarget another one"
+            raise NodeRefused(new, f'it is the place of SyncTarget "{taken}"', remedy)
+        target, location = [
+            await space.get(ObjectKey(GROUP, resource, "", name))
+            for resource in ("synctargets", "locations")
+        ]
+        if target is None or _path_of(target) != str(old):
+            remedy = "apply it with that path, or see `leafcast adopt`"
+            raise NodeRefused(old, f'SyncTarget "{name}" does not say that it hangs here', remedy)
+        return _valid(moved_objects(target, location, new, labels))
+
+    async def _left(self, old: NodePath) -> None:
+        """Wait until the ledger says that a moved node is at its old place no more."""
+        until = self._clock.now().seconds + ADMIT_SECONDS_MAX
+        while self._record(old) is not None:
+            if self._clock.now().seconds > until:
+                reason = f"node {old} was told to move, and the centre has not seen it yet"
+                raise ApiError("Timeout", reason, "look at its SyncTarget, and `leafcast events`")
+            await self._clock.sleep(DRAIN_POLL_SECONDS)
+
+    async def _objects_at(self, path: NodePath, labels: Mapping[str, str]) -> list[Json]:
+        """An edge's SyncTarget and Location; labels given win over `region`, never over `id`."""
+        listing = await self._tree.inventory_space().list(GROUP, "synctargets")
+        found = {obj["metadata"]["name"]: obj for obj in listing.objects}
+        name = name_for(path, {name: _path_of(obj) for name, obj in found.items()})
+        made = edge_objects(path, name)
+        for obj in made:
+            own = obj["metadata"]["labels"]
+            obj["metadata"]["labels"] = {**own, **labels, "id": own["id"]}
+        told = (found[name]["metadata"].get("annotations") or {}) if name in found else {}
+        if MOVED_ANNOTATION in told:
+            made[0]["metadata"]["annotations"][MOVED_ANNOTATION] = told[MOVED_ANNOTATION]
+        return _valid(made)
 
     async def _parent(self, path: NodePath) -> Json:
         """What the parent says of itself; it must be there, to let the node in."""
@@ -206,31 +305,31 @@ class Membership:
     async def _hanging(self) -> dict[str, str]:
         """The SyncTargets' names by the path they hang at."""
         listing = await self._tree.inventory_space().list(GROUP, "synctargets")
-        return {
-            obj["metadata"]["annotations"][PATH_ANNOTATION]: obj["metadata"]["name"]
-            for obj in listing.objects
-            if PATH_ANNOTATION in (obj["metadata"].get("annotations") or {})
-        }
+        hanging = {_path_of(obj): obj["metadata"]["name"] for obj in listing.objects}
+        return {path: name for path, name in hanging.items() if path}
 
 
 def register_membership(api: Api, membership: Membership) -> None:
     """Answer the verbs about nodes."""
     api.register("node-add", membership.add)
+    api.register("node-move", membership.move)
     api.register("node-remove", membership.remove)
     api.register("node-list", membership.all)
 
 
-def _objects(path: NodePath, labels: Mapping[str, str]) -> list[Json]:
-    """The new edge's SyncTarget and Location; labels given win over `region`, never over `id`."""
-    made = edge_objects(path)
-    for obj in made:
-        own = obj["metadata"]["labels"]
-        obj["metadata"]["labels"] = {**own, **labels, "id": own["id"]}
+def _valid(objects: list[Json]) -> list[Json]:
+    """The same, once they were judged; raises ApiError."""
+    for obj in objects:
         try:
             validate_object(obj)
         except InvalidObject as error:
             raise ApiError("Invalid", str(error), "correct the labels") from error
-    return made
+    return objects
+
+
+def _path_of(target: Json) -> str:
+    """Where a SyncTarget says that it hangs; "" if it does not."""
+    return str((target["metadata"].get("annotations") or {}).get(PATH_ANNOTATION, ""))
 
 
 def _reached(path: NodePath, parent: Json | AskFault) -> Json:

@@ -59,7 +59,8 @@ class NodeRuntime:
     """Runs one node; `attached` gives it a simulated cluster as its workload execution cluster.
 
     `beside` is work on the relay that starts and ends with each of its runs; `home` tells this
-    folder from another one with the same credentials. `external` says where the node's server is
+    folder from another one with the same credentials, `former` are paths at which it hung before.
+    `before` must have succeeded before the first run. `external` says where the node's server is
     if someone else runs it.
     """
 
@@ -73,6 +74,8 @@ class NodeRuntime:
         attached: Settings | None = None,
         beside: Callable[[Driver], Coroutine[Any, Any, None]] | None = None,
         home: str = "",
+        former: tuple[NodePath, ...] = (),
+        before: Callable[[NodeRuntime], Coroutine[Any, Any, None]] | None = None,
         external: ServerPlace | None = None,
     ) -> None:
         self.path = path
@@ -84,6 +87,8 @@ class NodeRuntime:
         self._settings = attached
         self._beside = beside
         self._home = home
+        self._former = former
+        self._before = before
         self._external = external
         self.asker: Asker | None = None
         self._known = KnownChildren(folder)
@@ -137,6 +142,11 @@ class NodeRuntime:
     def space_seed(self) -> str:
         """What opens the server's account SPACE."""
         return self._seeds.space
+
+    @property
+    def relay_seed(self) -> str:
+        """What opens the server's account RELAY, which holds the node's streams."""
+        return self._seeds.relay
 
     async def client(self, stack: AsyncExitStack, name: str) -> Client:
         """A connection to account SPACE of this node's server, open until the stack is closed."""
@@ -210,12 +220,17 @@ class NodeRuntime:
 
     async def _run_once(self) -> None:
         world = self._world
+        if self._before is not None:
+            await self._before(self)
+            self._before = None
         uplink = self._seeds.uplink if self._parent is not None else None
         address = BusAddress(self.server.url, self._seeds.relay, uplink, self._seeds.system)
         server = self._known.told_of(self.server)
         bus = JetStreamBus(self.path, address, server, clock=world.clock, dice=world.dice)
         run = random_id(world.dice.entropy(16))
-        config = NodeConfig(self.path, world.tree, world.roots, run, self.attached, home=self._home)
+        config = NodeConfig(
+            self.path, world.tree, world.roots, run, self.attached, self._home, self._former
+        )
         driver = self._driver = Driver(
             bus, config, world.clock, on_wants=self._wants, on_noted=self._note
         )

@@ -44,6 +44,10 @@ class RunningCentre:
             raise BusBroken("the centre is starting")
         return self._tree.inventory
 
+    def runs_here(self, path: NodePath) -> bool:
+        """Whether the node is one of those that this very program starts."""
+        return path in self._tree.nodes
+
     def _controllers(self) -> Controllers:
         if self._tree.controllers is None:
             raise BusBroken("the centre is starting")

@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from leafcast.bundle import read_bundle
-from leafcast.joining import JoinedNode, default_folder, joined_folder
+from leafcast.joined_folder import default_folder, joined_folder
+from leafcast.joining import JoinedNode
 from leafcast.signals import Ended, run_until_signal
 from relay.adapters.clock import SystemClock, SystemDice
 
@@ -25,7 +26,8 @@ def join(bundle: Path, data_dir: Path | None) -> None:
     """Join the tree that BUNDLE comes from, until Ctrl-C.
 
     Starts a nats-server and, unless it is a relay, a simulated cluster, and receives what is meant
-    for it. Started again with the same bundle it goes on where it was.
+    for it. Started again with the same bundle it goes on where it was. A node that was moved goes
+    on with the bundle of its new place, and the folder that it has.
     """
     found = read_bundle(bundle)
     clock, dice = SystemClock(), SystemDice()
@@ -33,6 +35,11 @@ def join(bundle: Path, data_dir: Path | None) -> None:
     with joined_folder(folder, bundle, found, clock, dice) as place:
         role = "relay" if found.relay else "edge"
         click.echo(f"Joining as {role} {found.path}; its state is in {folder}. Ctrl-C ends it.")
+        if found.former and not (place.former or place.admitted):
+            click.echo(
+                f"It begins anew: what it kept as {found.former[-1]} is in another folder. To take "
+                "that along, end this, and name that folder with --data-dir."
+            )
         node = JoinedNode(found, place, clock, dice, click.echo)
         try:
             run_until_signal(node.run())

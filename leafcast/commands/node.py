@@ -1,4 +1,4 @@
-"""`leafcast node`: add, remove and list the nodes of a running tree."""
+"""`leafcast node`: add, move, remove and list the nodes of a running tree."""
 
 from __future__ import annotations
 
@@ -50,18 +50,28 @@ class _Span(click.ParamType[int]):
 
 @click.group()
 def node() -> None:
-    """Add nodes to the tree, remove them, list them."""
+    """Add nodes to the tree, move them, remove them, list them."""
 
 
-@node.command()
-@click.argument("path", type=_Path())
-@click.option(
+_output_option = click.option(
     "-o",
     "--output",
     "file",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Where to write the join bundle.  [default: NAME.join.json]",
 )
+_valid_option = click.option(
+    "--valid",
+    type=_Span(),
+    default="24h",
+    show_default=True,
+    help="How long the bundle may wait until it is joined with.",
+)
+
+
+@node.command()
+@click.argument("path", type=_Path())
+@_output_option
 @click.option("--relay", is_flag=True, help="A relay: it has nodes below it, and no cluster.")
 @click.option(
     "--labels",
@@ -69,13 +79,7 @@ def node() -> None:
     default="",
     help="Labels of the edge, besides id and region; placements select by them.",
 )
-@click.option(
-    "--valid",
-    type=_Span(),
-    default="24h",
-    show_default=True,
-    help="How long the bundle may wait until it is joined with.",
-)
+@_valid_option
 @data_dir_option
 def add(
     path: str, file: Path | None, labels: str, valid: int, data_dir: Path | None, *, relay: bool
@@ -85,24 +89,54 @@ def add(
     The bundle holds the node's secret key: hand it over as a secret. Adding a node that exists
     makes a new bundle, and voids the old one.
     """
-    target = file or Path(f"{NodePath.parse(path).name}.join.json")
     given = _labels(labels)
     if relay and given:
         raise click.UsageError("a relay has no labels; leave out --labels or --relay")
-    if not target.parent.is_dir():
-        raise click.UsageError(f"there is no folder {target.parent}; make it, or name another file")
-    if not os.access(target if target.exists() else target.parent, os.W_OK):
-        raise click.UsageError(f"{target} cannot be written; name another file with -o")
+    target = _writable(file, path)
     answer = _call(data_dir, "node-add", path=path, relay=relay, labels=given, valid_seconds=valid)
     write_bundle_text(target, answer["bundle"])
     what = "A new bundle for" if answer["again"] else "Added"
     click.echo(f"{what} {path}: {target}")
     if answer["labels"]:
-        said = ", ".join(f"{key}={value}" for key, value in sorted(answer["labels"].items()))
-        click.echo(f"Its SyncTarget and Location have the labels {said}.")
+        click.echo(f"Its SyncTarget and Location have the labels {_spoken(answer['labels'])}.")
     if answer["again"]:
         click.echo("Bundles made for it earlier are void; whoever runs with one is cut off.")
     click.echo(f"Next: leafcast join {target}")
+
+
+@node.command()
+@click.argument("path", type=_Path())
+@click.argument("new_path", type=_Path())
+@_output_option
+@click.option(
+    "--labels",
+    metavar="K=V,...",
+    default="",
+    help="Labels to change. A label region that names the old region follows by itself.",
+)
+@_valid_option
+@data_dir_option
+def move(
+    path: str, new_path: str, file: Path | None, labels: str, valid: int, data_dir: Path | None
+) -> None:
+    """Move the edge at PATH to NEW_PATH, and write the bundle with which it goes on there.
+
+    It keeps what it has: join with the bundle where it runs, in the folder that it has. Until then
+    it keeps its cluster as it is. It stays the same destination, and counts at NEW_PATH alone from
+    now on; the bundle that it has is void. Nodes with others below them, relays, and those that
+    `leafcast up` starts do not move.
+    """
+    given, target = _labels(labels), _writable(file, new_path)
+    arguments = {"path": path, "new_path": new_path, "labels": given, "valid_seconds": valid}
+    answer = _call(data_dir, "node-move", **arguments)
+    write_bundle_text(target, answer["bundle"])
+    click.echo(f"Moved {path} to {new_path}: {target}")
+    said = _spoken(answer["labels"])
+    click.echo(f"Its SyncTarget and Location are {answer['name']} still, with the labels {said}.")
+    click.echo("The bundle it has is void. Next, where it runs: end it, and")
+    click.echo(
+        f"leafcast join {target} --data-dir FOLDER, the one it has (if it has one of its own)"
+    )
 
 
 @node.command()
@@ -151,6 +185,20 @@ def _reached(item: dict[str, Any]) -> str:
         return f"no: {item['because']}"
     since = dt.datetime.fromtimestamp(item["sinceMs"] // 1000, dt.UTC)
     return f"no, since {since.isoformat().replace('+00:00', 'Z')}"
+
+
+def _writable(file: Path | None, path: str) -> Path:
+    """The file for a node's bundle, before anything is done; raises UsageError."""
+    target = file or Path(f"{NodePath.parse(path).name}.join.json")
+    if not target.parent.is_dir():
+        raise click.UsageError(f"there is no folder {target.parent}; make it, or name another file")
+    if not os.access(target if target.exists() else target.parent, os.W_OK):
+        raise click.UsageError(f"{target} cannot be written; name another file with -o")
+    return target
+
+
+def _spoken(labels: dict[str, str]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))
 
 
 def _labels(text: str) -> dict[str, str]:

@@ -3,7 +3,8 @@
 `python -m tests.nats.chaos_node SETTINGS MODULE WORD...` runs MODULE as if it were called itself.
 SETTINGS is JSON: names of constants such as `relay.core.children.HEARTBEAT_SECONDS` to values, each
 set before anyone has read it. `clock` names a file with milliseconds to add to the wall clock, read
-again at each SIGUSR1. It ends with the standard input, so that no test leaves one behind.
+again at each SIGUSR1. `dies_rekeying` kills the process as it carries over so many batches, of 10
+messages each. It ends with the standard input, so that no test leaves one behind.
 """
 
 import json
@@ -16,6 +17,7 @@ from importlib import import_module
 from pathlib import Path
 
 from relay.adapters import clock as adapter
+from relay.adapters import jetstream_rekeying as rekeying
 from relay.core.events import Instant
 
 
@@ -36,6 +38,20 @@ def use_clock(file: Path) -> None:
     adapter.SystemClock = JumpingClock
 
 
+def die_rekeying(batches: int) -> None:
+    """Be killed before so manieth batch is carried over."""
+    honest, left = rekeying._Copy.flush, [batches]
+    rekeying.BATCH_MESSAGES = 10
+
+    async def flush(copy: rekeying._Copy) -> None:
+        left[0] -= bool(copy.batch)
+        if not left[0]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        await honest(copy)
+
+    rekeying._Copy.flush = flush
+
+
 def end_with_the_test() -> None:
     os.read(0, 1)
     os.kill(os.getpid(), signal.SIGTERM)
@@ -47,6 +63,8 @@ def main() -> None:
     for name, value in json.loads(settings).items():
         if name == "clock":
             use_clock(Path(value))
+        elif name == "dies_rekeying":
+            die_rekeying(value)
         else:
             owner, _, constant = name.rpartition(".")
             assert hasattr(import_module(owner), constant), name

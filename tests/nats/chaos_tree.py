@@ -107,6 +107,15 @@ class ChaosTree:
         member.start()
         return member
 
+    async def move(self, old: str, new: str) -> Member:
+        """Hang an edge elsewhere; it is not started there yet, and what ran may run on."""
+        made = await self.call("node-move", path=old, new_path=new)
+        member = self.members.pop(old)
+        file = self.folder / f"moved-{time.monotonic_ns()}.json"
+        file.write_text(made["bundle"])
+        command = ["leafcast", "join", str(file), "--data-dir", str(member.folder)]
+        return self.add(new, member.folder, command)
+
     async def lay(self, file: Path) -> Wire:
         """Have a bundle lead its node over a wire."""
         bundle = read_bundle(file)

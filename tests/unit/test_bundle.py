@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from leafcast.bundle import Bundle, BundleRefused, check_expiry, read_bundle, write_bundle
 from leafcast.data_dir import DataDirUnusable
-from leafcast.joining import joined_folder
+from leafcast.joined_folder import joined_folder
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.nkey_pairs import new_user_nkey
 from schemas.identity import KeyId, NodePath, TreeId
