@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from typing import Any
 
 from leafcast.api import Api, ApiError
@@ -18,9 +20,11 @@ from leafcast.tree_facts import (
     silent_below,
     tree_form,
 )
-from relay.ports import Clock
+from relay.ports import BusBroken, Clock, SpaceError
 from schemas.asks import AskFault
 from schemas.identity import NodePath
+
+CAUGHT_UP_SECONDS_MAX = 5.0
 
 
 class TreeVerbs:
@@ -39,7 +43,7 @@ class TreeVerbs:
 
     async def status(self, placement: str = "", *, by_node: bool = False) -> dict[str, Any]:
         """One placement, or all of them by name."""
-        names = [self._named(placement)] if placement else self._names()
+        names = [await self._named(placement)] if placement else self._names()
         forms = [placement_form(self._tree, name, by_node=by_node) for name in names]
         for form in forms if placement else ():
             named = sum(item["destinations"] for item in form["unreachable"])
@@ -49,7 +53,7 @@ class TreeVerbs:
 
     async def destinations(self, placement: str) -> dict[str, Any]:
         """The destinations of a placement one by one, as far as they are known here."""
-        return destination_forms(self._tree, self._named(placement))
+        return destination_forms(self._tree, await self._named(placement))
 
     async def events(self, since: int = 0) -> dict[str, Any]:
         """What happened after a sequence."""
@@ -69,7 +73,13 @@ class TreeVerbs:
         translator = controllers.translator
         return sorted(translator.workloads.objects.keys() | translator.held.keys())
 
-    def _named(self, placement: str) -> str:
+    async def _named(self, placement: str) -> str:
+        controllers = self._tree.controllers
+        if placement not in self._names() and controllers is not None:
+            # It may have been applied a moment ago.
+            with suppress(TimeoutError, BusBroken, SpaceError):
+                async with asyncio.timeout(CAUGHT_UP_SECONDS_MAX):
+                    await controllers.caught_up()
         names = self._names()
         if placement in names:
             return placement

@@ -8,6 +8,7 @@ import pytest
 from controllers.following import Gathering
 from leafcast.api import Api
 from leafcast.awaiting import register_wait
+from leafcast.daemon_verbs import TreeVerbs
 from relay.adapters.clock import SystemClock
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
@@ -17,6 +18,7 @@ from tests.memory_tree import config_map, memory_tree, placement
 class Runtime:
     def __init__(self, driver):
         self.driver = driver
+        self.attached = None
 
     @property
     def node(self):
@@ -63,6 +65,13 @@ async def test_a_change_applied_just_before_has_arrived_everywhere_when_the_wait
         key = ObjectKey("edge.kubestellar.io", "edgeplacements", "", "shop")
         status = (await tree.workloads.get(key))["status"]
         assert (status["synced"], status["complete"]) == (2, True)
+
+
+async def test_a_placement_applied_just_before_is_known_to_who_asks_for_its_status(tree):
+    verbs = TreeVerbs(Tree(tree), None, None, SystemClock())
+    await tree.apply(placement("shop", "shop"))
+    [form] = (await verbs.status("shop"))["placements"]
+    assert form["name"] == "shop"
 
 
 async def test_a_placement_without_destinations_is_never_synced(tree):
