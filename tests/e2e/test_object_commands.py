@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.test_up import SMALL, WAIT_SECONDS, Program
+from tests.e2e.test_up import SMALL, WAIT_SECONDS, Program, until
 
-pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(240)]
 
 EDGES = ("/region-1/site-1", "/region-1/site-2")
 STORE = """\
@@ -126,6 +126,7 @@ def test_what_is_deleted_goes_from_the_edges(tree, store):
 
 def test_without_destinations_nothing_is_synced(tree, store):
     did(tree, "apply", "-f", store(where="{matchLabels: {region: none}}"))
+    until(lambda: tree.json("status", store.name)["complete"], "nothing is counted")
     done = did(tree, "wait", "--for", "synced", store.name, "--timeout", "500ms", code=1)
     assert done.stdout == ""
     assert "timed out after 0.5s" in done.stderr

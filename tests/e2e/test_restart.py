@@ -11,11 +11,11 @@ from leafcast.views import TreeShape
 from leafcast.workload import load_shop
 from schemas.identity import NodePath
 
-pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(240)]
 
 EDGES = [NodePath.parse(path) for path in ("/region-1/site-1", "/region-1/site-2")]
 CENTRE = NodePath()
-WAIT_SECONDS = 40
+WAIT_SECONDS = 80
 
 
 @asynccontextmanager

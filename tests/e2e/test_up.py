@@ -14,12 +14,12 @@ import pytest
 
 from leafcast.data_dir import DataDir
 
-pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(240)]
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = ("--regions", "1", "--sites", "2")
 NODES = {"/", "/region-1", "/region-1/site-1", "/region-1/site-2"}
-WAIT_SECONDS = 30
+WAIT_SECONDS = 60
 
 
 class Program:
@@ -302,7 +302,7 @@ def sockets(pid: int) -> int:
     return sum(1 for link in links if link.startswith("socket:"))
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(300)
 def test_a_wait_goes_on_through_the_death_of_the_daemon_and_of_the_centres_server(program):
     shop = ROOT / "leafcast" / "shop"
     broken = program.place.folder.parent / "web.yaml"
