@@ -16,7 +16,7 @@ from schemas.reports import ObjectResult, Summary
 
 BLOCK_CHILDREN = 45
 """About the square root of the most children a relay is made for, 2,000."""
-SHAPES_MAX = 4096
+SHAPES_MAX = 512
 Results = Mapping[int, tuple[ObjectResult, ...]]
 """A child's results of objects, by report part."""
 
@@ -60,10 +60,11 @@ NOTHING = Reported(0, 0, 0, 0, 0, current=False, said=None)
 
 
 class Shapes:
-    """One object for equal summaries."""
+    """One object for equal summaries; those that nobody said for long are forgotten."""
 
     def __init__(self) -> None:
         self._known: dict[object, Summary] = {}
+        self._before: dict[object, Summary] = {}
 
     def shared(self, summary: Summary) -> Summary:
         """The summary without its oldest receipt, as an object that all who say the same share."""
@@ -72,9 +73,10 @@ class Shapes:
         key = (*[frozenset(count.items()) for count in counts], *rest)
         known = self._known.get(key)
         if known is None:
-            if len(self._known) > SHAPES_MAX:
-                self._known.clear()
-            known = self._known[key] = replace(summary, oldest_ms=0)
+            if len(self._known) >= SHAPES_MAX:
+                self._before, self._known = self._known, {}
+            known = self._before.get(key) or replace(summary, oldest_ms=0)
+            self._known[key] = known
         return known
 
 
