@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-GREETING_SECONDS = 1.0
+GREETING_SECONDS = 5.0
 GREETING_BYTES_MAX = 64 * 1024
 COMMAND_MAX_CHARACTERS = 80
 _LISTENING = "0A"

@@ -12,7 +12,7 @@ import pytest
 from relay.adapters.memory_space import MemorySpace
 from tests.contract.spaces import HandClock, SeededDice, embedded
 
-START_SECONDS = 20
+START_SECONDS = 60
 
 
 @pytest.fixture(scope="session")

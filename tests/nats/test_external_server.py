@@ -18,7 +18,7 @@ from schemas.identity import NodePath
 
 pytestmark = pytest.mark.nats
 
-READY_SECONDS = 20
+READY_SECONDS = 60
 
 
 def nkey():
