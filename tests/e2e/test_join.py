@@ -60,7 +60,10 @@ class Site:
     def end(self, number: int = signal.SIGINT) -> int:
         if self.process.poll() is None:
             self.process.send_signal(number)
-        code = self.process.wait(WAIT_SECONDS)
+        try:
+            code = self.process.wait(WAIT_SECONDS)
+        finally:
+            self.process.kill()
         self._reader.join()
         self.process.stdout.close()
         return code
