@@ -1,14 +1,16 @@
 """A parent that withholds the index, or mail that it lists, is noticed, and said upward.
 
 Measured by the node's own monotonic clock: the centre renews its index every 10 minutes, and edges
-get it as often, so one who was shown no newer one for 20 minutes is shown an old view.
+get it as often, so one who was shown no newer one for 20 minutes is shown an old view. So is one
+whose mailbox does not come to an end. Tombstones and bare heads are in no digest, but the index
+tells of them: what it does not list goes by that alone, and of what it lists in a newer version the
+mailbox must hold that one, with body or without.
 """
 
 from __future__ import annotations
 
-from relay.core.book import is_delta
 from relay.core.effects import Noted
-from relay.core.state import STALE, WITHHELD, State
+from relay.core.state import OUTDATED, STALE, UNREAD, WITHHELD, State
 from schemas.identity import MailKey
 
 STALE_AFTER_SECONDS = 1200.0
@@ -23,7 +25,8 @@ class Freshness:
         self._generation = 0
         self._since = state.now.seconds
         self._look_at = state.now.seconds + LOOK_SECONDS
-        self._missing: frozenset[MailKey] = frozenset()
+        self._calm = state.now.seconds
+        self._missing: dict[MailKey, str] = {}
         self._shown: list[tuple[float, int]] = []
 
     def deadline(self) -> float:
@@ -44,33 +47,44 @@ class Freshness:
         state, now = self._state, self._state.now.seconds
         if state.index.generation > self._generation:
             self._generation, self._since = state.index.generation, now
-        stale = now - self._since >= STALE_AFTER_SECONDS
-        if stale == state.stale:
+        if state.inbox.calm:
+            self._calm = now
+        old = UNREAD if now - self._calm >= STALE_AFTER_SECONDS else ""
+        old = STALE if now - self._since >= STALE_AFTER_SECONDS else old
+        if old == state.old_view:
             return
-        state.stale = stale
-        detail = STALE.partition(": ")[2] if stale else "a newer index came"
-        state.out.append(Noted("StaleView" if stale else "FreshView", "index", detail))
+        state.old_view = old
+        detail = old.partition(": ")[2] if old else "a newer index came"
+        state.out.append(Noted("StaleView" if old else "FreshView", "index", detail))
         for held in state.deltas():
             state.touch(held.key)
 
     def _look_at_mail(self) -> None:
         """Two looks in a row: a parent that lost its memory writes again within a minute."""
-        state, inbox = self._state, self._state.inbox
-        if not inbox.calm:
+        state = self._state
+        if not state.inbox.calm:
             return
-        missing = frozenset(
-            held.key
-            for held in state.held.values()
-            if is_delta(held) and held.has_content
-            if held.key not in inbox.terms and held.key not in state.unmeant
-        )
-        withheld, self._missing = missing & self._missing, missing
-        for key in withheld ^ state.withheld:
+        missing = self._lacking()
+        withheld = {key: why for key, why in missing.items() if key in self._missing}
+        self._missing, former, state.withheld = missing, state.withheld, withheld
+        for key in former.keys() ^ withheld.keys():
             state.touch(key)
-        for key in sorted(withheld - state.withheld):
+        for key in sorted(withheld.keys() - former.keys()):
             name = state.held[key].record.source.name
-            state.out.append(Noted("Withheld", name, WITHHELD.partition(": ")[2]))
-        state.withheld = withheld
+            state.out.append(Noted("Withheld", name, withheld[key].partition(": ")[2]))
+
+    def _lacking(self) -> dict[MailKey, str]:
+        """What the mailbox lacks of the placements that are in force here, and how."""
+        state, lacking = self._state, {}
+        for held in state.deltas():
+            if not held.has_content or held.key in state.unmeant:
+                continue
+            listed = state.index.listed(held.key)
+            if held.key not in state.inbox.terms:
+                lacking[held.key] = WITHHELD
+            elif isinstance(listed, int) and listed > held.generation:
+                lacking[held.key] = OUTDATED
+        return lacking
 
     def _look_at_children(self) -> None:
         """A child in session that shows an index older than what was here 20 minutes ago."""

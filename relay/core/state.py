@@ -25,7 +25,9 @@ from schemas.reports import Cursor, Done, ExceptionSample, Summary
 
 REFUSED_CONTENT_HOLDS_SECONDS = 60.0
 STALE = "StaleView: its parent has shown it no newer index for 20 minutes"
+UNREAD = "StaleView: its mailbox at the parent has not come to an end for 20 minutes"
 WITHHELD = "Withheld: it is in force, and missing from the mailbox at the parent; it is kept"
+OUTDATED = "Withheld: a newer version is in force, and missing from the mailbox at the parent"
 TOMBSTONES_MAX = 4096
 """How many deleted profiles, locations and nodes a node remembers, so that none comes back.
 
@@ -62,8 +64,8 @@ class State:
         self.order = 0
         self.refused = 0
         self.unproven: frozenset[str] = frozenset()
-        self.stale = False
-        self.withheld: frozenset[MailKey] = frozenset()
+        self.old_view = ""
+        self.withheld: dict[MailKey, str] = {}
         self.swept_through = 0
         self.labels_dirty = True
         self.held: dict[MailKey, Held] = {}
@@ -85,6 +87,11 @@ class State:
         self.edge: Edge | None = None
         if config.attached:
             self.edge = Edge(config.path, self.where, self.content, done, config.former)
+
+    @property
+    def stale(self) -> bool:
+        """Whether the parent shows an old view."""
+        return bool(self.old_view)
 
     @property
     def is_root(self) -> bool:
@@ -215,8 +222,7 @@ class State:
 
     def troubles(self, key: MailKey) -> Summary:
         """What to say of a placement because of how it is here: no content, or no fresh view."""
-        reasons = [(1, STALE)] if self.stale else []
-        reasons += [(1, WITHHELD)] if key in self.withheld else []
+        reasons = [(1, why) for why in (self.old_view, self.withheld.get(key)) if why]
         if self.content.refused_since(_owner(key)) is not None:
             reasons.append((0, CONTENT_REFUSED))
         if not reasons:

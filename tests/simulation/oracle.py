@@ -1,4 +1,23 @@
-"""The laws, by their names in the architecture: safety at each step, convergence after settling."""
+"""The laws, by their names in the architecture: safety at each step, convergence after settling.
+
+| safety property | where it is checked |
+| --- | --- |
+| 1 Convergence | `settled`; in `rest` also that nothing moves any more |
+| 2 No resurrection | `_stored`: no generation goes back, nothing comes that the index had dropped |
+| 3 Only signed, only mine | `_stored`, `_kept`, `applying`; `pruning` tells who made an object |
+| 4 No loss on reject | `settled`: all else is as it should be, `_untold`: it is said why; |
+|   | `Conduct.noted`: content is asked for with backoff; the worlds `refused`, `lost_content` |
+| 5 Bounded | `_leftover_faults` at each rest, `World.run`: steps; `soak`: bytes over a year |
+| 6 Autonomy | `spaces_as_wanted`, in the worlds where the parent is gone (`test_swarm`) |
+| 7 Exactly once counting | `_counted`, and `_summary_faults` once all is settled |
+| 8 Least privilege | `Conduct.written`: each child is told of what is its own; the world |
+|   | `lying_child`; that the server enforces it: `tests/nats/test_isolation.py` |
+| 9 No deletion from ignorance | `pruning`, `_cleared`, `_dropped`, `Conduct.cleared`, `read_on` |
+| 10 Withholding is seen | `Conduct.handled`: within 20 minutes by the node's own clock, and |
+|   | `view_faults`: only if it is so; the worlds `old_index`, `no_end`, `withheld` |
+
+Besides these, what they rest on: what is acknowledged is kept, content comes before its delta.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +30,31 @@ from schemas.chunks import read_manifest_chunk, read_root
 from schemas.identity import ContentHash, MailKey, NodePath
 from schemas.objects import ObjectKey
 from schemas.records import DeltaHead
+from schemas.reports import Summary
 from schemas.subjects import CURSOR_KEY
 from tests.simulation.centre import Centre, arms_of, placement_key
+from tests.simulation.conduct import Conduct
 from tests.simulation.host import Host
-from tests.simulation.prescribed import expected_summary, is_meant, prescribed, was_meant
+from tests.simulation.laws import (
+    ACKNOWLEDGED,
+    AUTONOMY,
+    BOUNDED,
+    CONTENT_FIRST,
+    CONVERGENCE,
+    EXACTLY_ONCE,
+    NO_IGNORANCE,
+    NO_LOSS,
+    NO_RESURRECTION,
+    ONLY_SIGNED,
+)
+from tests.simulation.prescribed import (
+    arm_for,
+    expected_summary,
+    is_meant,
+    prescribed,
+    was_meant,
+)
 from tests.simulation.world import LawBroken, Watcher, World
-
-CONVERGENCE = "Convergence"
-NO_RESURRECTION = "No resurrection"
-ONLY_SIGNED = "Only signed, only mine"
-NO_LOSS = "No loss on reject"
-BOUNDED = "Bounded"
-AUTONOMY = "Autonomy"
-EXACTLY_ONCE = "Exactly once counting"
-NO_IGNORANCE = "No deletion from ignorance"
-ACKNOWLEDGED = "What is acknowledged is kept"
-CONTENT_FIRST = "Content before its delta"
 
 
 class Oracle(Watcher):
@@ -34,6 +62,7 @@ class Oracle(Watcher):
 
     def __init__(self, world: World, centre: Centre) -> None:
         self.world, self.centre = world, centre
+        self.conduct = Conduct(world, centre)
         self._highest: dict[tuple[NodePath, str], int] = {}
         self._orphans: dict[NodePath, dict[ObjectKey, None]] = {}
         self._whole: dict[str, None] = {}
@@ -49,8 +78,10 @@ class Oracle(Watcher):
         match effect:
             case fx.StoreOwn() if effect.key != CURSOR_KEY and effect.data is not None:
                 self._stored(host, effect.key, effect.generation, effect.data)
-            case fx.WriteMail() if effect.has_body and effect.key in self.centre.records:
-                self._sent(host, effect)
+            case fx.WriteMail():
+                self.conduct.written(host, effect)
+                if effect.has_body and effect.key in self.centre.records:
+                    self._sent(host, effect)
             case fx.SummaryChanged():
                 self._counted(effect.key)
             case fx.KeepBlob():
@@ -59,12 +90,16 @@ class Oracle(Watcher):
                 self._dropped(host, effect.addresses)
             case fx.ClearMail():
                 self._cleared(host, effect)
+                self.conduct.cleared(host, effect)
             case fx.AckMail():
                 self._acknowledged(host, effect.sequence)
             case _:
-                pass
+                self.conduct.effect(host, effect)
         if self.quiet:
             self._rests(host, effect)
+
+    def handled(self, host: Host) -> None:
+        self.conduct.handled(host)
 
     def _stored(self, host: Host, key: str, generation: int, data: bytes) -> None:
         if data not in self.centre.issued:
@@ -255,7 +290,7 @@ class Oracle(Watcher):
         What is gone may be remembered until the next index came, so leftovers are judged last.
         """
         faults = [*self._space_faults(), *self._summary_faults()]
-        faults += self._leftover_faults() if leftovers else []
+        faults += [*self._leftover_faults(), *self.conduct.view_faults()] if leftovers else []
         if faults:
             raise LawBroken(CONVERGENCE, "\n    ".join(faults[:12]))
         self._settled_at = self.world.now
@@ -309,6 +344,7 @@ class Oracle(Watcher):
                 faults.append(f"{name}: states {dict(summary.states)}, truly {expected.states}")
             elif dict(summary.arms) != expected.arms:
                 faults.append(f"{name}: arms {_short(summary.arms)}, truly {_short(expected.arms)}")
+            faults += self._untold(name, summary)
         for key, record in self.centre.records.items():
             if record.deleted and key in node.records and node.records[key].kind == "delta":
                 summary = node.summary(key)
@@ -316,6 +352,18 @@ class Oracle(Watcher):
                     what = f"{dict(summary.states)} {summary.blocking}"
                     faults.append(f"deleted {record.source.name} counts {what}")
         return faults
+
+    def _untold(self, name: str, summary: Summary) -> list[str]:
+        """What a cluster does not take is told with its reason."""
+        told = {item.object for item in summary.exceptions if "Refused" in item.reason}
+        placed, model = self.centre.model.placements[name], self.centre.model
+        return [
+            f"{NO_LOSS}: {target.path} does not take {key.name} of {name}, and no one is told why"
+            for target in model.targets.values()
+            if target.path in self.world.hosts and is_meant(model, placed, target)
+            for key, _ in arm_for(placed, target).contents
+            if key in self.world.hosts[target.path].space.refused_for_good and str(key) not in told
+        ]
 
     def _leftover_faults(self) -> list[str]:
         """Slots and records of what is gone: memory that would grow with time."""

@@ -1,0 +1,137 @@
+"""Laws on how a node goes about it: with patience, saying what it is not shown, within its subtree.
+
+The oracle asks here at each step. Names of laws are in `laws`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from relay.core import effects as fx
+from relay.core import tombstones
+from relay.core.freshness import LOOK_SECONDS, STALE_AFTER_SECONDS
+from relay.core.node import Node
+from schemas.identity import INDEX_KEY, KEYS_KEY, NodePath
+from schemas.records import DeltaHead, NodeRecord, Profile
+from schemas.reports import Report, decode_report
+from tests.simulation.centre import Centre
+from tests.simulation.host import Host
+from tests.simulation.laws import LEAST_PRIVILEGE, NO_LOSS, NO_RESURRECTION, WITHHOLDING
+from tests.simulation.world import LawBroken, World
+
+FAILURES_MAX, FAILURES_SECONDS = 40, 10.0
+"""So often a blob may fail within so long in one run over one link: with backoff it is 5 for each
+placement that asks for it."""
+SEEN_AFTER_SECONDS = STALE_AFTER_SECONDS + 2 * LOOK_SECONDS
+
+
+class Conduct:
+    """Watches the nodes of one world."""
+
+    def __init__(self, world: World, centre: Centre) -> None:
+        self.world, self.centre = world, centre
+        self._shown: dict[NodePath, tuple[Node, int, float]] = {}
+        self._failures: dict[tuple[NodePath, int, int, str], deque[float]] = {}
+
+    def effect(self, host: Host, effect: object) -> None:
+        """What the oracle itself has no law for."""
+        match effect:
+            case fx.ResetMail():
+                self.read_on(host, effect.sequence)
+            case fx.Noted():
+                self.noted(host, effect)
+
+    def handled(self, host: Host) -> None:
+        """A node whose parent shows it no newer index says so within 20 minutes and two looks."""
+        node, now = host.node, self.world.now
+        if node is None or host.path.is_root:
+            return
+        generation = node._state.index.generation
+        known = self._shown.get(host.path)
+        if known is None or known[0] is not node or known[1] != generation:
+            self._shown[host.path] = (node, generation, now)
+        elif now - known[2] > SEEN_AFTER_SECONDS and not node._state.stale:
+            what = f"{host.path} has seen no newer index for {now - known[2]:.0f} s, and is silent"
+            raise LawBroken(WITHHOLDING, what)
+
+    def view_faults(self) -> list[str]:
+        """What nodes say of an old view though nobody shows them one."""
+        faults = []
+        for host in self.world.hosts.values():
+            state = host.node._state if host.node is not None else None
+            if state is not None and (state.old_view or state.withheld):
+                said = state.old_view or sorted(state.withheld.values())
+                faults.append(f"{WITHHOLDING}: {host.path} says {said}")
+        return faults
+
+    def noted(self, host: Host, effect: fx.Noted) -> None:
+        """What cannot be had is asked for with patience."""
+        if effect.reason not in ("MissingBlob", "BadBlob"):
+            return
+        key = (host.path, host.run, host.link_epoch, effect.subject)
+        times = self._failures.setdefault(key, deque(maxlen=FAILURES_MAX))
+        times.append(self.world.now)
+        if len(times) == FAILURES_MAX and times[-1] - times[0] < FAILURES_SECONDS:
+            what = (
+                f"{host.path} asks for {effect.subject} {len(times)} times in {FAILURES_SECONDS} s"
+            )
+            raise LawBroken(NO_LOSS, what)
+
+    def written(self, host: Host, write: fx.WriteMail) -> None:
+        """A child is told of its own destinations and nodes, and of what it was told before."""
+        if write.child not in host.streams.children:
+            what = f"{host.path} writes to {write.child}, which is none of its children"
+            raise LawBroken(LEAST_PRIVILEGE, what)
+        record = self.centre.records.get(write.key)
+        sent = host.streams.mail.get((write.child, str(write.key))) is not None
+        if sent or self.world.lied or not isinstance(record, Profile | NodeRecord):
+            # Of what a child was told by a liar it asks, and is answered.
+            return
+        child = host.path.child(write.child)
+        if not any(child.holds(path) for path in self._paths_of(record)):
+            what = f"{host.path} tells {write.child} of {record.source.name}, which is elsewhere"
+            raise LawBroken(LEAST_PRIVILEGE, what)
+
+    def _paths_of(self, record: Profile | NodeRecord) -> list[NodePath]:
+        """Where a record's destination or node hangs, or ever hung."""
+        if isinstance(record, NodeRecord):
+            return [record.path]
+        past = self.centre.past.targets
+        named = [p for p, ts in past.items() if any(t.name == record.source.name for t in ts)]
+        return [record.path, *named]
+
+    def cleared(self, host: Host, clear: fx.ClearMail) -> None:
+        """A tombstone stays until it was answered for or is old, unless a child lied about it."""
+        kept = host.streams.mail.get((clear.child, clear.key))
+        record = self.centre.records.get(clear.key)
+        if kept is None or kept.mail is None or record is None or kept.sequence != clear.sequence:
+            return
+        if kept.mail.has_body or clear.key in (INDEX_KEY, KEYS_KEY) or host.node is None:
+            return
+        state = host.node._state
+        age = state.now.wall_ms - kept.mail.generation
+        child = state.children.get(clear.child)
+        if age > tombstones.RETENTION_MS or child is None:
+            return
+        if isinstance(record, DeltaHead) and clear.key not in state.held:
+            # By the index it is gone for all.
+            return
+        answered = child.cursor
+        if isinstance(record, DeltaHead):
+            said = host.streams.stat.get((clear.child, clear.key))
+            report = decode_report(said.data) if said is not None else None
+            answered = report.answered if isinstance(report, Report) else 0
+        if answered < clear.sequence:
+            what = f"{host.path} sweeps {record.source.name} before {clear.child} answered for it"
+            raise LawBroken(NO_RESURRECTION, what)
+
+    def read_on(self, host: Host, sequence: int) -> None:
+        """Whoever has read less than was swept reads in full."""
+        parent = self.world.hosts.get(host.path.parent)
+        if sequence <= 1 or parent is None or parent.node is None or host.node is None:
+            return
+        inbox = host.node._state.inbox
+        swept = parent.node._state.swept_through
+        if inbox.incarnation == parent.incarnation and sequence <= swept:
+            what = f"{host.path} reads on from {sequence}, though {swept} was swept"
+            raise LawBroken(NO_RESURRECTION, what)
