@@ -376,6 +376,7 @@ class Accepting:
         if state.children.pop(name, None) is None:
             return
         state.mailboxes.remove(name)
+        state.admission.forget(name)
         state.reporting.forget_child(name)
         state.where.set_digests(name, None)
         state.labels_dirty = True

@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from relay.core.accepting import Accepting
+from relay.core.beginning import Beginning
 from relay.core.book import is_delta
 from relay.core.children import LIST_EVERY_SECONDS, SILENT_AFTER_SECONDS, Child
 from relay.core.effects import Noted, SendSession
 from relay.core.state import State
-from schemas.identity import INDEX_KEY, BadIdentity, MailKey, check_mail_key
+from schemas.identity import BadIdentity, MailKey, check_mail_key
 from schemas.reports import (
     LIST_ENTRIES_MAX,
     LIST_PARTS_MAX,
@@ -47,6 +48,7 @@ class Downlink:
     def __init__(self, state: State, accepting: Accepting) -> None:
         self._state = state
         self._accepting = accepting
+        self._beginning = Beginning(state, accepting, self.heartbeat)
         self._labels_until: float | None = None
         self._labels_latest = float("inf")
         self._silent_due: float | None = None
@@ -64,22 +66,22 @@ class Downlink:
         if self._is_of_no_session(name, child, heartbeat):
             return
         self._heard(name, child)
-        box = state.mailboxes.boxes[name]
-        digest = box.digest.to_bytes(16, "big")
-        answer = child.answer(heartbeat, self._mail_of(name, child), digest, state.now.wall_ms)
+        digest = state.mailboxes.boxes[name].digest.to_bytes(16, "big")
+        mail = self._mail_of(name, child)
+        if not self._beginning.admits(name, data, heartbeat, mail, digest):
+            return
+        answer = child.answer(heartbeat, mail, digest, state.now.wall_ms)
         child.has_memory = heartbeat.has_memory
         child.index_shown = heartbeat.index_generation
         if heartbeat.incarnation == state.config.incarnation:
             self._read_on(name, child, heartbeat.sequence)
+            self._beginning.has_read(name, heartbeat.sequence if heartbeat.epoch else 0)
         if child.mismatches >= REWRITE_AFTER_MISMATCHES:
             child.mismatches = 0
             state.out.append(Noted("MailDiffers", name, "its mailbox is written again"))
             state.mailboxes.rewrite(name)
-        index = state.held.get(INDEX_KEY)
         if not heartbeat.epoch:
-            state.mailboxes.again(name)
-            if index is not None:
-                self._accepting.send_index(name, child, index, again=True)
+            answer = self._beginning.show(name, child, heartbeat, answer)
         answer = self._want_said(name, child, heartbeat, answer)
         self._send(name, self._want_list(name, child, heartbeat, answer))
 
@@ -118,6 +120,7 @@ class Downlink:
         """Let a child come from another home: where it was, its link is gone."""
         if child := self._state.children.get(name):
             child.unlinked = True
+            self._beginning.leave(name)
 
     def await_labels(self) -> None:
         """After a start, write nothing to a relay sent to before until its labels were read again.
@@ -142,6 +145,7 @@ class Downlink:
         """Count children as unreachable that have been silent for three heartbeats."""
         state = self._state
         self._await_labels()
+        self._beginning.let_in()
         for name, child in state.children.items():
             if child.silent_since_ms is None and self._overdue(child):
                 silent_ms = int((state.now.seconds - child.heard) * 1000)
@@ -177,7 +181,7 @@ class Downlink:
             heard = (c.heard for c in self._state.children.values() if c.silent_since_ms is None)
             first = min(heard, default=None)
             self._silent_due = None if first is None else first + SILENT_AFTER_SECONDS
-        due += [] if self._silent_due is None else [self._silent_due]
+        due += [at for at in (self._silent_due, self._state.admission.deadline()) if at is not None]
         return min(due, default=None)
 
     def greet(self) -> None:
@@ -231,6 +235,7 @@ class Downlink:
         child.silent_since_ms = state.now.wall_ms
         state.out.append(Noted("Left", name, "it stopped in good order"))
         self._refresh(name)
+        self._beginning.leave(name)
 
     def _overdue(self, child: Child) -> bool:
         return child.heard + SILENT_AFTER_SECONDS <= self._state.now.seconds
@@ -273,6 +278,9 @@ class Downlink:
         if stamp < child.labels_stamp:
             return
         child.labels_stamp = stamp
+        if report.epoch == child.epoch and report.incarnation == state.config.incarnation:
+            # They are said once the mailbox is read to its end.
+            self._beginning.leave(name)
         child.labels_hash = report.digest
         former = state.where.branch(name).digests
         if former != report.spaces:

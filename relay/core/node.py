@@ -187,16 +187,8 @@ class Node:
 
     def own_state(self) -> dict[str, Any]:
         """The node's session and cursor, and how much it holds and refused, for people."""
-        state, inbox = self._state, self._state.inbox
-        return {
-            "epoch": inbox.epoch,
-            "cursor": {"incarnation": inbox.incarnation, "sequence": inbox.answered},
-            "indexGeneration": state.index.generation,
-            "stale": state.stale,
-            "placements": len([held for held in state.deltas() if not held.record.deleted]),
-            "refused": state.refused,
-            "withheld": self._uplink.withheld if self._uplink is not None else 0,
-        }
+        withheld = self._uplink.withheld if self._uplink is not None else 0
+        return {**self._state.standing(), "withheld": withheld}
 
     def _dispatch(self, event: Event) -> None:  # noqa: C901, PLR0912 - one arm for each event
         state, uplink = self._state, self._uplink

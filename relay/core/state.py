@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Any
 
+from relay.core.admission import READS_AT_ONCE, Admission
 from relay.core.book import Held, is_delta
 from relay.core.children import Child
 from relay.core.content import Content
@@ -41,6 +43,7 @@ class NodeConfig:
 
     `incarnation` is random, new at each start; `attached` says that a space, and so a destination,
     may hang here. `former` are paths at which this very node hung before it was moved.
+    Of its children at most `reads_at_once` read their mail at a time.
     """
 
     path: NodePath
@@ -50,6 +53,7 @@ class NodeConfig:
     attached: bool = False
     home: str = ""
     former: tuple[NodePath, ...] = ()
+    reads_at_once: int = READS_AT_ONCE
 
 
 class State:
@@ -74,6 +78,7 @@ class State:
         self.unmeant: dict[MailKey, None] = {}
         self._tombstones: dict[MailKey, None] = {}
         self.children: dict[str, Child] = {}
+        self.admission = Admission(config.reads_at_once)
         self.where = Where(config.path)
         self.content = Content(remembered.blobs, self.out)
         self.index = IndexView()
@@ -121,6 +126,20 @@ class State:
         if boxes.calm:
             self.order = next_batch(self.order)
         return boxes.calm and not former
+
+    def standing(self) -> dict[str, Any]:
+        """How the node is in session, and how much it holds, refused and lets be read."""
+        admission, inbox = self.admission, self.inbox
+        reads = {"now": admission.reading, "waiting": admission.waiting, "most": admission.most}
+        return {
+            "epoch": inbox.epoch,
+            "cursor": {"incarnation": inbox.incarnation, "sequence": inbox.answered},
+            "indexGeneration": self.index.generation,
+            "stale": self.stale,
+            "placements": len([held for held in self.deltas() if not held.record.deleted]),
+            "refused": self.refused,
+            "reads": reads,
+        }
 
     @property
     def on_its_way(self) -> int:

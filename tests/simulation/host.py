@@ -74,7 +74,12 @@ class Host:
         self.serving = True
         self.world.note(self.path, f"start {self.run}")
         config = NodeConfig(
-            self.path, self.world.tree, self.world.roots, self.incarnation, self.attached
+            self.path,
+            self.world.tree,
+            self.world.roots,
+            self.incarnation,
+            self.attached,
+            reads_at_once=1,
         )
         remembered = read_back(self.streams)
         node = Node(config, remembered, list(self.streams.done.values()), self.instant())

@@ -82,7 +82,7 @@ MUTANTS = (
     Mutant(planted.acknowledge_before_stored, oracle.ACKNOWLEDGED, "tiny:0"),
     Mutant(planted.acknowledge_what_is_parked, oracle.ACKNOWLEDGED, "tiny:0"),
     Mutant(planted.delta_before_blobs, oracle.CONTENT_FIRST, "small:1"),
-    Mutant(planted.shrink_before_gain, oracle.NO_IGNORANCE, "deep:17"),
+    Mutant(planted.shrink_before_gain, oracle.NO_IGNORANCE, "deep:38"),
     Mutant(planted.profile_before_its_locations, oracle.EXACTLY_ONCE, "small:105"),
     Mutant(planted.count_twice, oracle.EXACTLY_ONCE, "small:13"),
     Mutant(planted.count_twice_after_a_move, oracle.EXACTLY_ONCE, "small:4"),
