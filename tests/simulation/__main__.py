@@ -8,7 +8,7 @@ import sys
 import time
 from dataclasses import asdict, replace
 
-from tests.simulation import mutants, soak
+from tests.simulation import mutants, soak, worlds
 from tests.simulation.faults import NO_FAULTS
 from tests.simulation.run import run
 from tests.simulation.sizes import SIZES, seed_of
@@ -25,6 +25,10 @@ def main() -> int:
     parser.add_argument("--soak", type=float, help="so many virtual days instead, 365 for a year")
     given = parser.parse_args()
     chosen = NO_FAULTS if given.calm else None
+    if given.seed is not None and worlds.is_world(given.seed):
+        played = worlds.play(given.seed)
+        print(played)
+        return 1 if played.law else 0
     if given.seed is not None:
         size, number = seed_of(given.seed)
         outcome = run(number, chosen, size=size, story=True)

@@ -14,6 +14,7 @@ from tests.simulation import oracle, planted
 from tests.simulation.planted import Patch
 from tests.simulation.run import Outcome, run
 from tests.simulation.sizes import SMALL, TINY, seed_of
+from tests.simulation.worlds import is_world, play
 
 SEEDS_TO_KILL = 150
 """How many seeds of each of the two smallest sizes are tried for a fault."""
@@ -54,11 +55,15 @@ def kill(mutant: Mutant, seeds: int = SEEDS_TO_KILL) -> Outcome | None:
     others = [f"{size.name}:{n}" for n in range(seeds) for size in (TINY, SMALL)]
     with in_force(mutant):
         for name in (*hinted, *others):
-            size, number = seed_of(name)
-            outcome = run(number, size=size, afresh=True)
+            outcome = play(name) if is_world(name) else _run(name)
             if outcome.law == mutant.law:
                 return outcome
     return None
+
+
+def _run(name: str) -> Outcome:
+    size, number = seed_of(name)
+    return run(number, size=size, afresh=True)
 
 
 MUTANTS = (

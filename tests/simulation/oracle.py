@@ -25,6 +25,7 @@ from collections import Counter
 
 from relay.core import effects as fx
 from relay.core.book import read_record
+from relay.core.tombstones import SWEPT_KEY
 from schemas import blobs
 from schemas.chunks import read_manifest_chunk, read_root
 from schemas.identity import ContentHash, MailKey, NodePath
@@ -56,6 +57,9 @@ from tests.simulation.prescribed import (
 )
 from tests.simulation.world import LawBroken, Watcher, World
 
+NOTES = (CURSOR_KEY, SWEPT_KEY)
+"""What a node keeps in OWN of its own."""
+
 
 class Oracle(Watcher):
     """Watches one world."""
@@ -76,7 +80,7 @@ class Oracle(Watcher):
 
     def effect(self, host: Host, effect: object) -> None:
         match effect:
-            case fx.StoreOwn() if effect.key != CURSOR_KEY and effect.data is not None:
+            case fx.StoreOwn() if effect.key not in NOTES and effect.data is not None:
                 self._stored(host, effect.key, effect.generation, effect.data)
             case fx.WriteMail():
                 self.conduct.written(host, effect)
