@@ -16,7 +16,7 @@ from schemas.reports import ObjectResult, Summary
 
 BLOCK_CHILDREN = 45
 """About the square root of the most children a relay is made for, 2,000."""
-SHAPES_MAX = 512
+SHAPES_MAX = 128
 Results = Mapping[int, tuple[ObjectResult, ...]]
 """A child's results of objects, by report part."""
 
