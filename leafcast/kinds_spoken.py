@@ -129,6 +129,15 @@ class SpokenKinds:
             raise UnknownKind(word, difflib.get_close_matches(said, sorted(self._words), n=1))
         return self._kinds[meant]
 
+    def resources(self) -> list[str]:
+        """The plural of each kind, with its group where the plural alone means another."""
+        return sorted(
+            kind.resource
+            if self._words[kind.resource] == (kind.group, kind.resource)
+            else kind.qualified
+            for kind in self._kinds.values()
+        )
+
     def resolve_all(self, words: str) -> list[SpokenKind]:
         """Several, with commas between them, each once; `all` means what it means to kubectl."""
         found: list[SpokenKind] = []

@@ -108,4 +108,4 @@ class EdgeReader:
 
 def reader_of(session: Session, at: str | None) -> Reader:
     """The centre's reader, or that of the edge at a path."""
-    return EdgeReader(session, at) if at else CentreReader(session)
+    return CentreReader(session) if at is None else EdgeReader(session, at)

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from leafcast.applying import complete
+from leafcast.commands import completing
 from leafcast.commands.object_options import (
     all_namespaces_option,
     files_options,
@@ -53,7 +54,12 @@ class Request:
 
 
 @click.command()
-@click.argument("objects", nargs=-1, metavar="KIND NAME... | KIND/NAME... | KIND -l SELECTOR")
+@click.argument(
+    "objects",
+    nargs=-1,
+    metavar="KIND NAME... | KIND/NAME... | KIND -l SELECTOR",
+    shell_complete=completing.kinds_and_names,
+)
 @files_options(required=False)
 @namespace_option
 @all_namespaces_option

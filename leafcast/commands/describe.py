@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from leafcast.commands import completing
 from leafcast.commands.object_options import (
     all_namespaces_option,
     at_option,
@@ -28,7 +29,12 @@ from schemas.selectors import LabelSelector
 
 
 @click.command()
-@click.argument("objects", nargs=-1, metavar="KIND [NAME...] | KIND/NAME...")
+@click.argument(
+    "objects",
+    nargs=-1,
+    metavar="KIND [NAME...] | KIND/NAME...",
+    shell_complete=completing.kinds_and_names,
+)
 @namespace_option
 @all_namespaces_option
 @selector_option

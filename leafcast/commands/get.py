@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from leafcast.commands import completing
 from leafcast.commands.object_options import (
     all_namespaces_option,
     at_option,
@@ -55,7 +56,12 @@ class Asked:
 
 
 @click.command()
-@click.argument("objects", nargs=-1, metavar="KIND[,KIND...] [NAME...] | KIND/NAME...")
+@click.argument(
+    "objects",
+    nargs=-1,
+    metavar="KIND[,KIND...] [NAME...] | KIND/NAME...",
+    shell_complete=completing.kinds_and_names,
+)
 @namespace_option
 @all_namespaces_option
 @selector_option
@@ -87,7 +93,7 @@ def get(  # noqa: PLR0913 - click passes options by name
     Kinds go by their names, plurals and short names: deploy, svc, cm, ns, epl (EdgePlacement),
     loc (Location), synctargets, and those of custom kinds that were applied.
     """
-    if watch and at:
+    if watch and at is not None:
         raise click.UsageError("an edge's copy cannot be watched; leave out --watch or --at")
     style = TableStyle(output == "wide", all_namespaces, show_labels, not no_headers)
     where = "" if all_namespaces else namespace or DEFAULT_NAMESPACE

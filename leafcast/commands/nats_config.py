@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from leafcast.commands import completing
 from leafcast.commands.options import data_dir_option
 from leafcast.data_dir import DataDir
 from schemas.identity import BadIdentity, NodePath
@@ -16,7 +17,7 @@ _SEED = re.compile(r"\bS[A-Z2-7]{57}\b")
 
 
 @click.command("nats-config")
-@click.argument("node")
+@click.argument("node", shell_complete=completing.paths)
 @click.option("--show-secrets", is_flag=True, help="Print the seed of the link to the parent, too.")
 @data_dir_option
 def nats_config(node: str, show_secrets: bool, data_dir: Path | None) -> None:  # noqa: FBT001 - click

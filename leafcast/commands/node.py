@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from leafcast.bundle import write_bundle_text
+from leafcast.commands import completing
 from leafcast.commands.options import data_dir_option
 from leafcast.session import open_session
 from leafcast.signals import run_until_signal
@@ -105,7 +106,7 @@ def add(
 
 
 @node.command()
-@click.argument("path", type=_Path())
+@click.argument("path", type=_Path(), shell_complete=completing.paths)
 @click.argument("new_path", type=_Path())
 @_output_option
 @click.option(
@@ -140,7 +141,7 @@ def move(
 
 
 @node.command()
-@click.argument("path", type=_Path())
+@click.argument("path", type=_Path(), shell_complete=completing.paths)
 @click.option(
     "--force",
     is_flag=True,

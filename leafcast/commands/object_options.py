@@ -8,6 +8,7 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
+from leafcast.commands import completing
 from leafcast.label_text import BadLabelText, read_labels
 from leafcast.manifest_sources import read_manifests
 from schemas.manifests import LoadedObject
@@ -34,7 +35,11 @@ class _Labels(click.ParamType[LabelSelector]):
 def namespace_option(command: Command) -> Command:
     """`-n`, given as `namespace: str | None`."""
     return click.option(
-        "-n", "--namespace", metavar="NAMESPACE", help="The namespace.  [default: default]"
+        "-n",
+        "--namespace",
+        metavar="NAMESPACE",
+        shell_complete=completing.namespaces,
+        help="The namespace.  [default: default]",
     )(command)
 
 
@@ -68,6 +73,7 @@ def files_options(*, required: bool) -> Callable[[Command], Command]:
             multiple=True,
             required=required,
             metavar="PATH",
+            shell_complete=completing.files,
             help="A file, a folder (its *.yaml, *.yml and *.json), or - for standard input.  "
             "Repeatable.",
         )
@@ -81,6 +87,7 @@ def at_option(command: Command) -> Command:
     return click.option(
         "--at",
         metavar="PATH",
+        shell_complete=completing.paths,
         help="Read the copy of the edge at this path, such as /region-1/site-1, through the tree. "
         "Data of Secrets are redacted.",
     )(command)

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from leafcast.commands import completing
 from leafcast.commands.options import data_dir_option
 from leafcast.commands.showing import show, watch
 from leafcast.destinations import destinations_below
@@ -15,7 +16,7 @@ from leafcast.tree_views import placement_view, placements_view, worst_first
 
 
 @click.command()
-@click.argument("placement", required=False, default="")
+@click.argument("placement", required=False, default="", shell_complete=completing.placements)
 @click.option("--tree", "by_node", is_flag=True, help="Every node of the tree, not only the first.")
 @click.option("--destinations", is_flag=True, help="Every destination, worst first.")
 @click.option("-w", "--watch", "stays", is_flag=True, help="Go on until Ctrl-C.")

@@ -174,7 +174,7 @@ def _next_steps(place: DataDir, named: Path | None) -> str:
         ("leafcast status", "what became of it"),
         ("leafcast down", "stop; the data is kept"),
     ]
-    if named is not None and ENVIRONMENT not in os.environ:
+    if named is not None and os.environ.get(ENVIRONMENT) != str(named):
         steps.insert(0, (f"export {ENVIRONMENT}={shlex.quote(str(place.folder))}", "this tree"))
     width = max((len(line) for line, _ in steps if len(line) < 44), default=0)
     lines = [f"  {line:<{width}}   {what}" for line, what in steps]

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from leafcast.commands import completing
 from leafcast.commands.object_options import refuse
 from leafcast.commands.options import data_dir_option
 from leafcast.durations import BadDuration, read_duration
@@ -21,6 +22,7 @@ ERRORS_MAX = 5
 SLICE_SECONDS, GRACE_SECONDS = 10.0, 5.0
 AGAIN_SECONDS = 0.5
 _AWAY = frozenset({"NotServed", "Timeout", "Restarting"})
+CONDITIONS = ("synced", "healthy")
 _CONDITION = "condition="
 
 
@@ -39,19 +41,28 @@ class _Duration(click.ParamType[float]):
 def _condition(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     """`synced`, or `condition=Synced` as kubectl has it."""
     said = value.removeprefix(_CONDITION).lower()
-    if said not in ("synced", "healthy"):
+    if said not in CONDITIONS:
         raise click.BadParameter(f'"{value}" is not a condition; write synced or healthy')
     return said
 
 
 @click.command()
-@click.argument("placements", nargs=-1, required=True, metavar="PLACEMENT...")
+@click.argument(
+    "placements",
+    nargs=-1,
+    required=True,
+    metavar="PLACEMENT...",
+    shell_complete=completing.placements,
+)
 @click.option(
     "--for",
     "condition",
     required=True,
     callback=_condition,
     metavar="synced|healthy",
+    shell_complete=lambda _context, _option, said: [
+        word for word in CONDITIONS if word.startswith(said)
+    ],
     help="Delivered to all destinations, or also working at all of them.",
 )
 @click.option(
