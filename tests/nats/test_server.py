@@ -34,7 +34,7 @@ def is_alive(pid: int) -> bool:
         return not status.parent.parent.joinpath("self").exists() or (
             status.read_text().rpartition(")")[2].split()[0] != "Z"
         )
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
 
 
