@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).resolve().parents[2]
 BOUTIQUE = ROOT.parent / "shared" / "data" / "online-boutique"

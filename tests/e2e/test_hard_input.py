@@ -224,7 +224,7 @@ async def index_blobs(tree):
     return {root.address, *(chunk.address for chunk in chunks)}
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 async def test_a_thousand_small_objects_take_seconds(tmp_path):
     async with memory_tree(tmp_path, ["/r1", "/r1/s1"]) as tree:
         began = time.process_time()

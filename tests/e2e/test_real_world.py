@@ -81,7 +81,7 @@ async def test_real_manifests_reach_edges_whole_and_in_an_order_that_works(tmp_p
 
 @pytest.mark.nats
 @pytest.mark.slow
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", ["kyverno", "kube-prometheus"])
 def test_real_manifests_go_through_real_servers(tmp_path, name):
     done = demo("--file", folder(name), "--timeout", "120", folder=tmp_path)
@@ -102,7 +102,7 @@ def noise(name, size):
 
 @pytest.mark.nats
 @pytest.mark.slow
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 def test_an_object_up_to_the_limit_goes_through_real_servers_though_no_message_holds_it(tmp_path):
     manifest = tmp_path / "large.yaml"
     manifest.write_text(noise("largest", 1_572_000) + noise("large", 1_200_000))
@@ -113,7 +113,7 @@ def test_an_object_up_to_the_limit_goes_through_real_servers_though_no_message_h
 
 @pytest.mark.nats
 @pytest.mark.slow
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 def test_an_object_over_the_limit_is_refused_with_name_size_and_limit(tmp_path):
     manifest = tmp_path / "too-large.yaml"
     manifest.write_text(noise("too-large", 1_600_000))

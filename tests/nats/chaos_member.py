@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -137,8 +137,12 @@ class Member:
 
     def stored_bytes(self) -> int:
         """What the server's store takes on disk."""
-        files = (self.node_folder / "jetstream").rglob("*")
-        return sum(file.stat().st_size for file in files if file.is_file())
+        total = 0
+        for folder, _, names in os.walk(self.node_folder / "jetstream"):
+            for name in names:
+                with suppress(FileNotFoundError):  # The server removes files as we look.
+                    total += (Path(folder) / name).stat().st_size
+        return total
 
     @asynccontextmanager
     async def client(self, account: str = "space"):

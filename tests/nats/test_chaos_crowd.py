@@ -6,7 +6,7 @@ from benchmarks.reconnect import all_return
 from benchmarks.wide_tree import wide_tree
 from tests.memory_tree import config_map, placement
 
-pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
 
 EDGES = 60
 

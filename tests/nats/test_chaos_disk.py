@@ -12,7 +12,7 @@ import pytest
 from tests.nats.chaos_member import until
 from tests.nats.chaos_tree import ChaosTree
 
-pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
 
 REGION, EDGE = "/r1", "/r1/e1"
 DISK_BYTES = 16_000_000

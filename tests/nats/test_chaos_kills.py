@@ -13,7 +13,7 @@ from tests.nats.chaos_tree import ChaosTree, chaos_tree
 pytestmark = [
     pytest.mark.nats,
     pytest.mark.slow,
-    pytest.mark.timeout(150),
+    pytest.mark.timeout(300),
     pytest.mark.asyncio(loop_scope="module"),
 ]
 

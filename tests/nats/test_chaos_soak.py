@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.soak import grow, soak, thirds
 
-pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
 
 SECONDS = 20.0
 SLACK_BYTES = 12_000_000

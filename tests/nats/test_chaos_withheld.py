@@ -5,7 +5,7 @@ import pytest
 from tests.nats.chaos_member import until
 from tests.nats.chaos_tree import ChaosTree
 
-pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
 
 HONEST, LYING = "/r1", "/r2"
 SETTINGS = {
