@@ -1,0 +1,256 @@
+"""A node that moves: its names and records, its folder, and whom it takes itself for."""
+
+from dataclasses import replace
+
+import pytest
+
+from controllers.core.moving import left_places, move_fault
+from leafcast.bundle import read_bundle, write_bundle
+from leafcast.data_dir import DataDirUnusable
+from leafcast.joined_folder import JoinedFolder, default_folder, joined_folder
+from leafcast.moving import moved_objects, name_for
+from relay.adapters.clock import SystemClock, SystemDice
+from relay.core.content import Content
+from relay.core.edge import Edge
+from relay.core.where import Where
+from schemas import subjects
+from schemas.identity import NodePath
+from schemas.moves import FORMER_MAX, MOVED_ANNOTATION, after_move, former_paths
+from schemas.records import API_NODE, API_SYNC_TARGET, NodeRecord, Profile, Source
+from tests.unit.test_bundle import BUNDLE
+
+OLD, NEW, FAR = map(NodePath.parse, ("/r1/s1", "/r2/s1", "/r3/s1"))
+TREE = "t" * 26
+
+
+def profile(path, generation=1, former=(), *, deleted=False, name="r1-s1"):
+    said = {MOVED_ANNOTATION: ",".join(map(str, former))} if former else {}
+    source = Source(API_SYNC_TARGET, "space", "", name)
+    return Profile(source, generation, deleted, "", (), "space-mb-1", path, {}, said, {})
+
+
+def node(path, *, deleted=False):
+    return NodeRecord(Source(API_NODE, TREE, "", str(path)), 1, deleted, "", (), path, "KEY")
+
+
+def ledger(*records):
+    return {record.source.key: record for record in records}
+
+
+def node_at(records):
+    def found(path):
+        record = records.get(Source(API_NODE, TREE, "", str(path)).key)
+        return record if record is not None and not record.deleted else None
+
+    return found
+
+
+# What the centre says.
+
+
+def test_former_places_are_kept_in_order_and_few():
+    assert former_paths({}) == ()
+    assert former_paths({MOVED_ANNOTATION: " /r1/s1, no path,/,/r2/s1"}) == (OLD, NEW)
+    once = {MOVED_ANNOTATION: after_move({}, OLD, NEW)}
+    twice = {MOVED_ANNOTATION: after_move(once, NEW, FAR)}
+    assert former_paths(once) == (OLD,)
+    assert former_paths(twice) == (OLD, NEW)
+    assert former_paths({MOVED_ANNOTATION: after_move(twice, FAR, OLD)}) == (NEW, FAR)
+    told, here = {}, NodePath.parse("/s")
+    for n in range(2 * FORMER_MAX):
+        there = NodePath.parse(f"/s{n}")
+        told, here = {MOVED_ANNOTATION: after_move(told, here, there)}, there
+    assert len(former_paths(told)) == FORMER_MAX
+
+
+def test_a_node_leaves_its_place_together_with_the_destination_that_says_so():
+    records = ledger(profile(OLD), node(OLD), node(NEW))
+    moved = profile(NEW, former=(OLD,))
+    (left,) = left_places(records, node_at(records), [moved])
+    assert (left.record.path, left.record.deleted) == (OLD, True)
+    for news, held in (
+        (profile(NEW), records),
+        (profile(OLD, former=(OLD,)), records),
+        (profile(NEW, former=(FAR,)), records),
+        (moved, ledger(profile(NEW), node(OLD), node(NEW))),
+        (moved, ledger(profile(OLD), node(OLD))),
+        (moved, ledger(profile(OLD), node(OLD, deleted=True), node(NEW))),
+        (moved, ledger(profile(OLD), node(OLD), node(NEW), node(OLD.child("below")))),
+        (moved, ledger(node(OLD), node(NEW))),
+    ):
+        assert left_places(held, node_at(held), [news]) == []
+
+
+def test_the_centre_itself_does_not_move():
+    records = ledger(node(OLD))
+    for old, new in ((NodePath(), NEW), (OLD, NodePath())):
+        assert "the centre" in str(move_fault(records, node_at(records), old, new))
+    assert move_fault(records, node_at(records), OLD, NodePath.parse("/s1")) is None
+
+
+def test_a_name_outlives_a_move_and_another_takes_the_next():
+    assert name_for(OLD, {}) == "r1-s1"
+    assert name_for(OLD, {"r1-s1": str(OLD)}) == "r1-s1"
+    assert name_for(OLD, {"r1-s1": ""}) == "r1-s1"
+    assert name_for(NEW, {"r1-s1": str(NEW)}) == "r1-s1"
+    assert name_for(OLD, {"r1-s1": str(NEW)}) == "r1-s1-2"
+    assert name_for(OLD, {"r1-s1": str(NEW), "r1-s1-2": str(OLD)}) == "r1-s1-2"
+
+
+def test_only_place_and_region_change_unless_other_labels_are_given():
+    labels = {"id": "r1-s1", "region": "r1", "env": "prod"}
+    metadata = {"name": "r1-s1", "labels": labels}
+    target = {
+        "kind": "SyncTarget",
+        "metadata": {**metadata, "annotations": {"leafcast.io/path": "/r1/s1", "note": "x"}},
+    }
+    location = {"kind": "Location", "metadata": metadata, "spec": {"instanceSelector": {}}}
+    first, second = moved_objects(target, location, NEW, {})
+    assert first["metadata"]["labels"] == second["metadata"]["labels"]
+    assert first["metadata"]["labels"] == {**labels, "region": "r2"}
+    told = {"leafcast.io/path": "/r2/s1", MOVED_ANNOTATION: "/r1/s1"}
+    assert first["metadata"]["annotations"] == told
+    assert second["spec"] == location["spec"]
+    labels["region"] = "north"
+    (alone,) = moved_objects(target, None, NEW, {"env": "test", "id": "mine"})
+    assert alone["metadata"]["labels"] == {"id": "r1-s1", "region": "north", "env": "test"}
+
+
+# Whom an edge takes itself for.
+
+
+def edge_at(path, *former):
+    where = Where(path)
+    edge = Edge(path, where, Content(frozenset(), []), [], former)
+
+    def take(record):
+        held = record.source.key
+        where.set_profile(held, None if record.deleted else record)
+        return edge.take_profile(held, record)
+
+    return edge, take
+
+
+def test_at_its_new_place_it_stays_who_it_was_until_that_place_is_told():
+    edge, take = edge_at(NEW, OLD)
+    before, after = profile(OLD), profile(NEW, 2, (OLD,))
+    assert take(before)
+    assert edge.profile == before
+    assert take(after)
+    assert edge.profile == after
+    assert not take(profile(FAR, name="another"))
+    assert edge.profile == after
+    assert take(profile(NEW, 3, deleted=True))
+    assert edge.profile is None
+
+
+def test_at_its_old_place_it_keeps_what_moved_and_gives_back_what_was_only_hung_elsewhere():
+    edge, take = edge_at(OLD)
+    take(profile(OLD))
+    moved = profile(NEW, 2, (OLD,))
+    assert take(moved)
+    assert edge.profile == moved
+    edge, take = edge_at(OLD)
+    take(profile(OLD))
+    assert take(profile(NEW, 2))
+    assert edge.profile is None
+
+
+def test_a_deleted_profile_of_its_old_place_is_no_ones():
+    edge, take = edge_at(NEW, OLD)
+    take(profile(OLD))
+    assert take(profile(OLD, 2, deleted=True))
+    assert edge.profile is None
+
+
+# The folder it takes along.
+
+MOVED = replace(BUNDLE, path=NodePath.parse("/apac/store-9"))
+HERE = BUNDLE.path
+GIVEN = replace(MOVED, former=(HERE,), issued_ms=BUNDLE.issued_ms + 1)
+
+
+def use(folder, bundle):
+    file = folder.parent / "join.json"
+    write_bundle(file, bundle)
+    return joined_folder(folder, file, bundle, SystemClock(), SystemDice())
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder in which a node ran at its first place."""
+    with use(tmp_path / "node", BUNDLE) as place:
+        replace(place, admitted=True).keep()
+        place.node_folder.mkdir()
+        (place.node_folder / "ports.json").write_text("{}")
+    return tmp_path / "node"
+
+
+def test_a_folder_follows_its_node_and_is_not_given_back_to_its_old_place(folder):
+    with use(folder, GIVEN) as place:
+        assert (place.path, place.former, place.arriving) == (GIVEN.path, (HERE,), (HERE,))
+        assert not place.admitted
+        assert (place.node_folder / "ports.json").exists()
+        assert read_bundle(folder / "bundle.json") == GIVEN
+    assert not (folder / HERE.domain).exists()
+    with (
+        pytest.raises(DataDirUnusable, match=f"moved from {HERE} to {GIVEN.path}"),
+        use(folder, BUNDLE),
+    ):
+        pass
+
+
+def test_what_did_not_arrive_is_gone_on_with_at_the_next_start_also_elsewhere(folder):
+    with use(folder, GIVEN) as place:
+        home = place.home
+    # Killed before its folder had the new name, and before its streams were carried over.
+    place.node_folder.rename(folder / HERE.domain)
+    with use(folder, GIVEN) as again:
+        assert (again.arriving, again.home) == ((HERE,), home)
+        assert (again.node_folder / "ports.json").exists()
+    third = replace(GIVEN, path=FAR, former=(HERE, GIVEN.path))
+    with use(folder, third) as farther:
+        assert farther.arriving == farther.former == (HERE, GIVEN.path)
+        assert (farther.node_folder / "ports.json").exists()
+        replace(farther, arriving=()).keep()
+    with use(folder, third) as settled:
+        assert (settled.arriving, settled.former) == ((), (HERE, GIVEN.path))
+
+
+def test_only_the_folder_of_the_node_that_moved_is_taken_along(folder):
+    stranger = replace(GIVEN, former=(FAR,))
+    with (
+        pytest.raises(DataDirUnusable, match=f"leafcast node move {HERE} {GIVEN.path}"),
+        use(folder, stranger),
+    ):
+        pass
+    stale = replace(GIVEN, issued_ms=BUNDLE.issued_ms - 1)
+    with pytest.raises(DataDirUnusable, match="later than the move"), use(folder, stale):
+        pass
+
+
+def test_without_a_name_the_folder_is_found_that_the_node_has(tmp_path, monkeypatch):
+    monkeypatch.setenv("LEAFCAST_DATA_DIR", str(tmp_path))
+    first = default_folder(BUNDLE)
+    assert default_folder(GIVEN) != first, "nothing to take along"
+    first.parent.mkdir()
+    with use(first, BUNDLE):
+        pass
+    assert default_folder(GIVEN) == first
+    with use(first, GIVEN):
+        pass
+    assert default_folder(GIVEN) == first
+    assert default_folder(replace(GIVEN, former=())) != first
+
+
+def test_a_folder_of_an_earlier_program_is_read(tmp_path):
+    form = '{"format": 1, "tree": "%s", "path": "%s", "home": "h", "admitted": true}'
+    (tmp_path / "node").mkdir()
+    (tmp_path / "node" / "joined.json").write_text(form % (BUNDLE.tree, HERE))
+    with use(tmp_path / "node", BUNDLE) as place:
+        assert isinstance(place, JoinedFolder)
+        assert (place.home, place.admitted, place.former) == ("h", True, ())
+
+
+def test_what_a_node_keeps_for_itself_is_what_it_takes_along():
+    assert set(subjects.kept_for_itself(OLD)) == {"BLOB", "OWN", "DONE"}
