@@ -24,7 +24,6 @@ from __future__ import annotations
 from collections import Counter
 
 from relay.core import effects as fx
-from relay.core.book import read_record
 from relay.core.tombstones import SWEPT_KEY
 from schemas import blobs
 from schemas.chunks import read_manifest_chunk, read_root
@@ -55,6 +54,7 @@ from tests.simulation.prescribed import (
     prescribed,
     was_meant,
 )
+from tests.simulation.signatures import read_record
 from tests.simulation.world import LawBroken, Watcher, World
 
 NOTES = (CURSOR_KEY, SWEPT_KEY)

@@ -24,7 +24,7 @@ class Snapshot:
 
     def copy(self) -> Any:
         """The graph as it was, independent of the original and of other copies."""
-        reader = pickle.Unpickler(io.BytesIO(self._bytes))
+        reader = pickle.Unpickler(io.BytesIO(self._bytes))  # noqa: S301 - made here
         reader.persistent_load = self._shared.__getitem__  # type: ignore[method-assign]
         return reader.load()
 
