@@ -107,8 +107,9 @@ async def _change(tree: WideTree, number: int, everywhere: dict[str, int]) -> fl
 
 async def main(sizes: Sequence[int]) -> None:
     columns = ("edges", "process", "resident MB", "CPU seconds until exact")
-    report = Report("fanout", f"One change to many edges, {REGIONS} regions", columns)
     for edges in sizes:
+        name = "fanout" if edges == EDGES else f"fanout_{edges}"
+        report = Report(name, f"One change to {edges} edges, {REGIONS} regions", columns)
         seconds, raw = await measure(edges, report)
         each = ", ".join(f"{value:.2f}" for value in seconds)
         report.note(f"{edges} edges: applied and exact after {each} s")
@@ -118,7 +119,7 @@ async def main(sizes: Sequence[int]) -> None:
         report.note(f"{edges} edges: {ratio:.1f} times the raw fan-out of the same run")
         if edges in GOALS:
             report.goal(f"seconds until exact, {edges} edges", middle(seconds), GOALS[edges])
-    report.finish()
+        report.finish()
 
 
 if __name__ == "__main__":

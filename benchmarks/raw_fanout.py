@@ -26,6 +26,7 @@ from leafcast.node_runtime import SEEDS_FILE
 from schemas.identity import NodePath
 
 STREAM = "RAW"
+CONSUMERS_MAX = 5000
 CONNECT_AT_ONCE = 50
 REPORT = b"r" * 100
 
@@ -50,6 +51,7 @@ class RawFan:
             seeds = json.loads((folder / SEEDS_FILE).read_text())
             relay = self._relays[path] = await _connect(url, seeds["relay"], "_INBOX.raw")
             config = {"name": STREAM, "subjects": ["raw.*"], "max_msgs_per_subject": 1}
+            config["max_consumers"] = CONSUMERS_MAX
             await _api(relay, f"STREAM.CREATE.{STREAM}", {**config, "storage": "file"})
             await relay.subscribe("rawup", cb=self._counter(path))
             await _consume(relay, "UP", "rawup", f"{path.prefix}.*._up.raw")
@@ -92,7 +94,7 @@ class RawFan:
         for name in names:
             await relay.publish(f"raw.{name}", payload, reply=inbox)
         for _ in names:
-            await stored.next_msg(timeout=30)
+            await stored.next_msg(timeout=120)
 
     def _forwarder(self, path: NodePath) -> Any:
         async def came(message: Msg) -> None:

@@ -3,8 +3,9 @@
 Relay core, driver, link to the parent and syncer are the real ones; what an edge keeps for itself
 (its records, blobs and cluster) lies in memory instead of in a nats-server of its own.
 
-Run as `python -m benchmarks.shared_edges FILE`; says "ready" when all are in session, answers each
-line of its standard input with how often the clusters were written to, and ends when that does.
+Run as `python -m benchmarks.shared_edges FILE`; says how many are in session, and "ready" when all
+are; answers each line of its standard input with how often the clusters were written to, and ends
+when that does.
 """
 
 from __future__ import annotations
@@ -131,6 +132,7 @@ async def run(edges: Sequence[SharedEdge]) -> None:
                 group.create_task(edge.run())
             for edge in some:
                 await edge.driver.until(lambda node: node.ready)
+            print(at + len(some), flush=True)
         print("ready", flush=True)
         loop = asyncio.get_running_loop()
         while await loop.run_in_executor(None, sys.stdin.readline):

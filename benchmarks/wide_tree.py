@@ -29,6 +29,8 @@ from schemas.identity import MailKey, NodePath, mail_key
 from schemas.records import API_NODE, API_PLACEMENT, NodeRecord, Source
 from schemas.reports import Summary
 
+JOIN_SECONDS = 900.0
+"""A quiet machine needs a tenth of it for 8,000 edges; beyond it something is wrong."""
 MANAGER = "benchmark"
 GROUP, VERSION = "edge.kubestellar.io", "v2alpha1"
 
@@ -91,14 +93,38 @@ class WideTree:
         tasks += [await self._start_region(world, region, group) for region in self.regions]
         seeds = await self._register()
         for region in self.regions:
-            driver = await self.nodes[region].running()
-            await driver.until(lambda node: len(node.children()) == len(seeds) // len(self.regions))
+            await self._until_known(region)
         for region in self.regions:
             self.processes[str(region)] = await self._start_edges(region, seeds)
-        for process in self.processes.values():
-            assert process.stdout is not None
-            assert await process.stdout.readline() == b"ready\n", "the edges did not start"
+        for region in self.regions:
+            await self._until_joined(region)
         return tasks
+
+    async def _until_known(self, region: NodePath) -> None:
+        """Wait until a region has all its children; raises AssertionError if it takes too long."""
+        driver, wanted = await self.nodes[region].running(), len(self.edges[region])
+        try:
+            async with asyncio.timeout(JOIN_SECONDS):
+                await driver.until(lambda node: len(node.children()) == wanted)
+        except TimeoutError:
+            known = len(driver.node.children())
+            said = f"{region} has {known} of {wanted} children after {JOIN_SECONDS:g} s"
+            raise AssertionError(said) from None
+
+    async def _until_joined(self, region: NodePath) -> None:
+        """Wait until a region's edges are in session; raises AssertionError with what they said."""
+        output = self.processes[str(region)].stdout
+        assert output is not None
+        said = b"0"
+        try:
+            async with asyncio.timeout(JOIN_SECONDS):
+                while (line := await output.readline()) not in (b"ready\n", b""):
+                    said = line
+        except TimeoutError:
+            line = b""
+        if not line:
+            joined = said.decode().strip()
+            raise AssertionError(f"{joined} of {len(self.edges[region])} edges of {region} joined")
 
     async def start_centre(self, group: asyncio.TaskGroup) -> list[asyncio.Task[Any]]:
         """Start the centre on what its folder holds; nothing of an earlier run is used again."""

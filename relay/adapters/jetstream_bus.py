@@ -56,7 +56,8 @@ from schemas.blobs import Reference
 from schemas.identity import ContentHash, NodePath
 from schemas.reports import Done, decode, encode
 
-CONSUMER_ATTEMPTS = 4
+CONSUMER_ATTEMPTS, CONSUMERS_AT_ONCE = 4, 32
+"""Of thousands asked for at once the last ones would not be answered in time."""
 LINKS_SUBJECT = "$SYS.ACCOUNT.*.SERVER.CONNS"
 
 logger = logging.getLogger(__name__)
@@ -119,6 +120,7 @@ class JetStreamBus:
         self._asks = AskLines(path, self._relay, uplink)
         self._blobs = Blobs(self._relay, self._publisher, path, self._uplink)
         self._enclosing = Enclosing(clock)
+        self._making = asyncio.Semaphore(CONSUMERS_AT_ONCE)
         self._running: asyncio.Task[None] | None = None
 
     async def start(self) -> Remembered:
@@ -241,15 +243,16 @@ class JetStreamBus:
 
     async def add_child(self, name: str, nkey: str) -> None:
         await self._server.add_child(name, nkey)
-        for _ in range(CONSUMER_ATTEMPTS - 1):
-            try:
-                return await make_mail_consumer(self._relay, self.path, name)
-            except ApiError:
-                raise
-            except BusBroken as error:
-                # A request can be lost while the server reloads for another child.
-                logger.debug("the mailbox of %s is made again: %s", name, error)
-        return await make_mail_consumer(self._relay, self.path, name)
+        async with self._making:
+            for _ in range(CONSUMER_ATTEMPTS - 1):
+                try:
+                    return await make_mail_consumer(self._relay, self.path, name)
+                except ApiError:
+                    raise
+                except BusBroken as error:
+                    # A request can be lost while the server reloads for another child.
+                    logger.debug("the mailbox of %s is made again: %s", name, error)
+            return await make_mail_consumer(self._relay, self.path, name)
 
     async def remove_child(self, name: str) -> None:
         await self._server.remove_child(name)

@@ -28,6 +28,7 @@ from schemas.reports import ReportRefused, SessionMessage, decode
 
 PROBE_SECONDS = 2.0
 BACKOFF_SECONDS_MIN, BACKOFF_SECONDS_MAX = 0.25, 5.0
+SPREAD_SECONDS_MAX = 2.0
 QUIET_SECONDS = 75.0
 """Two of the mail consumer's idle heartbeats missing."""
 LINKS_SUBJECT = "$SYS.ACCOUNT.UPLINK.SERVER.CONNS"
@@ -120,15 +121,32 @@ class Uplink:
             self._waiting.discard(limit)
 
     async def _watch(self) -> None:
+        lost_at: float | None = None
         while True:
             await self._find_parent()
             self._lost.clear()
+            if lost_at is not None and await self._lost_in_turn(lost_at):
+                continue
             self._open = True
             self.mailbox.link_opened()
             await self._inbox.put(LinkChanged(up=True))
             await self._until_lost()
             self._open = False
+            lost_at = self._clock.now().seconds
             await self._inbox.put(LinkChanged(up=False))
+
+    async def _lost_in_turn(self, lost_at: float) -> bool:
+        """Spread those that lost the same parent; whether the link is lost again meanwhile.
+
+        Who was away for a moment comes back in a moment, and a first start waits for nothing.
+        """
+        away = self._clock.now().seconds - lost_at
+        try:
+            async with asyncio.timeout(min(away / 4, SPREAD_SECONDS_MAX) * self._dice.fraction()):
+                await self._lost.wait()
+        except TimeoutError:
+            return False
+        return True
 
     async def _find_parent(self) -> None:
         delay = BACKOFF_SECONDS_MIN
