@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from copy import deepcopy
 from dataclasses import replace
 
-from relay.adapters.memory_streams import Kept
+from relay.adapters.memory_streams import Kept, MemoryStreams
 from relay.core.book import read_record
 from relay.core.effects import WriteMail
 from relay.core.events import MailArrived
@@ -40,6 +41,7 @@ class Chaos:
         self._on = False
         self._round = 0
         self._liar: NodePath | None = None
+        self._copies: dict[NodePath, MemoryStreams] = {}
 
     def choose(self, faults: Faults) -> None:
         """What may go wrong from the next start on."""
@@ -55,6 +57,7 @@ class Chaos:
             (faults.partition_every, self._partition),
             (faults.crash_every, self._crash),
             (faults.drift_every, self._drift),
+            (faults.restore_every, self._restore),
         ):
             if every:
                 self._later(every, fault, self._round)
@@ -124,6 +127,17 @@ class Chaos:
         lasts = random.expovariate(1 / self._faults.crash_lasts)
         if host.node is not None:
             host.armed = (keep, lasts)
+
+    def _restore(self) -> None:
+        """Some host is put back to a copy of its disk, or a copy is made for later."""
+        host = self._some_host()
+        if host.path.is_root:
+            return
+        copy = self._copies.pop(host.path, None)
+        if copy is None:
+            self._copies[host.path] = deepcopy(host.streams)
+        else:
+            put_back(host, copy)
 
     def _drift(self) -> None:
         random = self._world.random
@@ -219,6 +233,16 @@ class Chaos:
         if envelope.body is None or not bodies:
             return data
         return dataclasses.replace(envelope, body=self._world.random.choice(bodies)).encode()
+
+
+def put_back(host: Host, streams: MemoryStreams) -> None:
+    """Have a host start again on an older copy of its disk; its cluster stays as it is."""
+    host.world.note(host.path, "put back")
+    host.world.watcher.disk_lost(host)
+    host.stop()
+    host.streams = streams
+    host.world.watcher.disk_restored(host)
+    host.start()
 
 
 def _newer(data: bytes, signer: Signer) -> bytes:

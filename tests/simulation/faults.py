@@ -14,7 +14,8 @@ class Faults:
     what an event costs the one slow node; `liar` makes one relay forge, alter, replay, redirect and
     withhold. `one_way` is the share of partitions that lose only what goes up, or down;
     `skew_seconds` is by how much wall clocks are off, and jump. `report_loss` is the chance that a
-    report that the child knows to be stored is not there for its parent.
+    report that the child knows to be stored is not there for its parent. `restore_every` is between
+    two looks at some node's disk: it is copied, or put back as it was copied before.
     """
 
     delay_mean: float = 0.02
@@ -34,6 +35,7 @@ class Faults:
     skew_seconds: float = 0.0
     rehome: bool = False
     report_loss: float = 0.0
+    restore_every: float = 0.0
 
 
 NO_FAULTS = Faults()
@@ -61,6 +63,7 @@ def draw(random: Random) -> Faults:
         refusal=some(0.3, 0.1, 0.6),
         liar=random.random() < 0.25,
         report_loss=some(0.15, 0.05, 0.3),
+        restore_every=some(0.15, 5, 30),
     )
 
 
@@ -89,4 +92,5 @@ def draw_brief(random: Random) -> Faults:
         skew_seconds=some(0.2, 1.0, 7200.0),
         rehome=random.random() < 0.2,
         report_loss=some(0.15, 0.05, 0.3),
+        restore_every=some(0.15, 0.2, 1.0),
     )

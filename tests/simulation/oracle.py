@@ -54,7 +54,11 @@ from tests.simulation.prescribed import (
     prescribed,
     was_meant,
 )
+<<<<<<< ours
 from tests.simulation.signatures import read_record
+=======
+from tests.simulation.telling import differing, shortened
+>>>>>>> theirs
 from tests.simulation.world import LawBroken, Watcher, World
 
 NOTES = (CURSOR_KEY, SWEPT_KEY)
@@ -67,6 +71,7 @@ class Oracle(Watcher):
     def __init__(self, world: World, centre: Centre) -> None:
         self.world, self.centre = world, centre
         self.conduct = Conduct(world, centre)
+        self.handled = self.conduct.handled
         self._highest: dict[tuple[NodePath, str], int] = {}
         self._orphans: dict[NodePath, dict[ObjectKey, None]] = {}
         self._whole: dict[str, None] = {}
@@ -101,9 +106,6 @@ class Oracle(Watcher):
                 self.conduct.effect(host, effect)
         if self.quiet:
             self._rests(host, effect)
-
-    def handled(self, host: Host) -> None:
-        self.conduct.handled(host)
 
     def _stored(self, host: Host, key: str, generation: int, data: bytes) -> None:
         if data not in self.centre.issued:
@@ -279,6 +281,15 @@ class Oracle(Watcher):
         """Without its record of what it did, an edge leaves what it no longer knows."""
         self._orphans.setdefault(host.path, {}).update(dict.fromkeys(host.space.objects))
 
+    def disk_restored(self, host: Host) -> None:
+        """What nodes here and below may be told again starts from what each of them holds."""
+        for below in [h for path, h in self.world.hosts.items() if host.path.holds(path)]:
+            for at in [at for at in self._highest if at[0] == below.path]:
+                del self._highest[at]
+            for key, kept in below.streams.own.items():
+                if key not in NOTES:
+                    self._highest[below.path, key] = read_record(kept.data, 0)[1].generation
+
     def model_changed(self) -> None:
         """Note what is not wanted now; to be called before and after each change."""
         now = prescribed(self.centre)
@@ -320,7 +331,7 @@ class Oracle(Watcher):
                 continue
             asked = {k: w.reference.address for k, w in host.node.wanted.items()}
             if asked != want:
-                faults.append(f"{host.path} wants {_diff(asked, want)}")
+                faults.append(f"{host.path} wants {differing(asked, want)}")
             for key in host.space.refused_for_good:
                 want.pop(key, None)
             orphans = self._orphans.get(host.path, {})
@@ -332,7 +343,7 @@ class Oracle(Watcher):
             for key in host.space.refused_for_good:
                 held.pop(key, None)
             if held != want:
-                faults.append(f"{host.path} holds {_diff(held, want)}")
+                faults.append(f"{host.path} holds {differing(held, want)}")
         return faults
 
     def _summary_faults(self) -> list[str]:
@@ -347,7 +358,9 @@ class Oracle(Watcher):
             if dict(summary.states) != expected.states:
                 faults.append(f"{name}: states {dict(summary.states)}, truly {expected.states}")
             elif dict(summary.arms) != expected.arms:
-                faults.append(f"{name}: arms {_short(summary.arms)}, truly {_short(expected.arms)}")
+                faults.append(
+                    f"{name}: arms {shortened(summary.arms)}, truly {shortened(expected.arms)}"
+                )
             faults += self._untold(name, summary)
         for key, record in self.centre.records.items():
             if record.deleted and key in node.records and node.records[key].kind == "delta":
@@ -387,15 +400,3 @@ class Oracle(Watcher):
                 faults.append("the centre does not run")
         counted = Counter(faults)
         return [f"{BOUNDED}: {fault} ({count} times)" for fault, count in counted.items()]
-
-
-def _diff(have: dict, want: dict) -> str:
-    more = sorted(key.name for key in have.keys() - want.keys())
-    less = sorted(key.name for key in want.keys() - have.keys())
-    other = sorted(key.name for key in have.keys() & want.keys() if have[key] != want[key])
-    return f"too much {more}, lacks {less}, differs in {other}"
-
-
-def _short(arms: object) -> dict[str, int]:
-    assert hasattr(arms, "items")
-    return {name[:8]: count for name, count in arms.items()}

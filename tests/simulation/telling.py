@@ -1,4 +1,4 @@
-"""How events and effects read in a story."""
+"""How events and effects read in a story, and differences in a verdict."""
 
 from __future__ import annotations
 
@@ -47,3 +47,17 @@ def told_effect(effect: fx.Effect) -> str:
 def bytes_of(effect: fx.Effect) -> bytes:
     data = getattr(effect, "data", None)
     return data if isinstance(data, bytes) else b""
+
+
+def differing(have: dict, want: dict) -> str:
+    """How what is held differs from what is wanted, by the names of the keys."""
+    more = sorted(key.name for key in have.keys() - want.keys())
+    less = sorted(key.name for key in want.keys() - have.keys())
+    other = sorted(key.name for key in have.keys() & want.keys() if have[key] != want[key])
+    return f"too much {more}, lacks {less}, differs in {other}"
+
+
+def shortened(arms: object) -> dict[str, int]:
+    """Counts by arm, each named by the first characters of its address."""
+    assert hasattr(arms, "items")
+    return {name[:8]: count for name, count in arms.items()}

@@ -50,6 +50,9 @@ class Watcher:
     def disk_lost(self, host: Host) -> None:
         """A host forgot everything but its cluster."""
 
+    def disk_restored(self, host: Host) -> None:
+        """A host remembers what it did once, and not what came after."""
+
 
 class World:
     """Time, chance, hosts and links."""
