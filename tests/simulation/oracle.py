@@ -54,11 +54,8 @@ from tests.simulation.prescribed import (
     prescribed,
     was_meant,
 )
-<<<<<<< ours
 from tests.simulation.signatures import read_record
-=======
 from tests.simulation.telling import differing, shortened
->>>>>>> theirs
 from tests.simulation.world import LawBroken, Watcher, World
 
 NOTES = (CURSOR_KEY, SWEPT_KEY)
