@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from difflib import get_close_matches
 from importlib import import_module
 from typing import NoReturn
 
@@ -41,6 +42,8 @@ _COMMANDS = {
     "wait": "leafcast.commands.wait:wait",
 }
 _INTERRUPTED = 130
+# What kubectl's users try first, and what does it here.
+_MEANT = {"create": "apply", "replace": "apply", "edit": "apply", "patch": "apply", "ls": "get"}
 
 
 class _Commands(click.Group):
@@ -57,6 +60,26 @@ class _Commands(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """`help get` is `get --help`, and `version` is `--version`, as with kubectl."""
+        match args:
+            case ["help", *rest]:
+                args = [*rest, "--help"]
+            case ["version"]:
+                args = ["--version"]
+            case _:
+                pass
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        close = _MEANT.get(name) or next(iter(get_close_matches(name, _COMMANDS, 1)), None)
+        if close and name not in _COMMANDS:
+            ctx.fail(f'no such command "{name}"; did you mean "{close}"?')
+        return super().resolve_command(ctx, args)
+
 
 @click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="leafcast", message="leafcast %(version)s")
@@ -68,7 +91,8 @@ def main() -> NoReturn:
     """Run the command line in `sys.argv`, and exit."""
     try:
         code = cli.main(prog_name=_program(), standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except click.exceptions.Exit as end:
         code = end.exit_code
     except click.ClickException as error:
@@ -93,14 +117,19 @@ def _usage(error: click.ClickException) -> int:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         click.echo(error.format_message())
         return 0
-    hint = ""
-    if isinstance(error, click.UsageError) and error.ctx is not None:
-        hint = f"; see: {error.ctx.command_path} --help"
-    message = error.format_message().rstrip(".")
     # Manifests may have many faults: each has its own line, and its own file and line number.
-    for line in message.splitlines():
-        click.echo(f"leafcast: {line}{hint}", err=True)
+    lines = error.format_message().rstrip(".").splitlines()
+    if isinstance(error, click.UsageError):
+        where = error.ctx.command_path if error.ctx else _said()
+        lines = [f"{' '.join(' '.join(lines).split())}; see: {where} --help"]
+    for line in lines:
+        click.echo(f"leafcast: {line}", err=True)
     return error.exit_code
+
+
+def _said() -> str:
+    """The command as it was typed, for an error that does not know it."""
+    return " ".join([_program(), *(word for word in sys.argv[1:2] if word in _COMMANDS)])
 
 
 def _failed(error: Exception) -> int:

@@ -27,6 +27,9 @@ def read_manifests(
     loaded: list[LoadedObject] = []
     faults: list[str] = []
     for path in dict.fromkeys(paths):
+        if "://" in path:
+            faults.append(f"{path}: an address is not fetched; use `curl -L` in a pipe to `-f -`")
+            continue
         try:
             for text, origin in _texts(path, read_stdin, recursive=recursive):
                 try:

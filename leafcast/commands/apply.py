@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -15,8 +16,9 @@ from leafcast.commands.running import in_session
 from leafcast.manifest_sources import BadManifests
 from leafcast.object_output import document
 from leafcast.session import Session
-from relay.ports import SpaceError
+from relay.ports import Object, SpaceError
 from schemas.manifests import LoadedObject
+from schemas.objects import ObjectKey
 
 DryRun = Literal["none", "client", "server"]
 Output = Literal["yaml", "json", "name"]
@@ -72,12 +74,16 @@ async def apply_all(
     """
     changes = await judge(session, await complete(session, loaded, namespace))
     made: list[Change] = []
-    for change in changes:
+    latest: dict[ObjectKey, Object] = {}
+    for judged in changes:
+        # An object that is said twice is changed by what is said later.
+        change = replace(judged, before=latest.get(judged.wish.key, judged.before))
         try:
             made.append(change if dry_run != "none" else await make(session, change))
         except SpaceError as error:
             click.echo(f"Error from server ({error.reason}): {error.message}", err=True)
             continue
+        latest[change.wish.key] = made[-1].after
         if output is None:
             click.echo(f"{change.wish.title} {made[-1].verb}{_DRY[dry_run]}")
         elif output == "name":

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import click
 
-from leafcast.applying import complete
 from leafcast.commands import completing
 from leafcast.commands.object_options import (
     all_namespaces_option,
     files_options,
     load_files,
+    meant_by,
     namespace_option,
     refuse,
     selector_option,
@@ -148,8 +148,7 @@ async def _found(session: Session, request: Request) -> tuple[list[Doomed], int]
 async def _meant(session: Session, request: Request) -> list[tuple[Meant, str]]:
     """Kinds and names, each with its namespace; raises BadArguments, BadManifests, UnknownKind."""
     if request.loaded:
-        wishes = await complete(session, request.loaded, request.namespace)
-        return [(Meant(wish.kind, (wish.key.name,)), wish.key.namespace) for wish in wishes]
+        return await meant_by(session, request.loaded, request.namespace)
     meant = await with_kinds(session, lambda kinds: read_arguments(kinds, request.arguments))
     named = any(one.names for one in meant)
     chosen = request.selector is not None or request.every

@@ -11,6 +11,9 @@ from leafcast.commands import completing
 from leafcast.commands.object_options import (
     all_namespaces_option,
     at_option,
+    files_options,
+    load_files,
+    meant_by,
     namespace_option,
     refuse,
     selector_option,
@@ -20,9 +23,10 @@ from leafcast.commands.running import in_session
 from leafcast.describing import described
 from leafcast.harmless import harmless
 from leafcast.kinds_spoken import SpokenKind, UnknownKind
+from leafcast.manifest_sources import BadManifests
 from leafcast.object_readers import NotFound, Reader, reader_of
 from leafcast.session import Session
-from leafcast.spoken_objects import BadArguments, read_arguments, with_kinds
+from leafcast.spoken_objects import BadArguments, Meant, read_arguments, with_kinds
 from relay.ports import Object
 from schemas.objects import DEFAULT_NAMESPACE
 from schemas.selectors import LabelSelector
@@ -35,14 +39,17 @@ from schemas.selectors import LabelSelector
     metavar="KIND [NAME...] | KIND/NAME...",
     shell_complete=completing.kinds_and_names,
 )
+@files_options(required=False)
 @namespace_option
 @all_namespaces_option
 @selector_option
 @at_option
 @data_dir_option
-def describe(
+def describe(  # noqa: PLR0913 - click passes options by name
     *,
     objects: tuple[str, ...],
+    files: Sequence[str],
+    recursive: bool,
     namespace: str | None,
     all_namespaces: bool,
     selector: LabelSelector | None,
@@ -50,9 +57,21 @@ def describe(
     data_dir: Path | None,
 ) -> None:
     """Tell objects at length: the ones named, or all of a kind. The start of a name will do."""
+    if files and (objects or all_namespaces or selector is not None):
+        raise click.UsageError("files say which objects are meant: leave out names, -l and -A")
     where = "" if all_namespaces else namespace or DEFAULT_NAMESPACE
+
+    async def work(session: Session) -> int:
+        if files:
+            loaded = load_files(files, recursive=recursive)
+            return await tell(session, await meant_by(session, loaded, namespace), selector, at)
+        meant = await with_kinds(session, lambda kinds: read_arguments(kinds, objects))
+        return await tell(session, [(one, where) for one in meant], selector, at)
+
     try:
-        missing = in_session(data_dir, lambda session: tell(session, objects, where, selector, at))
+        missing = in_session(data_dir, work)
+    except BadManifests as error:
+        refuse(error.faults)
     except (BadArguments, UnknownKind) as error:
         refuse([str(error)])
     if missing:
@@ -61,17 +80,15 @@ def describe(
 
 async def tell(
     session: Session,
-    arguments: Sequence[str],
-    namespace: str,
+    meant: Sequence[tuple[Meant, str]],
     selector: LabelSelector | None,
     at: str | None,
 ) -> int:
-    """Print the descriptions; how many named objects are not there. `namespace` "" is all."""
-    meant = await with_kinds(session, lambda kinds: read_arguments(kinds, arguments))
+    """Print what is meant, each in its namespace, "" being all; how many named are not there."""
     reader = reader_of(session, at)
     found: list[Object] = []
     missing = 0
-    for one in meant:
+    for one, namespace in meant:
         if not one.names:
             found += await reader.all_of(one.kind, namespace, selector)
         for name in one.names:
@@ -82,8 +99,8 @@ async def tell(
                 click.echo(str(error), err=True)
     click.echo(harmless("\n\n".join(described(obj) for obj in found)), nl=False)
     if not found and not missing:
-        in_one = namespace and any(one.kind.namespaced for one in meant)
-        where = f" in {namespace} namespace." if in_one else ""
+        within = {namespace for one, namespace in meant if one.kind.namespaced and namespace}
+        where = "".join(f" in {namespace} namespace." for namespace in within)
         click.echo(f"No resources found{where}", err=True)
     return missing
 

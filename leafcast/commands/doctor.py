@@ -17,7 +17,8 @@ from rich.text import Text
 
 from leafcast.checks import Check, Facts, checks, exit_code
 from leafcast.commands.options import data_dir_option
-from leafcast.commands.showing import in_session, print_view
+from leafcast.commands.running import in_session
+from leafcast.commands.showing import print_view
 from leafcast.data_dir import DataDir
 from leafcast.diagnosing import read_facts
 from leafcast.session import CallFailed, NotRunning
@@ -28,16 +29,17 @@ _MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "failure": ("✗",
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="As JSON, with all that was found.")
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), help="How to print it.")
+@click.option("--json", "as_json", is_flag=True, help="The same as -o json.")
 @data_dir_option
-def doctor(as_json: bool, data_dir: Path | None) -> None:  # noqa: FBT001 - click
+def doctor(output: str | None, as_json: bool, data_dir: Path | None) -> None:  # noqa: FBT001 - click
     """Check the tree: servers, links, lag, clocks, disks, staleness, stuck objects.
 
     Each failure has its cause and a remedy. Exit code 1 if something failed; warnings do not count.
     """
     found = checks(_facts(data_dir))
     code = exit_code(found)
-    if as_json:
+    if as_json or output == "json":
         click.echo(json.dumps({"ok": not code, "checks": list(map(asdict, found))}, indent=2))
     else:
         print_view(Console(highlight=False), doctor_view(found))

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from leafcast.commands.options import data_dir_option
-from leafcast.commands.showing import WATCH_SECONDS, in_session, print_view
+from leafcast.commands.running import in_session
+from leafcast.commands.showing import WATCH_SECONDS, print_view, table_console
 from leafcast.durations import span_text
 from leafcast.session import Session
 from relay.adapters.clock import SystemClock
@@ -33,8 +33,7 @@ def events(stays: bool, output: str | None, data_dir: Path | None) -> None:  # n
     last 1,000 different events. With -o json: one event a line.
     """
     clock = SystemClock()
-
-    console = Console(highlight=False)
+    console = table_console()
 
     async def follow(session: Session) -> None:
         since, titled = 0, True

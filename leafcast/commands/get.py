@@ -14,6 +14,9 @@ from leafcast.commands import completing
 from leafcast.commands.object_options import (
     all_namespaces_option,
     at_option,
+    files_options,
+    load_files,
+    meant_by,
     namespace_option,
     refuse,
     selector_option,
@@ -21,7 +24,8 @@ from leafcast.commands.object_options import (
 from leafcast.commands.options import data_dir_option
 from leafcast.commands.running import in_session
 from leafcast.harmless import harmless
-from leafcast.kinds_spoken import UnknownKind
+from leafcast.kinds_spoken import SpokenKind, UnknownKind
+from leafcast.manifest_sources import BadManifests
 from leafcast.object_output import (
     FORMATS,
     Format,
@@ -37,22 +41,43 @@ from leafcast.object_readers import NotFound, reader_of
 from leafcast.session import Session
 from leafcast.spoken_objects import BadArguments, Meant, read_arguments, with_kinds
 from relay.ports import Object, ResumeTooOld
+from schemas.manifests import LoadedObject
 from schemas.objects import DEFAULT_NAMESPACE
 from schemas.selectors import LabelSelector
+
+_NOT_HERE = frozenset(
+    {"jsonpath", "jsonpath-as-json", "jsonpath-file", "go-template", "go-template-file", "template"}
+    | {"custom-columns", "custom-columns-file", "kyaml"}
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a `get` asks for; `namespace` "" is all of them."""
+    """What a `get` asks for; `namespace` "" is all of them, None that none was named."""
 
     arguments: tuple[str, ...]
-    namespace: str
+    namespace: str | None
     selector: LabelSelector | None
     format: Format
     style: TableStyle
     at: str | None = None
     watch: bool = False
     ignore_not_found: bool = False
+    loaded: tuple[LoadedObject, ...] = ()
+
+    @property
+    def where(self) -> str:
+        """Where objects are looked for that do not say it themselves."""
+        return DEFAULT_NAMESPACE if self.namespace is None else self.namespace
+
+
+class _Output(click.Choice[str]):
+    """The formats there are; who knows kubectl's others is told what to do."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if str(value).partition("=")[0] in _NOT_HERE:
+            self.fail(f"{value!r} is not there; use -o json, and jq", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 @click.command()
@@ -62,11 +87,12 @@ class Asked:
     metavar="KIND[,KIND...] [NAME...] | KIND/NAME...",
     shell_complete=completing.kinds_and_names,
 )
+@files_options(required=False)
 @namespace_option
 @all_namespaces_option
 @selector_option
 @click.option(
-    "-o", "--output", type=click.Choice(FORMATS), default="table", show_default=True, help="Format."
+    "-o", "--output", type=_Output(FORMATS), default="table", show_default=True, help="Format."
 )
 @click.option("-w", "--watch", is_flag=True, help="Go on, and show each change.")
 @at_option
@@ -77,6 +103,8 @@ class Asked:
 def get(  # noqa: PLR0913 - click passes options by name
     *,
     objects: tuple[str, ...],
+    files: Sequence[str],
+    recursive: bool,
     namespace: str | None,
     all_namespaces: bool,
     selector: LabelSelector | None,
@@ -95,11 +123,16 @@ def get(  # noqa: PLR0913 - click passes options by name
     """
     if watch and at is not None:
         raise click.UsageError("an edge's copy cannot be watched; leave out --watch or --at")
+    if files and (objects or watch or all_namespaces or selector is not None):
+        raise click.UsageError("files say which objects are meant: leave out names, -l, -A and -w")
     style = TableStyle(output == "wide", all_namespaces, show_labels, not no_headers)
-    where = "" if all_namespaces else namespace or DEFAULT_NAMESPACE
-    asked = Asked(objects, where, selector, output, style, at, watch, ignore_not_found)
+    where = "" if all_namespaces else namespace
     try:
+        loaded = tuple(load_files(files, recursive=recursive)) if files else ()
+        asked = Asked(objects, where, selector, output, style, at, watch, ignore_not_found, loaded)
         missing = in_session(data_dir, lambda session: show(session, asked))
+    except BadManifests as error:
+        refuse(error.faults)
     except (BadArguments, UnknownKind) as error:
         refuse([str(error)])
     if missing and not ignore_not_found:
@@ -108,44 +141,53 @@ def get(  # noqa: PLR0913 - click passes options by name
 
 async def show(session: Session, asked: Asked) -> int:
     """Print what is asked for; how many named objects are not there."""
+    meant = await _meant(session, asked)
+    # Before the list, so that no change falls between.
+    since = await _since(session, meant[0][0]) if asked.watch else ""
+    groups, missing = await _read(session, asked, meant)
+    if not asked.watch:
+        _print(session, asked, groups, single=_is_single(meant))
+        if not groups and not missing and asked.format not in ("yaml", "json"):
+            click.echo(_nothing(asked, meant), err=True)
+    elif not missing:
+        await _watch(session, asked, meant[0][0], groups, since)
+    return missing
+
+
+async def _meant(session: Session, asked: Asked) -> list[tuple[Meant, str]]:
+    """Kinds and names, each with its namespace; raises BadArguments, BadManifests, UnknownKind."""
+    if asked.loaded:
+        return await meant_by(session, asked.loaded, asked.namespace)
     meant = await with_kinds(session, lambda kinds: read_arguments(kinds, asked.arguments))
     named = any(one.names for one in meant)
     if named and asked.selector is not None:
         raise BadArguments("a name and a selector are given; leave out one of them")
-    if named and not asked.namespace:
+    if named and not asked.where:
         raise BadArguments("a resource cannot be retrieved by name across all namespaces; use -n")
     if asked.watch and len(meant) > 1:
         raise BadArguments("only one kind can be watched at a time; name one")
-    # Before the list, so that no change falls between.
-    since = await _since(session, meant[0]) if asked.watch else ""
-    groups, missing = await _read(session, asked, meant)
-    if not asked.watch:
-        _print(session, asked, groups, single=_is_single(meant))
-        if not groups and not missing:
-            click.echo(_nothing(asked, meant), err=True)
-    elif not missing:
-        await _watch(session, asked, meant[0], groups, since)
-    return missing
+    return [(one, asked.where) for one in meant]
 
 
-async def _read(session: Session, asked: Asked, meant: Sequence[Meant]) -> tuple[list[Group], int]:
+async def _read(
+    session: Session, asked: Asked, meant: Sequence[tuple[Meant, str]]
+) -> tuple[list[Group], int]:
     """The objects found, kinds without any left out; what is not there is told on stderr."""
     reader = reader_of(session, asked.at)
-    groups, missing = [], 0
-    for one in meant:
-        found: list[Object] = []
+    found: dict[SpokenKind, list[Object]] = {}
+    missing = 0
+    for one, where in meant:
+        listed = found.setdefault(one.kind, [])
         for name in one.names:
             try:
-                found.append(await reader.get(one.kind, asked.namespace, name))
+                listed.append(await reader.get(one.kind, where, name))
             except NotFound as error:
                 missing += 1
                 if not asked.ignore_not_found:
                     click.echo(str(error), err=True)
         if not one.names:
-            found += await reader.all_of(one.kind, asked.namespace, asked.selector)
-        if found:
-            groups.append(Group(one.kind, found))
-    return groups, missing
+            listed += await reader.all_of(one.kind, where, asked.selector)
+    return [Group(kind, listed) for kind, listed in found.items() if listed], missing
 
 
 def _print(session: Session, asked: Asked, groups: Sequence[Group], *, single: bool) -> None:
@@ -162,13 +204,13 @@ def _print(session: Session, asked: Asked, groups: Sequence[Group], *, single: b
             click.echo(harmless(line))
 
 
-def _is_single(meant: Sequence[Meant]) -> bool:
-    return len(meant) == 1 and len(meant[0].names) == 1
+def _is_single(meant: Sequence[tuple[Meant, str]]) -> bool:
+    return len(meant) == 1 and len(meant[0][0].names) == 1
 
 
-def _nothing(asked: Asked, meant: Sequence[Meant]) -> str:
-    if asked.namespace and any(one.kind.namespaced for one in meant):
-        return f"No resources found in {asked.namespace} namespace."
+def _nothing(asked: Asked, meant: Sequence[tuple[Meant, str]]) -> str:
+    if asked.where and any(one.kind.namespaced for one, _ in meant):
+        return f"No resources found in {asked.where} namespace."
     return "No resources found"
 
 
@@ -203,7 +245,7 @@ def _concerns(asked: Asked, one: Meant, obj: Object, group: str, resource: str) 
     metadata = obj["metadata"]
     return (
         (group, resource) == (one.kind.group, one.kind.resource)
-        and (not one.kind.namespaced or asked.namespace in ("", metadata.get("namespace")))
+        and (not one.kind.namespaced or asked.where in ("", metadata.get("namespace")))
         and (not one.names or metadata["name"] in one.names)
         and (asked.selector is None or asked.selector.matches(metadata.get("labels") or {}))
     )

@@ -34,7 +34,11 @@ def nats_config(node: str, show_secrets: bool, data_dir: Path | None) -> None:  
     try:
         text = file.read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError):
-        remedy = "`leafcast tree` shows the nodes" if place.in_use() else "run `leafcast up` first"
+        remedy = (
+            "`leafcast tree` shows the nodes; one that joined keeps nats.conf where it runs"
+            if place.in_use()
+            else "run `leafcast up` first"
+        )
         raise click.ClickException(
             f"node {path} has no nats-server in {place.folder}; {remedy}"
         ) from None

@@ -8,9 +8,12 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
+from leafcast.applying import complete
 from leafcast.commands import completing
 from leafcast.label_text import BadLabelText, read_labels
 from leafcast.manifest_sources import read_manifests
+from leafcast.session import Session
+from leafcast.spoken_objects import Meant
 from schemas.manifests import LoadedObject
 from schemas.selectors import LabelSelector
 
@@ -96,6 +99,14 @@ def at_option(command: Command) -> Command:
 def load_files(files: Sequence[str], *, recursive: bool) -> list[LoadedObject]:
     """The objects in the files; raises BadManifests with everything that is wrong."""
     return read_manifests(files, sys.stdin.read, recursive=recursive)
+
+
+async def meant_by(
+    session: Session, loaded: Sequence[LoadedObject], namespace: str | None
+) -> list[tuple[Meant, str]]:
+    """The objects that manifests name, each with its namespace; raises BadManifests."""
+    wishes = await complete(session, loaded, namespace)
+    return [(Meant(wish.kind, (wish.key.name,)), wish.key.namespace) for wish in wishes]
 
 
 def refuse(faults: Sequence[str]) -> NoReturn:

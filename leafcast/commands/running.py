@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import click
 
@@ -14,7 +14,7 @@ from leafcast.signals import Ended, run_until_signal
 T = TypeVar("T")
 
 
-def in_session(data_dir: Path | None, work: Callable[[Session], Coroutine[Any, Any, T]]) -> T:
+def in_session(data_dir: Path | None, work: Callable[[Session], Awaitable[T]]) -> T:
     """Do the work in a session with the tree of the data directory, or of the default one.
 
     Raises NotRunning, DataDirUnusable, what the work raises, and click's Exit after a signal.
@@ -27,4 +27,4 @@ def in_session(data_dir: Path | None, work: Callable[[Session], Coroutine[Any, A
     try:
         return run_until_signal(attended())
     except Ended as end:
-        raise click.exceptions.Exit(end.exit_code) from end
+        raise click.exceptions.Exit(end.exit_code) from None

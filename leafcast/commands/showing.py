@@ -6,36 +6,22 @@ import json
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 from rich.console import Console, RenderableType
 from rich.live import Live
 
+from leafcast.commands.running import in_session
 from leafcast.harmless import Harmless
-from leafcast.session import Session, open_session
-from leafcast.signals import Ended, run_until_signal
+from leafcast.session import Session
 from relay.adapters.clock import SystemClock
 
 WATCH_SECONDS = 1.0
-
-T = TypeVar("T")
+WIDTH_MIN = 80
 
 Ask = Callable[[Session], Awaitable[Any]]
 Draw = Callable[[Any, int], RenderableType]
-
-
-def in_session(data_dir: Path | None, work: Callable[[Session], Awaitable[T]]) -> T:
-    """Do something in a session with the running tree; a signal ends it with its exit code."""
-
-    async def run() -> T:
-        async with open_session(data_dir) as session:
-            return await work(session)
-
-    try:
-        return run_until_signal(run())
-    except Ended as end:
-        raise click.exceptions.Exit(end.exit_code) from None
 
 
 def show(data_dir: Path | None, ask: Ask, draw: Draw, output: str | None) -> None:
@@ -44,7 +30,14 @@ def show(data_dir: Path | None, ask: Ask, draw: Draw, output: str | None) -> Non
     if output == "json":
         click.echo(json.dumps(found, indent=2))
     else:
-        print_view(Console(highlight=False), draw(found, SystemClock().now().wall_ms))
+        print_view(table_console(), draw(found, SystemClock().now().wall_ms))
+
+
+def table_console() -> Console:
+    """One that is never narrower than tables need: a terminal that is wraps their lines itself."""
+    console = Console(highlight=False)
+    console.width = max(console.width, WIDTH_MIN)
+    return console
 
 
 def print_view(console: Console, view: RenderableType) -> None:

@@ -83,7 +83,7 @@ def wait(
     if time is up; the last state is told then.
     """
     try:
-        names = _names(placements)
+        names = placements_named(placements)
         met, states = run_until_signal(_wait(data_dir, names, condition, timeout))
     except Ended as end:
         raise click.exceptions.Exit(end.exit_code) from end
@@ -172,12 +172,23 @@ def _figures(state: Mapping[str, Any]) -> str:
     return ", ".join(said)
 
 
-def _names(placements: Sequence[str]) -> list[str]:
-    """Names alone, or as kubectl would have them: `epl/shop`."""
+def placements_named(placements: Sequence[str]) -> list[str]:
+    """Names alone, or as kubectl would have them: `epl/shop`, `epl shop`."""
     names = []
+    kinds = SpokenKinds()
+    if len(placements) > 1 and "/" not in placements[0] and _is_kind(kinds, placements[0]):
+        placements = placements[1:]
     for said in placements:
         word, slash, name = said.partition("/")
-        if slash and (kind := SpokenKinds().resolve(word)).resource != "edgeplacements":
+        if slash and (kind := kinds.resolve(word)).resource != "edgeplacements":
             raise click.UsageError(f'"{said}": only EdgePlacements are waited for, not {kind.kind}')
         names.append(name if slash else said)
     return list(dict.fromkeys(names))
+
+
+def _is_kind(kinds: SpokenKinds, word: str) -> bool:
+    """Whether it says EdgePlacement, and is not the name of one."""
+    try:
+        return kinds.resolve(word).resource == "edgeplacements"
+    except UnknownKind:
+        return False

@@ -105,4 +105,3 @@ def test_what_the_tree_holds_is_completed(completed, words, offered):
 def test_without_a_tree_there_are_the_kinds_that_are_known(tmp_path):
     asked = {"_LEAFCAST_COMPLETE": "bash_complete", "LEAFCAST_DATA_DIR": str(tmp_path)}
     assert "plain,deployments" in run(**asked, COMP_CWORD="2", COMP_WORDS="leafcast get dep")
-    assert run(**asked, COMP_CWORD="3", COMP_WORDS="leafcast get deploy w").strip() == ""

@@ -14,10 +14,11 @@ from leafcast.commands.diff import differences
 from leafcast.commands.get import Asked, show
 from leafcast.commands.wait import last_state
 from leafcast.data_dir import DataDir
+from leafcast.kinds_spoken import SpokenKinds
 from leafcast.manifest_sources import BadManifests, read_manifests
 from leafcast.object_output import TableStyle
 from leafcast.session import Session
-from leafcast.spoken_objects import BadArguments
+from leafcast.spoken_objects import BadArguments, Meant
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.memory_space import MemorySpace
 from schemas.manifests import load_manifests
@@ -179,9 +180,37 @@ async def test_contradictions_are_refused(session, arguments):
 async def test_a_description_goes_by_the_start_of_a_name(session, capsys):
     await applied(session, CONFIG % "conf-a", CONFIG % "conf-b")
     capsys.readouterr()
-    assert await tell(session, ["cm", "conf-"], "default", None, None) == 0
+    maps = SpokenKinds().resolve("cm")
+    assert await tell(session, [(Meant(maps, ("conf-",)), "default")], None, None) == 0
     assert capsys.readouterr().out.count("Kind:         ConfigMap") == 2
-    assert await tell(session, ["cm/x"], "default", None, None) == 1
+    assert await tell(session, [(Meant(maps, ("x",)), "default")], None, None) == 1
+
+
+async def test_what_manifests_name_is_shown_as_it_is_at_the_centre(session, capsys):
+    await applied(session, WEB, CONFIG % "conf", SHOP)
+    capsys.readouterr()
+    meant = tuple(manifests(WEB.replace("replicas: 1", "replicas: 7"), SHOP))
+    assert await show(session, asked(namespace=None, format_="name", loaded=meant)) == 0
+    assert capsys.readouterr().out.splitlines() == ["namespace/shop", "deployment.apps/web"]
+    one = tuple(manifests(WEB.replace("name: web", "name: gone")))
+    assert await show(session, asked(namespace=None, loaded=one)) == 1
+    assert 'deployments.apps "gone" not found' in capsys.readouterr().err
+
+
+async def test_an_object_said_twice_is_changed_by_what_is_said_later(session, capsys):
+    await applied(session, CONFIG % "conf", (CONFIG % "conf").replace("'1'", "'2'"))
+    await applied(session, SHOP, SHOP)
+    assert capsys.readouterr().out.splitlines() == [
+        "configmap/conf created",
+        "configmap/conf configured",
+        "namespace/shop created",
+        "namespace/shop unchanged",
+    ]
+
+
+def test_an_address_is_not_taken_for_a_file():
+    with pytest.raises(BadManifests, match="an address is not fetched"):
+        read_manifests(["https://example.com/x.yaml"], str, recursive=False)
 
 
 async def test_objects_go_in_the_order_that_spares_what_others_lean_on(session, capsys):

@@ -1,0 +1,85 @@
+"""The program from outside: words that are no command, and errors that say what to do."""
+
+import sys
+
+import pytest
+
+from leafcast.commands.showing import table_console
+from leafcast.commands.wait import placements_named
+from leafcast.main import main
+
+
+@pytest.fixture
+def said(monkeypatch, capsys):
+    """Run the program with these words: its exit code, output and errors."""
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["leafcast", *words])
+        with pytest.raises(SystemExit) as end:
+            main()
+        told = capsys.readouterr()
+        return end.value.code, told.out, told.err
+
+    return run
+
+
+def test_help_and_version_are_words_as_well(said):
+    assert said("help") == said("--help")
+    assert said("help", "node", "list") == said("node", "list", "--help")
+    assert said("version") == said("--version")
+
+
+@pytest.mark.parametrize(("word", "meant"), [("aply", "apply"), ("create", "apply"), ("ls", "get")])
+def test_a_word_that_is_no_command_is_told_which_one_is_meant(said, word, meant):
+    code, out, err = said(word, "-f", "x")
+    assert (code, out) == (2, "")
+    assert (
+        err
+        == f'leafcast: no such command "{word}"; did you mean "{meant}"?; see: leafcast --help\n'
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("apply", "--dry-run"),
+        ("completion",),
+        ("completion", "csh"),
+        ("get", "deploy", "-o", "jsonpath={.spec}"),
+        ("get", "deploy", "-o", "nonsense"),
+        ("get", "deploy", "-f", "x"),
+        ("get", "deploy", "-l", "a=b=c"),
+        ("wait", "shop"),
+        ("wait", "shop", "--for", "rain"),
+        ("wait", "shop", "--for", "synced", "--timeout", "soon"),
+        ("status", "--tree"),
+        ("delete",),
+    ],
+)
+def test_wrong_usage_is_one_line_and_says_where_to_look(said, words):
+    code, out, err = said(*words)
+    assert (code, out) == (2, "")
+    assert len(err.splitlines()) == 1
+    assert err.endswith(f"; see: leafcast {words[0]} --help\n")
+
+
+def test_who_closed_the_output_is_no_defect(said, monkeypatch, tmp_path):
+    code, _, err = said("status", "--data-dir", str(tmp_path))
+    monkeypatch.setattr(sys, "stdout", None)
+    assert said("crds")[0] == 0
+    assert (code, err.count("\n")) == (1, 1)
+
+
+@pytest.mark.parametrize(("columns", "width"), [("40", 80), ("132", 132)])
+def test_tables_are_never_squeezed_below_what_they_need(monkeypatch, columns, width):
+    monkeypatch.setenv("COLUMNS", columns)
+    assert table_console().width == width
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("shop", "other"), ("epl", "shop", "other"), ("epl/shop", "edgeplacement/other", "shop")],
+)
+def test_placements_to_wait_for_are_named_as_kubectl_names_objects(words):
+    assert placements_named(words) == ["shop", "other"]
+    assert placements_named(("epl",)) == ["epl"]
