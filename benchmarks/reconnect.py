@@ -14,6 +14,7 @@ from pathlib import Path
 
 from benchmarks.report import Report, cpu_seconds, resident_mb
 from benchmarks.wide_tree import WideTree, wide_tree
+from relay.core.admission import READS_AT_ONCE
 from tests.memory_tree import config_map, placement
 
 EDGES = 1000
@@ -23,13 +24,17 @@ GOAL_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Return:
-    """What one outage cost: seconds until exact, and by process peak MB, MB before, CPU seconds."""
+    """What one outage cost: seconds until exact, and by process peak MB, MB before, CPU seconds.
+
+    `reading` is how many read their mail at a time, at most.
+    """
 
     seconds: float
     peaks: Mapping[str, float]
     before: Mapping[str, float]
     used: Mapping[str, float]
     writes: int
+    reading: int
 
 
 async def all_return(tree: WideTree, number: int) -> Return:
@@ -57,6 +62,7 @@ async def all_return(tree: WideTree, number: int) -> Return:
         before,
         {name: cpu_seconds(pid) - used[name] for name, pid in pids.items()},
         await tree.cluster_writes() - writes,
+        tree.reads(tree.regions[0])["most"],
     )
 
 
@@ -86,6 +92,7 @@ async def measure(edges: int, report: Report) -> Return:
     for name, peak in seen.peaks.items():
         report.row(name, seen.before[name], peak, seen.used.get(name, ""))
     report.note(f"{edges} edges back and exact after {seen.seconds:.1f} s, the server's start too")
+    report.note(f"at most {seen.reading} of them read their mail at a time")
     report.note(f"{seen.writes} writes to their clusters, one an edge is needed")
     return seen
 
@@ -96,6 +103,7 @@ async def main(edges: int) -> None:
     seen = await measure(edges, report)
     report.goal("all back and exact, seconds", seen.seconds, GOAL_SECONDS)
     report.goal("writes an edge", seen.writes / edges, 1.0)
+    report.goal("that read their mail at a time", seen.reading, READS_AT_ONCE)
     report.finish()
 
 

@@ -22,6 +22,7 @@ from relay.adapters.guard import Guard
 from relay.adapters.memory_space import MemorySpace
 from relay.adapters.nats_config import ParentLink
 from relay.adapters.nkey_pairs import new_user_nkey
+from relay.core.admission import READS_AT_ONCE
 from relay.core.node import Node
 from relay.driver import Driver
 from relay.ports import Space
@@ -38,8 +39,11 @@ GROUP, VERSION = "edge.kubestellar.io", "v2alpha1"
 class WideTree:
     """`regions` relays below a centre, each with `edges` edges that share one process."""
 
-    def __init__(self, folder: Path, regions: int, edges: int) -> None:
+    def __init__(
+        self, folder: Path, regions: int, edges: int, reads_at_once: int = READS_AT_ONCE
+    ) -> None:
         self.folder = folder
+        self._reads_at_once = reads_at_once
         self.regions = [NodePath((f"r{n}",)) for n in range(regions)]
         self.edges = {
             region: [region.child(f"s{n}") for n in range(edges)] for region in self.regions
@@ -88,7 +92,9 @@ class WideTree:
 
     async def start(self, group: asyncio.TaskGroup, guard: Guard) -> list[asyncio.Task[Any]]:
         roots = {self.keys.root.key_id: self.keys.root.public_key}
-        world = self.world = World(guard, self.clock, self.dice, self.keys.tree, roots)
+        world = self.world = World(
+            guard, self.clock, self.dice, self.keys.tree, roots, self._reads_at_once
+        )
         tasks = await self.start_centre(group)
         tasks += [await self._start_region(world, region, group) for region in self.regions]
         seeds = await self._register()
@@ -213,6 +219,13 @@ class WideTree:
             total += int(await process.stdout.readline())
         return total
 
+    def reads(self, path: NodePath) -> dict[str, int]:
+        """How many children of a node read their mail now, wait to, and at most read at a time."""
+        driver = self.nodes[path].driver
+        assert driver is not None
+        reads: dict[str, int] = driver.node.own_state()["reads"]
+        return reads
+
     def folder_of(self, path: NodePath) -> Path:
         """Where a node keeps what is its own."""
         return self.folder / (path.name or "centre")
@@ -229,9 +242,11 @@ class WideTree:
 
 
 @asynccontextmanager
-async def wide_tree(folder: Path, regions: int, edges: int) -> AsyncIterator[WideTree]:
+async def wide_tree(
+    folder: Path, regions: int, edges: int, reads_at_once: int = READS_AT_ONCE
+) -> AsyncIterator[WideTree]:
     async with Guard() as guard, asyncio.TaskGroup() as group:
-        tree = WideTree(folder, regions, edges)
+        tree = WideTree(folder, regions, edges, reads_at_once)
         tasks = await tree.start(group, guard)
         try:
             yield tree

@@ -28,6 +28,7 @@ from relay.adapters.nkey_pairs import new_user_nkey
 from relay.adapters.simulated_cluster import Settings, SimulatedCluster
 from relay.adapters.space_connection import Client, space_connection
 from relay.asker import Asker
+from relay.core.admission import READS_AT_ONCE
 from relay.core.effects import Noted
 from relay.core.node import Node
 from relay.core.state import NodeConfig
@@ -53,6 +54,7 @@ class World:
     dice: Dice
     tree: TreeId
     roots: Mapping[KeyId, bytes]
+    reads_at_once: int = READS_AT_ONCE
 
 
 class NodeRuntime:
@@ -229,7 +231,14 @@ class NodeRuntime:
         bus = JetStreamBus(self.path, address, server, clock=world.clock, dice=world.dice)
         run = random_id(world.dice.entropy(16))
         config = NodeConfig(
-            self.path, world.tree, world.roots, run, self.attached, self._home, self._former
+            self.path,
+            world.tree,
+            world.roots,
+            run,
+            self.attached,
+            self._home,
+            self._former,
+            world.reads_at_once,
         )
         driver = self._driver = Driver(
             bus, config, world.clock, on_wants=self._wants, on_noted=self._note
