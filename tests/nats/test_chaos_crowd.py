@@ -21,4 +21,3 @@ async def test_edges_that_reconnect_at_once_read_in_turn_are_all_served_and_writ
             print(f"\n{EDGES} edges back and exact after {seen.seconds:.1f} s")
             assert seen.writes == EDGES
             assert 1 <= seen.reading <= READS_AT_ONCE
-            assert tree.reads(tree.regions[0])["waiting"] == 0
