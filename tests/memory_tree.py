@@ -119,11 +119,18 @@ class MemoryTree:
             raise AssertionError(f"{name} stays at {self.centre.summary(key)}") from None
         return self.centre.node.summary(key)
 
-    async def start(self, path: NodePath, group: asyncio.TaskGroup, *, attached: bool) -> Driver:
+    async def start(
+        self,
+        path: NodePath,
+        group: asyncio.TaskGroup,
+        *,
+        attached: bool,
+        former: tuple[NodePath, ...] = (),
+    ) -> Driver:
         bus = self.make_bus(self.network, path)
         roots = {self.keys.root.key_id: self.keys.root.public_key}
         run = random_id(self.dice.entropy(16))
-        config = NodeConfig(path, self.keys.tree, roots, run, attached)
+        config = NodeConfig(path, self.keys.tree, roots, run, attached, former=former)
         syncer: Syncer | None = None
         tasks = self.running[path] = []
 
@@ -174,6 +181,14 @@ class MemoryTree:
         bus = self.network.bus(path)
         if bus is not None:
             await bus.close()
+
+    async def carry(self, old: NodePath, new: NodePath) -> None:
+        """Take what an edge that has ended keeps, and its cluster, to another path."""
+        await self.stop(old)
+        self.network.take_along(old, new)
+        for kept in (self.drivers, self.syncers, self.clusters, self.askers):
+            kept.pop(old)
+        self.spaces[new] = self.spaces.pop(old)
 
     async def control(self, group: asyncio.TaskGroup) -> None:
         """Run the controllers on the centre's relay; for ones that were stopped, new ones."""

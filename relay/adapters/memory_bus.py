@@ -49,6 +49,10 @@ class MemoryNetwork:
         """What the node at the path keeps."""
         return self._streams.setdefault(path, MemoryStreams())
 
+    def take_along(self, old: NodePath, new: NodePath) -> None:
+        """Hang what a node keeps, which does not run now, at another path."""
+        self._streams[new] = self._streams.pop(old)
+
     def cut(self, path: NodePath) -> None:
         """Break the link between a node and its parent."""
         self._cut.add(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, assert_never
 
+from relay.core import regrouping
 from relay.core.accepting import INDEX_CHUNKS, INDEX_ROOT, Accepting
 from relay.core.asking import Heard
 from relay.core.book import Held, is_delta, read_record
@@ -214,8 +215,7 @@ class Node:
             case Issued():
                 self._issued(event)
             case MailWritten():
-                state.mailboxes.written(event.child, event.key, event.sequence)
-                state.mailboxes.look(event.child)
+                regrouping.written(state, event)
             case ObjectObserved():
                 if state.edge is not None:
                     self._observed(state.edge, state.edge.observe(event))
@@ -351,6 +351,7 @@ class Node:
             if held.kind not in ("node", "keys"):
                 self._accepting.put(held)
         state.mailboxes.paused = False
+        regrouping.restored(state)
         self._downlink.await_labels()
         self._accepting.refresh_all()
         self._downlink.greet()

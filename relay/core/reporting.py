@@ -61,6 +61,7 @@ class Reporting:
         self._folds: dict[MailKey, Fold] = {}
         self._shapes = Shapes()
         self._digests = ReportDigests()
+        self._regrouped: dict[MailKey, dict[int, int]] = {}
 
     def digest(self, child: str) -> bytes:
         """The digest of what the child's report slots say, as the child should have it."""
@@ -96,6 +97,8 @@ class Reporting:
         self._digests.keep_parts(place, key, 0 if report.gone else report.parts)
         if parts := fold.results_of(place):
             fold.set_results(place, {n: r for n, r in parts.items() if n <= report.parts})
+        if not self._unsure(place, key, said):
+            self._regrouped.get(key, {}).pop(place, None)
         was_open = fold.open
         if fold.count(place, self._counted(said, facts)):
             self.dirty[key] = None
@@ -125,8 +128,18 @@ class Reporting:
         self._fold(key).stale(self._at(child))
         self.dirty[key] = None
 
+    def regrouped(self, child: str, key: MailKey, sequence: int) -> None:
+        """A relay is told at this sequence of its mail that others are meant below it than before.
+
+        Once it cannot be reached, what it said before that counts destinations that are not there,
+        or not all that are.
+        """
+        self._regrouped.setdefault(key, {})[self._at(child)] = sequence
+
     def forget_child(self, child: str) -> None:
         place = self._at(child)
+        for changes in self._regrouped.values():
+            changes.pop(place, None)
         for key, fold in self._folds.items():
             if fold.stands(place):
                 fold.count(place, None)
@@ -135,6 +148,7 @@ class Reporting:
 
     def forget(self, key: MailKey) -> None:
         fold = self._folds.pop(key, None)
+        self._regrouped.pop(key, None)
         if fold is not None:
             for place in range(len(self._names)):
                 if fold.stands(place):
@@ -172,7 +186,7 @@ class Reporting:
         if fold is not None:
             for place in fold.take_stale():
                 facts, held = self._facts(self._names[place], key), fold.reported(place)
-                counted = self._counted(held, facts)
+                counted = self._counted(held, facts, unsure=self._unsure(place, key, held))
                 fold.count(place, counted)
                 if counted is None:
                     self._drop(key, place, held)
@@ -183,7 +197,12 @@ class Reporting:
         self._digests.replace(place, key, _said(held), None)
         self._digests.keep_parts(place, key, 0)
 
-    def _counted(self, held: Reported, facts: Facts) -> Counted | None:
+    def _unsure(self, place: int, key: MailKey, held: Reported) -> bool:
+        """Whether a child has not answered yet for who is meant below it."""
+        told = self._regrouped.get(key, {}).get(place)
+        return told is not None and not (held.current and held.answered >= told)
+
+    def _counted(self, held: Reported, facts: Facts, *, unsure: bool = False) -> Counted | None:
         if not facts.concerned and not facts.sent:
             return None
         summary = held.said
@@ -198,7 +217,7 @@ class Reporting:
                 return Counted(self._unreachable(summary) if lost else summary, dated=True)
         if facts.silent and (facts.edge or summary is not None):
             if summary is not None and (summary.destinations or not facts.edge):
-                return Counted(self._unreachable(summary), dated=True)
+                return Counted(self._unreachable(summary), dated=True, blocks=unsure)
             # A subtree that cannot be reached: its parent counts what it must hold.
             return Counted(_LOST if facts.concerned else reduce.EMPTY)
         if facts.edge and facts.concerned and (summary is None or not summary.destinations):

@@ -1,0 +1,198 @@
+"""An edge that hangs elsewhere stays the destination it is, keeps what it has, and counts once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from controllers.nodes import NodeRefused, add_node
+from leafcast.api import ApiError
+from leafcast.membership import Membership
+from relay.adapters.nkey_pairs import new_user_nkey
+from relay.core.children import SILENT_AFTER_SECONDS
+from schemas.identity import BadIdentity, NodePath
+from schemas.moves import MOVED_ANNOTATION
+from schemas.objects import ObjectKey
+from tests.memory_tree import MANAGER, config_map, memory_tree, placement
+
+PATHS = ["/r1", "/r2", "/r1/s1", "/r1/s2", "/r2/s3"]
+R1, R2, OLD, NEW = map(NodePath.parse, ("/r1", "/r2", "/r1/s1", "/r2/s9"))
+TARGET = ObjectKey("edge.kubestellar.io", "synctargets", "", "r1-s1")
+GREEN = ObjectKey("", "configmaps", "shop", "a")
+
+
+class Parts:
+    """The memory tree's centre, as membership finds it."""
+
+    def __init__(self, tree) -> None:
+        self._tree = tree
+        self.here: set[NodePath] = set()
+
+    def issuer(self):
+        return self._tree.controllers.issuer
+
+    def inventory_space(self):
+        return self._tree.inventory
+
+    def tree_id(self):
+        return self._tree.keys.tree
+
+    def roots(self):
+        return {self._tree.keys.root.key_id: self._tree.keys.root.public_key}
+
+    def runs_here(self, path):
+        return path in self.here
+
+
+@pytest.fixture
+async def tree(tmp_path):
+    async with memory_tree(tmp_path, PATHS) as grown:
+        await grown.apply(
+            placement("shop", "shop"),
+            config_map("a", "shop", colour="green"),
+            placement("first", "first", locationSelectors=[{"matchLabels": {"region": "r1"}}]),
+            config_map("one", "first"),
+            placement("second", "second", locationSelectors=[{"matchLabels": {"region": "r2"}}]),
+            config_map("two", "second"),
+        )
+        await settled(grown, shop=3, first=2, second=1)
+        yield grown
+
+
+@pytest.fixture
+def parts(tree):
+    return Parts(tree)
+
+
+@pytest.fixture
+def membership(tree, parts):
+    return Membership(parts, tree.asks, tree.clock, tree.dice)
+
+
+async def settled(tree, **synced: int) -> None:
+    for name, count in synced.items():
+        await tree.until(name, lambda s, n=count: s.complete and s.states == {"synced": n})
+
+
+async def maps_at(tree, path: NodePath) -> set[str]:
+    return {
+        obj["metadata"]["name"] for obj in (await tree.spaces[path].list("", "configmaps")).objects
+    }
+
+
+async def test_it_is_the_same_destination_elsewhere_and_holds_what_is_meant_there(tree, membership):
+    uid = (await tree.inventory.get(TARGET))["metadata"]["uid"]
+    kept = await tree.spaces[OLD].get(GREEN)
+
+    made = await membership.move(str(OLD), str(NEW))
+
+    bundle = json.loads(made["bundle"])
+    assert (bundle["path"], bundle["former"], bundle["relay"]) == (str(NEW), [str(OLD)], False)
+    assert made["labels"] == {"id": "r1-s1", "region": "r2"}
+    await tree.carry(OLD, NEW)
+    async with asyncio.TaskGroup() as group:
+        await tree.start(NEW, group, attached=True, former=(OLD,))
+        await settled(tree, shop=3, first=1, second=2)
+        assert await maps_at(tree, NEW) == {"a", "two"}
+        assert await tree.spaces[NEW].get(GREEN) == kept, "what is meant there, too, is untouched"
+        target = await tree.inventory.get(TARGET)
+        assert target["metadata"]["uid"] == uid
+        listed = {item["path"]: item for item in (await membership.all())["nodes"]}
+        assert str(OLD) not in listed
+        assert listed[str(NEW)]["syncTarget"] == "r1-s1"
+
+        # Its old path is free, and its name is not.
+        other = await membership.add(str(OLD))
+        assert other["labels"]["id"] == "r1-s1-2"
+        again = json.loads((await membership.add(str(NEW)))["bundle"])
+        assert (again["former"], again["labels"]["id"]) == ([str(OLD)], "r1-s1")
+        await tree.stop(NEW)
+
+
+async def test_it_keeps_and_repairs_what_it_has_until_its_new_parent_knows_it(tree):
+    issuer, entropy = tree.controllers.issuer, tree.dice.entropy(32)
+    await add_node(issuer, tree.keys.tree, NEW, entropy, new_user_nkey)
+    await tree.drivers[R2].until(lambda node: NEW.name in node.children())
+    tree.network.cut(R2)
+    target = await tree.inventory.get(TARGET)
+    told = {"leafcast.io/path": str(NEW), MOVED_ANNOTATION: str(OLD)}
+    target["metadata"]["annotations"].update(told)
+    await tree.inventory.apply(target, MANAGER)
+    await tree.drivers[R1].until(lambda node: OLD.name not in node.children())
+    await tree.carry(OLD, NEW)
+    space = tree.spaces[NEW]
+    async with asyncio.TaskGroup() as group:
+        moved = await tree.start(NEW, group, attached=True, former=(OLD,))
+        await moved.until(lambda node: node.ready and node.may_prune)
+        changed = await space.apply(config_map("a", "shop", colour="red"), "someone")
+        await until_written(space, changed)
+        assert await maps_at(tree, NEW) == {"a", "one"}
+        assert (await space.get(GREEN))["data"] == {"colour": "green"}
+        tree.network.heal(R2)
+        await settled(tree, shop=3, first=2, second=1)
+        assert await maps_at(tree, NEW) == {"a", "one"}
+        await tree.stop(NEW)
+
+
+async def until_written(space, before) -> None:
+    """Wait until an object is another than this."""
+    async with asyncio.timeout(60):
+        async for change in space.watch(before["metadata"]["resourceVersion"]):
+            if change.key == GREEN:
+                return
+
+
+async def test_with_its_old_parent_gone_it_counts_once(tree, membership):
+    tree.network.cut(R1)
+    for _ in range(2):
+        await tree.leap(SILENT_AFTER_SECONDS / 2 + 1)
+    await tree.until("shop", lambda s: s.complete and s.states == {"unreachable": 2, "synced": 1})
+    key, seen = await tree.placement_key("shop"), []
+
+    def look(node):
+        summary = node.summary(key)
+        if summary.complete:
+            seen.append(dict(summary.states))
+        return False
+
+    async with asyncio.TaskGroup() as group:
+        looking = group.create_task(tree.centre.until(look))
+        await membership.move(str(OLD), str(NEW))
+        await tree.carry(OLD, NEW)
+        await tree.start(NEW, group, attached=True, former=(OLD,))
+        await tree.until("shop", lambda s: s.states.get("synced") == 2 and s.blocking == ("/r1",))
+        tree.network.heal(R1)
+        await settled(tree, shop=3, first=1, second=2)
+        await tree.stop(NEW)
+        looking.cancel()
+    assert {sum(states.values()) for states in seen} == {3}, seen
+
+
+async def test_a_move_without_sense_is_refused_and_changes_nothing(tree, parts, membership):
+    parts.here = {NodePath.parse("/r1/s2")}
+    await membership.add("/r4", relay=True)
+    before = dict(tree.controllers.issuer.records)
+    for old, new, said in (
+        ("/r1/s8", "/r2/s9", "node /r1/s8: there is no such node; `leafcast node list`"),
+        ("/r1/s1", "/r1/s1", "it hangs there already"),
+        ("/r1/s1", "/r1/s1/deeper", "no node hangs below itself"),
+        ("/r1/s1", "/r2/s3", "node /r2/s3: there is such a node already; name another path"),
+        ("/r1/s1", "/r3/s1", "its parent /r3 is no node; add /r3 first"),
+        ("/r1", "/r2/r1", "nodes below it (/r1/s1, /r1/s2), and only a leaf can move"),
+        ("/r1/s2", "/r2/s2", "`leafcast up` starts it here"),
+        ("/r4", "/r2/r4", "it is a relay, and keeps nothing that could move; add one"),
+        ("/r1/s1", "/r2/s\u00e9", "is not a node path"),
+    ):
+        with pytest.raises((NodeRefused, BadIdentity)) as refused:
+            await membership.move(old, new)
+        assert said in str(refused.value)
+    with pytest.raises(ApiError, match="env"):
+        await membership.move(str(OLD), str(NEW), labels={"env": "not a value"})
+    tree.network.cut(R2)
+    with pytest.raises(ApiError) as cut_off:
+        await membership.move(str(OLD), str(NEW))
+    assert "when it is back" in cut_off.value.remedy
+    records = tree.controllers.issuer.records
+    assert {key for key in records if records[key] != before.get(key)} <= {"_index"}
