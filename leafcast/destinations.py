@@ -1,4 +1,4 @@
-"""The destinations of a placement below nodes that run elsewhere: relay by relay, page by page."""
+"""What became of a placement below nodes that run elsewhere: relay by relay, page by page."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Any
 
 from leafcast.session import CallFailed, Session
 from schemas.asks import STATUS
-from schemas.identity import BadIdentity, NodePath
+from schemas.identity import NodePath
+from schemas.shape import INT_MAX
 
 LISTED_MAX, ASKED_MAX = 10_000, 2_000
+_WORDS = ("object", "reason", "path")
 
 Form = dict[str, Any]
 
@@ -23,6 +25,14 @@ async def destinations_below(
     `key` is the placement's mail key. After LISTED_MAX destinations, or ASKED_MAX questions, the
     relays that are left count as not asked: who answers may be anyone.
     """
+    found, silent = await nodes_below(session, key, paths)
+    return [_destination(node) for node in found if node["role"] == "edge"], silent
+
+
+async def nodes_below(
+    session: Session, key: str, paths: Iterable[str]
+) -> tuple[list[Form], list[str]]:
+    """A form for each node below these relays, in the words of `tree_facts`; else as above."""
     found: list[Form] = []
     silent: list[str] = []
     waiting = deque(map(NodePath.parse, paths))
@@ -34,12 +44,12 @@ async def destinations_below(
             question: dict[str, Any] = {"placement": key, "after": after}
             try:
                 answer = await session.call("ask", path=str(path), verb=STATUS, **question)
-                edges, relays, following = _page(path, answer)
+                nodes, following = _page(path, answer)
             except (CallFailed, BadAnswer):
                 silent.append(str(path))
                 break
-            found += edges
-            waiting += relays
+            found += nodes
+            waiting += [NodePath.parse(node["path"]) for node in nodes if node["role"] == "relay"]
             if following <= after:
                 break
             after = following
@@ -50,32 +60,52 @@ class BadAnswer(ValueError):
     """What a relay answered is no page of its children."""
 
 
-def _page(path: NodePath, answer: Any) -> tuple[list[Form], list[NodePath], str]:
-    """The edges and the relays that a page names, and where the next one begins; BadAnswer."""
-    edges: list[Form] = []
-    relays: list[NodePath] = []
+def _page(path: NodePath, answer: Any) -> tuple[list[Form], str]:
+    """The children that a page names, and where the next one begins; raises BadAnswer."""
     try:
-        for child in answer["children"]:
-            below = path.child(child["name"])
-            if child["destination"]:
-                edges.append(_form(below, child))
-            else:
-                relays.append(below)
-        return edges, relays, str(answer["next"])
-    except (KeyError, TypeError, AttributeError, IndexError, BadIdentity) as error:
+        nodes = [_node(path.child(child["name"]), child) for child in answer["children"]]
+        return nodes, str(answer["next"])
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise BadAnswer(str(path)) from error
 
 
-def _form(path: NodePath, child: Form) -> Form:
-    worst = child["exceptions"][0] if child["exceptions"] else {"object": "", "reason": ""}
+def _node(path: NodePath, child: Form) -> Form:
     since = child["silentSinceMs"]
+    states, health = _counts(child["states"]), _counts(child["health"])
+    left = child.get("left") is True
     return {
         "path": str(path),
-        "state": str(next(iter(child["states"]), "")),
-        "health": str(next(iter(child["health"]), "")),
-        "complete": child["complete"] is True,
+        "role": "edge" if child["destination"] else "relay",
+        "state": "up" if not isinstance(since, int) else "stopped" if left else "unreachable",
         "silent_since_ms": since if isinstance(since, int) else None,
-        "left": child.get("left") is True,
-        "object": str(worst["object"]),
-        "reason": str(worst["reason"]),
+        "destinations": sum(states.values()),
+        "states": states,
+        "health": health,
+        "complete": child["complete"] is True,
+        "blocking": [str(name) for name in child["blocking"]],
+        "exceptions": [
+            {**_counts({"count": item["count"]}), **{name: str(item[name]) for name in _WORDS}}
+            for item in child["exceptions"]
+        ],
+    }
+
+
+def _counts(said: Any) -> dict[str, int]:
+    """Counts by a word each; raises ValueError for what is no count."""
+    if any(type(count) is not int or not 0 <= count <= INT_MAX for count in said.values()):
+        raise ValueError(said)
+    return {str(word): count for word, count in said.items()}
+
+
+def _destination(node: Form) -> Form:
+    worst = node["exceptions"][0] if node["exceptions"] else {"object": "", "reason": ""}
+    return {
+        "path": node["path"],
+        "state": next(iter(node["states"]), ""),
+        "health": next(iter(node["health"]), ""),
+        "complete": node["complete"],
+        "silent_since_ms": node["silent_since_ms"],
+        "left": node["state"] == "stopped",
+        "object": worst["object"],
+        "reason": worst["reason"],
     }

@@ -51,7 +51,10 @@ def relays_not_here(tree: LocalTree) -> set[NodePath]:
 
 
 def placement_form(tree: LocalTree, name: str, *, by_node: bool) -> Form:
-    """What became of one placement; `by_node` adds what each node counts."""
+    """What became of one placement; `by_node` adds what each node counts.
+
+    With that come the placement's mail key, and the nodes to be asked for those below them.
+    """
     controllers = tree.controllers
     assert controllers is not None
     key = controllers.translator.source(name).key
@@ -70,6 +73,7 @@ def placement_form(tree: LocalTree, name: str, *, by_node: bool) -> Form:
     if by_node:
         whole = {NodePath(): summary, **counts}
         form["nodes"] = [_counted(tree, path, whole[path]) for path in sorted(whole)]
+        form |= {"key": key, "elsewhere": [str(path) for path, _ in _held_elsewhere(tree, counts)]}
     return form
 
 
@@ -96,21 +100,29 @@ def destination_forms(tree: LocalTree, name: str) -> Form:
     assert controllers is not None
     key = controllers.translator.source(name).key
     counts = _counts(tree, (key,))
-    within = {path.parent for path in counts if not path.is_root}
-    found = [(path, counts[path]) for path in sorted(counts.keys() - within)]
     return {
         "key": key,
         "destinations": [
             _destination(tree, path, summary)
-            for path, summary in found
+            for path, summary in _outermost(counts)
             if summary.destinations == 1 and _is_edge(tree, path)
         ],
-        "elsewhere": [
-            str(path)
-            for path, summary in found
-            if summary.destinations and not _is_edge(tree, path)
-        ],
+        "elsewhere": [str(path) for path, _ in _held_elsewhere(tree, counts)],
     }
+
+
+def _outermost(counts: Mapping[NodePath, Summary]) -> list[tuple[NodePath, Summary]]:
+    """The nodes behind which none is known, sorted by path."""
+    within = {path.parent for path in counts if not path.is_root}
+    return [(path, counts[path]) for path in sorted(counts.keys() - within)]
+
+
+def _held_elsewhere(
+    tree: LocalTree, counts: Mapping[NodePath, Summary]
+) -> list[tuple[NodePath, Summary]]:
+    """The relays that count destinations which are not known here one by one."""
+    found = _outermost(counts)
+    return [(path, it) for path, it in found if it.destinations and not _is_edge(tree, path)]
 
 
 def reached(tree: LocalTree) -> dict[NodePath, str]:

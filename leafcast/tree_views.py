@@ -85,7 +85,7 @@ def placement_view(form: Form, now_ms: int) -> RenderableType:
     if "destinationList" in form:
         parts += [Text(), *_destinations(form, now_ms)]
     elif "nodes" in form:
-        parts += [Text(), _nodes(list(_guided(form["nodes"])), now_ms)]
+        parts += [Text(), _nodes(list(_guided(form["nodes"])), now_ms), *_unasked(form)]
     elif form["children"]:
         children = sorted(form["children"], key=_badness, reverse=True)
         parts += [Text(), _nodes([(child, child["path"]) for child in children], now_ms)]
@@ -108,6 +108,11 @@ def _destinations(form: Form, now_ms: int) -> Iterator[RenderableType]:
             _cut(wrong),
         )
     yield table
+    yield from _unasked(form)
+
+
+def _unasked(form: Form) -> Iterator[RenderableType]:
+    """Where one would have to look for more."""
     for path in form["elsewhere"]:
         yield Text(f"more below {path}, which does not answer now", style="dim")
 

@@ -10,7 +10,7 @@ import click
 from leafcast.commands import completing
 from leafcast.commands.options import data_dir_option
 from leafcast.commands.showing import show, watch
-from leafcast.destinations import destinations_below
+from leafcast.destinations import destinations_below, nodes_below
 from leafcast.session import Session
 from leafcast.tree_views import placement_view, placements_view, worst_first
 
@@ -46,6 +46,9 @@ def status(
             return {"placements": worst_first(found["placements"])}
         found = await session.call("status", placement=placement, by_node=by_node)
         form = found["placements"][0]
+        if by_node:
+            below, silent = await nodes_below(session, form["key"], form["elsewhere"])
+            form |= {"nodes": form["nodes"] + below, "elsewhere": silent}
         if destinations:
             found = await session.call("destinations", placement=placement, seconds=60)
             below, silent = await destinations_below(session, found["key"], found["elsewhere"])

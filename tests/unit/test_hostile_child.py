@@ -5,7 +5,7 @@ import tracemalloc
 
 import pytest
 
-from leafcast.destinations import ASKED_MAX, destinations_below
+from leafcast.destinations import ASKED_MAX, destinations_below, nodes_below
 from relay.adapters.nkey_pairs import new_user_nkey
 from relay.core.downlink import OWED_MAX
 from relay.core.effects import AddChild, Noted
@@ -124,8 +124,8 @@ class Lying:
 
 
 def child(name, destination=""):
-    none = {"exceptions": [], "states": {}, "health": {}, "complete": True, "silentSinceMs": None}
-    return {"name": name, "destination": destination, **none}
+    none = {"exceptions": [], "blocking": [], "states": {}, "health": {}, "silentSinceMs": None}
+    return {"name": name, "destination": destination, "complete": True, **none}
 
 
 @pytest.mark.parametrize(
@@ -153,9 +153,29 @@ async def test_a_relay_that_names_ever_more_is_not_asked_without_end(answer):
         {"children": [child("../x")], "next": ""},
         {"children": [{"name": "a"}], "next": ""},
         {"children": [child("a.b", "d")], "next": ""},
+        {"children": [{**child("a", "d"), "states": {"synced": -1}}], "next": ""},
+        {"children": [{**child("a", "d"), "health": {"healthy": True}}], "next": ""},
+        {"children": [{**child("a"), "exceptions": ["x"]}], "next": ""},
     ],
     ids=str,
 )
 async def test_a_relay_that_answers_nonsense_counts_as_silent(answer):
     found, silent = await destinations_below(Lying(lambda _: answer), KEY, ["/emea"])
     assert (found, silent) == ([], ["/emea"])
+
+
+async def test_nodes_below_a_relay_elsewhere_are_told_as_those_here_are():
+    site = {**child("s1", "d1"), "states": {"synced": 1}, "health": {"healthy": 1}}
+    away = {**child("s2", "d2"), "states": {"unreachable": 1}, "silentSinceMs": 7, "left": True}
+    answers = [
+        {"children": [{**child("r1"), "states": {"synced": 2}}], "next": ""},
+        {"children": [site, away], "next": ""},
+    ]
+    found, silent = await nodes_below(Lying(lambda n: answers[n - 1]), KEY, ["/emea"])
+    told = [(it["path"], it["role"], it["state"], it["destinations"]) for it in found]
+    assert told == [
+        ("/emea/r1", "relay", "up", 2),
+        ("/emea/r1/s1", "edge", "up", 1),
+        ("/emea/r1/s2", "edge", "stopped", 1),
+    ]
+    assert silent == []
