@@ -17,7 +17,7 @@ from controllers.recovery import Recovery
 from controllers.status_summarizer import StatusSummarizer
 from controllers.where_resolver import WhereResolver
 from relay.ports import Clock, Dice, Space
-from schemas.records import IndexRecord, Record
+from schemas.records import Record
 
 
 class Controllers:
@@ -105,9 +105,7 @@ class Controllers:
 
     def _issued(self, records: Sequence[Record]) -> None:
         self.mailboxes.issued(records)
-        for record in records:
-            if isinstance(record, IndexRecord):
-                self._notes.issued(record.generation)
+        self._notes.issued(max((record.generation for record in records), default=0))
 
     def _looked_at(self, names: Iterable[str]) -> None:
         held, there = self.translator.held, self.translator.workloads.objects

@@ -44,8 +44,7 @@ class Issuer:
         self._clock = clock
         self._lock = asyncio.Lock()
         self.told: Callable[[Sequence[Record]], None] = lambda _: None
-        kept = [(e.kind, decode_payload(e.kind, e.payload)) for e in relay.ledger().values()]
-        self.ledger = Ledger(relay.tree, kept)
+        self.ledger = Ledger(relay.tree, relay.ledger().values())
 
     @property
     def tree(self) -> TreeId:
@@ -74,7 +73,7 @@ class Issuer:
         async with self._lock:
             await self._relay.publish(blobs, [envelope])
             record = decode_payload(envelope.kind, envelope.payload)
-            self.ledger.remember(envelope.kind, record)
+            self.ledger.remember(envelope.kind, record, bare=envelope.body is None)
         self.told([record])
 
     def index_age_seconds(self) -> float | None:

@@ -16,23 +16,29 @@ class LedgerNotes(Notes):
 
     def __init__(self, folder: Path | None = None) -> None:
         self._file = folder / FILE if folder is not None else None
-        super().__init__(*self._read())
+        generation, recovered, reading = self._read()
+        super().__init__(generation, recovered, reading=reading)
 
     def keep(self) -> None:
         """Whole or not at all."""
         if self._file is None:
             return
-        form = {"generation": self.generation, "recovered": sorted(self.recovered)}
+        form = {
+            "generation": self.generation,
+            "recovered": sorted(self.recovered),
+            "reading": self.reading,
+        }
         draft = self._file.with_suffix(".new")
         draft.write_text(json.dumps(form), encoding="utf-8")
         draft.replace(self._file)
 
-    def _read(self) -> tuple[int, list[MailKey]]:
+    def _read(self) -> tuple[int, list[MailKey], bool]:
         """A damaged file is as none: the tree itself still shows what was issued."""
         if self._file is None:
-            return 0, []
+            return 0, [], False
         try:
             form = json.loads(self._file.read_text(encoding="utf-8"))
-            return int(form["generation"]), [check_mail_key(key) for key in form["recovered"]]
-        except (OSError, ValueError, KeyError, TypeError, BadIdentity):
-            return 0, []
+            recovered = [check_mail_key(key) for key in form["recovered"]]
+            return int(form["generation"]), recovered, bool(form.get("reading"))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, BadIdentity):
+            return 0, [], False

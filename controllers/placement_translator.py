@@ -144,8 +144,12 @@ class PlacementTranslator:
         return known
 
     async def _read(self, head: DeltaHead) -> Issued:
-        """A placement as the ledger and the blobs behind it say it."""
-        if head.deleted or not head.references:
+        """A placement as the ledger and the blobs behind it say it.
+
+        One that was read back without its body concerns nobody: no one holds anything of it.
+        """
+        bare = self._issuer.ledger.bare
+        if head.deleted or not head.references or head.source.key in bare:
             return Issued(head, {})
         entries: Entries | None = None
         kept = {reference.address for reference in head.references}

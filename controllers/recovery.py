@@ -132,7 +132,12 @@ class Recovery:
                 await self._clock.sleep(RETRY_SECONDS)
         restored = reading.restored()
         for item in restored:
-            await issuer.restore(item.envelope, await self._content(relay, item))
+            await issuer.restore(item.envelope, await self._content(reading, relay, item))
+        for item in reading.confirmed():
+            # Of a ledger that is there, or in part, the content may be lost all the same.
+            if lacked := await self._content(reading, relay, item):
+                await issuer.restore(item.envelope, lacked)
+        reading.ended()
         self.noted("LedgerReadBack", "ledger", f"{len(restored)} records were read back")
 
     async def _try(self, child: str, keys: CentreKeys) -> list[Recalled] | None:
@@ -144,7 +149,9 @@ class Recovery:
         found = [read_recalled(data, child, keys.root, keys.signing) for data in shown]
         return [item for item in found if item is not None]
 
-    async def _content(self, relay: CentreRelay, item: Recalled) -> dict[ContentHash, bytes]:
+    async def _content(
+        self, reading: ReadingBack, relay: CentreRelay, item: Recalled
+    ) -> dict[ContentHash, bytes]:
         """What the record leads to and the centre lacks, from the child that showed the record."""
         record = item.record
         if not isinstance(record, DeltaHead) or record.deleted:
@@ -158,14 +165,19 @@ class Recovery:
             seen.add(reference.address)
             plain = await relay.load(reference)
             if plain is None:
-                plain = await self._fetch(item.child, reference)
+                plain = await self._fetch(reading, item.child, reference)
                 found |= store(reference.kind, plain).values if plain is not None else {}
             waiting += leads_to(reference, plain)
         return found
 
-    async def _fetch(self, child: str, reference: Reference) -> bytes | None:
-        try:
-            plain = await self._children.content(child, reference)
-        except ChildAway:
-            return None
-        return plain if is_content(reference, plain) else None
+    async def _fetch(self, reading: ReadingBack, child: str, reference: Reference) -> bytes | None:
+        """A blob that a child holds; one that is away is waited for, unless someone goes on."""
+        while not reading.is_waived(child):
+            try:
+                plain = await self._children.content(child, reference)
+            except ChildAway:
+                self.awaited = frozenset({child})
+                await self._clock.sleep(RETRY_SECONDS)
+            else:
+                return plain if is_content(reference, plain) else None
+        return None

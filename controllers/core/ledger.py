@@ -17,20 +17,27 @@ from schemas.identity import (
     TreeId,
     next_generation,
 )
-from schemas.records import DeltaHead, IndexRecord, Record
+from schemas.records import DeltaHead, IndexRecord, Record, decode_payload
+from schemas.signing import Envelope
 
 
 class Ledger:
-    """`records` holds all that is in force, tombstones included; `in_force` the placements."""
+    """`records` holds all that is in force, tombstones included; `in_force` the placements.
 
-    def __init__(self, tree: TreeId, kept: Iterable[tuple[str, Record]] = ()) -> None:
+    `highest` is the generation above which the next record is stamped; `bare` are the deltas of
+    which only the head was read back: they concern nobody, and no one holds anything of them.
+    """
+
+    def __init__(self, tree: TreeId, kept: Iterable[Envelope] = ()) -> None:
         self.tree = tree
         self.records: dict[MailKey, Record] = {}
         self.in_force: dict[MailKey, int] = {}
-        self._highest = Generation(0)
+        self.highest = Generation(0)
         self._index_kept: frozenset[ContentHash] = frozenset()
-        for kind, record in kept:
-            self.remember(kind, record)
+        self.bare: set[MailKey] = set()
+        for envelope in kept:
+            record = decode_payload(envelope.kind, envelope.payload)
+            self.remember(envelope.kind, record, bare=envelope.body is None)
 
     @property
     def index_generation(self) -> int:
@@ -42,21 +49,22 @@ class Ledger:
         """The records as they are to be signed, each above all before."""
         stamped = []
         for draft in drafts:
-            self._highest = next_generation(self._highest, now_ms)
-            stamped.append(draft.stamped(self._highest))
+            self.highest = next_generation(self.highest, now_ms)
+            stamped.append(draft.stamped(self.highest))
         return stamped
 
     def raise_to(self, generation: int) -> None:
         """Stamp nothing at or below this generation from now on."""
-        self._highest = max(self._highest, Generation(generation))
+        self.highest = max(self.highest, Generation(generation))
 
-    def remember(self, kind: str, record: Record) -> None:
+    def remember(self, kind: str, record: Record, *, bare: bool = False) -> None:
         """Take a record that is kept."""
         slot = slot_of(kind, record)
         self.records[slot] = record
         self.raise_to(record.generation)
         if isinstance(record, DeltaHead):
             self.in_force.pop(slot, None)
+            (self.bare.add if bare else self.bare.discard)(slot)
             if not record.deleted:
                 self.in_force[slot] = record.generation
 

@@ -10,18 +10,28 @@ from schemas.identity import MailKey
 class Notes:
     """The notes of one centre; who keeps them for longer does so in `keep`.
 
-    `generation` is that of the newest index issued, 0 in a new tree; `recovered` are the keys of
-    records that were read back, and of which no object or person has said anything yet.
+    `generation` is that of the newest record issued, 0 in a new tree; `recovered` are the keys of
+    records that were read back, and of which no object or person has said anything yet. `reading`
+    is true from when a loss was noticed until the ledger is read back, over any restart.
     """
 
-    def __init__(self, generation: int = 0, recovered: Iterable[MailKey] = ()) -> None:
+    def __init__(
+        self, generation: int = 0, recovered: Iterable[MailKey] = (), *, reading: bool = False
+    ) -> None:
         self.generation = generation
+        self.reading = reading
         self.recovered = set(recovered)
 
     def issued(self, generation: int) -> None:
-        """Note the newest index."""
+        """Note the newest record, once it is in the ledger."""
         if generation > self.generation:
             self.generation = generation
+            self.keep()
+
+    def read_back(self, *, ended: bool) -> None:
+        """Note that the ledger is being read back, or that it is whole again."""
+        if self.reading == ended:
+            self.reading = not ended
             self.keep()
 
     def recover(self, keys: Iterable[MailKey]) -> None:

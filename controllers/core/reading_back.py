@@ -19,10 +19,15 @@ from schemas.shape import ShapeError
 
 
 class ReadingBack:
-    """`lost` says that the ledger lacks what was issued; `enrolled` are children known besides."""
+    """`lost` says that the ledger lacks what was issued; `enrolled` are children known besides.
+
+    Nothing is stamped at or below what the notes know of, also before the children were heard.
+    """
 
     def __init__(self, ledger: Ledger, notes: Notes, enrolled: Iterable[str] = ()) -> None:
-        self.lost = ledger.index_generation < notes.generation
+        self.lost = notes.reading or ledger.highest < notes.generation
+        notes.read_back(ended=not self.lost)
+        ledger.raise_to(notes.generation)
         self._ledger = ledger
         self._notes = notes
         self._enrolled = frozenset(enrolled)
@@ -46,6 +51,7 @@ class ReadingBack:
         """Judge by what a child holds: what it says of itself proves nothing."""
         if newest_index(recalled) > self._ledger.index_generation:
             self.lost = True
+            self._notes.read_back(ended=False)
 
     # It is.
 
@@ -68,12 +74,30 @@ class ReadingBack:
         """Wait for this child no more; what only it holds is not read back."""
         self._waived.add(child)
 
+    def is_waived(self, child: str) -> bool:
+        """Whether someone goes on without this child."""
+        return child in self._waived
+
     def restored(self) -> list[Recalled]:
         """What the ledger lacks; what is stamped from now on lies above all that was shown."""
         found = missing(self._recalled, self._ledger.records)
         self._notes.recover(item.slot for item in found if item.envelope.kind != "node")
         self._ledger.raise_to(highest(self._recalled))
         return found
+
+    def confirmed(self) -> list[Recalled]:
+        """Deltas of the ledger that a child holds as they are: it has their content, too."""
+        known = {item.slot: item for item in self._recalled if item.envelope.body is not None}
+        records = self._ledger.records
+        return [
+            item
+            for slot, item in sorted(known.items())
+            if slot in records and records[slot].generation == item.record.generation
+        ]
+
+    def ended(self) -> None:
+        """All of it is in the ledger."""
+        self._notes.read_back(ended=True)
 
     def _direct(self) -> frozenset[str]:
         """The names of the centre's own children, by the ledger."""

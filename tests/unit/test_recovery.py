@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from controllers import recovery
 from controllers.core.recovery import missing, newest_index, read_recalled
 from controllers.issuing import keys_draft
 from controllers.keys import load_or_make_keys
@@ -104,7 +105,8 @@ async def test_generations_never_run_backwards_also_if_the_clock_did(tmp_path):
         assert index > before
 
 
-async def test_a_ledger_older_than_what_a_child_was_shown_is_read_back(tmp_path):
+async def test_a_ledger_older_than_what_a_child_was_shown_is_read_back(tmp_path, monkeypatch):
+    monkeypatch.setattr(recovery, "VERIFY_SECONDS", 30.0)
     async with memory_tree(tmp_path, TREE) as tree:
         await deliver(tree, "a")
         backup = dict(tree.network.streams(CENTRE).own)
