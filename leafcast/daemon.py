@@ -22,6 +22,7 @@ from leafcast.data_dir import DataDir
 from leafcast.diagnosing import register_diagnosis
 from leafcast.errors import said
 from leafcast.event_log import EventLog, follow_conditions
+from leafcast.freed_memory import give_back_freed
 from leafcast.membership import Membership, register_membership
 from leafcast.running_centre import RunningCentre
 from leafcast.session import API_PREFIX
@@ -72,6 +73,7 @@ class Daemon:
                 group.create_task(self._answer(), name="api")
                 group.create_task(self._announce(), name="announce")
                 group.create_task(self._watch(), name="watch")
+                group.create_task(give_back_freed(self._clock), name="memory")
         finally:
             self._place.forget_daemon()
 

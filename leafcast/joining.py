@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from leafcast.bundle import Bundle
+from leafcast.freed_memory import give_back_freed
 from leafcast.joined_folder import JoinedFolder
 from leafcast.node_runtime import NodeRuntime, World
 from relay.adapters.guard import Guard
@@ -68,6 +69,7 @@ class JoinedNode:
                 async with asyncio.TaskGroup() as group:
                     group.create_task(runtime.run(), name=str(bundle.path))
                     group.create_task(self._watch(runtime), name="watch")
+                    group.create_task(give_back_freed(self._clock), name="memory")
         except* Superseded as stopped:
             remedy = (
                 "stop the other one (if its machine is cut off, wait 90 seconds), or make a new "

@@ -7,6 +7,7 @@ import logging
 from pathlib import Path
 
 from leafcast.credentials import CredentialsUnusable, load_credentials
+from leafcast.freed_memory import give_back_freed
 from leafcast.node_runtime import NodeRuntime, World
 from leafcast.run_config import RunConfig
 from relay.adapters.clock import SystemClock, SystemDice
@@ -37,6 +38,7 @@ async def run_node(config: RunConfig, folder: Path) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(runtime.run(), name=str(path))
             group.create_task(_tell(runtime), name="tell")
+            group.create_task(give_back_freed(clock), name="memory")
 
 
 async def _tell(runtime: NodeRuntime) -> None:

@@ -1,0 +1,35 @@
+"""Freed memory is given back each minute, and nothing is done where the C library cannot."""
+
+import asyncio
+
+import pytest
+
+from leafcast import freed_memory
+
+
+class Clock:
+    """Lets so many pauses pass, and then none."""
+
+    def __init__(self, pauses):
+        self.pauses = pauses
+        self.slept = []
+
+    async def sleep(self, seconds):
+        if len(self.slept) == self.pauses:
+            raise asyncio.CancelledError
+        self.slept.append(seconds)
+
+
+async def test_it_goes_back_after_each_pause(monkeypatch):
+    trimmed = []
+    monkeypatch.setattr(freed_memory, "_trim", lambda: trimmed.append)
+    clock = Clock(3)
+    with pytest.raises(asyncio.CancelledError):
+        await freed_memory.give_back_freed(clock)
+    assert trimmed == [0, 0, 0]
+    assert clock.slept == [freed_memory.TRIM_EVERY_SECONDS] * 3
+
+
+async def test_another_c_library_is_left_alone(monkeypatch):
+    monkeypatch.setattr(freed_memory, "_trim", lambda: None)
+    await freed_memory.give_back_freed(Clock(0))
