@@ -19,6 +19,7 @@ from relay.core.effects import (
     AddChild,
     ClearMail,
     DropBlobs,
+    DropReport,
     Effect,
     KeepBlob,
     LoadBlob,
@@ -58,7 +59,7 @@ BATCH_MAX = 512
 LOADS_AT_ONCE = 32
 LEAVE_SECONDS = 1.0
 
-IN_STAGES = frozenset({KeepBlob, StoreOwn, WriteMail, AckMail, LoadBlob})
+IN_STAGES = frozenset({KeepBlob, StoreOwn, WriteMail, AckMail, LoadBlob, DropReport})
 """Effects that are carried out many at a time, before the others of their batch."""
 
 log = logging.getLogger("leafcast.relay")
@@ -286,6 +287,8 @@ class Driver:
             if type(effect) not in IN_STAGES and not (told and isinstance(effect, WantsChanged)):
                 told = told or isinstance(effect, WantsChanged)
                 await self._perform_one(effect)
+        if drops := [effect for effect in effects if isinstance(effect, DropReport)]:
+            await bus.drop_reports(drops)
 
     async def _keep(self, effects: Sequence[Effect]) -> None:
         """Keep blobs and own records; neither waits for the other."""

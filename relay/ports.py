@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from relay.core.asking import AnswerArrived, AskArrived
-from relay.core.effects import AckMail, ClearMail, StoreOwn, WriteMail
+from relay.core.effects import AckMail, ClearMail, DropReport, StoreOwn, WriteMail
 from relay.core.events import (
     BlobArrived,
     Event,
@@ -116,6 +116,13 @@ class Bus(Protocol):
 
     async def clear_mail(self, clear: ClearMail) -> bool:
         """Erase a slot if its last message still is the one named; whether it did."""
+        ...
+
+    async def drop_reports(self, drops: Sequence[DropReport]) -> None:
+        """Erase slots of children's reports, but none that was written to since; best effort.
+
+        What is left comes again at the next start.
+        """
         ...
 
     async def ack_mail(self, ack: AckMail) -> None:

@@ -33,6 +33,7 @@ from relay.adapters.jetstream_records import (
 )
 from relay.adapters.jetstream_streams import (
     delete_message,
+    delete_messages,
     erase_child,
     make_mail_consumer,
     make_streams,
@@ -40,7 +41,7 @@ from relay.adapters.jetstream_streams import (
 )
 from relay.adapters.jetstream_uplink import Uplink
 from relay.core.asking import AnswerArrived, AskArrived
-from relay.core.effects import AckMail, ClearMail, StoreOwn, WriteMail
+from relay.core.effects import AckMail, ClearMail, DropReport, StoreOwn, WriteMail
 from relay.core.events import (
     BlobArrived,
     ChildUnlinked,
@@ -196,6 +197,12 @@ class JetStreamBus:
 
     async def clear_mail(self, clear: ClearMail) -> bool:
         return await delete_message(self._relay, "MAIL", clear.sequence)
+
+    async def drop_reports(self, drops: Sequence[DropReport]) -> None:
+        try:
+            await delete_messages(self._relay, "STAT", [drop.sequence for drop in drops])
+        except BusBroken as error:
+            logger.debug("%s: reports are erased at the next start: %s", self.path, error)
 
     async def ack_mail(self, ack: AckMail) -> None:
         if self._uplink is not None:

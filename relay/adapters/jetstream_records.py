@@ -93,4 +93,4 @@ def reported(stored: Stored) -> ReportArrived | HeartbeatArrived | None:
         return None
     if subject.tail == "_node":
         return HeartbeatArrived(subject.path.name, stored.data)
-    return ReportArrived(subject.path.name, subject.key, stored.data)
+    return ReportArrived(subject.path.name, subject.key, stored.data, stored.sequence)

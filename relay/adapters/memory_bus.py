@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
 from relay.adapters.memory_streams import Kept, MemoryStreams
 from relay.core.asking import AnswerArrived, AskArrived
-from relay.core.effects import AckMail, ClearMail, StoreOwn, WriteMail
+from relay.core.effects import AckMail, ClearMail, DropReport, StoreOwn, WriteMail
 from relay.core.events import (
     BlobArrived,
     Event,
@@ -170,7 +170,7 @@ class MemoryBus:
             if key == _HEARTBEAT:
                 yield HeartbeatArrived(child, kept.data)
             else:
-                yield ReportArrived(child, key, kept.data)
+                yield ReportArrived(child, key, kept.data, kept.sequence)
 
     def _new_mail(self) -> Iterator[Event]:
         if not self._network.is_linked(self.path):
@@ -223,6 +223,13 @@ class MemoryBus:
             return False
         self._streams.mail.erase(slot)
         return True
+
+    async def drop_reports(self, drops: Sequence[DropReport]) -> None:
+        stat = self._streams.stat
+        for drop in drops:
+            kept = stat.get((drop.child, drop.key))
+            if kept is not None and kept.sequence == drop.sequence:
+                stat.erase((drop.child, drop.key))
 
     async def ack_mail(self, ack: AckMail) -> None:
         if self._linked:

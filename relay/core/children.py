@@ -59,6 +59,7 @@ class Child:
     reports_differ: float | None = None
     say_from: float = float("-inf")
     says: int = 0
+    noted: float = float("-inf")
 
     def want_said(
         self, heartbeat: Heartbeat, answer: SessionMessage, reports: bytes, now: float

@@ -9,9 +9,11 @@ from relay.core.accepting import Accepting
 from relay.core.beginning import Beginning
 from relay.core.book import is_delta
 from relay.core.children import LIST_EVERY_SECONDS, SILENT_AFTER_SECONDS, Child
-from relay.core.effects import Noted, SendSession
+from relay.core.effects import DropReport, Noted, SendSession
+from relay.core.events import ReportArrived
+from relay.core.slots import read_slot
 from relay.core.state import State
-from schemas.identity import BadIdentity, MailKey, check_mail_key
+from schemas.identity import MailKey
 from schemas.reports import (
     LIST_ENTRIES_MAX,
     LIST_PARTS_MAX,
@@ -28,16 +30,15 @@ from schemas.reports import (
     ReportRefused,
     SessionMessage,
     decode,
-    decode_report,
     encode,
-    part_key,
 )
-from schemas.subjects import LABELS_KEY, LIST_KEY
 
 LABELS_AGAIN_SECONDS = 2.0
 LABELS_AGAIN_MAX_SECONDS = 30.0
 """How long labels are waited for while other reports come: these are read in one stream."""
 REWRITE_AFTER_MISMATCHES = 2
+NOTE_EVERY_SECONDS = 1.0
+"""A child that is refused without end is noted so often."""
 OWED_MAX = LIST_PARTS_MAX * LIST_ENTRIES_MAX
 """So many unknown records a child may hold, by its own word, before more are passed over."""
 
@@ -61,7 +62,7 @@ class Downlink:
         try:
             heartbeat = decode(Heartbeat, data, PART_MAX_BYTES)
         except ReportRefused as error:
-            self._refuse(name, error)
+            self._refuse(name, child, error)
             return
         if self._is_of_no_session(name, child, heartbeat):
             return
@@ -85,36 +86,50 @@ class Downlink:
         answer = self._want_said(name, child, heartbeat, answer)
         self._send(name, self._want_list(name, child, heartbeat, answer))
 
-    def report(self, name: str, key: str, data: bytes) -> None:
-        """Take a report slot of a child: a part, or its label digest."""
-        state, child = self._state, self._state.children.get(name)
+    def report(self, event: ReportArrived) -> None:
+        """Take a report slot of a child: a part, or its label digest.
+
+        What nothing is kept of is erased: else a child could fill this node's disk.
+        """
+        name, state = event.child, self._state
+        child = state.children.get(name)
         if child is None:
             return
         if not child.left:
             self._heard(name, child)
         self._read_of_labels()
-        if not data:
-            return
+        kept = False
         try:
-            if key == LABELS_KEY:
-                self._labels(name, child, decode(LabelReport, data, PART_MAX_BYTES))
-                return
-            if key.startswith(LIST_KEY):
-                self._listed(name, child, decode(ListPart, data, PART_MAX_BYTES))
-                return
-            report = decode_report(data)
-            if part_key(report.key, report.part) != key:
-                self._refuse(name, ReportRefused(f"part {report.part} of {report.key} under {key}"))
-                return
-            child.said = max(child.said, report.epoch)
-            if isinstance(report, ReportPart):
-                state.reporting.take_part(name, report)
-            else:
-                self._placement(name, report)
+            match read_slot(event.key, event.data):
+                case LabelReport() as labels:
+                    self._labels(name, child, labels)
+                    kept = True
+                case ListPart() as listed:
+                    kept = self._listed(name, child, listed)
+                case Report() | ReportPart() as report:
+                    kept = self._report(name, child, report)
+                case None:
+                    pass
         except ReportRefused as error:
-            self._refuse(name, error)
-        except BadIdentity as error:
-            self._refuse(name, ReportRefused(f"list: {error}"))
+            self._refuse(name, child, error)
+        if not kept and event.sequence:
+            state.out.append(DropReport(name, event.key, event.sequence))
+
+    def _report(self, name: str, child: Child, report: Report | ReportPart) -> bool:
+        """Take a report; whether it is one to be kept."""
+        reporting, gone = self._state.reporting, False
+        child.said = max(child.said, report.epoch)
+        if isinstance(report, Report):
+            gone = self._placement(name, report)
+        elif reporting.has_room(name, report):
+            reporting.take_part(name, report)
+        else:
+            raise ReportRefused("more report parts than a child may have")
+        slots = self._state.mailboxes.boxes[name].slots
+        known = reporting.knows(name, report.key) or report.key in slots
+        if not known and not gone and child.proven:
+            raise ReportRefused("a report on what it was not sent from here")
+        return known and not gone
 
     def unlinked(self, name: str) -> None:
         """Let a child come from another home: where it was, its link is gone."""
@@ -257,10 +272,11 @@ class Downlink:
         keys |= dict.fromkeys(k for k in state.mailboxes.boxes[name].slots if k in state.held)
         return [key for key in keys if key in state.held and state.held[key].kind == "delta"]
 
-    def _placement(self, name: str, report: Report) -> None:
+    def _placement(self, name: str, report: Report) -> bool:
+        """Take part 0; whether the placement is over with it, or was before."""
         state = self._state
         if not state.reporting.take(name, report, state.config.incarnation):
-            return
+            return False
         slot = state.mailboxes.boxes[name].slots.get(report.key)
         current = report.incarnation == state.config.incarnation
         held = state.held.get(report.key)
@@ -271,6 +287,7 @@ class Downlink:
         if report.gone and current and answers and slot is not None and not slot.content:
             state.mailboxes.clear(name, report.key)
             state.touch(report.key)
+        return report.gone and report.key not in state.mailboxes.boxes[name].slots
 
     def _labels(self, name: str, child: Child, report: LabelReport) -> None:
         state = self._state
@@ -321,22 +338,22 @@ class Downlink:
         child.list_asked = now
         return replace(answer, want=WANT_LIST)
 
-    def _listed(self, name: str, child: Child, part: ListPart) -> None:
+    def _listed(self, name: str, child: Child, part: ListPart) -> bool:
         """Send a child what became of records that it was sent before this node lost its memory.
 
-        Of what is unknown here the node asks its own parent, by its own list.
+        Of what is unknown here the node asks its own parent, by its own list. Whether to keep it.
         """
-        if part.epoch < child.epoch or part.part >= LIST_PARTS_MAX:
-            return
+        if part.epoch < child.epoch:
+            return False
         state = self._state
         slots = state.mailboxes.boxes[name].slots
         room = OWED_MAX - sum(1 for slot in slots.values() if not slot.sequence)
         for entry in part.entries[:LIST_ENTRIES_MAX]:
-            check_mail_key(entry.key)
             known = entry.key in state.held
             if room > 0 and entry.key not in slots and (known or not state.is_root):
                 state.mailboxes.owe(name, entry.key)
                 room -= 1
+        return True
 
     def _read_on(self, name: str, child: Child, cursor: int) -> None:
         """What follows from how far a child says that it has read."""
@@ -384,6 +401,10 @@ class Downlink:
     def _send(self, name: str, message: SessionMessage) -> None:
         self._state.out.append(SendSession(name, encode(message)))
 
-    def _refuse(self, name: str, error: ReportRefused) -> None:
+    def _refuse(self, name: str, child: Child, error: ReportRefused) -> None:
+        """Count a refusal, and note it, but not each of a flood."""
+        now = self._state.now.seconds
         self._state.refused += 1
-        self._state.out.append(Noted("BadReport", name, error.reason))
+        if now >= child.noted + NOTE_EVERY_SECONDS:
+            child.noted = now
+            self._state.out.append(Noted("BadReport", name, error.reason))

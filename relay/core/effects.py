@@ -59,6 +59,15 @@ class ClearMail:
 
 
 @dataclass(frozen=True, slots=True)
+class DropReport:
+    """Erase what a child put into a report slot, unless it wrote there after `sequence`."""
+
+    child: str
+    key: str
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
 class AckMail:
     """Tell the parent that everything up to `sequence` is kept here."""
 
@@ -159,6 +168,7 @@ Effect = (
     StoreOwn
     | WriteMail
     | ClearMail
+    | DropReport
     | AckMail
     | ResetMail
     | LoadBlob

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from schemas.blobs import Reference
 from schemas.identity import ContentHash, MailKey
@@ -101,11 +101,12 @@ class BlobArrived:
 
 @dataclass(frozen=True, slots=True)
 class ReportArrived:
-    """A child's report slot changed: a part, or the slot `_labels`."""
+    """A child's report slot changed: a part, or the slot `_labels`; `sequence` is where it lies."""
 
     child: str
     key: str
     data: bytes
+    sequence: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

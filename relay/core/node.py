@@ -207,7 +207,7 @@ class Node:
                 state.content.troubled.clear()
             case ReportArrived():
                 self._windows.heard()
-                self._downlink.report(event.child, event.key, event.data)
+                self._downlink.report(event)
             case HeartbeatArrived():
                 self._downlink.heartbeat(event.child, event.data)
             case ChildUnlinked():

@@ -11,7 +11,7 @@ from schemas.reports import PART_MAX_BYTES, ObjectResult, encode
 
 ENVELOPE_BYTES = 512
 ROOM_BYTES = PART_MAX_BYTES - ENVELOPE_BYTES
-PARTS_MAX = 4096
+PARTS_MAX = 256
 
 
 def split_results(

@@ -7,6 +7,7 @@ there: who answered "gone" has nothing more to lose.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 
 from schemas import codec
 from schemas.identity import MailKey
@@ -58,6 +59,10 @@ class ReportDigests:
         parts = self._parts.setdefault(place, {}).setdefault(key, {})
         former, parts[part] = parts.get(part), now
         self.replace(place, part_key(key, part), former, now)
+
+    def parts_of(self, place: int) -> Mapping[MailKey, Mapping[int, Said]]:
+        """The later parts of one child, by placement."""
+        return self._parts.get(place, {})
 
     def keep_parts(self, place: int, key: MailKey, parts: int) -> None:
         """Forget the later parts of a placement beyond so many."""

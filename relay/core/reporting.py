@@ -18,6 +18,9 @@ from schemas.reports import ARM_OLDER, ObjectResult, Report, ReportPart, State, 
 _PENDING = Summary({"pending": 1}, {"unknown": 1}, {ARM_OLDER: 1})
 _LOST = Summary({"unreachable": 1}, {"unknown": 1}, {ARM_OLDER: 1})
 
+PARTS_OF_CHILD_MAX = 4096
+"""So many later parts one child may have in all placements: what it can make its parent hold."""
+
 
 class Facts(NamedTuple):
     """What the node knows of one child and one placement, besides the child's report.
@@ -122,6 +125,18 @@ class Reporting:
             fold.set_results(place, {**fold.results_of(place), part.part: part.results})
             self._digests.part(place, part.key, part.part, (part.epoch, part.revision))
             self.dirty[part.key] = None
+
+    def knows(self, child: str, key: MailKey) -> bool:
+        """Whether the child has a say in the placement."""
+        fold = self._folds.get(key)
+        return fold is not None and fold.stands(self._at(child))
+
+    def has_room(self, child: str, part: ReportPart) -> bool:
+        """Whether a child has fewer later parts than it may have, or this is one of them."""
+        parts = self._digests.parts_of(self._at(child))
+        return part.part in parts.get(part.key, ()) or (
+            sum(map(len, parts.values())) < PARTS_OF_CHILD_MAX
+        )
 
     def refresh(self, child: str, key: MailKey) -> None:
         """Say again what a child counts for: its mail or its liveness changed."""

@@ -224,6 +224,10 @@ class Host:
                 kept = streams.mail.get((effect.child, effect.key))
                 if kept is not None and kept.sequence == effect.sequence:
                     streams.mail.erase((effect.child, effect.key))
+            case fx.DropReport():
+                kept = streams.stat.get((effect.child, effect.key))
+                if kept is not None and kept.sequence == effect.sequence:
+                    streams.stat.erase((effect.child, effect.key))
             case fx.AckMail():
                 self._acknowledge(effect.sequence)
             case fx.ResetMail():
@@ -395,4 +399,4 @@ class Host:
             if key == HEARTBEAT:
                 self.tell(HeartbeatArrived(child, kept.data))
             else:
-                self.tell(ReportArrived(child, key, kept.data))
+                self.tell(ReportArrived(child, key, kept.data, kept.sequence))

@@ -1,0 +1,49 @@
+"""What a child says in one of its report slots: a value of the slot's own kind, or a refusal."""
+
+from __future__ import annotations
+
+from relay.core.parts import PARTS_MAX
+from schemas.identity import BadIdentity, check_mail_key
+from schemas.reports import (
+    LIST_PARTS_MAX,
+    PART_MAX_BYTES,
+    LabelReport,
+    ListPart,
+    Report,
+    ReportPart,
+    ReportRefused,
+    decode,
+    decode_report,
+    part_key,
+)
+from schemas.subjects import LABELS_KEY, LIST_KEY
+
+Said = LabelReport | ListPart | Report | ReportPart
+
+
+def read_slot(key: str, data: bytes) -> Said | None:
+    """What the slot says, None if it was emptied; raises ReportRefused, whatever the bytes are.
+
+    Each thing has one slot where it may be said, so a child has only so many.
+    """
+    if not data:
+        return None
+    if key == LABELS_KEY:
+        return decode(LabelReport, data, PART_MAX_BYTES)
+    if key.startswith(LIST_KEY):
+        return _list_part(key, decode(ListPart, data, PART_MAX_BYTES))
+    report = decode_report(data)
+    if report.part > PARTS_MAX or part_key(report.key, report.part) != key:
+        raise ReportRefused(f"part {report.part} of {report.key} under {key}")
+    return report
+
+
+def _list_part(key: str, part: ListPart) -> ListPart:
+    if not 0 <= part.part < LIST_PARTS_MAX or key != f"{LIST_KEY}{part.part}":
+        raise ReportRefused(f"list: part {part.part} under {key}")
+    try:
+        for entry in part.entries:
+            check_mail_key(entry.key)
+    except BadIdentity as error:
+        raise ReportRefused(f"list: {error}") from error
+    return part
