@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from typing import Any
 
 from relay.adapters.jetstream_connection import ApiError, Connection
+from relay.ports import BusBroken, first_of
 from schemas import subjects
 from schemas.identity import NodePath
+from schemas.reports import PART_MAX_BYTES
 
 MESSAGE_MAX_BYTES = 1024 * 1024
+SAID_MAX_BYTES = PART_MAX_BYTES + 1024
+"""What children may say in a message: a part of a report, and room for headers."""
+STAT_MAX_BYTES, UP_MAX_BYTES = 1024 * 1024 * 1024, 64 * 1024 * 1024
+"""What children can make their parent store before it has erased what is not to be kept.
+
+Beyond, the oldest goes first; that was read long ago, and a new session says it again.
+"""
 CONSUMERS_MAX = 5000
 """Said explicitly: without a limit of its own a stream takes 1,000."""
 ACK_PENDING_MAX = 20_000
@@ -17,7 +27,8 @@ IDLE_HEARTBEAT_SECONDS = 30
 ACK_WAIT_SECONDS = 300
 
 _SECOND = 1_000_000_000
-_NAME_IN_USE, _NO_CONSUMER, _NO_MESSAGE = 10058, 10014, 10057
+_NAME_IN_USE, _NO_CONSUMER, _NO_MESSAGE, _NO_STORAGE = 10058, 10014, 10057, 10047
+DELETED_AT_ONCE = 64
 
 
 CREATE_SECONDS = 3.0
@@ -42,9 +53,24 @@ async def make_stream(connection: Connection, name: str, captured: Iterable[str]
         "discard": "old",
         "max_msgs_per_subject": 1,
         "max_msg_size": MESSAGE_MAX_BYTES,
+        "max_bytes": -1,
         "max_consumers": CONSUMERS_MAX,
         "allow_direct": True,
     }
+    said = {"STAT": STAT_MAX_BYTES, "UP": UP_MAX_BYTES}.get(name)
+    if said is None:
+        return await _make(connection, name, config)
+    config["max_msg_size"] = SAID_MAX_BYTES
+    try:
+        await _make(connection, name, {**config, "max_bytes": said})
+    except ApiError as error:
+        if error.code != _NO_STORAGE:
+            raise
+        # A server that is told of no `max_file_store` sets aside no more than its disk has free.
+        await _make(connection, name, config)
+
+
+async def _make(connection: Connection, name: str, config: dict[str, Any]) -> None:
     try:
         await connection.api(f"STREAM.CREATE.{name}", **config)
     except ApiError as error:
@@ -100,3 +126,19 @@ async def delete_message(connection: Connection, stream: str, sequence: int) -> 
             raise
         return False
     return True
+
+
+async def delete_messages(connection: Connection, stream: str, sequences: Iterable[int]) -> None:
+    """Delete messages, those that are still there; raises BusBroken if the server does not."""
+    limit = asyncio.Semaphore(DELETED_AT_ONCE)
+
+    async def delete(sequence: int) -> None:
+        async with limit:
+            await delete_message(connection, stream, sequence)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for sequence in sequences:
+                group.create_task(delete(sequence))
+    except* BusBroken as broken:
+        raise first_of(broken) from broken

@@ -24,7 +24,7 @@ from relay.core.events import LinkChanged, SessionArrived
 from relay.ports import BusBroken, Clock, Dice
 from schemas import subjects
 from schemas.identity import ContentHash, NodePath
-from schemas.reports import ReportRefused, SessionMessage, decode
+from schemas.reports import PART_MAX_BYTES, ReportRefused, SessionMessage, decode
 
 PROBE_SECONDS = 2.0
 BACKOFF_SECONDS_MIN, BACKOFF_SECONDS_MAX = 0.25, 5.0
@@ -94,8 +94,12 @@ class Uplink:
         """Put values under subjects of this node's at the parent; False if the link is lost."""
         if not self._open or self._lost.is_set():
             return False
+        fitting = {at: data for at, data in values.items() if len(data) <= PART_MAX_BYTES}
+        for subject in values.keys() - fitting.keys():
+            # The parent's stream refuses it, each time, as if the link were broken.
+            logger.warning("%s is too long to be said", subject)
         try:
-            await self._publisher.publish([Outgoing(*value) for value in values.items()])
+            await self._publisher.publish([Outgoing(*value) for value in fitting.items()])
         except BusBroken as error:
             logger.debug("the parent of %s did not answer: %s", self._path, error)
             self.lost()

@@ -11,12 +11,10 @@ from relay.core.book import is_delta
 from relay.core.children import LIST_EVERY_SECONDS, SILENT_AFTER_SECONDS, Child
 from relay.core.effects import DropReport, Noted, SendSession
 from relay.core.events import ReportArrived
-from relay.core.slots import read_slot
+from relay.core.slots import owe_listed, read_slot
 from relay.core.state import State
 from schemas.identity import MailKey
 from schemas.reports import (
-    LIST_ENTRIES_MAX,
-    LIST_PARTS_MAX,
     PART_MAX_BYTES,
     WANT_LIST,
     WANT_NONE,
@@ -39,8 +37,6 @@ LABELS_AGAIN_MAX_SECONDS = 30.0
 REWRITE_AFTER_MISMATCHES = 2
 NOTE_EVERY_SECONDS = 1.0
 """A child that is refused without end is noted so often."""
-OWED_MAX = LIST_PARTS_MAX * LIST_ENTRIES_MAX
-"""So many unknown records a child may hold, by its own word, before more are passed over."""
 
 
 class Downlink:
@@ -105,7 +101,9 @@ class Downlink:
                     self._labels(name, child, labels)
                     kept = True
                 case ListPart() as listed:
-                    kept = self._listed(name, child, listed)
+                    kept = listed.epoch >= child.epoch
+                    if kept:
+                        owe_listed(state, name, listed)
                 case Report() | ReportPart() as report:
                     kept = self._report(name, child, report)
                 case None:
@@ -337,23 +335,6 @@ class Downlink:
             return answer
         child.list_asked = now
         return replace(answer, want=WANT_LIST)
-
-    def _listed(self, name: str, child: Child, part: ListPart) -> bool:
-        """Send a child what became of records that it was sent before this node lost its memory.
-
-        Of what is unknown here the node asks its own parent, by its own list. Whether to keep it.
-        """
-        if part.epoch < child.epoch:
-            return False
-        state = self._state
-        slots = state.mailboxes.boxes[name].slots
-        room = OWED_MAX - sum(1 for slot in slots.values() if not slot.sequence)
-        for entry in part.entries[:LIST_ENTRIES_MAX]:
-            known = entry.key in state.held
-            if room > 0 and entry.key not in slots and (known or not state.is_root):
-                state.mailboxes.owe(name, entry.key)
-                room -= 1
-        return True
 
     def _read_on(self, name: str, child: Child, cursor: int) -> None:
         """What follows from how far a child says that it has read."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from relay.core.parts import PARTS_MAX
+from relay.core.state import State
 from schemas.identity import BadIdentity, check_mail_key
 from schemas.reports import (
+    LIST_ENTRIES_MAX,
     LIST_PARTS_MAX,
     PART_MAX_BYTES,
     LabelReport,
@@ -17,6 +19,9 @@ from schemas.reports import (
     part_key,
 )
 from schemas.subjects import LABELS_KEY, LIST_KEY
+
+OWED_MAX = LIST_PARTS_MAX * LIST_ENTRIES_MAX
+"""So many unknown records a child may hold, by its own word, before more are passed over."""
 
 Said = LabelReport | ListPart | Report | ReportPart
 
@@ -47,3 +52,17 @@ def _list_part(key: str, part: ListPart) -> ListPart:
     except BadIdentity as error:
         raise ReportRefused(f"list: {error}") from error
     return part
+
+
+def owe_listed(state: State, child: str, part: ListPart) -> None:
+    """Send a child what became of records that it was sent before this node lost its memory.
+
+    Of what is unknown here the node asks its own parent, by its own list.
+    """
+    slots = state.mailboxes.boxes[child].slots
+    room = OWED_MAX - sum(1 for slot in slots.values() if not slot.sequence)
+    for entry in part.entries[:LIST_ENTRIES_MAX]:
+        known = entry.key in state.held
+        if room > 0 and entry.key not in slots and (known or not state.is_root):
+            state.mailboxes.owe(child, entry.key)
+            room -= 1

@@ -190,6 +190,8 @@ def test_a_file_made_to_hurt_is_refused_as_a_bundle(tmp_path, bomb):
 def test_a_bundle_with_any_field_changed_is_refused(tmp_path, field, value):
     file = tmp_path / "changed.json"
     form = json.loads(BUNDLE.to_text())
+    if value == json.dumps(form[field]):
+        return
     form[field] = "@"
     file.write_text(json.dumps(form).replace('"@"', value))
     with pytest.raises(BundleRefused):
