@@ -205,9 +205,6 @@ class Host:
             case fx.DropBlobs():
                 for address in effect.addresses:
                     streams.blobs.pop(address, None)
-            case fx.DropBlobs():
-                for address in effect.addresses:
-                    streams.blobs.pop(address, None)
             case fx.StoreOwn():
                 streams.own.pop(effect.key, None)
                 if effect.data is not None:
