@@ -249,6 +249,32 @@ def test_a_relay_joins_and_sites_below_it(tree):
     assert "/region-9/s1 is stopped since" in tree.run("tree")
 
 
+def test_a_site_moves_with_the_folder_it_has(tree):
+    site = tree.join(tree.add("/region-1/new-4", "--labels", "env=prod"), "new-4")
+    site.until("in session with its parent")
+    until(lambda: tree.settings_at("/region-1/new-4") == ["green"])
+    (before,) = tree.ask("/region-1/new-4", "get", resource="configmaps")["objects"]
+
+    bundle = tree.folder / "moved.json"
+    said = tree.run("node", "move", "/region-1/new-4", "/new-5", "-o", bundle)
+    assert "Moved /region-1/new-4 to /new-5" in said
+    assert "env=prod, id=region-1-new-4, region=new-5" in said
+    site.until("the node was removed or moved")
+    site.end()
+    site = tree.join(bundle, "new-4")
+    site.until("in session with its parent")
+    assert "/new-5 hung at /region-1/new-4, and takes along what it keeps" in site.said
+    until(lambda: tree.settings_at("/new-5") == ["green"])
+    (after,) = tree.ask("/new-5", "get", resource="configmaps")["objects"]
+    assert after["metadata"] == before["metadata"]
+    gone = " ".join(tree.run("node", "move", "/region-1/new-4", "/new-6", code=1).split())
+    assert "there is no such node; `leafcast node list` shows the nodes there are" in gone
+    here = " ".join(tree.run("node", "move", "/region-1/site-1", "/new-6", code=1).split())
+    assert "`leafcast up` starts it here" in here
+    tree.run("node", "remove", "/new-5")
+    site.end()
+
+
 def test_what_cannot_be_joined_with_is_said_with_its_remedy(tree):
     bundle = tree.add("/region-1/new-3", "--valid", "1s")
     form = json.loads(bundle.read_text())

@@ -3,9 +3,11 @@
 from dataclasses import replace
 
 import pytest
+from click.testing import CliRunner
 
 from controllers.core.moving import left_places, move_fault
 from leafcast.bundle import read_bundle, write_bundle
+from leafcast.commands.node import move
 from leafcast.data_dir import DataDirUnusable
 from leafcast.joined_folder import JoinedFolder, default_folder, joined_folder
 from leafcast.moving import moved_objects, name_for
@@ -114,6 +116,23 @@ def test_only_place_and_region_change_unless_other_labels_are_given():
     labels["region"] = "north"
     (alone,) = moved_objects(target, None, NEW, {"env": "test", "id": "mine"})
     assert alone["metadata"]["labels"] == {"id": "r1-s1", "region": "north", "env": "test"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["/", "/new"], "'/' is the centre"),
+        (["/r1/s1", "/New"], "is not a node path"),
+        (["/r1/s1"], "Missing argument 'NEW_PATH'"),
+        (["/r1/s1", "/new", "-o", "/nowhere/x.json"], "there is no folder /nowhere"),
+        (["/r1/s1", "/new", "--labels", "env"], "write key=value"),
+        (["/r1/s1", "/new", "--valid", "soon"], "write 30m, 24h or 7d"),
+    ],
+)
+def test_what_is_typed_wrong_is_said_before_anything_is_asked(arguments, said):
+    done = CliRunner().invoke(move, arguments)
+    assert done.exit_code == 2
+    assert said in " ".join(done.output.split())
 
 
 # Whom an edge takes itself for.
