@@ -8,15 +8,11 @@ from pathlib import Path
 
 import click
 
-from leafcast.commands import completing
 from leafcast.commands.object_options import (
-    all_namespaces_option,
-    files_options,
     load_files,
     meant_by,
-    namespace_option,
+    objects_options,
     refuse,
-    selector_option,
 )
 from leafcast.commands.options import data_dir_option
 from leafcast.commands.running import in_session
@@ -54,16 +50,7 @@ class Request:
 
 
 @click.command()
-@click.argument(
-    "objects",
-    nargs=-1,
-    metavar="KIND NAME... | KIND/NAME... | KIND -l SELECTOR",
-    shell_complete=completing.kinds_and_names,
-)
-@files_options(required=False)
-@namespace_option
-@all_namespaces_option
-@selector_option
+@objects_options("KIND NAME... | KIND/NAME... | KIND -l SELECTOR")
 @click.option("--all", "every", is_flag=True, help="All objects of the kind.")
 @click.option("--ignore-not-found", is_flag=True, help="Exit code 0 if an object is not there.")
 @click.option(

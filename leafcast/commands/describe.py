@@ -7,16 +7,12 @@ from pathlib import Path
 
 import click
 
-from leafcast.commands import completing
 from leafcast.commands.object_options import (
-    all_namespaces_option,
     at_option,
-    files_options,
     load_files,
     meant_by,
-    namespace_option,
+    objects_options,
     refuse,
-    selector_option,
 )
 from leafcast.commands.options import data_dir_option
 from leafcast.commands.running import in_session
@@ -33,16 +29,7 @@ from schemas.selectors import LabelSelector
 
 
 @click.command()
-@click.argument(
-    "objects",
-    nargs=-1,
-    metavar="KIND [NAME...] | KIND/NAME...",
-    shell_complete=completing.kinds_and_names,
-)
-@files_options(required=False)
-@namespace_option
-@all_namespaces_option
-@selector_option
+@objects_options("KIND [NAME...] | KIND/NAME...")
 @at_option
 @data_dir_option
 def describe(  # noqa: PLR0913 - click passes options by name

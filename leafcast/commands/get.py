@@ -10,16 +10,12 @@ from typing import Any
 
 import click
 
-from leafcast.commands import completing
 from leafcast.commands.object_options import (
-    all_namespaces_option,
     at_option,
-    files_options,
     load_files,
     meant_by,
-    namespace_option,
+    objects_options,
     refuse,
-    selector_option,
 )
 from leafcast.commands.options import data_dir_option
 from leafcast.commands.running import in_session
@@ -81,16 +77,7 @@ class _Output(click.Choice[str]):
 
 
 @click.command()
-@click.argument(
-    "objects",
-    nargs=-1,
-    metavar="KIND[,KIND...] [NAME...] | KIND/NAME...",
-    shell_complete=completing.kinds_and_names,
-)
-@files_options(required=False)
-@namespace_option
-@all_namespaces_option
-@selector_option
+@objects_options("KIND[,KIND...] [NAME...] | KIND/NAME...")
 @click.option(
     "-o", "--output", type=_Output(FORMATS), default="table", show_default=True, help="Format."
 )

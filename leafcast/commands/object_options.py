@@ -85,6 +85,19 @@ def files_options(*, required: bool) -> Callable[[Command], Command]:
     return both
 
 
+def objects_options(metavar: str) -> Callable[[Command], Command]:
+    """Which objects are meant: `objects` and `files`, and where and how they are looked for."""
+
+    def all_of_them(command: Command) -> Command:
+        words = click.argument(
+            "objects", nargs=-1, metavar=metavar, shell_complete=completing.kinds_and_names
+        )
+        looked_for = namespace_option(all_namespaces_option(selector_option(command)))
+        return words(files_options(required=False)(looked_for))
+
+    return all_of_them
+
+
 def at_option(command: Command) -> Command:
     """`--at`, given as `at: str | None`."""
     return click.option(
