@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import aclosing
 
-WAIT_SECONDS = 30
+WAIT_SECONDS = 60
 
 
 async def until_object(space, key, holds, seconds=WAIT_SECONDS):

@@ -23,7 +23,7 @@ from relay.ports import BusBroken
 from schemas.identity import NodePath, mail_key
 from tests.docker.daemon import NATS_IMAGE, nats_container, need_docker
 
-WAIT_SECONDS = 30
+WAIT_SECONDS = 60
 
 
 class Listener:

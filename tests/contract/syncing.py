@@ -9,7 +9,7 @@ from schemas import blobs, codec
 from schemas.blobs import Reference
 from schemas.objects import BUILT_IN_KINDS, apply_order
 
-SECONDS = 30
+SECONDS = 60
 
 
 class MemoryDone:

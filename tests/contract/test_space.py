@@ -18,7 +18,7 @@ WEB = ObjectKey("apps", "deployments", "shop", "web")
 
 async def changes(space, since, count):
     seen = []
-    async with asyncio.timeout(20), aclosing(space.watch(since)) as watched:
+    async with asyncio.timeout(60), aclosing(space.watch(since)) as watched:
         async for change in watched:
             seen.append(change)
             if len(seen) == count:
@@ -169,7 +169,7 @@ async def test_a_watch_goes_on_without_a_gap_after_a_list(space):
 
 async def test_a_watch_tells_what_happens_while_it_runs(space):
     since = (await space.list()).revision
-    async with asyncio.timeout(20), aclosing(space.watch(since)) as watched:
+    async with asyncio.timeout(60), aclosing(space.watch(since)) as watched:
         made = await space.apply(config_map(a="1"), "me")
         change = await anext(watched)
         assert (change.kind, change.key, change.object) == ("added", SETTINGS, made)
@@ -245,7 +245,7 @@ async def test_an_object_of_noise_up_to_the_limit_is_written_read_and_listed(spa
 
 async def test_a_watch_tells_of_large_objects_what_it_tells_of_small_ones(space):
     since = (await space.list()).revision
-    async with asyncio.timeout(20), aclosing(space.watch(since)) as watched:
+    async with asyncio.timeout(60), aclosing(space.watch(since)) as watched:
         made = await space.apply(config_map(a=noise(1)), "me")
         change = await anext(watched)
         assert (change.kind, change.object) == ("added", made)

@@ -18,7 +18,7 @@ from schemas.objects import ObjectKey
 from tests.e2e.test_up import Program, until
 from tests.memory_tree import config_map, placement
 
-pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
 
 HELD = r"RemovalHeld: +True +RemovalHeld: 12 of 15"
 NAMES = [f"c{at}" for at in range(15)]

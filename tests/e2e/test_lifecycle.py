@@ -28,7 +28,7 @@ async def names(tree, path) -> set[str]:
 async def hold(tree, path, wanted: set[str]) -> None:
     """Wait until an edge's space holds just these ConfigMaps."""
     space = tree.spaces[path]
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         listing = await space.list()
         if await names(tree, path) == wanted:
             return
@@ -58,7 +58,7 @@ def deployment(name: str, namespace: str, image: str) -> dict:
 
 async def status(tree, key, met) -> None:
     """Wait until the status of an object in the workload space meets the condition."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         listing = await tree.workloads.list()
         if met((await tree.workloads.get(key) or {}).get("status") or {}):
             return
@@ -189,7 +189,7 @@ async def test_a_changed_copy_at_an_edge_is_repaired_with_the_parent_away(tree):
     space = tree.spaces[S1]
     revision = (await space.list()).revision
     await space.apply(config_map("a", "shop", x="2"), "someone")
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         async for change in space.watch(revision):
             if change.object.get("data") == {"x": "1"}:
                 break

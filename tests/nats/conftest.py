@@ -123,7 +123,7 @@ async def in_force(client: Client) -> None:
 
 async def until_answered(client: Client, subject: str) -> None:
     """Ask until a link is up and somebody answers."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             try:
                 await client.request(subject, b"beat", timeout=1)

@@ -85,7 +85,7 @@ async def staged(grove: Grove, way: str):
         for subject in ("lc.eb._mail.k", "lc.ea._mail.k", f"lc._blob.{HASH}", "lc._own.k"):
             body = SECRET if ".eb." in subject else b"of the centre"
             await relay.request(subject, body, timeout=5)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await came.wait()
         if way == "client":
             intruder = await grove.connect(centre, edge_a.link_seed)

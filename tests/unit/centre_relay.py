@@ -9,7 +9,7 @@ from schemas.identity import INDEX_KEY
 from schemas.records import DeltaHead, decode_payload
 
 ROOTS = (MANIFEST, INDEX_LIST)
-WAIT_SECONDS = 10
+WAIT_SECONDS = 60
 
 
 class LedgerRelay:

@@ -93,7 +93,7 @@ async def test_work_is_done_when_the_worker_comes_back_for_more():
     gathering = Gathering(SystemClock())
     gathering.add(["a"])
     gathering.read_to("7.1234")
-    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         done = group.create_task(gathering.worked_off("7"))
         late = group.create_task(gathering.worked_off("8.1"))
         assert await gathering.take() == {"a"}

@@ -41,7 +41,7 @@ async def test_too_many_vanish_unseen_and_the_edge_keeps_them_until_someone_acce
         cluster = tree.clusters[SITE]
         assert len((await cluster.list("", "configmaps")).objects) == 15
         assert (await custody.accept("shop"))["accepted"] == held
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while len((await cluster.list("", "configmaps")).objects) != 3:
                 await tree.drivers[SITE].progress()
         with pytest.raises(ApiError, match="no removal"):
@@ -64,7 +64,7 @@ async def test_a_placement_that_vanished_is_listed_and_told_of_until_someone_acc
         await custody.accept("shop")
         assert await custody.held() == {"placements": {}, "inventory": {}}
         key = ObjectKey("", "configmaps", "shop", "a")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while await tree.clusters[SITE].get(key) is not None:
                 await tree.drivers[SITE].progress()
 

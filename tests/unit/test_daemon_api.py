@@ -138,7 +138,7 @@ async def test_why_an_object_is_stuck_is_an_event_and_told_once():
 
     async with asyncio.TaskGroup() as group:
         following = group.create_task(follow_conditions(space, log, clock))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             number = 0
             while not any(item["reason"].startswith("Turn") for item in log.since(0)):
                 await turn(number := number + 1, [])

@@ -65,7 +65,7 @@ async def test_with_its_objects_lost_an_orphan_is_adopted_and_nothing_is_applied
         assert (await custody.orphans())["orphans"] == []
         # It is a placement like any other now.
         await tree.apply(config_map("b", "shop", at="2"))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while (await tree.clusters[SITE].get(config_key("b")))["data"]["at"] != "2":
                 await tree.drivers[SITE].progress()
         assert (await revisions(tree))["a"] == held["a"]
@@ -130,7 +130,7 @@ async def test_the_centre_waits_for_each_child_until_someone_goes_on_without_it(
         await lose(tree)
         tree.network.cut(next(path for path in tree.drivers if str(path) == "/apac"))
         await come_back(tree)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while (await custody.orphans())["recovering"] != ["/apac"]:
                 await asyncio.sleep(0.01)
         assert "_index" not in tree.centre.node.records
@@ -161,7 +161,7 @@ async def test_a_lost_inventory_is_adopted_and_no_destination_loses_a_thing(tmp_
         await tree.controllers.caught_up()
         assert tree.drivers[SITE].node._state.edge.profile.source.space != await here(tree)
         assert await custody.adopt_inventory() == {"objects": 2}
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             space = await here(tree)
             await tree.drivers[SITE].until(
                 lambda node: node._state.edge.profile.source.space == space

@@ -49,13 +49,13 @@ async def come_back(tree):
 
 
 async def recovered(tree):
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         await tree.recovery.done.wait()
         await tree.controllers.caught_up()
 
 
 async def until_site(tree, names):
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while set(await revisions(tree)) != names:
             await tree.drivers[SITE].progress()
 
@@ -97,7 +97,7 @@ async def test_generations_never_run_backwards_also_if_the_clock_did(tmp_path):
         await come_back(tree)
         await recovered(tree)
         await tree.apply(config_map("a", "shop", at="2"))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while (await tree.clusters[SITE].get(A))["data"]["at"] != "2":
                 await tree.drivers[SITE].progress()
         assert tree.centre.node.records[key].generation > before

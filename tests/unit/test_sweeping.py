@@ -24,7 +24,7 @@ async def swept(tree, seconds):
     await tree.leap(seconds)
     for path in NODES:
         driver = tree.drivers[path]
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while driver.node._upkeep.sweeper.ended == before[path]:
                 try:
                     async with asyncio.timeout(1):
@@ -41,7 +41,7 @@ def stored(tree):
 async def deliver(tree, value):
     await tree.apply(config_map("a", "shop", text=value), placement("shop", "shop"))
     driver, key = tree.drivers[SITE], ObjectKey("", "configmaps", "shop", "a")
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             found = await tree.clusters[SITE].get(key)
             if found is not None and found["data"]["text"] == value:
@@ -60,7 +60,7 @@ async def test_a_superseded_version_leaves_every_store_an_hour_later(tmp_path, o
         await swept(tree, SWEEP_FIRST_SECONDS)
         assert all(stored(tree)[path] >= second[path] for path in NODES)
         await swept(tree, SWEEP_EVERY_SECONDS)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while not all(first[path] - stored(tree)[path] for path in NODES):
                 await asyncio.sleep(0.01)
         # What is left is what the records in force lead to: a node that is new gets it all.
@@ -88,7 +88,7 @@ async def test_what_is_in_force_stays_however_often_it_is_swept(tmp_path):
         tree.network.cut(SITE)
         key = ObjectKey("", "configmaps", "shop", "a")
         await tree.clusters[SITE].delete(key)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while await tree.clusters[SITE].get(key) is None:
                 await asyncio.sleep(0.01)
 

@@ -11,7 +11,7 @@ REGION, SITE = NodePath.parse("/emea"), NodePath.parse("/emea/s1")
 
 async def begin(tree):
     driver = await tree.start(REGION, tree.group, attached=False)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         await driver.until(lambda node: node.ready and "s1" in node.children())
     return driver
 
@@ -26,7 +26,7 @@ async def test_children_that_were_not_heard_since_a_wipe_stay_unproven_over_a_re
         fresh = type(streams)()
         streams.own, streams.mail, streams.stat = fresh.own, fresh.mail, fresh.stat
         wiped = await begin(tree)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await wiped.until(lambda node: node._state.inbox.remembers)
         await tree.stop(REGION)
         again = await begin(tree)

@@ -19,7 +19,7 @@ async def renewed(tree, *paths):
     generation = tree.centre.ledger()[INDEX_KEY]
     newest = tree.controllers.issuer.records[INDEX_KEY].generation
     assert generation is not None
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         for path in paths:
             await tree.drivers[path].until(lambda node: node._state.index.generation >= newest)
 
@@ -32,7 +32,7 @@ async def looked(tree, seconds=LOOK_SECONDS + 1):
     """Let time pass, so that every node looks once."""
     await tree.leap(seconds)
     for driver in tree.drivers.values():
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await driver.until(
                 lambda node: node._upkeep.freshness.deadline() > tree.clock.now().seconds
             )
@@ -69,7 +69,7 @@ async def test_a_parent_sees_the_child_that_shows_an_old_index(tmp_path):
         await renewed(tree, CENTRE)
         await looked(tree)
         await looked(tree, STALE_AFTER_SECONDS)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await tree.centre.until(lambda node: node._state.children["emea"].behind)
         assert tree.centre.counters.noted["ChildStale"] == 1
 
@@ -87,7 +87,7 @@ async def test_a_placement_missing_from_the_mailbox_is_kept_and_told_as_withheld
         del region._downlink.heartbeat
         placement = await key(tree)
         await looked(tree)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await tree.drivers[SITE].until(lambda node: placement in node._state.inbox.terms)
             await tree.drivers[SITE].until(lambda node: node._state.inbox.calm)
         await looked(tree)
@@ -98,7 +98,7 @@ async def swept(tree, path):
     """Let the retention pass, until a node has swept."""
     before = tree.drivers[path].node._upkeep.tombstones.deadline()
     await tree.leap(RETENTION_MS / 1000 + EVERY_SECONDS)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         driver = tree.drivers[path]
         await driver.until(lambda node: node._upkeep.tombstones.deadline() > before)
 
@@ -112,7 +112,7 @@ async def test_an_edge_away_for_longer_than_the_retention_knows_by_the_index_wha
         await tree.workloads.delete(config_key("a"))
         await tree.controllers.caught_up()
         gone = await key(tree)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             region = tree.drivers[REGION]
             await region.until(lambda node: node._state.mailboxes.boxes["s1"].slots[gone].sequence)
             await region.until(lambda node: node.records[gone].record.deleted)
@@ -143,12 +143,12 @@ async def test_the_ledger_does_not_keep_tombstones_of_placements_for_ever(tmp_pa
         await tree.workloads.delete(key_of("shop"))
         await until_site(tree, set())
         gone = await key(tree)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             centre = tree.centre
             await centre.until(lambda node: gone not in node._state.mailboxes.boxes["emea"].slots)
         assert gone in tree.network.streams(CENTRE).own
         await swept(tree, CENTRE)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await tree.centre.until(lambda node: gone not in node.records)
         assert gone not in tree.network.streams(CENTRE).own
 
@@ -163,5 +163,5 @@ async def test_labels_that_the_parent_lost_are_asked_for_again(tmp_path):
         centre._state.children["emea"].labels_hash = b"another"
         for _ in range(3):
             await looked(tree)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await tree.centre.until(lambda node: node._state.where.branch("emea").digests == known)
