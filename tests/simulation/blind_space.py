@@ -1,4 +1,4 @@
-"""A space of the centre that misbehaves: it lists nothing, too little, or is another one for a time.
+"""A space of the centre that misbehaves: it lists nothing, too little, or is another for a time.
 
 What users said is in `objects`, whatever a list shows. Watches tell each change in order, until
 they break; then what happened meanwhile is known by the next list only.
@@ -102,5 +102,6 @@ class BlindSpace:
         return {key: obj for key, obj in self.objects.items() if key not in lost}
 
     def _tell(self, what: str, key: ObjectKey, obj: Object | None = None) -> None:
-        if self._watcher is not None:
+        # Who watches while another space stands here hears of that one.
+        if self._watcher is not None and self.view != ANOTHER:
             self._watcher(what, key, self.objects[key] if obj is None else obj)

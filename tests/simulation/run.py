@@ -137,9 +137,10 @@ def run(
     What is told or traced is so from the beginning, so the tree is built `afresh`.
     """
     real = seed % REAL_EVERY == 0
-    with cheap_signatures(real=real):
+    with cheap_signatures(real=real, afresh=afresh):
         if story or traced or real or afresh:
-            one = Run(*_beginning(seed, chosen, size), size, traced=traced, story=story)
+            made = _lived_by(size)
+            one = made(*_beginning(seed, chosen, size), size, traced=traced, story=story)
             law, what = broken_by(one.build)
         else:
             one, law, what = _built(*_beginning(seed, chosen, size), size)
@@ -149,6 +150,15 @@ def run(
             law, what = broken_by(partial(one.live, rest=seed % size.rest_every == 0))
     told = one.world.story or []
     return Outcome(seed, size.name, one.world.trace(), one.world.now, law, what, one.faults, told)
+
+
+def _lived_by(size: Size) -> type[Run]:
+    """What runs a seed of the size."""
+    if not size.spaced:
+        return Run
+    from tests.simulation.spaced_run import SpacedRun
+
+    return SpacedRun
 
 
 def _shaped(seed: int, size: Size) -> bool:
@@ -168,7 +178,7 @@ def _built(beginning: int | str, chosen: faults.Faults | None, size: Size) -> tu
     """A tree of the shape, as it is once it is built, and the law that this broke."""
     if isinstance(beginning, str) and (known := _SNAPSHOTS.get((size.name, beginning))):
         return known.copy(), "", ""
-    one = Run(beginning, chosen, size)
+    one = _lived_by(size)(beginning, chosen, size)
     law, what = broken_by(one.build)
     if isinstance(beginning, str) and not law:
         _SNAPSHOTS[size.name, beginning] = Snapshot(one)

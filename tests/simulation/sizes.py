@@ -23,7 +23,8 @@ class Size:
     changes, `gap_seconds` apart on average, and up to `tail_seconds` of faults after them. The tree
     rests at the end of every `rest_every`-th seed, which takes long: nothing may move. A
     `brief` life has faults that the seeds of the first sizes did not know.
-    With `shapes` most seeds begin with one of so many trees, built before.
+    With `shapes` most seeds begin with one of so many trees, built before. A `spaced` centre is the
+    real controllers over spaces that misbehave.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Size:
     attached: float = 0.15
     brief: bool = True
     shapes: int = 0
+    spaced: bool = False
 
 
 TINY = Size(
@@ -118,7 +120,25 @@ DEEP = Size(
     draw=faults.draw,
     brief=False,
 )
-SIZES = {size.name: size for size in (TINY, SMALL, WIDE, DEEP)}
+BLIND = Size(
+    "blind",
+    depths=(1, 1),
+    regions=(1, 2),
+    edges=(1, 1),
+    edges_max=2,
+    locations=(2, 2),
+    placements=(1, 3),
+    placements_max=3,
+    objects_max=16,
+    rounds=((2, 6), (0, 3)),
+    gap_seconds=1.5,
+    tail_seconds=3.0,
+    settle_step_seconds=2.0,
+    rest_every=32,
+    draw=faults.draw_brief,
+    spaced=True,
+)
+SIZES = {size.name: size for size in (TINY, SMALL, WIDE, DEEP, BLIND)}
 
 
 def seed_of(name: str) -> tuple[Size, int]:

@@ -1,0 +1,296 @@
+"""No deletion from ignorance at the centre: what goes, users said; else what a blind list may.
+
+Written anew, from the architecture's words and not from the controllers' code: it knows what users
+said, what a space showed last, and which removals by inference RemovalHeld's rule lets pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from relay.core import effects as fx
+from schemas import codec
+from schemas.identity import MailKey
+from schemas.objects import ObjectKey
+from schemas.records import DeltaHead, LocationRecord, Profile, Record
+from tests.simulation.blind_space import Object
+from tests.simulation.centre import (
+    INVENTORY,
+    OF_ELSEWHERE,
+    WORKLOADS,
+    Model,
+    arms_of,
+    placement_key,
+)
+from tests.simulation.host import Host
+from tests.simulation.oracle import CONVERGENCE, NO_IGNORANCE, NO_RESURRECTION, Oracle
+from tests.simulation.recalling import open_blob
+from tests.simulation.spaced_centre import Judge, SpacedCentre
+from tests.simulation.world import LawBroken, World
+
+KIND = "edge.kubestellar.io"
+NAMESPACES = ("", "namespaces")
+CRD = ObjectKey("apiextensions.k8s.io", "customresourcedefinitions", "", "widgets.example.com")
+
+
+class RemovalOracle(Oracle, Judge):
+    """The laws of the relay over what was issued, and beside them what may be issued at all."""
+
+    centre: SpacedCentre
+
+    def __init__(self, world: World, centre: SpacedCentre) -> None:
+        super().__init__(world, centre)  # type: ignore[arg-type]
+        self._gained: dict[tuple[str, ObjectKey], float] = {}
+        self._unwanted: dict[tuple[str, ObjectKey], float] = {}
+        self._shown: dict[str, dict[ObjectKey, None]] = {WORKLOADS: {}, INVENTORY: {}}
+        self._accepted: dict[tuple[str, ObjectKey], None] = {}
+        self._recovered: dict[str, None] = {}
+        self._came_back: dict[str, int] = {}
+        centre.judge = self
+
+    # What users say, and what the centre sees of it.
+
+    def people_acted(self) -> None:
+        """Note what users do not want now; to be called before and after each act."""
+        for about in _things(self.centre.model):
+            if not self._is_said(*about):
+                self._unwanted[about] = self.world.now
+
+    def seen(self, space: str, objects: Iterable[ObjectKey]) -> None:
+        if space in self._shown:
+            self._shown[space] = dict.fromkeys(objects)
+            self._confirm()
+
+    def heard(self, space: str, what: str, key: ObjectKey) -> None:
+        if space in self._shown:
+            self._shown[space].pop(key, None)
+            if what == "put":
+                self._shown[space][key] = None
+                self._confirm()
+
+    def read_back(self, records: Sequence[Record]) -> None:
+        """Nothing that a node holds is missing from the ledger now."""
+        self.model_changed()
+        for record in records:
+            self._came_back[record.source.key] = record.generation
+            if isinstance(record, DeltaHead | Profile | LocationRecord) and not record.deleted:
+                self._recovered[record.source.key] = None
+        ledger = self.centre.desk.ledger.records
+        for host in self.world.hosts.values():
+            # Who was lied to may hold what his parent was never sent.
+            node = None if host.path.is_root or self.world.lied else host.node
+            for key, held in node.records.items() if node is not None else ():
+                known = ledger.get(key)
+                lacks = known is None or known.generation < held.generation
+                if lacks and held.kind in ("delta", "profile", "location") and held.has_content:
+                    what = f"the ledger is sure without {held.record.source.name}, as {host.path}"
+                    raise LawBroken(NO_IGNORANCE, f"{what} holds it")
+
+    def _sent(self, host: Host, write: fx.WriteMail) -> None:
+        """What came back without its content is sent as it is: nobody has more of it."""
+        if self._came_back.get(write.key) != write.generation:
+            super()._sent(host, write)
+
+    def _counted(self, key: str) -> None:
+        """A centre whose reports went back with its disk counts what these say, until new ones."""
+        if not self.centre.went_back:
+            super()._counted(MailKey(key))
+
+    def accepted(self, placement: str, shown: str) -> None:
+        """What is let go is what was not seen then, of this placement alone."""
+        unseen = bool(placement) and _placement(placement) not in self._shown[WORKLOADS]
+        for name, key in _things(self.centre.model):
+            space = INVENTORY if key.resource in ("synctargets", "locations") else WORKLOADS
+            if name == placement and (unseen or key not in self._shown[space]):
+                self._accepted[name, key] = None
+        self._recovered.pop(placement_key(placement), None)
+
+    # What is issued.
+
+    def issuing(self, key: str, record: Record, after: Model, *, anew: bool) -> None:
+        self.model_changed()
+        if not anew:
+            return
+        self._is_above_all(key, record)
+        before = dict.fromkeys(_things(self.centre.model))
+        now = dict.fromkeys(_things(after))
+        gone = [about for about in before if about not in now]
+        for about in gone:
+            self._may_go(about, gone)
+            self._recovered.pop(key, None)
+        for about in now:
+            if about not in before:
+                self._gained[about] = self.world.now
+                self._accepted.pop(about, None)
+
+    def issued(self) -> None:
+        self.model_changed()
+
+    def _is_above_all(self, key: str, record: Record) -> None:
+        """Generations never run backwards: nobody below holds what would pass for newer."""
+        for host in self.world.hosts.values():
+            held = self._highest.get((host.path, key), 0)
+            if host.path.is_root or key not in host.streams.own or held < record.generation:
+                continue
+            if held > record.generation or self.centre.records.get(MailKey(key)) != record:
+                what = f"{record.source.name} is issued as {record.generation}, {host.path} has"
+                raise LawBroken(NO_RESURRECTION, f"{what} {held}")
+
+    def _may_go(self, about: tuple[str, ObjectKey], gone: list[tuple[str, ObjectKey]]) -> None:
+        name, key = about
+        said = self._unwanted.get(about, -1.0) >= self._gained.get(about, 0.0)
+        if said or about in self._accepted or not self._is_said(name, key):
+            return
+        why = self._is_too_much(name, key, gone)
+        if why:
+            raise LawBroken(NO_IGNORANCE, f"{key} of {name or 'the inventory'} goes: {why}")
+
+    def _is_too_much(self, name: str, key: ObjectKey, gone: list[tuple[str, ObjectKey]]) -> str:
+        """Why nobody may infer that this is gone; empty if RemovalHeld's rule lets it pass."""
+        inventory = key.resource in ("synctargets", "locations")
+        shown = self._shown[INVENTORY if inventory else WORKLOADS]
+        kinds = {(seen.group, seen.resource) for seen in shown}
+        namespace = ObjectKey(*NAMESPACES, "", key.namespace)
+        if name.startswith(OF_ELSEWHERE):
+            return "it is another space's"
+        there = key in shown and (not key.namespace or namespace in shown)
+        if there and (key.resource == "edgeplacements" or _placement(name) in shown):
+            return "it is there to be seen"
+        if self._mail_key(name, key) in self._recovered:
+            return "it was read back, and nobody said that it goes"
+        lost = sum(1 for of, _ in gone if of == name)
+        held = sum(1 for of, _ in _things(self.centre.model) if of == name)
+        if not inventory and lost > max(10, held * 0.2):
+            return f"{lost} of {held} would go at once"
+        whole = _placement(name) not in shown and not inventory
+        if whole and not any(seen.resource == "edgeplacements" for seen in shown):
+            return "no placements are seen any more"
+        if not whole and key not in shown and (key.group, key.resource) not in kinds:
+            return f"no {key.resource} are seen any more"
+        if not whole and key in shown and NAMESPACES not in kinds:
+            return "no namespaces are seen any more"
+        return ""
+
+    def _mail_key(self, name: str, key: ObjectKey) -> str:
+        if name:
+            return placement_key(name)
+        found = self.centre.records.items()
+        named = [k for k, r in found if isinstance(r, Profile | LocationRecord)]
+        named = [k for k in named if self.centre.records[k].source.name == key.name]
+        kind = Profile if key.resource == "synctargets" else LocationRecord
+        return next((k for k in named if isinstance(self.centre.records[k], kind)), "")
+
+    def _confirm(self) -> None:
+        """What was read back is like all else once everything of it was seen."""
+        for name, placed in self.centre.model.placements.items():
+            shown = self._shown[WORKLOADS]
+            keys = [key for arm in arms_of(placed) for key, _ in arm.contents]
+            if _placement(name) in shown and all(key in shown for key in keys):
+                self._recovered.pop(placement_key(name), None)
+        for _, key in _things(self.centre.model):
+            if key in self._shown[INVENTORY]:
+                self._recovered.pop(self._mail_key("", key), None)
+
+    def _is_said(self, name: str, key: ObjectKey) -> bool:
+        """Whether users want this thing now."""
+        if key.resource in ("synctargets", "locations") and not name:
+            return key in self.centre.inventory.objects
+        objects = self.centre.workloads.objects
+        said = objects.get(_placement(name))
+        if key == _placement(name) or said is None:
+            return said is not None or name.startswith(OF_ELSEWHERE)
+        return key in selected(said, objects)
+
+    # After settling.
+
+    def settled(self, *, leftovers: bool = False) -> None:
+        faults = self._centre_faults()
+        if faults:
+            raise LawBroken(CONVERGENCE, "\n    ".join(faults[:12]))
+        super().settled(leftovers=leftovers)
+
+    def _centre_faults(self) -> list[str]:
+        centre = self.centre
+        if not (centre.ready and centre.desk.here and centre.desk.sure):
+            return ["the centre is not sure of its ledger"]
+        faults = [f"held: {name}: {why}" for name, why in centre.desk.placements.held.items()]
+        faults += [f"inventory: {n}: {why}" for n, why in centre.desk.registry.errors.items()]
+        objects = centre.workloads.objects
+        said = {key.name: obj for key, obj in objects.items() if key.resource == "edgeplacements"}
+        there = {n: p for n, p in centre.model.placements.items() if not n.startswith(OF_ELSEWHERE)}
+        if said.keys() != there.keys():
+            faults.append(f"placements in force {sorted(there)}, said {sorted(said)}")
+        for name in sorted(said.keys() & there.keys()):
+            wanted = selected(said[name], objects)
+            issued = dict(there[name].arm.contents)
+            if wanted.keys() != issued.keys():
+                more, less = issued.keys() - wanted.keys(), wanted.keys() - issued.keys()
+                told = f"{sorted(map(str, more))} too much, {sorted(map(str, less))} missing"
+                faults.append(f"{name}: {told}")
+            faults += [
+                f"{name}: {key} is not what users said"
+                for key, content in issued.items()
+                if key in wanted and not self._says(content.reference, wanted[key])
+            ]
+        inventory = {(key.resource, key.name) for key in centre.inventory.objects}
+        known = {("synctargets", name) for name in centre.model.targets}
+        known |= {("locations", name) for name in centre.model.locations}
+        if inventory != known:
+            faults.append(f"inventory in force {sorted(known)}, said {sorted(inventory)}")
+        return faults
+
+    def _says(self, reference: Any, obj: Object) -> bool:
+        plain = open_blob(self.world.root, reference)
+        value = codec.unpack(plain, reference.size) if plain is not None else None
+        return isinstance(value, Mapping) and value.get("data") == obj.get("data")
+
+
+def selected(placement: Object, objects: Mapping[ObjectKey, Object]) -> dict[ObjectKey, Object]:
+    """The objects that a placement asks for, and the definitions that they need."""
+    found = {}
+    for key, obj in objects.items():
+        if key.group == KIND or not key.namespace:
+            continue
+        if any(_matches(clause, key, obj, objects) for clause in placement["spec"]["downsync"]):
+            found[key] = obj
+    if any(key.resource == "widgets" for key in found) and CRD in objects:
+        found[CRD] = objects[CRD]
+    return found
+
+
+def _matches(
+    clause: Object, key: ObjectKey, obj: Object, objects: Mapping[ObjectKey, Object]
+) -> bool:
+    if "namespaces" in clause and key.namespace not in clause["namespaces"]:
+        return False
+    if "objectNames" in clause and key.name not in clause["objectNames"]:
+        return False
+    if "labelSelectors" in clause:
+        return _labelled(clause["labelSelectors"], obj)
+    if "namespaceSelectors" in clause:
+        namespace = objects.get(ObjectKey(*NAMESPACES, "", key.namespace))
+        return namespace is not None and _labelled(clause["namespaceSelectors"], namespace)
+    return True
+
+
+def _labelled(selectors: list[Object], obj: Object) -> bool:
+    labels = obj["metadata"].get("labels", {})
+    return any(s["matchLabels"].items() <= labels.items() for s in selectors)
+
+
+def _placement(name: str) -> ObjectKey:
+    return ObjectKey(KIND, "edgeplacements", "", name)
+
+
+def _things(model: Model) -> Iterable[tuple[str, ObjectKey]]:
+    """All that is in force: by placement its objects and itself, and without one the inventory."""
+    for name, placed in model.placements.items():
+        yield name, _placement(name)
+        for arm in arms_of(placed):
+            for key, _ in arm.contents:
+                yield name, key
+    for name in model.targets:
+        yield "", ObjectKey(KIND, "synctargets", "", name)
+    for name in model.locations:
+        yield "", ObjectKey(KIND, "locations", "", name)

@@ -1,0 +1,216 @@
+"""What users write into the centre's spaces, and what those who run the centre do to it."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from schemas.api import GROUP, PATH_ANNOTATION, VERSION
+from schemas.identity import NodePath
+from schemas.objects import ObjectKey
+from tests.simulation.blind_space import Object
+from tests.simulation.centre import OF_ELSEWHERE
+from tests.simulation.oracle_removals import CRD, KIND, RemovalOracle
+from tests.simulation.sizes import Size
+from tests.simulation.spaced_centre import SpacedCentre
+from tests.simulation.world import World
+
+SHOP, LAB = "shop", "lab"
+CLAUSES: tuple[dict[str, Any], ...] = (
+    {"namespaces": [SHOP]},
+    {"namespaces": [SHOP]},
+    {"namespaces": [SHOP], "labelSelectors": [{"matchLabels": {"to": "x"}}]},
+    {"namespaceSelectors": [{"matchLabels": {"team": "a"}}]},
+    {"namespaces": [SHOP, LAB], "objectNames": ["a00", "a01", "d0", "w0", "b0"]},
+)
+KEYS = (
+    *(ObjectKey("", "configmaps", SHOP, f"a{n:02}") for n in range(12)),
+    ObjectKey("apps", "deployments", SHOP, "d0"),
+    ObjectKey("apps", "deployments", SHOP, "d1"),
+    ObjectKey("example.com", "widgets", SHOP, "w0"),
+    ObjectKey("", "configmaps", LAB, "b0"),
+)
+NAMES, LOCATIONS = ("p1", "p2", "p3"), ("l1", "l2")
+ENVS = ("prod", "dev")
+
+
+class People:
+    """Seeded acts, each of them ordinary."""
+
+    def __init__(
+        self, world: World, centre: SpacedCentre, oracle: RemovalOracle, size: Size
+    ) -> None:
+        self._world, self._centre, self._oracle, self._size = world, centre, oracle, size
+        self._random = world.random
+        self._versions = 0
+        self._paths: list[NodePath] = []
+
+    def build(self) -> None:
+        """Nodes, destinations, objects, placements."""
+        random, size = self._random, self._size
+        paths = []
+        for region in range(random.randint(*size.regions)):
+            top = NodePath((f"r{region}",))
+            paths += [(top, False)]
+            paths += [(top.child(f"e{n}"), True) for n in range(random.randint(*size.edges))]
+        for path, attached in paths:
+            self._world.add(path, attached=attached)
+            self._centre.put_node(path)
+            self._paths += [path] if attached else []
+        workloads, inventory = self._centre.workloads, self._centre.inventory
+        for path in self._paths:
+            inventory.put(*_target(path, random.choice(ENVS)))
+        for name in LOCATIONS:
+            inventory.put(*_location(name, random))
+        for name, team in ((SHOP, "a"), (LAB, "b")):
+            metadata = {"name": name, "labels": {"team": team}}
+            obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+            workloads.put(ObjectKey("", "namespaces", "", name), obj)
+        workloads.put(CRD, _crd())
+        for key in KEYS:
+            self._write(key)
+        for name in NAMES[: random.randint(1, len(NAMES))]:
+            self._place(name)
+
+    def act(self) -> None:
+        """One act on the spaces, whatever the centre sees of them."""
+        acts = [self._change, self._change, self._delete, self._renew, self._edit, self._edit]
+        acts += [self._unplace, self._relabel, self._register, self._deregister, self._relocate]
+        act = self._random.choice(acts)
+        self._world.note("user", act.__name__)
+        self._oracle.people_acted()
+        act()
+        self._oracle.people_acted()
+
+    def mend(self) -> None:
+        """Let go, after a good look, what is really gone, and what another space left behind."""
+        if self._centre.ready and self._centre.desk.here and self._centre.desk.sure:
+            self._centre.accept()
+            self._centre.withdraw_orphans()
+
+    # Objects.
+
+    def _write(self, key: ObjectKey) -> None:
+        self._versions += 1
+        self._centre.workloads.put(key, _object(key, self._random, self._versions))
+
+    def _some(self) -> ObjectKey | None:
+        there = [key for key in KEYS if key in self._centre.workloads.objects]
+        return self._random.choice(there) if there else None
+
+    def _change(self) -> None:
+        self._write(self._random.choice(KEYS))
+
+    def _delete(self) -> None:
+        """Take away a few objects."""
+        for _ in range(self._random.choice((1, 1, 2, 12))):
+            key = self._some()
+            if key is not None:
+                self._centre.workloads.delete(key)
+
+    def _renew(self) -> None:
+        """Delete an object, and create it again."""
+        key = self._some()
+        if key is not None:
+            self._centre.workloads.delete(key)
+            self._oracle.people_acted()
+            self._write(key)
+
+    # Placements.
+
+    def _place(self, name: str) -> None:
+        envs = self._random.choice(({}, {}, {"matchLabels": {"env": self._random.choice(ENVS)}}))
+        clauses = self._random.sample(CLAUSES, self._random.choice((1, 1, 2)))
+        self._centre.workloads.put(*_edge_placement(name, envs, clauses))
+
+    def _edit(self) -> None:
+        self._place(self._random.choice(NAMES))
+
+    def _unplace(self) -> None:
+        key = ObjectKey(KIND, "edgeplacements", "", self._random.choice(NAMES))
+        if key in self._centre.workloads.objects:
+            self._centre.workloads.delete(key)
+            self._oracle.people_acted()
+            if self._random.random() < 0.5:
+                self._place(key.name)
+
+    # Inventory.
+
+    def _relabel(self) -> None:
+        path = self._random.choice(self._paths)
+        self._centre.inventory.put(*_target(path, self._random.choice(ENVS)))
+
+    def _register(self) -> None:
+        for path in self._paths:
+            self._centre.inventory.put(*_target(path, self._random.choice(ENVS)))
+
+    def _deregister(self) -> None:
+        key, _ = _target(self._random.choice(self._paths), "")
+        if key in self._centre.inventory.objects:
+            self._centre.inventory.delete(key)
+
+    def _relocate(self) -> None:
+        key, location = _location(self._random.choice(LOCATIONS), self._random)
+        if key in self._centre.inventory.objects and self._random.random() < 0.3:
+            self._centre.inventory.delete(key)
+        else:
+            self._centre.inventory.put(key, location)
+
+
+def another_space() -> dict[ObjectKey, Object]:
+    """What stands in the space's place for a time: a placement of its own, and little else."""
+    stamp = {"uid": "elsewhere-1", "resourceVersion": "1"}
+    key, placement = _edge_placement(f"{OF_ELSEWHERE}p", {}, [{"namespaces": ["far"]}])
+    far = ObjectKey("", "configmaps", "far", "z")
+    found = {key: placement, far: _object(far, Random(0), 0)}
+    return {k: {**o, "metadata": {**o["metadata"], **stamp}} for k, o in found.items()}
+
+
+def _object(key: ObjectKey, random: Random, version: int) -> Object:
+    kinds = {
+        "configmaps": ("v1", "ConfigMap"),
+        "deployments": ("apps/v1", "Deployment"),
+        "widgets": ("example.com/v1", "Widget"),
+    }
+    api, kind = kinds[key.resource]
+    metadata = {"name": key.name, "namespace": key.namespace, "labels": {"to": random.choice("xy")}}
+    return {"apiVersion": api, "kind": kind, "metadata": metadata, "data": {"n": str(version)}}
+
+
+def _crd() -> Object:
+    spec = {"group": "example.com", "names": {"plural": "widgets", "kind": "Widget"}}
+    api = "apiextensions.k8s.io/v1"
+    metadata = {"name": CRD.name}
+    return {
+        "apiVersion": api,
+        "kind": "CustomResourceDefinition",
+        "metadata": metadata,
+        "spec": spec,
+    }
+
+
+def _ours(kind: str, name: str, spec: Object, **metadata: Any) -> Object:
+    said = {"name": name, **metadata}
+    return {"apiVersion": f"{GROUP}/{VERSION}", "kind": kind, "metadata": said, "spec": spec}
+
+
+def _edge_placement(name: str, selector: Object, clauses: list[Object]) -> tuple[ObjectKey, Object]:
+    spec = {"locationSelectors": [selector], "downsync": clauses}
+    key = ObjectKey(KIND, "edgeplacements", "", name)
+    return key, _ours("EdgePlacement", name, spec)
+
+
+def _target(path: NodePath, env: str) -> tuple[ObjectKey, Object]:
+    name = "-".join(path.names)
+    annotations = {PATH_ANNOTATION: str(path)}
+    obj = _ours("SyncTarget", name, {}, labels={"env": env}, annotations=annotations)
+    return ObjectKey(KIND, "synctargets", "", name), obj
+
+
+def _location(name: str, random: Random) -> tuple[ObjectKey, Object]:
+    env = random.choice(ENVS)
+    selector = random.choice(({}, {"matchLabels": {"env": env}}))
+    resource = {"group": GROUP, "version": VERSION, "resource": "synctargets"}
+    spec = {"resource": resource, "instanceSelector": selector}
+    obj = _ours("Location", name, spec, labels={"env": env})
+    return ObjectKey(KIND, "locations", "", name), obj

@@ -1,0 +1,90 @@
+"""One seed of a world whose centre reads blind spaces: build, change under faults, heal, judge."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+from schemas.identity import NodePath
+from tests.simulation import blindness, faults
+from tests.simulation.blindness import Misfortune
+from tests.simulation.centre import ROOTS, TREE
+from tests.simulation.chaos import Chaos
+from tests.simulation.oracle_removals import RemovalOracle
+from tests.simulation.people import People, another_space
+from tests.simulation.run import Run
+from tests.simulation.sizes import Size
+from tests.simulation.spaced_centre import SpacedCentre
+from tests.simulation.world import LawBroken, World
+
+SETTLE_SECONDS, STEP_MAX_SECONDS = 1500.0, 25.0
+LONG_SECONDS = 9000.0
+"""Two sweeps of all blobs, and then some."""
+
+
+class SpacedRun(Run):
+    """The parts of one run, wired together."""
+
+    def __init__(
+        self,
+        seed: int | str,
+        chosen: faults.Faults | None,
+        size: Size,
+        *,
+        traced: bool = False,
+        story: bool = False,
+    ) -> None:
+        self.size = size
+        own = blindness.draw(Random(f"blindness {seed}"))
+        self.faults = chosen if chosen is not None else size.draw(Random(f"faults {seed}"))
+        if own.loss_every or own.backup_every:
+            # What centre and region lose together is gone: only the sites below would know it.
+            self.faults = replace(self.faults, disk_loss=0.0)
+        self.world = World(seed, TREE, ROOTS, self.faults)
+        self.world.traced, self.world.story = traced or story, [] if story else None
+        self.world.brief = size.brief
+        self.world.add(NodePath(), attached=False)
+        self.spaced = SpacedCentre(self.world, another_space())
+        self.judge = RemovalOracle(self.world, self.spaced)
+        self.oracle = self.judge
+        self.chaos = Chaos(self.world, self.spaced, brief=size.brief)  # type: ignore[arg-type]
+        self.people = People(self.world, self.spaced, self.judge, size)
+        self.misfortune = Misfortune(self.world, self.spaced, own)
+
+    def build(self) -> None:
+        """Let the tree be as it is before anything changes."""
+        self.world.run(1.0)
+        self.people.build()
+        self.settle()
+
+    def live(self, *, rest: bool) -> None:
+        """Change under faults, suffer faults alone, see again."""
+        random, size = self.world.random, self.size
+        for least, most in size.rounds:
+            self.chaos.start()
+            self.misfortune.start()
+            for _ in range(random.randint(least, most)):
+                self.world.run(random.expovariate(1 / size.gap_seconds))
+                self.people.act()
+            self.world.run(random.uniform(0, size.tail_seconds))
+            self.misfortune.stop()
+            self.chaos.stop()
+            self.settle()
+        if rest:
+            self.world.run(LONG_SECONDS)
+            self.settle()
+
+    def settle(self) -> None:
+        """Let the tree come to what is wanted; people let go what is held. May raise LawBroken."""
+        until, step = self.world.now + SETTLE_SECONDS, self.size.settle_step_seconds
+        while True:
+            self.world.run(step)
+            step = min(step * 2, STEP_MAX_SECONDS)
+            try:
+                self.judge.settled()
+            except LawBroken:
+                if self.world.now >= until:
+                    raise
+                self.people.mend()
+            else:
+                return
