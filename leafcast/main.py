@@ -12,9 +12,13 @@ from difflib import get_close_matches
 from importlib import import_module
 from typing import NoReturn
 
-import click
+try:
+    import click
 
-from leafcast.errors import said
+    from leafcast.errors import said
+except KeyboardInterrupt:
+    # Starting takes a moment, in which Ctrl-C is to be as silent as later on.
+    raise SystemExit(130) from None
 
 _COMMANDS = {
     "accept": "leafcast.commands.accept:accept",

@@ -1,5 +1,6 @@
 """The program from outside: words that are no command, and errors that say what to do."""
 
+import subprocess
 import sys
 
 import pytest
@@ -83,3 +84,18 @@ def test_tables_are_never_squeezed_below_what_they_need(monkeypatch, columns, wi
 def test_placements_to_wait_for_are_named_as_kubectl_names_objects(words):
     assert placements_named(words) == ["shop", "other"]
     assert placements_named(("epl",)) == ["epl"]
+
+
+@pytest.mark.parametrize("module", ["click", "leafcast.errors", "leafcast.commands.crds"])
+def test_an_interrupt_while_the_program_starts_shows_no_traceback(module):
+    interrupted = (
+        "import sys; from importlib.abc import MetaPathFinder\n"
+        "class Finder(MetaPathFinder):\n"
+        "    def find_spec(self, name, *_):\n"
+        f"        if name == {module!r}: raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "sys.argv = ['leafcast', 'crds']\n"
+        "from leafcast.main import main; main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", interrupted], capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
