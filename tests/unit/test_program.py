@@ -98,4 +98,4 @@ def test_an_interrupt_while_the_program_starts_shows_no_traceback(module):
         "from leafcast.main import main; main()\n"
     )
     done = subprocess.run([sys.executable, "-c", interrupted], capture_output=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+    assert (done.returncode, done.stdout, done.stderr.strip()) == (130, b"", b"")
