@@ -161,7 +161,9 @@ class Accepting:
                 return
             self.index_arrived(INDEX_CHUNKS)
             return
-        state.inbox.shown_index = True
+        if state.index.generation <= state.inbox.index_came:
+            # Not by chunks of one that was kept: it says nothing of what the parent shows now.
+            state.inbox.shown_index = True
         self.pass_index_on()
         self.drop_unlisted()
 

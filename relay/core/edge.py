@@ -225,6 +225,9 @@ class Edge:
 
     def summary(self, key: MailKey, now_ms: int) -> Summary:
         """One destination's report on one placement; EMPTY if it has no part in it."""
+        if self.profile is not None and self.profile.path != self.path:
+            # On the move: it counts where its record says that it hangs, and nowhere else.
+            return Summary()
         assignment = self.assigned.get(key)
         if assignment is None:
             return self._leaving(key, now_ms)

@@ -64,6 +64,8 @@ class Inbox:
 
     `incarnation` is the parent's, `high` the last sequence read in it. `settled` is true once the
     mailbox was read to its end in this session; `pending` more messages are on their way.
+    `index_came` is the generation of the index that came in this session, 0 for none; it is shown
+    once it can be looked through.
     """
 
     trust: Trust
@@ -75,6 +77,7 @@ class Inbox:
     settled: bool = False
     pending: int = 0
     read_whole: bool = False
+    index_came: int = 0
     shown_index: bool = False
     remembers: bool = False
     stored_index: int = 0
@@ -118,7 +121,7 @@ class Inbox:
         """
         self.epoch = self.last_epoch = message.epoch
         self.shown_index = self.settled = False
-        self.pending = 0
+        self.pending = self.index_came = 0
         self.high = self.answered
         same = message.incarnation == self.incarnation
         resumable = same and message.swept_through <= self.high <= message.last_sequence

@@ -261,6 +261,8 @@ class Uplink:
                 self._pass_over(held, known, gone=gone)
             case PassOver(held) | Take(held):
                 inbox.count(held)
+                if held.kind == "index":
+                    inbox.index_came = held.generation
                 state.out.append(to_keep(held, inbox.incarnation, event.sequence))
                 if held.opaque and state.edge is not None:
                     state.refused += 1
@@ -278,7 +280,8 @@ class Uplink:
         state, inbox = self._state, self._state.inbox
         inbox.count(held)
         if held.kind == "index" and inbox.stored_index <= held.generation:
-            # The one that is looked through already: shown again in this session.
+            # The one that is held already: shown again in this session.
+            inbox.index_came = held.generation
             inbox.shown_index = held.generation <= state.index.generation
         if gone:
             self._answer_gone(held.key)

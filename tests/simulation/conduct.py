@@ -88,6 +88,9 @@ class Conduct:
             # Of what a child was told by a liar it asks, and is answered.
             return
         child = host.path.child(write.child)
+        held = self.world.hosts.get(child)
+        if held is not None and write.key in held.streams.own:
+            return
         if not any(child.holds(path) for path in self._paths_of(record)):
             what = f"{host.path} tells {write.child} of {record.source.name}, which is elsewhere"
             raise LawBroken(LEAST_PRIVILEGE, what)

@@ -55,6 +55,7 @@ class Host:
         self.skew_ms = 0
         self.armed: tuple[bool, float] | None = None
         self.crashes = 0
+        self.former: tuple[NodePath, ...] = ()
         self.run = 0
         self.linked = False
         self.link_epoch = 0
@@ -80,6 +81,7 @@ class Host:
             self.incarnation,
             self.attached,
             reads_at_once=1,
+            former=self.former,
         )
         remembered = read_back(self.streams)
         node = Node(config, remembered, list(self.streams.done.values()), self.instant())

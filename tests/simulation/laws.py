@@ -15,3 +15,4 @@ WITHHOLDING = "Withholding is seen"
 
 ACKNOWLEDGED = "What is acknowledged is kept"
 CONTENT_FIRST = "Content before its delta"
+ONE_SESSION = "The older session stops"
