@@ -71,12 +71,7 @@ class JoinedNode:
                     group.create_task(self._watch(runtime), name="watch")
                     group.create_task(give_back_freed(self._clock), name="memory")
         except* Superseded as stopped:
-            remedy = (
-                "stop the other one (if its machine is cut off, wait 90 seconds), or make a new "
-                f"bundle with `leafcast node add {bundle.path}`, which voids this one"
-            )
-            reason = "it runs elsewhere already, with the same bundle"
-            raise JoinFailed(bundle.path, reason, remedy) from stopped
+            raise _other_run(bundle, stopped) from stopped
         except* JoinFailed as failed:
             raise _first(failed) from None
 
@@ -144,6 +139,21 @@ def _void(bundle: Bundle) -> JoinFailed:
         "join with the newer bundle, or, if it was moved, with the one of its new place; or make a "
         f"new one with `leafcast node add {bundle.path}` at the tree it is to join"
     )
+    return JoinFailed(bundle.path, reason, remedy)
+
+
+def _other_run(bundle: Bundle, stopped: BaseExceptionGroup[Superseded]) -> JoinFailed:
+    """Which of two runs this one is, and what to do."""
+    found: BaseException = stopped
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    anew = f"make a new bundle with `leafcast node add {bundle.path}`, which voids this one"
+    if isinstance(found, Superseded) and found.second:
+        reason = "it runs elsewhere already, with the same bundle, so this run was not let in"
+        remedy = f"stop the other one (if its machine is cut off, wait 90 seconds), or {anew}"
+    else:
+        reason = "a newer run with the same identity was started elsewhere, so this older one stops"
+        remedy = f"if that was a mistake, stop it there and start this one again; or {anew}"
     return JoinFailed(bundle.path, reason, remedy)
 
 

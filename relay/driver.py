@@ -66,11 +66,12 @@ log = logging.getLogger("leafcast.relay")
 
 
 class Superseded(Exception):
-    """A newer run of this same node took over: this one has stopped."""
+    """Another run of this same node has the session: a newer one, or if `second` an older."""
 
-    def __init__(self, path: NodePath) -> None:
-        super().__init__(f"node {path}: a newer run with this identity took over; this one stops")
-        self.path = path
+    def __init__(self, path: NodePath, *, second: bool) -> None:
+        why = "another run of it is up" if second else "a newer run with its identity took over"
+        super().__init__(f"node {path}: {why}; this one stops")
+        self.second = second
 
 
 class Driver:
@@ -133,7 +134,7 @@ class Driver:
         except* BusBroken as broken:
             raise BusBroken(f"node {self.config.path}: {first_of(broken)}") from broken
         except* Superseded as stopped:
-            raise Superseded(self.config.path) from stopped
+            raise Superseded(self.config.path, second=self.node.second) from stopped
 
     async def leave(self) -> None:
         """Once the run was cancelled: tell the parent that it ended, if it can be told soon."""
@@ -235,7 +236,7 @@ class Driver:
             progress, self._progress = self._progress, asyncio.Event()
             progress.set()
             if node.superseded:
-                raise Superseded(self.config.path)
+                raise Superseded(self.config.path, second=node.second)
 
     def _come_already(self, made: Sequence[Effect], batch: deque[Event]) -> list[Effect]:
         """What is left to be done: blobs that came unasked are dealt with in the same batch."""

@@ -29,7 +29,6 @@ from relay.adapters.jetstream_connection import (
 )
 from relay.adapters.jetstream_delivery import Place, place_of
 from relay.adapters.jetstream_records import hops_of
-from relay.adapters.jetstream_streams import ACK_PENDING_MAX
 from relay.core.events import MailArrived
 from relay.ports import Clock
 from schemas import subjects
@@ -71,7 +70,7 @@ class Mailbox:
         self._asking: asyncio.Timeout | None = None
         self._answered = asyncio.Event()
         self._answered.set()
-        self._unacknowledged: deque[tuple[int, str]] = deque(maxlen=ACK_PENDING_MAX)
+        self._unacknowledged: deque[tuple[int, str]] = deque()
 
     async def listen(self, subject: str, came: Callable[[], None]) -> None:
         """Take what comes on the delivery subject; `came` is called for each message."""

@@ -22,7 +22,8 @@ Beyond, the oldest goes first; that was read long ago, and a new session says it
 """
 CONSUMERS_MAX = 5000
 """Said explicitly: without a limit of its own a stream takes 1,000."""
-ACK_PENDING_MAX = 20_000
+ACK_PENDING_MAX = -1
+"""No bound: mail that waits for the index is acknowledged after that, and the index comes last."""
 IDLE_HEARTBEAT_SECONDS = 30
 ACK_WAIT_SECONDS = 300
 

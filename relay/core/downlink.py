@@ -211,17 +211,24 @@ class Downlink:
             return True
         if self._is_second(child, heartbeat):
             self._state.out.append(Noted("SecondHome", name, "it runs elsewhere; told to stop"))
-            stop = replace(self._mail_of(name, child), epoch=0, want=WANT_STOP, run=heartbeat.run)
-            self._send(name, stop)
+            self._stop(name, child, heartbeat.run, 0)
             return True
         taken = heartbeat.run in child.former
         if taken or 0 < heartbeat.epoch < child.epoch:
             # Another run has the session now; or this one missed the answer that gave it.
             if heartbeat.run == child.run:
                 self._heard(name, child)
+            if taken and not heartbeat.last_epoch:
+                # It never heard that it had the session, so it cannot know that it lost it.
+                self._stop(name, child, heartbeat.run, child.epoch)
             self._send(name, replace(self._mail_of(name, child), run=child.run))
             return True
         return False
+
+    def _stop(self, name: str, child: Child, run: str, epoch: int) -> None:
+        """Tell a run that another one has its session: a newer one's epoch, or 0 of an older."""
+        stop = replace(self._mail_of(name, child), epoch=epoch, want=WANT_STOP, run=run)
+        self._send(name, stop)
 
     def _is_second(self, child: Child, heartbeat: Heartbeat) -> bool:
         """Whether a child that runs already, and is heard of, runs at another place as well.

@@ -98,6 +98,11 @@ class Node:
         return self._uplink is not None and self._uplink.superseded
 
     @property
+    def second(self) -> bool:
+        """Whether this run must end because an older one, elsewhere, has the session."""
+        return self._uplink is not None and self._uplink.second
+
+    @property
     def records(self) -> dict[MailKey, Held]:
         """What the node holds, by mail key; not to be changed."""
         return self._state.held

@@ -37,6 +37,7 @@ from schemas.subjects import CURSOR_KEY, LABELS_KEY, LIST_KEY
 SESSION_RETRY_SECONDS = 2.0
 SESSION_RETRY_MAX_SECONDS = 30.0
 QUIET_SECONDS = 2.0
+_ELSEWHERE = ("SecondHome", "this node runs elsewhere")
 
 
 class Uplink:
@@ -58,6 +59,7 @@ class Uplink:
         self._listed: tuple[Listed, ...] = ()
         self._stored = state.inbox.cursor()
         self._superseded = False
+        self.second = False
 
     @property
     def superseded(self) -> bool:
@@ -100,8 +102,9 @@ class Uplink:
             return
         if message.want == WANT_STOP and not inbox.last_epoch:
             # Who was in session once goes on enforcing what it holds, whatever its parent says.
-            self._superseded = True
-            self._state.out.append(Noted("SecondHome", "session", "this node runs elsewhere"))
+            self._superseded, self.second = True, not message.epoch
+            other = ("Superseded", "a newer run of this node") if message.epoch else _ELSEWHERE
+            self._state.out.append(Noted(other[0], "session", other[1]))
             return
         if not message.epoch or message.epoch < inbox.epoch:
             return

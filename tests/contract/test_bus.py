@@ -240,6 +240,20 @@ async def test_many_letters_in_one_call_are_all_kept_and_all_arrive(tree):
     assert came[-1].pending == 0
 
 
+async def test_mail_comes_however_much_of_it_waits_unacknowledged(tree):
+    """A child without memory acknowledges nothing before it has seen the index, which comes last.
+
+    So many letters once came and no more: the server's own limit.
+    """
+    centre, _ = await tree.open()
+    _, emea = await tree.sprout("/emea", centre)
+    count = 20_100
+
+    await centre.write_mail([letter("emea", number) for number in range(count)])
+
+    assert (await emea.mail(count))[-1].pending == 0
+
+
 async def test_a_reader_that_comes_late_finds_everything(tree):
     centre, _ = await tree.open()
     await tree.plant("/emea", centre)

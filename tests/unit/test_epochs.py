@@ -57,7 +57,7 @@ class Link:
         config = NodeConfig(self.path, TREE, ROOTS, name, home="one place")
         return Node(config, Remembered(), [], self.instant)
 
-    def tell(self, child, event, *others):
+    def tell(self, child, event, *others, hears=True):
         """Tell a run of the child, and all runs what the parent answers; what they note."""
         noted = []
         for effect in child.handle(event, self.instant):
@@ -67,7 +67,7 @@ class Link:
             for answer in self.parent.handle(heard, self.instant):
                 if isinstance(answer, SendSession):
                     said = SessionArrived(decode(SessionMessage, answer.data))
-                    for run in (child, *others):
+                    for run in (child, *others) if hears else ():
                         noted += [e for e in run.handle(said, self.instant) if type(e) is Noted]
         return [effect.reason for effect in noted]
 
@@ -135,3 +135,14 @@ def test_an_older_run_whose_link_comes_back_does_not_take_the_session_back(link)
     assert "Superseded" in link.tell(older, LinkChanged(up=True))
     assert "Superseded" not in link.tell(newer, LinkChanged(up=True))
     assert (older.superseded, newer.superseded) == (True, False)
+
+
+def test_an_older_run_that_never_heard_of_its_session_is_told_to_stop(link):
+    """Its first answer was lost, and a newer run asked before it did so again."""
+    older, newer = link.run("older"), link.run("newer")
+    link.tell(older, LinkChanged(up=True), hears=False)
+    link.tell(newer, LinkChanged(up=True))
+    link.now += 3
+    assert link.tell(older, Tick(), newer) == ["Superseded"]
+    assert (older.superseded, older.second) == (True, False)
+    assert not newer.superseded

@@ -90,6 +90,7 @@ def test_a_second_home_is_told_to_stop_while_the_first_is_heard_of():
     second = meeting.join("two", "there")
 
     assert second.superseded
+    assert second.second
     assert not first.superseded
     meeting.now += 30
     (answer,) = meeting.beats(first, Tick())
