@@ -20,6 +20,7 @@ from pathlib import Path
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.inbox import Inbox
 from relay.adapters.jetstream_connection import Connection
+from relay.adapters.jetstream_enclosures import Enclosed
 from relay.adapters.jetstream_uplink import Uplink
 from relay.adapters.memory_bus import MemoryBus, MemoryNetwork
 from relay.adapters.memory_space import MemorySpace
@@ -46,11 +47,14 @@ class ClientBus(MemoryBus):
         self._connection = Connection(url, seed, f"edge {path}", "_INBOX.edge")
         clock, dice = SystemClock(), SystemDice()
         self._uplink = Uplink(self._connection, path, self._inbox, clock, dice)
+        self._enclosed = Enclosed()
         self._watching: asyncio.Task[None] | None = None
 
     async def start(self) -> Remembered:
         await self._connection.open()
         remembered = await super().start()
+        content = subjects.content(self.path.name)
+        await self._connection.client.subscribe(content, cb=self._enclosed.came)
         await self._uplink.start()
         self._watching = asyncio.create_task(self._uplink.run())
         return remembered
@@ -70,6 +74,10 @@ class ClientBus(MemoryBus):
 
     async def reset_mail(self, sequence: int) -> int:
         return await self._uplink.mailbox.read_from(sequence)
+
+    def blob_at_hand(self, reference: Reference) -> BlobArrived | None:
+        value = self._enclosed.take(reference.address)
+        return None if value is None else BlobArrived(reference, value, local=False)
 
     async def load_blob(self, reference: Reference, *, fresh: bool = False) -> BlobArrived:
         value = None if fresh else self._streams.blobs.get(reference.address)
