@@ -113,7 +113,7 @@ def _destinations(form: Form, now_ms: int) -> Iterator[RenderableType]:
 
 def _unasked(form: Form) -> Iterator[RenderableType]:
     """Where one would have to look for more."""
-    for path in form["elsewhere"]:
+    for path in form.get("elsewhere", ()):
         yield Text(f"more below {path}, which does not answer now", style="dim")
 
 

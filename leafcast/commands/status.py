@@ -46,7 +46,7 @@ def status(
             return {"placements": worst_first(found["placements"])}
         found = await session.call("status", placement=placement, by_node=by_node)
         form = found["placements"][0]
-        if by_node:
+        if by_node and form.get("elsewhere"):
             below, silent = await nodes_below(session, form["key"], form["elsewhere"])
             form |= {"nodes": form["nodes"] + below, "elsewhere": silent}
         if destinations:
