@@ -7,9 +7,10 @@ one fills in what is missing. Any value gives a record or a ShapeError, never an
 from __future__ import annotations
 
 import dataclasses
+import operator
 import types
 import typing
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import cache
 from typing import Any, TypeVar, cast
 
@@ -61,22 +62,43 @@ def _encoder(kind: Any) -> Encoder:
         names = tuple(field.name for field in dataclasses.fields(kind))
         return _fields_of(names)
     if issubclass(kind, (tuple, list)):
-        return lambda record: [to_array(item) for item in record]
+        return _items
     if issubclass(kind, Mapping):
-        return lambda record: {key: to_array(record[key]) for key in sorted(record)}
+        return _sorted_map
     return lambda record: record
+
+
+def _items(items: Iterable[Any]) -> list[Any]:
+    return [
+        item if (kind := type(item)) in _SCALARS else _encoder(cast("Hashable", kind))(item)
+        for item in items
+    ]
+
+
+def _sorted_map(record: Mapping[Any, Any]) -> dict[Any, Any]:
+    if len(record) < 2:
+        return {key: to_array(value) for key, value in record.items()}
+    return {key: to_array(record[key]) for key in sorted(record)}
 
 
 def _fields_of(names: tuple[str, ...]) -> Encoder:
     # Most fields are scalars: asked for here, they cost no call.
+    fields, scalars = _reader_of(names), _SCALARS
+
     def encode(record: Any) -> list[Any]:
-        values = [getattr(record, name) for name in names]
         return [
-            v if (kind := type(v)) in _SCALARS else _encoder(cast("Hashable", kind))(v)
-            for v in values
+            v if (kind := type(v)) in scalars else _encoder(kind)(v)  # type: ignore[arg-type]
+            for v in fields(record)
         ]
 
     return encode
+
+
+def _reader_of(names: tuple[str, ...]) -> Callable[[Any], Iterable[Any]]:
+    """All fields at once: two or more of them are read in one call."""
+    if len(names) < 2:
+        return lambda record: [getattr(record, name) for name in names]
+    return operator.attrgetter(*names)
 
 
 @cache

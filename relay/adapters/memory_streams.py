@@ -58,21 +58,25 @@ class SlotStream:
 
     def after(self, sequence: int, child: str | None = None) -> list[tuple[Slot, Kept]]:
         """What was last written after the sequence, in order; of one child, or of all."""
-        children = list(self._orders) if child is None else [child]
-        found = [entry for name in children for entry in self._after(name, sequence)]
+        if child is not None:
+            return self._after(child, sequence)
+        found = [entry for name in self._orders for entry in self._after(name, sequence)]
         return sorted(found, key=lambda entry: entry[1].sequence)
 
     def count_after(self, sequence: int, child: str) -> int:
         return len(self._after(child, sequence))
 
     def _after(self, child: str, sequence: int) -> list[tuple[Slot, Kept]]:
-        order = self._orders.get(child, [])
-        begin = bisect_right(order, sequence, key=lambda entry: entry[0])
-        found = []
+        order = self._orders.get(child)
+        if not order or order[-1][0] <= sequence:
+            return []
+        # What has no key of its own is less than each that has the same sequence.
+        begin, slots, found = bisect_right(order, (sequence + 1,)), self._slots, []
         for at, key in order[begin:]:
-            kept = self._slots.get((child, key))
+            slot = (child, key)
+            kept = slots.get(slot)
             if kept is not None and kept.sequence == at:
-                found.append(((child, key), kept))
+                found.append((slot, kept))
         return found
 
     def _tidy(self, child: str) -> None:

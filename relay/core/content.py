@@ -134,6 +134,8 @@ class Content:
 
     def deadline(self) -> float | None:
         """When the next retry is due."""
+        if not self._wants:
+            return None
         return min(
             (w.retry_at for w in self._wants.values() if w.retry_at is not None), default=None
         )

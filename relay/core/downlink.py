@@ -186,16 +186,18 @@ class Downlink:
     def deadline(self) -> float | None:
         """When the next child may have been silent for too long."""
         now = self._state.now.seconds
-        due = []
-        if self._state.mailboxes.unheard:
-            due = [now if self._labels_until is None else self._labels_until]
         if self._silent_due is None or self._silent_due <= now:
             # Children that are heard later are due later: what was found stays early enough.
             heard = (c.heard for c in self._state.children.values() if c.silent_since_ms is None)
             first = min(heard, default=None)
             self._silent_due = None if first is None else first + SILENT_AFTER_SECONDS
-        due += [at for at in (self._silent_due, self._state.admission.deadline()) if at is not None]
-        return min(due, default=None)
+        due, place = self._silent_due, self._state.admission.deadline()
+        if place is not None and (due is None or place < due):
+            due = place
+        if self._state.mailboxes.unheard:
+            labels = now if self._labels_until is None else self._labels_until
+            due = labels if due is None or labels < due else due
+        return due
 
     def greet(self) -> None:
         """Tell all children that this node's run is new, so that they begin a session."""

@@ -78,11 +78,16 @@ class Node:
 
     def deadline(self) -> float | None:
         """The monotonic second at which the node wants a Tick; None if nothing is due."""
-        due = [self._windows.ends, self._state.content.deadline(), self._downlink.deadline()]
-        due.append(self._upkeep.deadline())
-        if self._uplink is not None:
-            due.append(self._uplink.deadline())
-        return min((at for at in due if at is not None), default=None)
+        first = self._upkeep.deadline()
+        for at in (
+            self._windows.ends,
+            self._state.content.deadline(),
+            self._downlink.deadline(),
+            self._uplink.deadline() if self._uplink is not None else None,
+        ):
+            if at is not None and at < first:
+                first = at
+        return first
 
     @property
     def ready(self) -> bool:
@@ -249,7 +254,9 @@ class Node:
             self._uplink.retry_parked()
         if state.end_batch():
             state.mailboxes.flush_all()
-        touched, state.mailboxes.touched = state.mailboxes.touched, {}
+        touched = state.mailboxes.touched
+        if touched:
+            state.mailboxes.touched = {}
         for child, key in touched:
             held = state.held.get(key)
             if is_delta(held):
@@ -257,13 +264,15 @@ class Node:
                 if not held.has_content or key in state.unmeant:
                     state.touch(key)
         if state.edge is not None:
-            otherwise = self.may_prune != self._told_may_prune
+            may_prune = self.may_prune
+            otherwise = may_prune != self._told_may_prune
             if state.edge.changed:
                 state.reporting.dirty.update(state.edge.resolve())
                 otherwise = otherwise or state.edge.wants_changed
+                may_prune = self.may_prune
             if otherwise:
                 state.out.append(WantsChanged())
-            self._told_may_prune = self.may_prune
+            self._told_may_prune = may_prune
         self._report_in_time()
 
     def _report_in_time(self) -> None:

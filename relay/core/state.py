@@ -63,6 +63,7 @@ class State:
         self, config: NodeConfig, remembered: Remembered, done: Iterable[Done], now: Instant
     ) -> None:
         self.config = config
+        self.is_root = config.path.is_root
         self.now = now
         self.out: list[Effect] = []
         self.order = 0
@@ -98,10 +99,6 @@ class State:
         """Whether the parent shows an old view."""
         return bool(self.old_view)
 
-    @property
-    def is_root(self) -> bool:
-        return self.config.path.is_root
-
     def restore(self, cursor: Cursor) -> None:
         """Take in what the cursor in OWN says."""
         self.inbox.restore(cursor)
@@ -121,11 +118,12 @@ class State:
 
         What is accepted from then on belongs to another batch.
         """
-        former, boxes = self.mailboxes.calm, self.mailboxes
-        boxes.calm = self.is_root or self.inbox.calm
-        if boxes.calm:
+        boxes = self.mailboxes
+        former = boxes.calm
+        boxes.calm = calm = self.is_root or self.inbox.calm
+        if calm:
             self.order = next_batch(self.order)
-        return boxes.calm and not former
+        return calm and not former
 
     def standing(self) -> dict[str, Any]:
         """How the node is in session, and how much it holds, refused and lets be read."""

@@ -19,9 +19,13 @@ class Upkeep:
         self._state = state
 
     def deadline(self) -> float:
-        due = self.sweeper.deadline()
-        regular = min(self.freshness.deadline(), self.tombstones.deadline())
-        return regular if due is None else min(due, regular)
+        fresh, old, due = (
+            self.freshness.deadline(),
+            self.tombstones.deadline(),
+            self.sweeper.deadline(),
+        )
+        regular = min(old, fresh)
+        return regular if due is None or due > regular else due
 
     def tick(self) -> None:
         self._state.bound_tombstones()

@@ -178,8 +178,8 @@ class Uplink:
             self._send_heartbeat(self._state.inbox.epoch, farewell=True)
 
     def deadline(self) -> float | None:
-        due = [at for at in (self._beat_at, self._quiet_at) if at is not None]
-        return min(due, default=None)
+        beat, quiet = self._beat_at, self._quiet_at
+        return quiet if beat is None or (quiet is not None and quiet < beat) else beat
 
     def report(self, key: MailKey, summary: Summary) -> bool:
         """Send a placement's report if it says something else than the last one sent.

@@ -47,6 +47,7 @@ class Host:
 
     def __init__(self, world: World, path: NodePath, *, attached: bool) -> None:
         self.world, self.path, self.attached = world, path, attached
+        self._above = None if path.is_root else path.parent
         self.streams = MemoryStreams()
         self.space = EdgeSpace(world, self)
         self.node: Node | None = None
@@ -152,15 +153,16 @@ class Host:
         if run != self.run or node is None:
             return
         made: list[fx.Effect] = []
-        for _ in range(self.world.random.randint(1, BATCH_MAX)):
-            if not self._inbox:
+        world, inbox = self.world, self._inbox
+        for _ in range(world.batch(BATCH_MAX)):
+            if not inbox:
                 break
-            event = self._inbox.popleft()
-            if self.world.traced:
-                self.world.note(self.path, told_event(event))
-            new = node.handle(event, self.instant())
+            event = inbox.popleft()
+            if world.traced:
+                world.note(self.path, told_event(event))
+            new = node.handle(event, world.instant(self.skew_ms))
             made.extend(new)
-            if new and any(type(effect) is fx.ResetMail for effect in new):
+            if fx.ResetMail in map(type, new):
                 self._inbox = deque(e for e in self._inbox if not isinstance(e, MailArrived))
                 break
         self._perform(made)
@@ -278,11 +280,11 @@ class Host:
         parent = self._parent()
         if parent is None or not self.linked or self.node is None:
             return
-        for (_, key), kept in parent.streams.mail.after(self._read, self.path.name):
+        unread = parent.streams.mail.after(self._read, self.path.name)
+        for pending, ((_, key), kept) in zip(range(len(unread))[::-1], unread, strict=True):
             self._read = kept.sequence
             if self.world.withholds is not None and self.world.withholds(parent, kept):
                 continue
-            pending = parent.streams.mail.count_after(kept.sequence, self.path.name)
             event = MailArrived(kept.sequence, MailKey(key), kept.data, pending)
             self._arrive("mail", event, self._read_epoch)
             if self.world.random.random() < self.world.faults.duplicate:
@@ -339,18 +341,20 @@ class Host:
         self.read_mail()
 
     def _parent(self) -> Host | None:
-        return None if self.path.is_root else self.world.hosts.get(self.path.parent)
+        return None if self._above is None else self.world.hosts.get(self._above)
 
     def _arrive(self, lane: str, event: Event, read_epoch: int | None = None) -> None:
         """Have an event come over the link, in its lane's order, unless the link breaks before."""
         if self.world.mute.get(self.path) == "down":
             return
-        time = max(self.world.now + self.world.delay(), self._clocks.get(lane, 0.0))
-        self._clocks[lane] = time
+        time, last = self.world.now + self.world.delay(), self._clocks.get(lane, 0.0)
+        self._clocks[lane] = time = max(last, time)
         self.world.at(time, self._arrived, self.run, self.link_epoch, read_epoch, event)
 
     def _arrived(self, run: int, link: int, read_epoch: int | None, event: Event) -> None:
-        if (run, link) == (self.run, self.link_epoch) and read_epoch in (None, self._read_epoch):
+        if run != self.run or link != self.link_epoch:
+            return
+        if read_epoch is None or read_epoch == self._read_epoch:
             self.tell(event)
 
     def _send_session(self, effect: fx.SendSession) -> None:

@@ -47,8 +47,6 @@ def cheap_signatures(*, real: bool = False, afresh: bool = True) -> Iterator[Non
     honest = [(owner, name, getattr(owner, name)) for owner, name, _ in cheap]
     for owner, name, instead in cheap:
         setattr(owner, name, instead)
-    if len(_lasting) > KNOWN_MAX:
-        _lasting.clear()
     _known = {} if afresh else _lasting
     try:
         yield
@@ -64,6 +62,8 @@ def read_record(data: bytes, order: int, hops: tuple[int, ...] = ()) -> tuple[En
         return book.read_record(data, order, hops)
     found = _known.get(data)
     if found is None:
+        if len(_known) > KNOWN_MAX:
+            _known.clear()
         found = _known[data] = book.read_record(data, 0)
     envelope, h = found
     if not order and not hops:

@@ -6,9 +6,10 @@ The world knows time, chance and the links between hosts. What a host's process 
 from __future__ import annotations
 
 import hashlib
-import heapq
 import itertools
 from collections.abc import Callable
+from heapq import heappop, heappush
+from math import log
 from random import Random
 from typing import Any
 
@@ -20,6 +21,7 @@ from schemas.identity import KeyId, NodePath, TreeId
 from tests.simulation.faults import NO_FAULTS, Faults
 from tests.simulation.host import Host
 
+CENTRE = NodePath()
 WALL_MS = 1_750_000_000_000
 STEPS_MAX = 300_000
 
@@ -82,7 +84,7 @@ class World:
 
     @property
     def root(self) -> Host:
-        return self.hosts[NodePath()]
+        return self.hosts[CENTRE]
 
     def instant(self, skew_ms: int = 0) -> Instant:
         """What a host's clocks read, if its wall clock is off by this much."""
@@ -94,19 +96,29 @@ class World:
         return host
 
     def at(self, time: float, action: Callable[..., None], *args: object) -> None:
-        heapq.heappush(self._heap, (max(time, self.now), next(self._ties), action, args))
+        now = self.now
+        heappush(self._heap, (max(now, time), next(self._ties), action, args))
 
     def after(self, seconds: float, action: Callable[..., None], *args: object) -> None:
-        self.at(self.now + seconds, action, *args)
+        heappush(self._heap, (self.now + seconds, next(self._ties), action, args))
 
     def delay(self) -> float:
-        return self.random.expovariate(1 / self.faults.delay_mean)
+        """As `expovariate` draws it."""
+        return -log(1.0 - self.random.random()) / (1 / self.faults.delay_mean)
+
+    def batch(self, most: int) -> int:
+        """As `randint` draws from 1 on, without its checks."""
+        bits, draw = most.bit_length(), self.random.getrandbits
+        drawn = draw(bits)
+        while drawn >= most:
+            drawn = draw(bits)
+        return 1 + drawn
 
     def run(self, seconds: float) -> None:
         """Let virtual time pass."""
-        until = self.now + seconds
-        while self._heap and self._heap[0][0] <= until:
-            self.now, _, action, args = heapq.heappop(self._heap)
+        until, heap = self.now + seconds, self._heap
+        while heap and heap[0][0] <= until:
+            self.now, _, action, args = heappop(heap)
             self._steps += 1
             if self._steps > self.steps_max:
                 what = f"more than {self.steps_max} steps: the tree never rests"
