@@ -134,10 +134,8 @@ def move(
     click.echo(f"Moved {path} to {new_path}: {target}")
     said = _spoken(answer["labels"])
     click.echo(f"Its SyncTarget and Location are {answer['name']} still, with the labels {said}.")
-    click.echo("The bundle it has is void. Next, where it runs: end it, and")
-    click.echo(
-        f"leafcast join {target} --data-dir FOLDER, the one it has (if it has one of its own)"
-    )
+    click.echo("The bundle it has is void: where it runs, end it. It keeps its cluster meanwhile.")
+    click.echo(f"Next: leafcast join {target}, with the --data-dir that it has")
 
 
 @node.command()

@@ -93,7 +93,7 @@ async def test_an_edge_moves_during_changes_and_is_killed_on_its_way(tree):
         await until(lambda: "removed or moved" in old.said, lambda: old.said)
         assert (await old.look()).values.keys() == before.values.keys()
         await old.stop()
-        for batch in (2, 5, 9):
+        for batch in (2, 8):
             moved.settings["dies_rekeying"] = batch
             moved.start()
             assert await moved.ended() == -signal.SIGKILL
