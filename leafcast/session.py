@@ -66,12 +66,15 @@ class Session:
     async def call(self, verb: str, /, *, seconds: float = CALL_SECONDS, **args: Any) -> Any:
         """Have the daemon do the verb, with arguments of JSON; its result.
 
-        Raises CallFailed with what it said, or that it did not answer within `seconds`.
+        Raises CallFailed with what it said, or that it did not answer within `seconds`, and
+        NotRunning if the tree was stopped meanwhile.
         """
         subject, question = API_PREFIX + verb, json.dumps(args).encode()
         try:
             answer = json.loads(await self.ask(subject, question, seconds))
         except Unanswered as error:
+            if not self.data_dir.in_use():
+                raise NotRunning(self.data_dir.folder, "the tree was stopped") from error
             if error.nobody:
                 remedy = f"wait a moment; if it stays so, see {self.data_dir.log}"
                 raise CallFailed(verb, "NotServed", "the tree is not up yet", remedy) from error

@@ -1,16 +1,19 @@
 """What the daemon answers, whatever it is asked; and the log of what happened."""
 
 import asyncio
+import fcntl
 import json
 from itertools import pairwise
 
 import pytest
 
 from leafcast.api import ANSWER_BYTES_MAX, Api, ApiError
+from leafcast.data_dir import DataDir
 from leafcast.event_log import EventLog, conditions_of, errors_of, follow_conditions
-from leafcast.session import API_PREFIX
+from leafcast.session import API_PREFIX, CallFailed, NotRunning, Session
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.memory_space import MemorySpace
+from relay.adapters.request_reply import Unanswered
 from relay.core.effects import Noted
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
@@ -151,3 +154,18 @@ async def test_why_an_object_is_stuck_is_an_event_and_told_once():
     stuck = [item for item in log.since(0) if item["reason"] == "Stuck"]
     told = [(item["message"], item["count"]) for item in stuck]
     assert told == [("Denied", 1), ("shop/web: Denied", 1)]
+
+
+async def test_a_tree_that_was_stopped_meanwhile_is_not_called_slow(tmp_path):
+    async def nobody(_subject, _question, _seconds):
+        raise Unanswered("x", nobody=False, seconds=15)
+
+    clock = SystemClock()
+    space = MemorySpace(clock, SystemDice())
+    session = Session(DataDir(tmp_path), space, space, clock, nobody)
+    with pytest.raises(NotRunning, match="the tree was stopped"):
+        await session.call("events")
+    with (tmp_path / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(CallFailed, match="did not answer events within 15 s"):
+            await session.call("events")
