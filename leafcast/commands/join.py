@@ -44,5 +44,6 @@ def join(bundle: Path, data_dir: Path | None) -> None:
         try:
             run_until_signal(node.run())
         except Ended as end:
-            click.echo(f"Stopped. `leafcast join {bundle}` goes on.", err=True)
+            again = f"leafcast join {bundle}" + (f" --data-dir {data_dir}" if data_dir else "")
+            click.echo(f"Stopped. `{again}` goes on.", err=True)
             raise click.exceptions.Exit(end.exit_code) from None
