@@ -16,15 +16,17 @@ from tests.memory_tree import config_map, placement
 
 REGIONS = 4
 EDGES = 1000
-CHANGES = 5
+CHANGES, CHANGES_OF_MANY = 5, 3
 GOALS = {1000: 1.0, 8000: 6.0}
-PAUSE_SECONDS = 4.0
+PAUSE_SECONDS, EDGES_A_SECOND = 4.0, 500
+"""After a change each edge sends a heartbeat, 2 s later: the next one waits until that is over."""
 RAW_BYTES = 600
 """About the size of a delta."""
 
 
 async def measure(edges: int, report: Report) -> tuple[list[float], list[float]]:
     """Seconds of each change, and of each message of the raw fan-out, with all processes' use."""
+    pause = PAUSE_SECONDS + edges / EDGES_A_SECOND
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         async with wide_tree(Path(folder), REGIONS, edges // REGIONS) as tree:
@@ -34,12 +36,12 @@ async def measure(edges: int, report: Report) -> tuple[list[float], list[float]]
             report.note(
                 f"{edges} edges: {time.perf_counter() - began:.0f} s from nothing to synced"
             )
-            await asyncio.sleep(5)
+            await asyncio.sleep(pause)
             usage = Usage(edges, tree.pids())
             taken = []
-            for number in range(CHANGES):
+            for number in range(CHANGES if edges <= EDGES else CHANGES_OF_MANY):
                 taken.append(await usage.of(_change(tree, number, everywhere)))
-                await asyncio.sleep(PAUSE_SECONDS)
+                await asyncio.sleep(pause)
             usage.rows(report)
             raw = await _raw(tree, edges, report)
     return taken, raw

@@ -27,6 +27,7 @@ from schemas.identity import NodePath
 
 STREAM = "RAW"
 CONSUMERS_MAX = 5000
+SEND_SECONDS, START_SECONDS = 120.0, 300.0
 CONNECT_AT_ONCE = 50
 REPORT = b"r" * 100
 
@@ -67,7 +68,9 @@ class RawFan:
             self.processes[f"raw edges of {region}"] = process
         for process in self.processes.values():
             assert process.stdout is not None
-            assert await process.stdout.readline() == b"ready\n", "the raw edges did not start"
+            async with asyncio.timeout(START_SECONDS):
+                line = await process.stdout.readline()
+            assert line == b"ready\n", "the raw edges did not start"
 
     async def close(self) -> None:
         for process in self.processes.values():
@@ -80,8 +83,9 @@ class RawFan:
         """Returns when the centre has counted all regions, and each of them all its edges."""
         self._answered = dict.fromkeys(self._nodes, 0)
         self._known.clear()
-        await self._pass_on(NodePath(), payload)
-        await self._known.wait()
+        async with asyncio.timeout(SEND_SECONDS):
+            await self._pass_on(NodePath(), payload)
+            await self._known.wait()
 
     def _below(self, path: NodePath) -> Sequence[str]:
         return [region.name for region in self._edges] if path.is_root else self._edges[path]
@@ -94,7 +98,7 @@ class RawFan:
         for name in names:
             await relay.publish(f"raw.{name}", payload, reply=inbox)
         for _ in names:
-            await stored.next_msg(timeout=120)
+            await stored.next_msg(timeout=SEND_SECONDS)
 
     def _forwarder(self, path: NodePath) -> Any:
         async def came(message: Msg) -> None:
