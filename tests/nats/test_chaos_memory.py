@@ -3,7 +3,7 @@
 import pytest
 import pytest_asyncio
 
-from tests.nats.chaos_member import copy_folder, until
+from tests.nats.chaos_member import Member, copy_folder, until
 from tests.nats.chaos_tree import chaos_tree
 
 pytestmark = [
@@ -98,8 +98,15 @@ async def test_of_two_processes_with_one_identity_the_older_stops_with_a_clear_m
     twin.start()
     await until(lambda: older.process.poll() is not None, lambda: older.said + twin.said)
     assert older.process.returncode == 1
-    assert "runs elsewhere" in older.said
+    assert "this older one stops; if that was a mistake, stop it there" in older.said
     await until(lambda: "in session" in twin.said)
+    # With the bundle alone, in a folder of its own, it is the one that came second.
+    folder = tree.folder / "second"
+    second = Member(EDGES[0], folder, [*older.command[:-1], str(folder)], tree.settings)
+    second.start()
+    await until(lambda: second.process.poll() is not None, lambda: second.said + twin.said)
+    assert second.process.returncode == 1
+    assert "runs elsewhere already, with the same bundle, so this run was not let" in second.said
     await tree.put("shop", more="m")
     after = await tree.exact(EDGES)
     assert after[EDGES[0]].objects["kept"] == before.objects["kept"]
