@@ -45,7 +45,6 @@ async def test_a_child_that_writes_without_end_fills_neither_disk_nor_memory(tmp
             # The honest one is served meanwhile.
             await tree.put("shop", kept="2")
             await tree.exact([EDGE])
-            await tree.counted("shop", synced=1)
             seconds = await until(lambda: erased(tree))
         grown = centre.memory()[0] - memory
         print(f"\nall erased {seconds:.1f} s later; the relay grew by {grown / 1e6:.0f} MB")
