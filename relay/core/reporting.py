@@ -100,10 +100,11 @@ class Reporting:
         self._digests.keep_parts(place, key, 0 if report.gone else report.parts)
         if parts := fold.results_of(place):
             fold.set_results(place, {n: r for n, r in parts.items() if n <= report.parts})
-        if not self._unsure(place, key, said):
+        unsure = self._unsure(place, key, said)
+        if not unsure:
             self._regrouped.get(key, {}).pop(place, None)
         was_open = fold.open
-        if fold.count(place, self._counted(said, facts)):
+        if fold.count(place, self._counted(said, facts, unsure=unsure)):
             self.dirty[key] = None
         if was_open and not fold.open:
             self.settled[key] = self.dirty[key] = None
@@ -217,7 +218,7 @@ class Reporting:
         told = self._regrouped.get(key, {}).get(place)
         return told is not None and not (held.current and held.answered >= told)
 
-    def _counted(self, held: Reported, facts: Facts, *, unsure: bool = False) -> Counted | None:
+    def _counted(self, held: Reported, facts: Facts, *, unsure: bool) -> Counted | None:
         if not facts.concerned and not facts.sent:
             return None
         summary = held.said

@@ -83,11 +83,32 @@ def test_a_node_leaves_its_place_together_with_the_destination_that_says_so():
         assert left_places(held, node_at(held), [news]) == []
 
 
-def test_the_centre_itself_does_not_move():
-    records = ledger(node(OLD))
-    for old, new in ((NodePath(), NEW), (OLD, NodePath())):
-        assert "the centre" in str(move_fault(records, node_at(records), old, new))
-    assert move_fault(records, node_at(records), OLD, NodePath.parse("/s1")) is None
+@pytest.mark.parametrize(
+    ("old", "new", "of", "said"),
+    [
+        ("/", "/r2/s1", "/", "the centre is no child"),
+        ("/r1/s1", "/", "/", "the centre is no child"),
+        ("/r1/s8", "/r2/s1", "/r1/s8", "there is no such node"),
+        ("/r1/s1", "/r1/s1", "/r1/s1", "it hangs there already"),
+        ("/r1/s1", "/r1/s1/deeper", "/r1/s1", "no node hangs below itself"),
+        ("/r1", "/r2/r1", "/r1", "there are nodes below it (/r1/s1), and only a leaf can move"),
+        ("/r1/s1", "/r2", "/r2", "there is such a node already"),
+        ("/r1/s1", "/r3/s1", "/r3/s1", "its parent /r3 is no node"),
+    ],
+)
+def test_a_move_without_sense_names_the_node_the_reason_and_the_remedy(old, new, of, said):
+    records = ledger(node(NodePath.parse("/r1")), node(OLD), node(NodePath.parse("/r2")))
+    fault = move_fault(records, node_at(records), NodePath.parse(old), NodePath.parse(new))
+    assert fault is not None
+    assert str(fault[0]) == of
+    assert said in fault[1]
+    assert fault[2]
+
+
+def test_a_leaf_moves_below_any_node_and_below_the_centre():
+    records = ledger(node(NodePath.parse("/r1")), node(OLD), node(NodePath.parse("/r2")))
+    for new in (NEW, NodePath.parse("/s1"), NodePath.parse("/r1/s2")):
+        assert move_fault(records, node_at(records), OLD, new) is None
 
 
 def test_a_name_outlives_a_move_and_another_takes_the_next():

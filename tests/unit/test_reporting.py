@@ -141,3 +141,25 @@ def test_whatever_epoch_a_child_claims_the_answer_can_be_said():
     assert encode(child.answer(beat(last=INT_MAX), MAIL, b"d", 1000))
     for _ in range(3):
         assert encode(child.answer(beat(), MAIL, b"d", 1000))
+
+
+def test_a_relay_out_of_reach_that_has_not_heard_who_left_it_makes_no_whole_count():
+    known = facts(silent=True, edge=False, bearing=9)
+    reporting = Reporting(lambda child: 0, lambda child, key: known)
+    reporting.take("a", report(answered=5), "i")
+    assert reporting.summary(KEY, EMPTY).complete
+    reporting.regrouped("a", KEY, 8)
+    reporting.refresh("a", KEY)
+    assert reporting.summary(KEY, EMPTY).blocking == ("/a",)
+    for said, whole in (
+        (report(answered=7, revision=2), False),
+        (report(answered=8, revision=3, incarnation="before"), False),
+        (report(answered=8, revision=4), True),
+        (report(answered=8, revision=5, incarnation="before"), True),
+    ):
+        reporting.take("a", said, "i")
+        assert reporting.summary(KEY, EMPTY).complete is whole
+    reporting.regrouped("a", KEY, 9)
+    reporting.forget(KEY)
+    reporting.take("a", report(answered=5, revision=6), "i")
+    assert reporting.summary(KEY, EMPTY).complete
