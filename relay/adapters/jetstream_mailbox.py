@@ -59,7 +59,7 @@ class Mailbox:
         self._begun.set()
         self._subscription: Subscription | None = None
         self._taking = False
-        self._claimed = 0
+        self._claimed = self._left = 0
         self._claim_made = asyncio.Event()
         self._deliveries = 0
         self._resume: int | None = None
@@ -111,21 +111,25 @@ class Mailbox:
             return
         await self._accept(message, place)
 
-    def compare(self, delivered: int) -> None:
-        """The consumer says that it has delivered so many; `audit` finds out if they come."""
-        self._claimed = delivered
+    def compare(self, delivered: int, left: int) -> None:
+        """The consumer says that it has delivered so many, and what is left; see `audit`."""
+        self._claimed, self._left = delivered, left
         self._claim_made.set()
 
     async def audit(self) -> None:
-        """Look, without end, whether what the consumer says it delivered comes in."""
+        """Look, without end, whether what the consumer says it delivered comes in.
+
+        So too whether it goes on with what is left: one that asked in vain if it may, because the
+        link broke, stands still until its next idle heartbeat.
+        """
         while True:
             await self._claim_made.wait()
             self._claim_made.clear()
-            while self._begun.is_set() and self._deliveries < self._claimed:
-                before = self._deliveries
+            while self._begun.is_set() and (self._deliveries < self._claimed or self._left):
+                before, self._left = self._deliveries, 0
                 await self._clock.sleep(SETTLE_SECONDS)
                 waiting = self._subscription is not None and self._subscription.pending_msgs
-                if self._deliveries == before < self._claimed and not (waiting or self._taking):
+                if self._deliveries == before and not (waiting or self._taking):
                     self._missing()
 
     def _follows(self, place: Place) -> bool:

@@ -182,11 +182,12 @@ class Uplink:
         if answer is None:
             return False
         try:
-            delivered = checked("up.info", answer)["delivered"]["consumer_seq"]
+            info = checked("up.info", answer)
+            delivered, left = info["delivered"]["consumer_seq"], info["num_pending"]
         except ApiError as error:
             logger.debug("the parent of %s has no mailbox for it: %s", self._path, error)
             return False
-        self.mailbox.compare(delivered)
+        self.mailbox.compare(delivered, left)
         return True
 
     def _mail_came(self) -> None:
