@@ -110,7 +110,8 @@ async def until_ready(
         if state.get("ready") and (daemon is None or state.get("pid") == daemon.pid):
             return
         doing(str(state.get("doing", "starting")))
-        if clock.now().seconds > until:
+        # Who is told to use `leafcast down` is to find something there that can be stopped.
+        if clock.now().seconds > until and place.in_use():
             raise NotUpInTime(seconds, str(state.get("doing", "starting")))
         await clock.sleep(LOOK_SECONDS)
 
@@ -133,6 +134,16 @@ async def stop_daemon(place: DataDir, clock: Clock) -> bool:
             told = pid
         await clock.sleep(LOOK_SECONDS)
     return True
+
+
+async def stop_started(daemon: subprocess.Popen[bytes], clock: Clock) -> None:
+    """Stop a daemon that we started, and that may not use its directory yet; as `stop_daemon`."""
+    until = clock.now().seconds + STOP_SECONDS
+    daemon.terminate()
+    while daemon.poll() is None:
+        if clock.now().seconds > until:
+            daemon.kill()
+        await clock.sleep(LOOK_SECONDS)
 
 
 def _last_lines(log: Path, offset: int) -> list[str]:

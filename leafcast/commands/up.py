@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from pathlib import Path
+from subprocess import Popen
 from typing import NoReturn
 
 import click
@@ -16,7 +17,7 @@ from leafcast.daemon_process import (
     DaemonEnded,
     prepare_folder,
     start_daemon,
-    stop_daemon,
+    stop_started,
     until_ready,
 )
 from leafcast.data_dir import ENVIRONMENT, DataDir
@@ -113,7 +114,7 @@ def _wait(
         )
     except Ended as end:
         status.stop()
-        _interrupted(place, clock, end, ours=not join)
+        _interrupted(daemon, clock, end)
     except DaemonEnded:
         # Of two that were started at the same time one gives way.
         if join or not place.in_use():
@@ -123,11 +124,15 @@ def _wait(
         status.stop()
 
 
-def _interrupted(place: DataDir, clock: SystemClock, end: Ended, *, ours: bool) -> NoReturn:
+def _interrupted(daemon: Popen[bytes] | None, clock: SystemClock, end: Ended) -> NoReturn:
     """Ctrl-C: what this command started is stopped, and the data stays."""
-    if ours:
-        run_until_signal(stop_daemon(place, clock))
-        click.echo("leafcast: stopped; the data is kept, and `leafcast up` goes on", err=True)
+    if daemon is not None:
+        said = "stopped; the data is kept, and `leafcast up` goes on"
+        try:
+            run_until_signal(stop_started(daemon, clock))
+        except Ended:
+            said = "the tree is told to stop, and goes on stopping"
+        click.echo(f"leafcast: {said}", err=True)
     raise click.exceptions.Exit(end.exit_code)
 
 

@@ -27,7 +27,8 @@ class Holder:
     def __str__(self) -> str:
         if not self.pid:
             return "another program"
-        said = " ".join(self.command)
+        # On one line, whatever its arguments are: what to do is said behind it.
+        said = " ".join(" ".join(self.command).split())
         return f"process {self.pid} ({said[:COMMAND_MAX_CHARACTERS]})"
 
 

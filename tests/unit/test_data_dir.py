@@ -4,10 +4,13 @@ import pytest
 
 from controllers.nodes import NodeCredentials
 from leafcast.credentials import CredentialsUnusable, keep_credentials, load_credentials
-from leafcast.daemon_process import FREE_BYTES_MIN, check_room
+from leafcast.daemon_process import FREE_BYTES_MIN, check_room, start_daemon, stop_started
 from leafcast.data_dir import DataDir, DataDirUnusable
 from leafcast.known_children import KnownChildren
+from leafcast.views import TreeShape
+from relay.adapters.clock import SystemClock
 from relay.adapters.nkey_pairs import new_user_nkey
+from relay.adapters.port_holder import Holder
 from schemas.identity import NodePath
 
 PATH = NodePath.parse("/emea/s1")
@@ -23,6 +26,21 @@ def test_one_process_at_a_time_uses_it(tmp_path):
     assert not place.in_use()
     with place.locked():
         pass
+
+
+async def test_a_daemon_that_does_not_use_its_folder_yet_is_stopped_as_well(tmp_path):
+    place = DataDir(tmp_path)
+    daemon = start_daemon(place, TreeShape(1, 1, 3))
+    await stop_started(daemon, SystemClock())
+    assert daemon.returncode is not None
+    assert not place.in_use()
+
+
+def test_who_has_a_port_is_named_on_one_line():
+    assert (
+        str(Holder(1, 7, ("python3", "-c", "import x\nx()")))
+        == "process 7 (python3 -c import x x())"
+    )
 
 
 def test_what_is_written_is_the_owners_alone(tmp_path):
