@@ -188,11 +188,12 @@ class Placements:
         inferred = self.workloads.inferred(name, before.entries.keys() - selected.keys())
         if not inferred:
             return frozenset()
-        kinds = {(key.group, key.resource) for key in self.workloads.resolver.objects}
+        shown = self.workloads.resolver.objects.keys()
+        kinds = {(key.group, key.resource) for key in shown}
         if self.source(name).key in self.notes.recovered:
             held = Held(inferred, READ_BACK)
         else:
-            held = hold_objects(before.entries.keys(), inferred, kinds)
+            held = hold_objects(before.entries.keys(), inferred, kinds, shown)
         if held.items:
             self.held[name] = f"{held.reason}: {named(held.items)}; {REMEDY.format(name=name)}"
         return held.items

@@ -21,6 +21,8 @@ READ_BACK = "read back from the tree, after the ledger was lost"
 UNREADABLE = "the content of what it held is lost, so nobody can tell what would go"
 REMEDY = "apply them again, or let them go with `leafcast accept {name}`"
 
+NAMESPACES = ("", "namespaces")
+
 T = TypeVar("T", bound=Hashable)
 Kind = tuple[str, str]
 
@@ -42,21 +44,26 @@ def hold_objects(
     before: AbstractSet[ObjectKey],
     inferred: AbstractSet[ObjectKey],
     kinds_now: AbstractSet[Kind],
+    shown: AbstractSet[ObjectKey] = frozenset(),
 ) -> Held[ObjectKey]:
     """Judge the inferred removals of one placement's objects.
 
     `before` is all that the placement held, `kinds_now` the kinds of which the space still shows
-    some object. (A space of another identity has placements of its own, and removes none of these.)
+    some object; those that are `shown` would go for the labels of their Namespace alone. (A space
+    of another identity has placements of its own, and removes none of these.)
     """
     if not inferred:
         return Held(frozenset())
     if len(inferred) > removals_max(len(before)):
         return Held(frozenset(inferred), _too_many(len(inferred), len(before), "objects"))
     blind = {key for key in inferred if (key.group, key.resource) not in kinds_now}
-    if blind:
-        kinds = sorted({key.resource for key in blind})
-        return Held(frozenset(blind), f"no {', '.join(kinds)} are seen any more")
-    return Held(frozenset())
+    kinds = {key.resource for key in blind}
+    if inferred & shown and NAMESPACES not in kinds_now:
+        blind |= inferred & shown
+        kinds.add("namespaces")
+    if not blind:
+        return Held(frozenset())
+    return Held(frozenset(blind), f"no {', '.join(sorted(kinds))} are seen any more")
 
 
 def hold_records(

@@ -11,22 +11,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tests.simulation import oracle, planted
+from tests.simulation.mutants_centre import PLANTED as IN_THE_CENTRE
 from tests.simulation.planted import Patch
 from tests.simulation.run import Outcome, run
-from tests.simulation.sizes import SMALL, TINY, seed_of
+from tests.simulation.sizes import BLIND, SMALL, TINY, Size, seed_of
 from tests.simulation.worlds import is_world, play
 
 SEEDS_TO_KILL = 150
-"""How many seeds of each of the two smallest sizes are tried for a fault."""
+"""How many seeds of each of a fault's sizes are tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A planted fault, and the seed that is tried first."""
+    """A planted fault, the seed that is tried first, and the sizes of the next ones."""
 
     plant: Callable[[], Patch]
     law: str
     seed: str = ""
+    sizes: tuple[Size, ...] = (TINY, SMALL)
 
     @property
     def name(self) -> str:
@@ -52,7 +54,7 @@ def in_force(mutant: Mutant) -> Iterator[None]:
 def kill(mutant: Mutant, seeds: int = SEEDS_TO_KILL) -> Outcome | None:
     """The first seed that breaks the mutant's law; None if none of so many does."""
     hinted = [mutant.seed] if mutant.seed else []
-    others = [f"{size.name}:{n}" for n in range(seeds) for size in (TINY, SMALL)]
+    others = [f"{size.name}:{n}" for n in range(seeds) for size in mutant.sizes]
     with in_force(mutant):
         for name in (*hinted, *others):
             outcome = play(name) if is_world(name) else _run(name)
@@ -97,6 +99,7 @@ MUTANTS = (
     Mutant(planted.forget_what_was_sent, "No exception", "tiny:5"),
     Mutant(planted.never_judge_again, oracle.CONVERGENCE, "tiny:0"),
     Mutant(planted.keep_the_label_counts, "No exception", "small:1"),
+    *(Mutant(*planted_there, sizes=(BLIND,)) for planted_there in IN_THE_CENTRE),
 )
 
 

@@ -1,0 +1,22 @@
+"""The faults planted in the centre's decisions, and a seed of the blind world that shows each."""
+
+from __future__ import annotations
+
+from tests.simulation import oracle, planted_centre
+
+PLANTED = (
+    (planted_centre.believe_an_empty_list, oracle.NO_IGNORANCE, ""),
+    (planted_centre.believe_an_empty_inventory, oracle.NO_IGNORANCE, ""),
+    (planted_centre.believe_another_space, oracle.NO_IGNORANCE, ""),
+    (planted_centre.hold_no_removal, oracle.NO_IGNORANCE, ""),
+    (planted_centre.forget_what_was_issued, oracle.NO_IGNORANCE, ""),
+    (planted_centre.accept_more_than_was_shown, oracle.NO_IGNORANCE, ""),
+    (planted_centre.decide_before_the_list, oracle.NO_IGNORANCE, ""),
+    (planted_centre.start_from_nothing, oracle.NO_IGNORANCE, ""),
+    (planted_centre.restart_below, oracle.NO_RESURRECTION, ""),
+    (planted_centre.forget_what_children_showed, oracle.NO_IGNORANCE, ""),
+    (planted_centre.remove_what_came_back, oracle.NO_IGNORANCE, ""),
+    (planted_centre.wait_for_one_child, oracle.NO_IGNORANCE, ""),
+    (planted_centre.forget_that_it_reads, oracle.NO_IGNORANCE, ""),
+    (planted_centre.sweep_what_is_in_force, oracle.NO_IGNORANCE, "blind:0"),
+)

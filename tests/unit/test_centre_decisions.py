@@ -1,0 +1,140 @@
+"""What the centre decides, without its errands: nothing before it was told, in force once kept."""
+
+import asyncio
+
+import pytest
+
+from controllers.core.ledger import Ledger
+from controllers.core.notes import Notes
+from controllers.core.placements import Placements
+from controllers.core.reading_back import ReadingBack
+from controllers.core.registry import Registry, target_key
+from controllers.core.removal import hold_objects
+from controllers.core.translate import Issued, withdrawal
+from controllers.following import AnotherSpace
+from relay.adapters.memory_space import MemorySpace
+from relay.ports import BusBroken
+from schemas.identity import TreeId, random_id
+from schemas.objects import BUILT_IN_KINDS
+from tests.unit.centre_world import Centre, config, config_key, holds, placement
+
+TREE = TreeId(random_id(b"a tree of tests "))
+
+
+def keyed(*objects):
+    return {BUILT_IN_KINDS.key_of(obj): obj for obj in objects}
+
+
+def placements(*, readable=True, notes=None):
+    """The ledger holds shop with configmap a; the space was not listed yet."""
+    first = Placements("space", {}, Notes())
+    first.listed(keyed(config("a"), placement()))
+    (work,) = first.next(["shop"])
+    head = work.draft.stamped(5)
+    entries = work.translation.entries if readable else None
+    return Placements("space", {"shop": Issued(head, entries)}, notes or Notes())
+
+
+def test_nothing_is_decided_before_the_space_was_listed_whole():
+    seen = placements()
+    assert seen.next(["shop"]) == []
+    # Were it taken for known, the placement that nobody has shown yet would go.
+    seen.known = True
+    (work,) = seen.next(["shop"])
+    assert work.draft.record.deleted
+    registry = Registry("space", TREE, {}, Notes())
+    assert registry.next([target_key("s1")]) == ([], {})
+
+
+def test_a_list_of_another_identity_is_not_believed():
+    assert placements().believes("space")
+    assert not placements().believes("another")
+    assert not Registry("space", TREE, {}, Notes()).believes("another")
+
+
+def test_what_nobody_can_tell_the_losses_of_stays_until_someone_accepts():
+    seen = placements(readable=False)
+    assert seen.next(seen.listed(keyed(config("b"), placement()))) == []
+    assert "content" in seen.held["shop"]
+    (work,) = seen.next(seen.accept("shop"))
+    assert {key.name for key in work.translation.entries} == {"b"}
+    assert not seen.held
+
+
+def test_objects_are_held_when_no_namespace_is_seen_any_more():
+    lost = frozenset({config_key("a")})
+    kinds = {("", "configmaps")}
+    assert hold_objects(lost, lost, kinds, lost).items == lost
+    assert not hold_objects(lost, lost, kinds | {("", "namespaces")}, lost).items
+
+
+def test_a_read_that_was_broken_off_begins_again_at_the_next_start():
+    notes = Notes(generation=7)
+    ledger = Ledger(TREE)
+    assert ReadingBack(ledger, notes).lost
+    assert ledger.highest == 7
+    # The start issued something by now: that is not what was lost.
+    ledger.raise_to(9)
+    again = ReadingBack(ledger, notes)
+    assert again.lost
+    again.ended()
+    assert not ReadingBack(ledger, notes).lost
+
+
+@pytest.fixture
+def centre(tmp_path):
+    return Centre(tmp_path / "keys")
+
+
+async def test_a_tombstone_that_the_ledger_did_not_take_is_in_force_nowhere(centre):
+    await centre.apply(config("a"), placement())
+    async with centre.running():
+        await centre.relay.until(holds("a"))
+    issuer = centre.controllers().issuer
+    told = []
+    issuer.told = told.append
+
+    async def broken(_blobs, _envelopes):
+        raise BusBroken("the disk is full")
+
+    centre.relay.publish = broken
+    head = centre.relay.delta("shop")
+    with pytest.raises(BusBroken):
+        await issuer.issue([withdrawal(Issued(head, {}))])
+    assert head.source.key in issuer.in_force
+    assert not told
+
+
+async def test_a_space_that_becomes_another_one_ends_the_run_and_withdraws_nothing(centre):
+    await centre.apply(config("a"), placement())
+
+    class Switching(MemorySpace):
+        """Becomes another space, with nothing in it, once it is listed again."""
+
+        broken = asyncio.Event()
+
+        async def watch(self, since):
+            await self.broken.wait()
+            self._identity, self._entries = "another", {}
+            return
+            yield
+
+    centre.wds.__class__ = Switching
+
+    async def until_it_ends():
+        async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+            group.create_task(centre.controllers().run())
+            await centre.relay.until(holds("a"))
+            Switching.broken.set()
+
+    with pytest.raises(ExceptionGroup) as ended:
+        await until_it_ends()
+    assert ended.group_contains(AnotherSpace)
+    assert not centre.relay.delta("shop").deleted
+
+
+def test_what_came_back_without_its_body_concerns_nobody_and_hinders_nothing():
+    head = placements()._issued["shop"].head
+    bare = Placements("space", {"shop": Issued(head, {})}, Notes())
+    (work,) = bare.next(bare.listed(keyed(config("b"), placement())))
+    assert {key.name for key in work.translation.entries} == {"b"}
