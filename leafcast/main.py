@@ -81,7 +81,7 @@ class _Commands(click.Group):
         name = args[0]
         close = _MEANT.get(name) or next(iter(get_close_matches(name, _COMMANDS, 1)), None)
         if close and name not in _COMMANDS:
-            ctx.fail(f'no such command "{name}"; did you mean "{close}"?')
+            ctx.fail(f'no such command "{name}" (did you mean "{close}"?)')
         return super().resolve_command(ctx, args)
 
 
