@@ -8,7 +8,9 @@ from relay.core.children import INDEX_TO_EDGE_SECONDS
 from relay.core.effects import WriteMail
 from relay.core.events import MailArrived
 from relay.core.freshness import LOOK_SECONDS, STALE_AFTER_SECONDS
+from schemas.identity import INDEX_KEY
 from tests.simulation.centre import placement_key
+from tests.simulation.chaos import FORGER, newer
 from tests.simulation.faults import NO_FAULTS
 from tests.simulation.host import Host
 from tests.simulation.laws import (
@@ -69,6 +71,19 @@ def old_index(one: Run) -> None:
         everywhere(one, "p1", A)
         one.world.run(STALE_AFTER_SECONDS + 4 * LOOK_SECONDS)
         all_say(one, "p1", "StaleView")
+
+
+def told_lies(one: Run) -> None:
+    """A relay shows its children an older index, and what it signed itself."""
+    old = next(data for key, data in reversed(one.centre.history) if key == INDEX_KEY)
+    everywhere(one, "p1", A)
+    one.world.run(INDEX_TO_EDGE_SECONDS + LOOK_SECONDS)
+    new = next(data for key, data in reversed(one.centre.history) if key == placement_key("p1"))
+    for edge in edges_of(one):
+        lies = ((INDEX_KEY, old), (placement_key("p1"), newer(new, FORGER)))
+        for key, data in lies:
+            edge.receive_mail(MailArrived(edge.read_through, key, data, 0))
+    one.world.run(10)
 
 
 def no_end(one: Run) -> None:

@@ -208,11 +208,11 @@ class Chaos:
         lies = BRIEF_LIES if self._brief else LIES
         match random.choice(lies):
             case "forge":
-                data = _newer(data, FORGER)
+                data = newer(data, FORGER)
             case "foreign":
-                data = _newer(data, FOREIGN)
+                data = newer(data, FOREIGN)
             case "stolen":
-                data = _newer(data, INVENTORY_KEY)
+                data = newer(data, INVENTORY_KEY)
             case "body":
                 data = self._other_body(data)
             case "alter":
@@ -245,7 +245,7 @@ def put_back(host: Host, streams: MemoryStreams) -> None:
     host.start()
 
 
-def _newer(data: bytes, signer: Signer) -> bytes:
+def newer(data: bytes, signer: Signer) -> bytes:
     """The record as if it were issued again, by whom it was not."""
     envelope, held = read_record(data, 0)
     payload = encode_payload(replace(held.record, generation=held.generation + 1))

@@ -6,6 +6,7 @@ The oracle asks here at each step. Names of laws are in `laws`.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 
 from relay.core import effects as fx
 from relay.core import tombstones
@@ -31,6 +32,7 @@ class Conduct:
     def __init__(self, world: World, centre: Centre) -> None:
         self.world, self.centre = world, centre
         self._shown: dict[NodePath, tuple[Node, int, float]] = {}
+        self._gone: dict[tuple[NodePath, str], None] = {}
         self._failures: dict[tuple[NodePath, int, int, str], deque[float]] = {}
 
     def effect(self, host: Host, effect: object) -> None:
@@ -53,6 +55,17 @@ class Conduct:
         elif now - known[2] > SEEN_AFTER_SECONDS and not node._state.stale:
             what = f"{host.path} has seen no newer index for {now - known[2]:.0f} s, and is silent"
             raise LawBroken(WITHHOLDING, what)
+
+    def applying(self, host: Host, placements: Iterable[str]) -> None:
+        """What an edge has answered for as gone it does not begin until it is told of it anew."""
+        for placement in placements:
+            if (host.path, placement) in self._gone and not self.world.lied:
+                what = f"{host.path} begins {placement}, which it had answered for as gone"
+                raise LawBroken(NO_RESURRECTION, what)
+
+    def forgets(self, host: Host) -> None:
+        """A node that is put back to an older disk does not know what it answered."""
+        self._gone = {at: None for at in self._gone if at[0] != host.path}
 
     def view_faults(self) -> list[str]:
         """What nodes say of an old view though nobody shows them one."""
@@ -79,6 +92,8 @@ class Conduct:
 
     def written(self, host: Host, write: fx.WriteMail) -> None:
         """A child is told of its own destinations and nodes, and of what it was told before."""
+        if self._gone:
+            self._gone.pop((host.path.child(write.child), write.key), None)
         if write.child not in host.streams.children:
             what = f"{host.path} writes to {write.child}, which is none of its children"
             raise LawBroken(LEAST_PRIVILEGE, what)
@@ -124,6 +139,8 @@ class Conduct:
             said = host.streams.stat.get((clear.child, clear.key))
             report = decode_report(said.data) if said is not None else None
             answered = report.answered if isinstance(report, Report) else 0
+            if isinstance(report, Report) and report.gone:
+                self._gone[host.path.child(clear.child), clear.key] = None
         if answered < clear.sequence:
             what = f"{host.path} sweeps {record.source.name} before {clear.child} answered for it"
             raise LawBroken(NO_RESURRECTION, what)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tests.simulation import oracle, planted
+from tests.simulation import laws, oracle, planted, planted_views
 from tests.simulation.mutants_centre import PLANTED as IN_THE_CENTRE
 from tests.simulation.planted import Patch
 from tests.simulation.run import Outcome, run
@@ -95,7 +95,25 @@ MUTANTS = (
     Mutant(planted.count_twice_after_a_move, oracle.EXACTLY_ONCE, "small:4"),
     Mutant(planted.complete_too_early, oracle.EXACTLY_ONCE, "small:4"),
     Mutant(planted.never_read_again, oracle.ACKNOWLEDGED, "small:40"),
-    Mutant(planted.ignore_the_report_digest, oracle.CONVERGENCE, "tiny:0"),
+    Mutant(planted.ignore_the_report_digest, oracle.CONVERGENCE, "lost_reports:0"),
+    Mutant(planted_views.stay_though_superseded, laws.ONE_SESSION, "twins:0"),
+    Mutant(planted_views.hear_an_older_session, laws.ONE_SESSION, "deaf_twins:0"),
+    Mutant(planted_views.read_on_over_what_was_swept, laws.NO_RESURRECTION, "swept:0"),
+    Mutant(planted_views.sweep_unanswered, laws.NO_RESURRECTION, "away:0"),
+    Mutant(planted_views.never_say_withheld, laws.WITHHOLDING, "withheld:0"),
+    Mutant(planted_views.never_say_outdated, laws.WITHHOLDING, "outdated:0"),
+    Mutant(planted_views.never_say_stale, laws.WITHHOLDING, "old_index:0"),
+    Mutant(planted_views.any_index_is_fresh, laws.WITHHOLDING, "old_index:0"),
+    Mutant(planted_views.wait_for_the_end_for_ever, laws.WITHHOLDING, "no_end:0"),
+    Mutant(planted_views.take_an_older_index, laws.NO_RESURRECTION, "told_lies:0"),
+    Mutant(planted_views.remember_without_an_index, laws.NO_RESURRECTION, "old_backup:0"),
+    Mutant(planted_views.show_by_chunks, laws.NO_RESURRECTION, "old_backup:0"),
+    Mutant(planted_views.ask_at_once, laws.NO_LOSS, "lost_content:0"),
+    Mutant(planted_views.one_refusal_stops_all, laws.CONVERGENCE, "refused:0"),
+    Mutant(planted_views.drop_what_a_refusal_concerns, laws.ACKNOWLEDGED, "told_lies:0"),
+    Mutant(planted_views.let_go_before_the_new_is_here, laws.NO_LOSS, "lost_on_the_way:0"),
+    Mutant(planted_views.count_who_is_on_the_move, laws.EXACTLY_ONCE, "moved:2"),
+    Mutant(planted_views.begin_what_is_not_meant, laws.CONVERGENCE, "wide:16"),
     Mutant(planted.forget_what_was_sent, "No exception", "tiny:5"),
     Mutant(planted.never_judge_again, oracle.CONVERGENCE, "tiny:0"),
     Mutant(planted.keep_the_label_counts, "No exception", "small:1"),

@@ -15,8 +15,7 @@
 | 9 No deletion from ignorance | `pruning`, `_cleared`, `_dropped`, `Conduct.cleared`, `read_on` |
 | 10 Withholding is seen | `Conduct.handled`: within 20 minutes by the node's own clock, and |
 |   | `view_faults`: only if it is so; the worlds `old_index`, `no_end`, `withheld` |
-
-Besides these, what they rest on: what is acknowledged is kept, content comes before its delta.
+Besides: what is acknowledged is kept, content comes before its delta, the older session stops.
 """
 
 from __future__ import annotations
@@ -254,6 +253,7 @@ class Oracle(Watcher):
 
     def applying(self, host: Host, key: ObjectKey, address: str, placements: tuple) -> None:
         self._orphans.get(host.path, {}).pop(key, None)
+        self.conduct.applying(host, placements)
         for placement in placements:
             if (placement, key, address) in self.centre.contents:
                 if self.world.brief and not was_meant(self.centre, host.path, placement):
@@ -280,6 +280,7 @@ class Oracle(Watcher):
 
     def disk_restored(self, host: Host) -> None:
         """What nodes here and below may be told again starts from what each of them holds."""
+        self.conduct.forgets(host)
         for below in [h for path, h in self.world.hosts.items() if host.path.holds(path)]:
             for at in [at for at in self._highest if at[0] == below.path]:
                 del self._highest[at]

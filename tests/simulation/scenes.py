@@ -11,6 +11,7 @@ from relay.core.reduce import EMPTY
 from schemas.identity import INDEX_KEY, NodePath
 from schemas.objects import ObjectKey
 from schemas.records import Alternative
+from schemas.reports import WANT_NONE
 from schemas.selectors import LabelSelector, Requirement
 from tests.simulation.centre import Content, Placed, placement_key
 from tests.simulation.host import Host
@@ -57,15 +58,29 @@ def select(one: Run, name: str, alternatives: tuple[Alternative, ...]) -> None:
 def withholding(
     one: Run, what: Callable[[Host, WriteMail], bool], *, index: bool = False
 ) -> Iterator[None]:
-    """Mail is kept from children, the index only if said so; then all is put right."""
+    """Mail is kept from children, the index only if said so, and no difference is admitted.
+
+    Then all is put right.
+    """
     one.world.withheld = one.world.lied = True
     one.world.withholds = lambda host, kept: (
         kept.mail is not None and (index or kept.mail.key != INDEX_KEY) and what(host, kept.mail)
     )
+    edges = edges_of(one)
+    for edge in edges:
+        _hush(edge)
     yield
+    for edge in edges:
+        del edge.session_came
     one.world.withholds = None
     relink(one)
     one.settle()
+
+
+def _hush(edge: Host) -> None:
+    """Have its parent tell an edge that nothing is to be read again, whatever it holds."""
+    honest = edge.session_came
+    edge.session_came = lambda message: honest(replace(message, want=WANT_NONE))
 
 
 def relink(one: Run) -> None:

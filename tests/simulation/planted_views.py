@@ -1,0 +1,168 @@
+"""Faults planted where sessions, tombstones, views and refusals are dealt with.
+
+Each gives what it changes, as those of `planted` do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from relay.core import (
+    accepting,
+    content,
+    downlink,
+    edge,
+    freshness,
+    inbox,
+    tombstones,
+    uplink,
+)
+from relay.core.book import is_delta
+from tests.simulation import space
+from tests.simulation.planted import Patch
+
+# Which session counts.
+
+
+def stay_though_superseded() -> Patch:
+    """Go on, whatever newer session of the same node there is."""
+    return uplink.Uplink, "_heard_otherwise", lambda *_: None
+
+
+def hear_an_older_session() -> Patch:
+    """Take each heartbeat for one of the session in force."""
+    return downlink.Downlink, "_is_of_no_session", lambda *_: False
+
+
+# What was swept.
+
+
+def read_on_over_what_was_swept() -> Patch:
+    """Go on after the cursor, though tombstones before it were swept unread."""
+    honest = inbox.Inbox.begin_session
+
+    def begin(self: Any, message: Any) -> int:
+        return honest(self, replace(message, swept_through=0))
+
+    return inbox.Inbox, "begin_session", begin
+
+
+def sweep_unanswered() -> Patch:
+    """Sweep tombstones whether the child has answered for them or not."""
+    return tombstones.Tombstones, "_is_old", lambda *_: True
+
+
+# What is shown.
+
+
+def never_say_withheld() -> Patch:
+    """Say nothing of mail that the index lists and the mailbox lacks."""
+    return freshness.Freshness, "_look_at_mail", lambda _self: None
+
+
+def never_say_outdated() -> Patch:
+    """Take the mailbox for whole if it holds some version of what the index lists."""
+    return freshness, "OUTDATED", ""
+
+
+def never_say_stale() -> Patch:
+    """Say nothing of a view that is old."""
+    return freshness.Freshness, "_look_at_index", lambda _self: None
+
+
+def any_index_is_fresh() -> Patch:
+    """Take an index for news as often as one looks at it."""
+    honest = freshness.Freshness._look_at_index
+
+    def look(self: Any) -> None:
+        self._generation = 0
+        honest(self)
+
+    return freshness.Freshness, "_look_at_index", look
+
+
+def wait_for_the_end_for_ever() -> Patch:
+    """Say nothing of a mailbox that comes to no end."""
+    return freshness, "UNREAD", ""
+
+
+def take_an_older_index() -> Patch:
+    """Take any index that is shown, also one that is older than the one held."""
+    honest = inbox._against
+
+    def against(held: Any, known: Any) -> Any:
+        return inbox.Take(held) if held.kind == "index" else honest(held, known)
+
+    return inbox, "_against", against
+
+
+def remember_without_an_index() -> Patch:
+    """Believe what is newer than the index before one is shown in this session."""
+    return inbox.Inbox, "has_memory", property(lambda self: self.remembers)
+
+
+def show_by_chunks() -> Patch:
+    """Take chunks of the index that was kept for an index that is shown."""
+    honest = accepting.Accepting.index_arrived
+
+    def arrived(self: Any, owner: str) -> None:
+        own = self._state.inbox
+        own.index_came = max(own.index_came, self._state.index.generation)
+        honest(self, owner)
+
+    return accepting.Accepting, "index_arrived", arrived
+
+
+# What cannot be applied.
+
+
+def ask_at_once() -> Patch:
+    """Ask again for content as soon as it could not be had."""
+    return content, "RETRY_MAX_SECONDS", 0.0
+
+
+def one_refusal_stops_all() -> Patch:
+    """Do nothing else at a cluster before the first thing to do is done."""
+    honest = space.plan
+    return space, "plan", lambda *given, **more: honest(*given, **more)[:1]
+
+
+def drop_what_a_refusal_concerns() -> Patch:
+    """Let go of what is held under a key when something under it is refused."""
+    honest = uplink.Uplink._judge
+
+    def judge(self: Any, event: Any, *read: Any) -> None:
+        refused, known = self._state.refused, self._state.held.get(event.key)
+        honest(self, event, *read)
+        if self._state.refused > refused and is_delta(known):
+            self._accepting._vanish(known)
+
+    return uplink.Uplink, "_judge", judge
+
+
+def let_go_before_the_new_is_here() -> Patch:
+    """Want nothing of a placement while its new content is on its way."""
+    return edge.Assignment, "in_force", property(lambda self: self.entries or ())
+
+
+# What is counted, and begun.
+
+
+def count_who_is_on_the_move() -> Patch:
+    """Count a destination also where its record does not say that it hangs."""
+    honest = edge.Edge.summary
+
+    def summary(self: Any, key: Any, now_ms: int) -> Any:
+        path, self.path = self.path, self.profile.path if self.profile else self.path
+        try:
+            return honest(self, key, now_ms)
+        finally:
+            self.path = path
+
+    return edge.Edge, "summary", summary
+
+
+def begin_what_is_not_meant() -> Patch:
+    """Keep the body of what was answered for as gone, to begin it when it matches again."""
+    return accepting, "bare_of", lambda held: held
