@@ -55,7 +55,6 @@ class Host:
         self.slow = 0.0
         self.skew_ms = 0
         self.armed: tuple[bool, float] | None = None
-        self.crashes = 0
         self.former: tuple[NodePath, ...] = ()
         self.run = 0
         self.linked = False
@@ -102,7 +101,6 @@ class Host:
         self.world.note(self.path, f"stop disk={keep_disk} server={server_too}")
         self.node = None
         self.run += 1
-        self.crashes += 1
         self.armed = None
         self._inbox.clear()
         self._outgoing.clear()
@@ -384,12 +382,9 @@ class Host:
         parent = self._parent()
         if link != self.link_epoch or parent is None or self.world.mute.get(self.path) == "up":
             return
-        loss = self.world.faults.report_loss
         for key, data in reports.items():
-            if loss and key != HEARTBEAT and self.world.random.random() < loss:
-                self.world.note(self.path, f"loses report {key[:8]}")
-                continue
-            parent.streams.stat.put((self.path.name, key), data)
+            if key == HEARTBEAT or not self.world.loses_report():
+                parent.streams.stat.put((self.path.name, key), data)
         self.world.after(self.world.delay(), parent.read_reports, parent.run)
 
     def read_reports(self, run: int) -> None:

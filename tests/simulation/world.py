@@ -114,6 +114,11 @@ class World:
             drawn = draw(bits)
         return 1 + drawn
 
+    def loses_report(self) -> bool:
+        """Whether a report is lost now that is stored, as its child knows."""
+        chance = self.faults.report_loss
+        return bool(chance) and self.random.random() < chance
+
     def run(self, seconds: float) -> None:
         """Let virtual time pass."""
         until, heap = self.now + seconds, self._heap
