@@ -13,7 +13,7 @@ from relay.core.children import INDEX_TO_EDGE_SECONDS
 from relay.core.claims import Wanted
 from relay.core.downlink import Downlink
 from relay.core.edge import Edge
-from relay.core.effects import Effect, Noted, RemoveChild, SummaryChanged, WantsChanged
+from relay.core.effects import Effect, Noted, SummaryChanged, WantsChanged
 from relay.core.events import (
     BlobArrived,
     ChildUnlinked,
@@ -40,7 +40,7 @@ from relay.core.uplink import Uplink
 from relay.core.windows import Windows
 from schemas.identity import KEYS_KEY, DestinationId, MailKey
 from schemas.objects import ObjectKey
-from schemas.records import NodeRecord, Record, RecordRefused
+from schemas.records import Record, RecordRefused
 from schemas.reports import Cursor, Done, ObjectResult, ReportRefused, Summary, decode
 from schemas.signing import Envelope, EnvelopeRefused
 from schemas.subjects import CURSOR_KEY
@@ -359,7 +359,7 @@ class Node:
         for slot in remembered.mail:
             if slot.child in state.mailboxes.boxes:
                 state.mailboxes.restore(slot.child, slot)
-        self._finish_removals(records, remembered)
+        state.finish_removals(records, remembered)
         state.mailboxes.restored()
         for held in records:
             if held.kind not in ("node", "keys"):
@@ -369,16 +369,6 @@ class Node:
         self._downlink.await_labels()
         self._accepting.refresh_all()
         self._downlink.greet()
-
-    def _finish_removals(self, records: Iterable[Held], remembered: Remembered) -> None:
-        """Close the accounts that a former run was about to close: their mail is there still."""
-        state, path = self._state, self._state.config.path
-        strays = {slot.child for slot in remembered.mail} - state.mailboxes.boxes.keys()
-        lost = {path.child(name) for name in strays}
-        for held in records if lost else ():
-            record = held.record
-            if isinstance(record, NodeRecord) and record.deleted and record.path in lost:
-                state.out.append(RemoveChild(record.path))
 
     def _restored_records(self, remembered: Remembered) -> list[Held]:
         """The records of OWN that are believed, by generation; keys are put in force at once."""

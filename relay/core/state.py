@@ -12,7 +12,7 @@ from relay.core.book import Held, is_delta
 from relay.core.children import Child
 from relay.core.content import Content
 from relay.core.edge import CONTENT_REFUSED, Edge
-from relay.core.effects import Effect, StoreOwn
+from relay.core.effects import Effect, RemoveChild, StoreOwn
 from relay.core.events import Instant, Remembered
 from relay.core.inbox import Inbox
 from relay.core.index import IndexView
@@ -200,6 +200,15 @@ class State:
         if not isinstance(record, NodeRecord) or len(record.path.names) < len(path.names) + 2:
             return None
         return path.step_towards(record.path)
+
+    def finish_removals(self, records: Iterable[Held], remembered: Remembered) -> None:
+        """Close the accounts that a former run was about to close: their mail is there still."""
+        strays = {slot.child for slot in remembered.mail} - self.mailboxes.boxes.keys()
+        lost = {self.config.path.child(name) for name in strays}
+        for held in records if lost else ():
+            record = held.record
+            if isinstance(record, NodeRecord) and record.deleted and record.path in lost:
+                self.out.append(RemoveChild(record.path))
 
     def meant(self, child: str, held: Held) -> Send:
         """What the child should have of a record."""

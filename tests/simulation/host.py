@@ -57,8 +57,7 @@ class Host:
         self.armed: tuple[bool, float] | None = None
         self.former: tuple[NodePath, ...] = ()
         self.run = 0
-        self.linked = False
-        self.link_epoch = 0
+        self.linked, self.link_epoch = False, 0
         self._inbox: deque[Event] = deque()
         self._busy = False
         self._tick_at: float | None = None
@@ -92,7 +91,7 @@ class Host:
         if self.node is not node:
             return
         self.world.links_changed(self.path)
-        self._read_reports()
+        self.read_reports(self.run)
         self.space.started()
         self._wake()
 
@@ -350,9 +349,8 @@ class Host:
         self.world.at(time, self._arrived, self.run, self.link_epoch, read_epoch, event)
 
     def _arrived(self, run: int, link: int, read_epoch: int | None, event: Event) -> None:
-        if run != self.run or link != self.link_epoch:
-            return
-        if read_epoch is None or read_epoch == self._read_epoch:
+        now = run == self.run and link == self.link_epoch
+        if now and (read_epoch is None or read_epoch == self._read_epoch):
             self.tell(event)
 
     def _send_session(self, effect: fx.SendSession) -> None:
@@ -368,9 +366,8 @@ class Host:
         if run != self.run or not (self._outgoing or self._heartbeat):
             return
         reports, self._outgoing = self._outgoing, {}
-        heartbeat, self._heartbeat = self._heartbeat, None
-        if heartbeat is not None:
-            reports[HEARTBEAT] = heartbeat
+        if self._heartbeat is not None:
+            reports[HEARTBEAT], self._heartbeat = self._heartbeat, None
         if not self.linked:
             self.tell(LinkChanged(up=False))
             return
@@ -388,10 +385,8 @@ class Host:
         self.world.after(self.world.delay(), parent.read_reports, parent.run)
 
     def read_reports(self, run: int) -> None:
-        if run == self.run and self.node is not None:
-            self._read_reports()
-
-    def _read_reports(self) -> None:
+        if run != self.run or self.node is None:
+            return
         for (child, key), kept in self.streams.stat.after(self._reports_read):
             self._reports_read = kept.sequence
             if key == HEARTBEAT:
