@@ -122,3 +122,13 @@ async def test_children_are_known_at_the_next_start_and_strangers_go(tmp_path):
 def test_a_damaged_list_of_children_is_as_none(tmp_path):
     (tmp_path / "children.json").write_text("[")
     assert KnownChildren(tmp_path).nkeys == {}
+
+
+def test_children_that_come_at_once_are_kept_when_the_last_has_come(tmp_path):
+    known = KnownChildren(tmp_path)
+    with known.changing():
+        with known.changing():
+            known.put("s1", "U1")
+        known.put("s2", "U2")
+        assert not list(tmp_path.iterdir())
+    assert KnownChildren(tmp_path).nkeys == {"s1": "U1", "s2": "U2"}
