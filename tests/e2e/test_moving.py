@@ -73,7 +73,9 @@ def membership(tree, parts):
 
 async def settled(tree, **synced: int) -> None:
     for name, count in synced.items():
-        await tree.until(name, lambda s, n=count: s.complete and s.states == {"synced": n})
+        await tree.until(
+            name, lambda s, n=count: s.complete and s.states == {"synced": n}, seconds=120
+        )
 
 
 async def maps_at(tree, path: NodePath) -> set[str]:
