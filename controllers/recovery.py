@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from controllers.core.notes import Notes
-from controllers.core.reading_back import ReadingBack, is_content, leads_to
+from controllers.core.reading_back import ReadingBack, is_content, leads_to, read_index
 from controllers.core.recovery import Recalled, read_recalled
+from controllers.core.translate import Issued, withdrawal
 from controllers.issuing import Issuer
 from controllers.keys import CentreKeys
 from controllers.nodes import enrol_node, node_record
@@ -133,12 +134,25 @@ class Recovery:
         restored = reading.restored()
         for item in restored:
             await issuer.restore(item.envelope, await self._content(reading, relay, item))
+        if gone := await self._superseded(reading):
+            await issuer.issue([withdrawal(Issued(head, None)) for head in gone])
         for item in reading.confirmed():
             # Of a ledger that is there, or in part, the content may be lost all the same.
             if lacked := await self._content(reading, relay, item):
                 await issuer.restore(item.envelope, lacked)
         reading.ended()
         self.noted("LedgerReadBack", "ledger", f"{len(restored)} records were read back")
+
+    async def _superseded(self, reading: ReadingBack) -> list[DeltaHead]:
+        """What an old ledger holds, and a later index that a child was shown does not."""
+        index = reading.index()
+        if index is None:
+            return []
+        (reference,) = index.record.references
+        root = await self._fetch(reading, index.child, reference)
+        chunks = [await self._fetch(reading, index.child, r) for r in leads_to(reference, root)]
+        listed = read_index(root, chunks)
+        return [] if listed is None else reading.superseded(index, listed)
 
     async def _try(self, child: str, keys: CentreKeys) -> list[Recalled] | None:
         """What a child holds; None if it does not answer now."""

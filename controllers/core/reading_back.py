@@ -13,8 +13,9 @@ from controllers.core.notes import Notes
 from controllers.core.recovery import Recalled, highest, missing, newest_index
 from schemas import blobs, codec
 from schemas.blobs import Reference
-from schemas.chunks import read_manifest_chunk, read_root
-from schemas.records import NodeRecord
+from schemas.chunks import read_index_chunk, read_manifest_chunk, read_root
+from schemas.identity import INDEX_KEY, MailKey
+from schemas.records import DeltaHead, NodeRecord
 from schemas.shape import ShapeError
 
 
@@ -95,6 +96,29 @@ class ReadingBack:
             if slot in records and records[slot].generation == item.record.generation
         ]
 
+    def index(self) -> Recalled | None:
+        """The newest index that a child showed, if the ledger's is not as new."""
+        shown = [item for item in self._recalled if item.slot == INDEX_KEY]
+        newest = max(shown, key=lambda item: item.record.generation, default=None)
+        held = self._ledger.records.get(INDEX_KEY)
+        if newest is None or (held and held.generation >= newest.record.generation):
+            return None
+        return newest
+
+    def superseded(self, index: Recalled, listed: Mapping[MailKey, int]) -> list[DeltaHead]:
+        """Placements of the ledger that this later index does not list as they are.
+
+        They were deleted or replaced since: nobody may act on them any more.
+        """
+        return [
+            record
+            for slot, record in sorted(self._ledger.records.items())
+            if isinstance(record, DeltaHead)
+            and not record.deleted
+            and record.generation < index.record.generation
+            and listed.get(slot) != record.generation
+        ]
+
     def ended(self) -> None:
         """All of it is in the ledger."""
         self._notes.read_back(ended=True)
@@ -107,17 +131,31 @@ class ReadingBack:
 
 
 def leads_to(reference: Reference, plain: bytes | None) -> list[Reference]:
-    """What a blob of a manifest names; nothing, if it is missing or damaged."""
+    """What a blob of a manifest or an index names; nothing, if it is missing or damaged."""
     if plain is None:
         return []
     try:
-        if reference.kind == blobs.MANIFEST:
+        if reference.kind in (blobs.MANIFEST, blobs.INDEX_LIST):
             return list(read_root(plain).chunks)
         if reference.kind == blobs.MANIFEST_CHUNK:
             return [entry.reference for entry in read_manifest_chunk(plain)]
     except (ShapeError, codec.CodecError):
         return []
     return []
+
+
+def read_index(root: bytes | None, chunks: Iterable[bytes | None]) -> dict[MailKey, int] | None:
+    """What an index lists, from its root and its chunks; None if something of it is missing."""
+    listed: dict[MailKey, int] = {}
+    parts = list(chunks)
+    if root is None or None in parts:
+        return None
+    try:
+        for part in parts:
+            listed |= read_index_chunk(part or b"")
+    except (ShapeError, codec.CodecError):
+        return None
+    return listed
 
 
 def is_content(reference: Reference, plain: bytes | None) -> bool:

@@ -113,4 +113,4 @@ class Misfortune:
     def _hurry(self) -> None:
         """Someone lets go what is held without looking."""
         if self._centre.ready and self._centre.desk.here and self._centre.desk.sure:
-            self._centre.accept()
+            self._centre.accept_one()

@@ -117,7 +117,9 @@ class RemovalOracle(Oracle, Judge):
         now = dict.fromkeys(_things(after))
         gone = [about for about in before if about not in now]
         for about in gone:
-            self._may_go(about, gone)
+            # While it is read back, a later index says what is gone; no list is believed yet.
+            if self.centre.desk.sure:
+                self._may_go(about, gone)
             self._recovered.pop(key, None)
         for about in now:
             if about not in before:

@@ -8,14 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from controllers.core.reading_back import is_content, leads_to
+from controllers.core.reading_back import is_content, leads_to, read_index
 from controllers.core.recovery import Recalled, read_recalled
+from controllers.core.translate import Issued as Known
+from controllers.core.translate import withdrawal
+from relay.core.effects import SendSession
 from relay.core.recalling import records_answer
 from schemas.blobs import BlobRefused, Reference, open_value, parts_of, store
 from schemas.codec import CodecError
 from schemas.identity import ContentHash, NodePath
 from schemas.records import DeltaHead, Record
-from schemas.reports import SessionMessage, decode, greeting
+from schemas.reports import greeting
 from tests.simulation.centre import ROOT_KEY, SIGNING_KEY
 
 if TYPE_CHECKING:
@@ -71,9 +74,7 @@ class Recall:
             return
         here = desk.reading.awaited & self._shown().keys()
         for name in sorted(desk.reading.awaited - here):
-            child = self._world.hosts.get(NodePath().child(name))
-            if child is not None and child.linked:
-                child.session_came(decode(SessionMessage, greeting(desk.root.incarnation)))
+            desk.root._send_session(SendSession(name, greeting(desk.root.incarnation)))
         for name in sorted(here - self._asked.keys()):
             self._asked[name] = None
             self._ask(name, self._answered)
@@ -96,12 +97,24 @@ class Recall:
             return
         for item in restored:
             desk.put_in_ledger(item.envelope, item.record, self._content(item))
+        gone = self._superseded()
+        desk.issue([withdrawal(Known(head, None)) for head in gone])
         for item in desk.reading.confirmed():
             if lacked := self._content(item):
                 desk.put_in_ledger(item.envelope, item.record, lacked)
         desk.reading.ended()
         self._world.note("centre", f"{len(restored)} records are read back")
         self._then([item.record for item in restored])
+
+    def _superseded(self) -> list[DeltaHead]:
+        index = self._desk.reading.index()
+        child = self._world.hosts.get(NodePath().child(index.child)) if index else None
+        if index is None or child is None:
+            return []
+        (reference,) = index.record.references
+        root = open_blob(child, reference)
+        listed = read_index(root, [open_blob(child, r) for r in leads_to(reference, root)])
+        return [] if listed is None else self._desk.reading.superseded(index, listed)
 
     # Asks.
 

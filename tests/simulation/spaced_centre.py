@@ -134,16 +134,25 @@ class SpacedCentre(Books, Clerk):
     def put_node(self, path: NodePath) -> None:
         self.desk.issue([node_draft(path, f"nkey{path}")])
 
+    def accept_one(self) -> None:
+        """Let go what is held of a single placement, as it is shown."""
+        held = sorted(self.desk.placements.held)
+        if held:
+            self._accept(self.world.random.choice(held))
+
     def accept(self) -> None:
-        """Let go what is held, as it is shown."""
-        desk = self.desk
-        for name, shown in sorted(desk.placements.held.items()):
-            self.world.note("user", f"accepts for {name}: {shown}")
-            self.judge.accepted(name, shown)
-            desk.accept(name)
-        if any(name.endswith("/RemovalHeld") for name in desk.registry.errors):
+        """Let go all that is held, as it is shown."""
+        for name in sorted(self.desk.placements.held):
+            self._accept(name)
+        if any(name.endswith("/RemovalHeld") for name in self.desk.registry.errors):
             self.judge.accepted("", "")
-            desk.accept_inventory()
+            self.desk.accept_inventory()
+
+    def _accept(self, name: str) -> None:
+        shown = self.desk.placements.held[name]
+        self.world.note("user", f"accepts for {name}: {shown}")
+        self.judge.accepted(name, shown)
+        self.desk.accept(name)
 
     def withdraw_orphans(self) -> None:
         """Let the placements of the other space go."""

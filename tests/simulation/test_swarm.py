@@ -18,7 +18,13 @@ from tests.simulation.mutants import MUTANTS, kill
 from tests.simulation.sizes import SIZES, TINY, seed_of
 
 ROOT = Path(__file__).resolve().parents[2]
-SWARM = {"tiny": (400, 100), "small": (200, 50), "wide": (30, 10), "deep": (6, 6)}
+SWARM = {
+    "tiny": (400, 100),
+    "small": (200, 50),
+    "wide": (30, 10),
+    "deep": (6, 6),
+    "blind": (60, 20),
+}
 """Per size how many seeds, and how many of them a test."""
 CHUNKS = [
     (size, first, chunk)
