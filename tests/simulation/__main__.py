@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import os
 import sys
 import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, replace
+from functools import partial
 
-from tests.simulation import mutants, soak, worlds
-from tests.simulation.faults import NO_FAULTS
-from tests.simulation.run import run
+from tests.simulation import mutants, soak
+from tests.simulation.faults import NO_FAULTS, Faults
+from tests.simulation.run import Outcome, run
 from tests.simulation.sizes import SIZES, seed_of
+
+FAILED_TOLD, LINES_TOLD = 3, 40
+"""Of how many failed seeds the end of the story is told, and how much of it."""
+CHUNK = 100
+"""How many seeds a process runs before it tells."""
+Chunk = tuple[list[Outcome], float]
+"""What came of some seeds, and the seconds of CPU that it took."""
 
 
 def main() -> int:
@@ -23,43 +34,82 @@ def main() -> int:
     parser.add_argument("--calm", action="store_true", help="without faults")
     parser.add_argument("--no-mutants", action="store_true", help="without the planted faults")
     parser.add_argument("--soak", type=float, help="so many virtual days instead, 365 for a year")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many processes")
     given = parser.parse_args()
     chosen = NO_FAULTS if given.calm else None
-    if given.seed is not None and worlds.is_world(given.seed):
-        played = worlds.play(given.seed)
-        print(played)
-        return 1 if played.law else 0
     if given.seed is not None:
-        size, number = seed_of(given.seed)
-        outcome = run(number, chosen, size=size, story=True)
-        print("\n".join(outcome.story))
-        print(", ".join(f"{name}={value}" for name, value in asdict(outcome.faults).items()))
-        print(outcome)
-        return 1 if outcome.law else 0
+        return _one(given.seed, chosen)
     if given.soak:
-        taken = soak.soak(given.soak, changes=max(60, int(given.soak)), samples=12)
-        print(soak.told(taken))
-        print("flat" if soak.flat(taken) else "NOT FLAT")
-        return 0 if soak.flat(taken) else 1
-    begun = time.process_time()
-    size, last = SIZES[given.size], given.first + given.seeds
-    outcomes = []
-    for seed in range(given.first, last):
-        outcome = run(seed, chosen, size=size)
-        if outcome.law:
-            print(outcome, flush=True)
-        outcomes.append(replace(outcome, story=[]))
-    took = time.process_time() - begun
-    failed = [outcome for outcome in outcomes if outcome.law]
-    traces = hashlib.sha256("".join(outcome.trace for outcome in outcomes).encode()).hexdigest()
-    virtual = sum(outcome.seconds for outcome in outcomes)
-    rate = given.seeds / took
-    print(
-        f"{given.seeds} seeds, {virtual:.0f} virtual seconds in {took:.1f} s of CPU:"
-        f" {rate:.1f} seeds a second, {len(failed)} failed, trace {traces[:16]}"
-    )
+        return _soak(given.soak)
+    failed = _swarm(given, chosen)
     survived = 0 if given.no_mutants else mutants.main()
     return 1 if failed or survived else 0
+
+
+def _one(name: str, chosen: Faults | None) -> int:
+    """Tell the whole story of one seed."""
+    size, number = seed_of(name)
+    outcome = run(number, chosen, size=size, story=True)
+    print("\n".join(outcome.story))
+    print(", ".join(f"{name}={value}" for name, value in asdict(outcome.faults).items()))
+    print(outcome)
+    return 1 if outcome.law else 0
+
+
+def _end_of(failed: Outcome, chosen: Faults | None) -> list[str]:
+    """What happened last in a seed that failed: it is run once more for that."""
+    story = run(failed.seed, chosen, size=SIZES[failed.size], story=True).story
+    return [f"the last of {len(story)} steps:", *story[-LINES_TOLD:]]
+
+
+def _soak(days: float) -> int:
+    begun, taken = time.process_time(), []
+    for sample in soak.soak(days, changes=max(60, int(days)), samples=12):
+        taken.append(sample)
+        print(sample, flush=True)
+    took = time.process_time() - begun
+    flat = soak.flat(taken)
+    print(f"{days:.0f} virtual days in {took:.0f} s of CPU: {'flat' if flat else 'NOT FLAT'}")
+    return 0 if flat else 1
+
+
+def _swarm(given: argparse.Namespace, chosen: Faults | None) -> int:
+    """Run the seeds, say what broke and how fast it went; how many seeds failed."""
+    count, failed, cpu, virtual = 0, 0, 0.0, 0.0
+    traces = hashlib.sha256()
+    for outcomes, took in _chunks(given, chosen):
+        cpu += took
+        for outcome in outcomes:
+            count, failed = count + 1, failed + bool(outcome.law)
+            if outcome.law:
+                if failed <= FAILED_TOLD:
+                    print("\n".join(_end_of(outcome, chosen)))
+                print(outcome, flush=True)
+            virtual += outcome.seconds
+            traces.update(outcome.trace.encode())
+    print(
+        f"{count} seeds, {virtual:.0f} virtual seconds in {cpu:.1f} s of CPU:"
+        f" {count / cpu:.1f} seeds a second and core, {failed} failed,"
+        f" trace {traces.hexdigest()[:16]}"
+    )
+    return failed
+
+
+def _chunks(given: argparse.Namespace, chosen: Faults | None) -> Iterator[Chunk]:
+    last = given.first + given.seeds
+    chunks = [range(at, min(at + CHUNK, last)) for at in range(given.first, last, CHUNK)]
+    some = partial(_some, given.size, chosen)
+    if min(given.jobs, len(chunks)) < 2:
+        yield from map(some, chunks)
+        return
+    with ProcessPoolExecutor(min(given.jobs, len(chunks))) as pool:
+        yield from pool.map(some, chunks)
+
+
+def _some(size: str, chosen: Faults | None, seeds: range) -> Chunk:
+    begun = time.process_time()
+    outcomes = [replace(run(seed, chosen, size=SIZES[size]), story=[]) for seed in seeds]
+    return outcomes, time.process_time() - begun
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from tests.simulation.host import Host
 from tests.simulation.run import Run
 from tests.simulation.scripts import CHANGES
 from tests.simulation.signatures import cheap_signatures
-from tests.simulation.sizes import SMALL
+from tests.simulation.sizes import SMALL, Size
 
 DAY = 86400.0
 LASTING = tuple(change for change in CHANGES if change not in ("grow", "shrink"))
@@ -30,11 +30,16 @@ class Sample:
     memory: int
     storage: int
 
+    def __str__(self) -> str:
+        memory, storage = self.memory / 1024, self.storage / 1024
+        where = f"day {self.day:6.1f} {self.path:10}"
+        return f"  {where} memory {memory:7.1f} KiB  streams {storage:7.1f} KiB"
 
-def soak(days: float, changes: int, samples: int, seed: int = 1) -> list[Sample]:
+
+def soak(days: float, changes: int, samples: int, size: Size = SMALL) -> Iterator[Sample]:
     """Live with so many changes, each tenth with a crash and a cut before it."""
-    with cheap_signatures():
-        return list(_soak(Run(seed, NO_FAULTS, SMALL), days, changes, samples))
+    with cheap_signatures(afresh=False):
+        yield from _soak(Run(1, NO_FAULTS, size), days, changes, samples)
 
 
 def flat(taken: list[Sample]) -> bool:
@@ -52,12 +57,7 @@ def flat(taken: list[Sample]) -> bool:
 
 def told(taken: list[Sample]) -> str:
     """The figures: a line for each sample."""
-    lines = [
-        f"  day {s.day:6.1f} {s.path:10} memory {s.memory / 1024:7.1f} KiB  streams"
-        f" {s.storage / 1024:7.1f} KiB"
-        for s in taken
-    ]
-    return "\n".join(lines)
+    return "\n".join(map(str, taken))
 
 
 def _soak(one: Run, days: float, changes: int, samples: int) -> Iterator[Sample]:
