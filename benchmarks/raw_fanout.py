@@ -137,6 +137,8 @@ async def _consume(client: Client, stream: str, deliver: str, subject: str) -> N
         "deliver_policy": "new",
         "ack_policy": "none",
         "mem_storage": True,
+        # Else the server forgets it after five seconds, and thousands of edges take longer to come.
+        "inactive_threshold": 3600 * 10**9,
     }
     body = {"stream_name": stream, "config": config}
     await _api(client, f"CONSUMER.CREATE.{stream}", body)

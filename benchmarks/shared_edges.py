@@ -134,6 +134,7 @@ class SharedEdge:
 
 async def run(edges: Sequence[SharedEdge]) -> None:
     async with asyncio.TaskGroup() as group:
+        group.create_task(answer(edges))
         for at in range(0, len(edges), CONNECT_AT_ONCE):
             some = edges[at : at + CONNECT_AT_ONCE]
             for edge in some:
@@ -142,10 +143,14 @@ async def run(edges: Sequence[SharedEdge]) -> None:
                 await edge.driver.until(lambda node: node.ready)
             print(at + len(some), flush=True)
         print("ready", flush=True)
-        loop = asyncio.get_running_loop()
-        while await loop.run_in_executor(None, sys.stdin.readline):
-            print(sum([await edge.writes() for edge in edges]), flush=True)
-        os._exit(0)  # Whoever started this has gone; nothing here is kept.
+
+
+async def answer(edges: Sequence[SharedEdge]) -> None:
+    """Say at each line how often the clusters were written to; end it all when no more come."""
+    loop = asyncio.get_running_loop()
+    while await loop.run_in_executor(None, sys.stdin.readline):
+        print(sum([await edge.writes() for edge in edges]), flush=True)
+    os._exit(0)  # Whoever started this has gone; nothing here is kept.
 
 
 def main() -> None:
