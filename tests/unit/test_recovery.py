@@ -11,7 +11,7 @@ from controllers.issuing import keys_draft
 from controllers.keys import load_or_make_keys
 from controllers.ledger_notes import LedgerNotes
 from relay.adapters.clock import SystemDice
-from schemas.identity import NodePath
+from schemas.identity import INDEX_KEY, NodePath
 from schemas.objects import ObjectKey
 from schemas.records import encode_payload
 from tests.memory_tree import config_map, memory_tree, placement
@@ -105,12 +105,21 @@ async def test_generations_never_run_backwards_also_if_the_clock_did(tmp_path):
         assert index > before
 
 
+def knows_by_index(node, key):
+    """Whether its index is newer than this record."""
+    held = node.records
+    return INDEX_KEY in held and held[INDEX_KEY].generation > held[key].generation
+
+
 async def test_a_ledger_older_than_what_a_child_was_shown_is_read_back(tmp_path, monkeypatch):
     monkeypatch.setattr(recovery, "VERIFY_SECONDS", 30.0)
     async with memory_tree(tmp_path, TREE) as tree:
         await deliver(tree, "a")
         backup = dict(tree.network.streams(CENTRE).own)
         await deliver(tree, "x", of="other")
+        other = await tree.placement_key("other")
+        async with asyncio.timeout(60):
+            await tree.drivers[EMEA].until(lambda node: knows_by_index(node, other))
         await lose(tree)
         tree.network.streams(CENTRE).own = backup
         (tmp_path / "ledger.json").unlink()
