@@ -108,7 +108,7 @@ class MemoryTree:
             await self.workloads.apply(dict(obj), MANAGER)
 
     async def until(
-        self, name: str, met: Callable[[Summary], bool], *, seconds: float = 60
+        self, name: str, met: Callable[[Summary], bool], *, seconds: float = 200
     ) -> Summary:
         """Wait until the centre's summary of a placement meets the condition."""
         key = await self.placement_key(name)
