@@ -25,11 +25,15 @@ class SpaceAway(Exception):
 
 
 class BlindSpace:
-    """Objects by key; `other` is what stands in its place while it is another one."""
+    """Objects by key; `other` is what stands in its place while it is another one.
+
+    What is `hidden` is on no list.
+    """
 
     def __init__(self, identity: str, random: Random, other: dict[ObjectKey, Object]) -> None:
         self.objects: dict[ObjectKey, Object] = {}
         self.view = WHOLE
+        self.hidden: dict[ObjectKey, None] = {}
         self._own, self._random, self._other = identity, random, other
         self._revision = 0
         self._watcher: Told | None = None
@@ -82,7 +86,7 @@ class BlindSpace:
             case "page":
                 return self._without_a_page()
             case _:
-                return dict(self.objects)
+                return {k: o for k, o in self.objects.items() if k not in self.hidden}
 
     def watch(self, told: Told | None) -> None:
         """Tell this one of all changes from now on, and no other."""

@@ -121,7 +121,7 @@ class People:
     def _place(self, name: str) -> None:
         envs = self._random.choice(({}, {}, {"matchLabels": {"env": self._random.choice(ENVS)}}))
         clauses = self._random.sample(CLAUSES, self._random.choice((1, 1, 2)))
-        self._centre.workloads.put(*_edge_placement(name, envs, clauses))
+        self._centre.workloads.put(*edge_placement(name, envs, clauses))
 
     def _edit(self) -> None:
         self._place(self._random.choice(NAMES))
@@ -160,7 +160,7 @@ class People:
 def another_space() -> dict[ObjectKey, Object]:
     """What stands in the space's place for a time: a placement of its own, and little else."""
     stamp = {"uid": "elsewhere-1", "resourceVersion": "1"}
-    key, placement = _edge_placement(f"{OF_ELSEWHERE}p", {}, [{"namespaces": ["far"]}])
+    key, placement = edge_placement(f"{OF_ELSEWHERE}p", {}, [{"namespaces": ["far"]}])
     far = ObjectKey("", "configmaps", "far", "z")
     found = {key: placement, far: _object(far, Random(0), 0)}
     return {k: {**o, "metadata": {**o["metadata"], **stamp}} for k, o in found.items()}
@@ -194,7 +194,14 @@ def _ours(kind: str, name: str, spec: Object, **metadata: Any) -> Object:
     return {"apiVersion": f"{GROUP}/{VERSION}", "kind": kind, "metadata": said, "spec": spec}
 
 
-def _edge_placement(name: str, selector: Object, clauses: list[Object]) -> tuple[ObjectKey, Object]:
+def another_object(name: str) -> tuple[ObjectKey, Object]:
+    """A ConfigMap beside those that are there."""
+    key = ObjectKey("", "configmaps", SHOP, name)
+    return key, _object(key, Random(0), 0)
+
+
+def edge_placement(name: str, selector: Object, clauses: list[Object]) -> tuple[ObjectKey, Object]:
+    """An EdgePlacement for the destinations of these Locations."""
     spec = {"locationSelectors": [selector], "downsync": clauses}
     key = ObjectKey(KIND, "edgeplacements", "", name)
     return key, _ours("EdgePlacement", name, spec)

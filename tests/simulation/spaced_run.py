@@ -7,7 +7,7 @@ from random import Random
 
 from schemas.identity import NodePath
 from tests.simulation import blindness, faults
-from tests.simulation.blindness import Misfortune
+from tests.simulation.blindness import Blindness, Misfortune
 from tests.simulation.centre import ROOTS, TREE
 from tests.simulation.chaos import Chaos
 from tests.simulation.oracle_removals import RemovalOracle
@@ -33,9 +33,11 @@ class SpacedRun(Run):
         *,
         traced: bool = False,
         story: bool = False,
+        own: Blindness | None = None,
+        regions: tuple[int, int] | None = None,
     ) -> None:
-        self.size = size
-        own = blindness.draw(Random(f"blindness {seed}"))
+        self.size = size = size if regions is None else replace(size, regions=regions)
+        own = blindness.draw(Random(f"blindness {seed}")) if own is None else own
         self.faults = chosen if chosen is not None else size.draw(Random(f"faults {seed}"))
         if own.loss_every or own.backup_every:
             # What centre and region lose together is gone: only the sites below would know it.

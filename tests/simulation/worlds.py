@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.simulation import broken_paths, identities
+from tests.simulation import blind_lives, broken_paths, identities
 from tests.simulation.faults import NO_FAULTS
 from tests.simulation.run import Outcome, Run, broken_by
 from tests.simulation.scenes import A, B, C, everywhere, put
@@ -34,12 +34,16 @@ LIVES = (
     identities.swept,
 )
 WORLDS: dict[str, Callable[[Run], None]] = {life.__name__: life for life in LIVES}
+WORLDS |= dict.fromkeys(blind_lives.LIVES, Run.settle)
 
 
 def play(name: str) -> Outcome:
     """Play a world on the tree of a seed: `world:seed`."""
     world, _, seed = name.partition(":")
     with cheap_signatures():
+        if world in blind_lives.LIVES:
+            law, what = broken_by(lambda: blind_lives.lived(seed, world))
+            return Outcome(int(seed), world, "", 0.0, law, what)
         one = Run(f"world {seed}", NO_FAULTS, SMALL)
         law, what = broken_by(lambda: _play(one, WORLDS[world]))
     return Outcome(int(seed), world, one.world.trace(), one.world.now, law, what)

@@ -1,0 +1,74 @@
+"""Lives of a centre with blind spaces, written out: what chance shows too rarely."""
+
+from __future__ import annotations
+
+from schemas.identity import NodePath
+from schemas.objects import ObjectKey
+from tests.simulation.blindness import Blindness
+from tests.simulation.faults import NO_FAULTS
+from tests.simulation.people import KEYS, SHOP, another_object, edge_placement
+from tests.simulation.sizes import BLIND
+from tests.simulation.spaced_run import SpacedRun
+
+FEW, MANY = 1, 11
+
+
+def accepted_alone(one: SpacedRun) -> None:
+    """What is held of two placements is let go of one; the other is looked at again."""
+    spaced = one.spaced
+    spaced.workloads.hidden = dict.fromkeys(KEYS[:MANY])
+    spaced.end_run()
+    one.world.run(5.0)
+    assert set(spaced.desk.placements.held) == {"p1", "p2"}
+    spaced._accept("p1")
+    one.world.run(5.0)
+    spaced.workloads.put(*another_object("new"))
+    one.world.run(5.0)
+    spaced.workloads.hidden = {}
+    spaced.workloads.break_watch()
+
+
+def shown_too_little(one: SpacedRun) -> None:
+    """The ledger is lost, and a list lacks one object of what is read back."""
+    one.spaced.workloads.hidden = dict.fromkeys(KEYS[:FEW])
+    one.spaced.lose_disk()
+    one.world.run(20.0)
+    assert set(one.spaced.desk.placements.held) == {"p1", "p2"}
+    one.spaced.workloads.hidden = {}
+    one.spaced.workloads.break_watch()
+
+
+def one_away(one: SpacedRun) -> None:
+    """The ledger is lost while one of two regions is cut off."""
+    one.world.cut(NodePath(("r1",)))
+    one.spaced.lose_disk()
+    one.world.run(20.0)
+    assert not one.spaced.desk.sure
+    one.world.heal(NodePath(("r1",)))
+
+
+LIVES = {life.__name__: life for life in (accepted_alone, shown_too_little, one_away)}
+
+
+def begun(seed: str) -> SpacedRun:
+    """Two regions with an edge each, and two placements of all that is in one namespace."""
+    one = SpacedRun(f"blind life {seed}", NO_FAULTS, BLIND, own=Blindness(), regions=(2, 2))
+    one.build()
+    for name in ("p1", "p2", "p3"):
+        key = ObjectKey("edge.kubestellar.io", "edgeplacements", "", name)
+        if key in one.spaced.workloads.objects:
+            one.spaced.workloads.delete(key)
+            one.judge.people_acted()
+    one.settle()
+    for name in ("p1", "p2"):
+        one.spaced.workloads.put(*edge_placement(name, {}, [{"namespaces": [SHOP]}]))
+    one.settle()
+    return one
+
+
+def lived(seed: str, name: str) -> SpacedRun:
+    """Begin, live so, and settle; may raise LawBroken."""
+    one = begun(seed)
+    LIVES[name](one)
+    one.settle()
+    return one
