@@ -1,9 +1,14 @@
 """A relay that withholds the index, or shows an old one, is seen by those below it."""
 
 import pytest
+from nats.errors import Error as NatsError
 
-from tests.nats.chaos_member import until
-from tests.nats.chaos_tree import ChaosTree
+from schemas.identity import mail_key
+from schemas.records import API_PLACEMENT
+from schemas.reports import decode_report
+from schemas.subjects import stat
+from tests.nats.chaos_member import Member, copy_folder, until
+from tests.nats.chaos_tree import AWAY, ChaosTree
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -42,6 +47,59 @@ async def test_an_edge_whose_relay_withholds_the_index_says_so_to_the_centre(tmp
         assert await tree.look(edges) == before
     finally:
         await tree.close()
+
+
+async def test_an_edge_below_a_relay_restored_from_an_old_backup_keeps_the_newer_and_says_so(
+    tmp_path,
+):
+    """Its parent is out of reach, so all that it can show is an index and mail of before."""
+    edge = f"{HONEST}/e1"
+    tree = ChaosTree(tmp_path, SETTINGS)
+    try:
+        await tree.start()
+        await tree.place("shop")
+        await tree.put("shop", kept="k", changed="1", dropped="d")
+        region = await tree.join(HONEST, relay=True, wired=True)
+        await tree.join(edge)
+        await tree.exact([edge])
+        await tree.counted("shop", synced=1)
+        await region.stop()
+        copy_folder(region.folder, tmp_path / "backup")
+        region.start()
+        await tree.put("shop", changed="2")
+        await tree.drop("shop", "dropped")
+        before = await tree.exact([edge])
+        await tree.counted("shop", synced=1)
+        async with tree.session() as session:
+            key = mail_key(API_PLACEMENT, await session.workloads.identity(), "", "shop")
+        await region.stop()
+        region.wire.cut()
+        copy_folder(tmp_path / "backup", region.folder)
+        region.start()
+        slot = stat(tree.members[edge].path, key)
+        seconds = await until(lambda: says_stale(region, slot), lambda: region.said)
+        print(f"\nsaid {seconds:.1f} s later")
+        assert await tree.look([edge]) == before
+        # Also who starts again below it goes on with what it knew.
+        await tree.members[edge].restart()
+        assert await tree.exact([edge]) == before
+        region.wire.mend()
+        await until(lambda: seen(tree, set()))
+        await tree.counted("shop", synced=1)
+        assert await tree.look([edge]) == before
+    finally:
+        await tree.close()
+
+
+async def says_stale(relay: Member, slot: str) -> bool:
+    """Whether the last report in the slot at a relay says that its author's view is old."""
+    try:
+        async with relay.client("relay") as client:
+            said = await client.jetstream().get_last_msg("STAT", slot)
+    except (*AWAY, NatsError):
+        return False
+    report = decode_report(said.data)
+    return any("StaleView" in sample.reason for sample in report.summary.exceptions)
 
 
 async def seen(tree, paths: set[str]) -> bool:
