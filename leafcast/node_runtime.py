@@ -39,6 +39,7 @@ from schemas.blobs import Reference
 from schemas.identity import KeyId, NodePath, TreeId, random_id
 
 RESTART_SECONDS_MIN, RESTART_SECONDS_MAX = 0.25, 10.0
+STORE_LOOK_SECONDS = 1.0
 OPEN_ATTEMPTS_MAX, OPEN_PAUSE_SECONDS = 20, 0.1
 SEEDS_FILE = "accounts.json"
 
@@ -176,7 +177,8 @@ class NodeRuntime:
 
     async def run(self) -> None:
         """Run the server, the relay and the edge's parts until cancelled."""
-        async with self._new_server() as self._server:
+        async with self._new_server() as self._server, asyncio.TaskGroup() as group:
+            group.create_task(self._keep_store(), name=f"store {self.path}")
             await self._run_relay()
 
     def _new_server(self) -> EmbeddedServer | ExternalServer:
@@ -203,22 +205,27 @@ class NodeRuntime:
                 await self._run_once()
             except* BusBroken as broken:
                 log.warning("node %s starts again: %s", self.path, first_of(broken))
-                await self._mend_store()
             self._running.clear()
             if self._world.clock.now().seconds - began > RESTART_SECONDS_MAX:
                 pause = RESTART_SECONDS_MIN
             await self._world.clock.sleep(pause)
             pause = min(2 * pause, RESTART_SECONDS_MAX)
 
-    async def _mend_store(self) -> None:
-        """A server of our own starts again once its disk has room; before, that would not help."""
-        server = self.server
-        if isinstance(server, ExternalServer) or not server.store_failed:
-            return
-        if await server.renew():
-            log.warning("node %s: its server was started again: there is room now", self.path)
-        else:
-            log.error("node %s: its disk %s is full: make room there", self.path, self._folder)
+    async def _keep_store(self) -> None:
+        """A server of our own that cannot write starts again once its disk has room.
+
+        Looked at by itself: a node that has nothing to write does not notice.
+        """
+        server, told = self.server, False
+        while not isinstance(server, ExternalServer):
+            await self._world.clock.sleep(STORE_LOOK_SECONDS)
+            if not server.store_failed:
+                told = False
+            elif await server.renew():
+                log.warning("node %s: its server was started again: there is room now", self.path)
+            elif not told:
+                told = True
+                log.error("node %s: its disk %s is full: make room there", self.path, self._folder)
 
     async def _run_once(self) -> None:
         world = self._world

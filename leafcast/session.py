@@ -12,13 +12,15 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from shutil import disk_usage
 from typing import Any
 
 from leafcast.data_dir import DataDir
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.embedded_space import EmbeddedSpace
+from relay.adapters.nats_server import ROOM_BYTES_MIN
 from relay.adapters.request_reply import CannotConnect, Unanswered, ask, brief_connection
-from relay.ports import Clock
+from relay.ports import Clock, SpaceError
 from schemas.api import GROUP
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
@@ -63,6 +65,14 @@ class Session:
         """Where an object lies: Locations and SyncTargets in the inventory, all else beside."""
         return self.inventory if (key.group, key.resource) in _INVENTORY else self.workloads
 
+    def why(self, error: SpaceError) -> str:
+        """What the centre's space said, or what is known better: that its disk is full."""
+        folder = self.data_dir.node(NodePath())
+        unheard = error.reason == "ServiceUnavailable" and folder.is_dir()
+        if unheard and disk_usage(folder).free < ROOM_BYTES_MIN:
+            return f"the disk of {folder} is full, so nothing was changed: make room there"
+        return error.message
+
     async def call(self, verb: str, /, *, seconds: float = CALL_SECONDS, **args: Any) -> Any:
         """Have the daemon do the verb, with arguments of JSON; its result.
 
@@ -105,6 +115,12 @@ async def open_session(data_dir: Path | None = None) -> AsyncIterator[Session]:
             )
             await workloads.open()
             await inventory.open()
-            yield Session(place, workloads, inventory, clock, partial(ask, client))
+            session = Session(place, workloads, inventory, clock, partial(ask, client))
+            try:
+                yield session
+            except SpaceError as error:
+                if (why := session.why(error)) == error.message:
+                    raise
+                raise SpaceError(error.reason, why) from error
     except CannotConnect as error:
         raise NotRunning(place.folder, f"the tree does not answer: {error.reason}") from error

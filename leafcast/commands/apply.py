@@ -81,7 +81,7 @@ async def apply_all(
         try:
             made.append(change if dry_run != "none" else await make(session, change))
         except SpaceError as error:
-            click.echo(f"Error from server ({error.reason}): {error.message}", err=True)
+            click.echo(f"Error from server ({error.reason}): {session.why(error)}", err=True)
             continue
         latest[change.wish.key] = made[-1].after
         if output is None:

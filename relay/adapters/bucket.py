@@ -305,7 +305,7 @@ class Bucket:
                         yield None
                     case _:
                         return
-        except nats.errors.Error:
+        except (nats.errors.Error, OSError):
             return
         finally:
             with suppress(nats.errors.Error):

@@ -54,7 +54,7 @@ class AskLines:
         await self._relay.ready()
         try:
             await self._relay.client.publish(subjects.ask(child, verb), data)
-        except NatsError as error:
+        except (NatsError, OSError) as error:
             raise BusBroken(f"an ask for {child} could not be sent: {error}") from error
 
     async def send_answer(self, ask: str, data: bytes) -> bool:
@@ -62,7 +62,7 @@ class AskLines:
             return False
         try:
             await self._up.client.publish(subjects.answer(self._path, ask), data)
-        except NatsError as error:
+        except (NatsError, OSError) as error:
             logger.debug("an answer of %s could not be sent: %s", self._path, error)
             return False
         return True

@@ -236,7 +236,7 @@ class JetStreamBus:
         await self._relay.ready()
         try:
             await self._relay.client.publish(subjects.session(child), data)
-        except NatsError as error:
+        except (NatsError, OSError) as error:
             raise BusBroken(f"the session of {child} could not be sent: {error}") from error
 
     def asks(self) -> AsyncIterator[AskArrived | AnswerArrived]:

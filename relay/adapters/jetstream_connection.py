@@ -14,7 +14,7 @@ from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError, SlowConsumerError
 
-from relay.adapters.patient_client import PATIENCE_SECONDS, PAUSE_SECONDS
+from relay.adapters.patient_client import PATIENCE_SECONDS, PAUSE_SECONDS, close
 from relay.ports import BusBroken
 
 CONNECT_SECONDS = 30.0
@@ -79,7 +79,7 @@ class Connection:
         self.when_back.clear()
         self.when_dropped.clear()
         if not self.client.is_closed:
-            await self.client.close()
+            await close(self.client)
 
     async def ready(self) -> None:
         """Wait for the connection, as long as a request may take; raises BusBroken."""
@@ -97,7 +97,7 @@ class Connection:
             return await self.client.request(subject, data, timeout=seconds)
         except (NoRespondersError, TimeoutError):
             return None
-        except NatsError as error:
+        except (NatsError, OSError) as error:
             logger.debug("%s: request on %s: %s", self._name, subject, error)
             return None
 

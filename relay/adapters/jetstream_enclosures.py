@@ -101,7 +101,7 @@ class Enclosing:
                 if content and sent <= CHILD_BYTES_MAX:
                     self._sent[write.child] = sent
                     await client.publish(subjects.content(write.child), content)
-        except NatsError as error:
+        except (NatsError, OSError) as error:
             logger.debug("content did not go along with mail: %s", error)
 
     def _enclosed(self, data: bytes) -> bytes:

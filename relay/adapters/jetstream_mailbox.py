@@ -80,7 +80,7 @@ class Mailbox:
             self._taking = True
             try:
                 await self._take(message)
-            except NatsError as error:
+            except (NatsError, OSError) as error:
                 logger.debug("flow control failed: %s", error)
                 self._lost()
             finally:
@@ -268,5 +268,5 @@ class Mailbox:
             return
         try:
             await self._connection.client.publish(reply)
-        except NatsError as error:
+        except (NatsError, OSError) as error:
             logger.debug("an acknowledgement was lost: %s", error)

@@ -125,7 +125,7 @@ class StreamReader:
             )
             await self._make_consumer(inbox)
             await self._until_torn()
-        except NatsError as error:
+        except (NatsError, OSError) as error:
             raise BusBroken(f"the stream {self._stream} cannot be read: {error}") from error
         finally:
             if dropped in self._connection.when_dropped:
@@ -137,7 +137,7 @@ class StreamReader:
         """Without interest the server deletes the consumer."""
         try:
             await subscription.unsubscribe()
-        except NatsError as error:
+        except (NatsError, OSError) as error:
             logger.debug("leaving %s: %s", self._stream, error)
 
     async def _make_consumer(self, inbox: str) -> None:

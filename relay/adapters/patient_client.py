@@ -51,3 +51,16 @@ def patient_jetstream(client: Client, domain: str = "") -> JetStreamContext:
     if domain:
         return JetStreamContext(patient, domain=domain)
     return JetStreamContext(patient)
+
+
+async def close(client: Client) -> None:
+    """Close a connection; raises nothing if its server is lost just now.
+
+    nats-py would still send what it held back, fail at that, and leave the rest undone.
+    """
+    try:
+        await client.close()
+    except OSError:
+        client._pending, client._pending_data_size = [], 0  # noqa: SLF001
+        client._status = Client.DISCONNECTED  # noqa: SLF001
+        await client.close()

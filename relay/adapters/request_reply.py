@@ -14,7 +14,7 @@ from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 
-from relay.adapters.patient_client import PATIENCE_SECONDS, patiently
+from relay.adapters.patient_client import PATIENCE_SECONDS, close, patiently
 
 CONNECT_SECONDS = 5
 ANSWERS_AT_ONCE = 64
@@ -67,12 +67,12 @@ async def brief_connection(url: str, seed: str, name: str) -> AsyncIterator[Clie
                 error_cb=note,
             )
     except (NatsError, OSError, TimeoutError) as error:
-        await client.close()
+        await close(client)
         raise CannotConnect(url, str(error) or type(error).__name__) from error
     try:
         yield client
     finally:
-        await client.close()
+        await close(client)
 
 
 async def ask(client: Client, subject: str, question: bytes, seconds: float) -> bytes:
@@ -89,7 +89,7 @@ async def ask(client: Client, subject: str, question: bytes, seconds: float) -> 
             return await patiently(whole, min(seconds, PATIENCE_SECONDS))
     except NoRespondersError as error:
         raise Unanswered(subject, nobody=True, seconds=seconds) from error
-    except (NatsError, TimeoutError) as error:
+    except (NatsError, OSError, TimeoutError) as error:
         raise Unanswered(subject, nobody=False, seconds=seconds) from error
 
 

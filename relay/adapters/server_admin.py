@@ -10,6 +10,8 @@ from typing import Any
 
 from nats.aio.client import Client
 
+from relay.adapters.patient_client import close
+
 REQUEST_SECONDS = 5.0
 
 
@@ -29,7 +31,7 @@ async def system_connection(url: str, seed: str) -> AsyncIterator[Client]:
             )
         yield client
     finally:
-        await client.close()
+        await close(client)
 
 
 async def _raised_anyway(error: Exception) -> None:

@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager
 import nats
 from nats.aio.client import Client as Client
 
+from relay.adapters.patient_client import close
+
 RECONNECT_WAIT_SECONDS = 1
 
 logger = logging.getLogger(__name__)
@@ -32,4 +34,4 @@ async def space_connection(url: str, seed: str, name: str) -> AsyncIterator[Clie
     try:
         yield client
     finally:
-        await client.close()
+        await close(client)
