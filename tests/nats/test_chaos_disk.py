@@ -120,8 +120,8 @@ async def test_a_centre_whose_disk_is_full_refuses_what_it_cannot_keep_and_loses
         number += 1
         taken, said = await apply(f"more{number}")
     assert "is full, so nothing was changed: make room there" in said
-    facts = str(await tree.call("doctor"))
-    assert "'freeBytes': 0" in facts or "'diskFree': 0" in facts, facts
+    facts = (await tree.call("doctor"))["nodes"]
+    assert [node["free_bytes"] < 4_000_000 for node in facts if node["path"] == "/"] == [True]
     ballast.unlink()
     await until(lambda: applied(apply))
     after = (await tree.exact([EDGE]))[EDGE]
