@@ -1,21 +1,26 @@
 """What the centre decides, without its errands: nothing before it was told, in force once kept."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
+from controllers.core.index import index_draft
 from controllers.core.ledger import Ledger
 from controllers.core.notes import Notes
 from controllers.core.placements import Placements
 from controllers.core.reading_back import ReadingBack
+from controllers.core.recovery import Recalled
 from controllers.core.registry import Registry, target_key
 from controllers.core.removal import hold_objects
 from controllers.core.translate import Issued, withdrawal
 from controllers.following import AnotherSpace
 from relay.adapters.memory_space import MemorySpace
 from relay.ports import BusBroken
-from schemas.identity import TreeId, random_id
+from schemas.identity import KeyId, TreeId, random_id
 from schemas.objects import BUILT_IN_KINDS
+from schemas.records import encode_payload
+from schemas.signing import Signer
 from tests.unit.centre_world import Centre, config, config_key, holds, placement
 
 TREE = TreeId(random_id(b"a tree of tests "))
@@ -79,6 +84,23 @@ def test_a_read_that_was_broken_off_begins_again_at_the_next_start():
     assert again.lost
     again.ended()
     assert not ReadingBack(ledger, notes).lost
+
+
+def test_what_a_later_index_does_not_list_is_superseded_and_nothing_else():
+    keys = Signer(TREE, KeyId(random_id(b"signing key     ")), b"s" * 32)
+    head = placements()._issued["shop"].head
+    ledger = Ledger(TREE)
+    ledger.remember("delta", head)
+    index = index_draft(TREE, {}, 0)[0].stamped(9)
+    shown = keys.seal("index", encode_payload(index))
+    reading = ReadingBack(ledger, Notes())
+    assert reading.index() is None
+    reading.showed("emea", [Recalled(shown, index, "emea")])
+    assert reading.index().record == index
+    assert reading.superseded(reading.index(), {}) == [head]
+    assert reading.superseded(reading.index(), {head.source.key: head.generation}) == []
+    later = Recalled(shown, replace(index, generation=head.generation - 1), "emea")
+    assert reading.superseded(later, {}) == []
 
 
 @pytest.fixture
