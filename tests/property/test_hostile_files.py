@@ -1,0 +1,60 @@
+"""Whatever a file of ours or of a user holds, reading it gives a value or a typed refusal."""
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from controllers.core.recovery import read_recalled
+from controllers.keys import KeysUnusable, load_or_make_keys
+from controllers.ledger_notes import LedgerNotes
+from leafcast.credentials import CredentialsUnusable, load_credentials
+from leafcast.data_dir import DataDir, DataDirUnusable
+from leafcast.known_children import KnownChildren
+from leafcast.run_config import RunConfigRefused, read_run_config
+from relay.adapters.clock import SystemDice
+from relay.adapters.server_ports import kept_ports
+from relay.core.slots import read_slot
+from schemas.reports import ReportRefused
+from tests.property.test_hostile_bytes import PATH, from_above, from_below, odd_json, slots
+from tests.property.test_wire_laws import any_bytes, signer
+
+FEW = settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+READERS = {
+    "run.yaml": (lambda folder: read_run_config(folder / "run.yaml"), RunConfigRefused),
+    "credentials.json": (lambda folder: load_credentials(folder, PATH), CredentialsUnusable),
+    "keys.json": (lambda folder: load_or_make_keys(folder, SystemDice()), KeysUnusable),
+    "tree.json": (lambda folder: DataDir(folder).tree(), DataDirUnusable),
+    "admin.json": (lambda folder: DataDir(folder).admin(), DataDirUnusable),
+    "children.json": (KnownChildren, ()),
+    "ports.json": (kept_ports, ValueError),
+    "ledger.json": (LedgerNotes, ()),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+@given(data=odd_json | any_bytes)
+@FEW
+def test_any_file_is_read_or_is_refused(tmp_path, name, data):
+    read, refusal = READERS[name]
+    (tmp_path / name).write_bytes(data)
+    with suppress(refusal):
+        read(tmp_path)
+
+
+@given(slots, from_below)
+@FEW
+def test_any_report_slot_is_read_or_is_refused(slot, data):
+    with suppress(ReportRefused):
+        read_slot(slot, data)
+
+
+@given(from_above)
+@FEW
+def test_any_record_that_a_child_recalls_is_read_or_is_none(data):
+    found = read_recalled(data, "emea", signer, signer)
+    assert found is None or found.envelope.verify(signer.tree, signer.public_key)
