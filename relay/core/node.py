@@ -129,7 +129,10 @@ class Node:
         """What became of a placement in this subtree, as far as it is known now."""
         state = self._state
         own = state.edge.summary(key, state.now.wall_ms) if state.edge else EMPTY
-        return state.reporting.summary(key, merge(own, state.troubles(key)))
+        troubles = state.troubles(key)
+        if own is not EMPTY or troubles is not EMPTY:
+            own = merge(own, troubles)
+        return state.reporting.summary(key, own)
 
     def results(self, key: MailKey) -> dict[ObjectKey, ObjectResult]:
         """The objects' returned states in this subtree."""

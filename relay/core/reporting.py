@@ -184,7 +184,10 @@ class Reporting:
     def summary(self, key: MailKey, own: Summary) -> Summary:
         """The node's summary: its children's and its own destination's."""
         fold = self._looked_at(key)
-        return reduce.merge(fold.total(self._names), own) if fold else own
+        if fold is None:
+            return own
+        total = fold.total(self._names)
+        return total if own is reduce.EMPTY else reduce.merge(total, own)
 
     def by_child(self, key: MailKey) -> dict[str, Summary]:
         """What each child counts for now."""

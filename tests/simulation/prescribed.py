@@ -59,6 +59,19 @@ def claims_at(model: Model, target: Target) -> dict[str, Arm]:
     }
 
 
+_last: list[tuple[object, dict[str, dict[ObjectKey, Content]]]] = []
+"""What was chosen last, and for which model: it is asked for many times between two changes."""
+
+
+def _chosen(model: Model) -> dict[str, dict[ObjectKey, Content]]:
+    """By the names of targets, what each holds; not to be changed."""
+    parts = (model.targets, model.locations, model.placements)
+    asked = tuple(tuple(part.items()) for part in parts)
+    if not _last or _last[0][0] != asked:
+        _last[:] = [(asked, {n: winners(model, target) for n, target in model.targets.items()})]
+    return _last[0][1]
+
+
 def winners(model: Model, target: Target) -> dict[ObjectKey, Content]:
     """What a destination holds: one content per object."""
     rivals: dict[ObjectKey, list[tuple[int, str, Content]]] = {}
@@ -75,12 +88,11 @@ def winners(model: Model, target: Target) -> dict[ObjectKey, Content]:
 
 def prescribed(centre: Centre) -> dict[NodePath, dict[ObjectKey, str]]:
     """By edge, the address of each object's content."""
+    model, chosen = centre.model, _chosen(centre.model)
     return {
-        target.path: {
-            key: content.reference.address for key, content in winners(centre.model, target).items()
-        }
-        for target in centre.model.targets.values()
-        if target.path in centre.model.nodes
+        target.path: {key: content.reference.address for key, content in chosen[name].items()}
+        for name, target in model.targets.items()
+        if target.path in model.nodes
     }
 
 
@@ -91,10 +103,10 @@ def expected_summary(
     model, placed = centre.model, centre.model.placements[name]
     states: dict[str, int] = {}
     arms: dict[str, int] = {}
-    for target in model.targets.values():
+    for name_of_target, target in model.targets.items():
         if target.path not in model.nodes or not is_meant(model, placed, target):
             continue
-        arm, chosen = arm_for(placed, target), winners(model, target)
+        arm, chosen = arm_for(placed, target), _chosen(model)[name_of_target]
         lost = any(chosen[key].space != content.space for key, content in arm.contents)
         bad = any(key in refused.get(target.path, {}) for key, _ in arm.contents)
         state = "failing" if lost or bad else "synced"
