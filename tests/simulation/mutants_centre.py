@@ -7,7 +7,7 @@ from tests.simulation import oracle, planted_centre
 PLANTED = (
     (planted_centre.believe_an_empty_list, oracle.NO_IGNORANCE, "blind:3"),
     (planted_centre.believe_an_empty_inventory, oracle.NO_IGNORANCE, "blind:6"),
-    (planted_centre.believe_another_space, oracle.NO_IGNORANCE, "blind:28"),
+    (planted_centre.believe_another_space, oracle.NO_IGNORANCE, "blind:32"),
     (planted_centre.hold_no_removal, oracle.NO_IGNORANCE, "blind:3"),
     (planted_centre.forget_what_was_issued, oracle.NO_IGNORANCE, "blind:2"),
     (planted_centre.accept_more_than_was_shown, oracle.NO_IGNORANCE, "accepted_alone:0"),
