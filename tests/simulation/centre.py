@@ -17,6 +17,7 @@ from schemas import blobs, codec
 from schemas.blobs import Reference
 from schemas.chunks import ManifestEntry, build_manifest
 from schemas.identity import (
+    ContentHash,
     DestinationId,
     Generation,
     KeyId,
@@ -171,6 +172,8 @@ class Centre(Books):
         self.changed: list[float] = []
         self._in_force: dict[MailKey, int] = {}
         self._values: dict[str, object] = {}
+        self._fresh: set[ContentHash] = set()
+        """Blobs kept that the node was not told of yet."""
         self._highest = Generation(0)
         self._revision = 0
         self._index_at: float | None = None
@@ -279,6 +282,7 @@ class Centre(Books):
     def _keep(self, values: object) -> None:
         assert hasattr(values, "items")
         self.world.root.streams.blobs.update(values)
+        self._fresh.update(values)
 
     def _issue(self, draft: Draft, signer: Signer = SIGNING_KEY) -> None:
         assert self.ready
@@ -293,7 +297,8 @@ class Centre(Books):
         root = self.world.root
         root.streams.own.pop(held.key, None)
         root.streams.own[held.key] = OwnRecord(held.key, data, "", 0)
-        root.tell(Issued(data))
+        root.tell(Issued(data, (), frozenset(self._fresh)))
+        self._fresh.clear()
         if isinstance(record, DeltaHead):
             self._in_force.pop(held.key, None)
             if not record.deleted:

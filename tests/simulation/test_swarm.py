@@ -152,7 +152,7 @@ def test_the_same_seed_is_the_same_run_in_every_process():
 
 
 def test_a_soak_leaves_every_node_as_large_as_it_was():
-    taken = list(soak.soak(days=2, changes=60, samples=9))
+    taken = list(soak.soak(days=20, changes=60, samples=9, size=TINY))
     assert soak.flat(taken), soak.told(taken)
 
 

@@ -67,6 +67,18 @@ class Workload:
         if self._centre.ready:
             self._do(getattr(self, f"_{name}"))
 
+    def fill(self) -> None:
+        """Have all placements in force, each with all objects, everywhere: as much at any time."""
+        self._do(self._fill)
+
+    def _fill(self) -> None:
+        for name in self._names_of_placements:
+            placed = Placed(
+                (Alternative("synctarget", LabelSelector()),), self._arm(list(self._objects))
+            )
+            self._centre.put_placement(name, placed)
+            self._oracle.model_changed()
+
     def _do(self, act: Callable[[], None]) -> None:
         self._world.note("user", act.__name__)
         self._oracle.model_changed()
