@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -16,6 +17,8 @@ from relay.adapters.nats_config import ParentLink
 from relay.adapters.simulated_cluster import Settings
 from relay.driver import Superseded
 from relay.ports import Clock, Dice
+
+logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.2
 REFUSED_SECONDS = 3.0
@@ -83,8 +86,8 @@ class JoinedNode:
         self._say(f"{self.bundle.path} hung at {left[-1]}, and takes along what it keeps")
         seed, url = runtime.relay_seed, runtime.server.url
         count = await rekey_streams(url, seed, self._clock, left, self.bundle.path)
-        self._place = replace(self._place, arriving=())
-        self._place.keep()
+        while not self._keep(replace(self._place, arriving=())):
+            await self._clock.sleep(REFUSED_SECONDS)
         self._say(f"{self.bundle.path} has all it kept: {count} records and blobs carried over")
 
     async def _watch(self, runtime: NodeRuntime) -> None:
@@ -100,13 +103,21 @@ class JoinedNode:
             if trouble == _REFUSED and not admitted and not patient:
                 raise _void(self.bundle)
             if ready and not admitted:
-                admitted = True
-                self._place = replace(self._place, admitted=True)
-                self._place.keep()
+                admitted = self._keep(replace(self._place, admitted=True))
             if trouble != told and (trouble or ready) and not patient:
                 told = trouble
                 self._say(self._news(trouble))
             await self._clock.sleep(LOOK_SECONDS)
+
+    def _keep(self, place: JoinedFolder) -> bool:
+        """Write down what the folder is from now on; False while the disk takes nothing."""
+        try:
+            place.keep()
+        except OSError as error:
+            logger.debug("%s cannot be written: %s", place.folder, error)
+            return False
+        self._place = place
+        return True
 
     def _news(self, trouble: str) -> str:
         if not trouble:

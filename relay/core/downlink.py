@@ -160,9 +160,9 @@ class Downlink:
         self._await_labels()
         self._beginning.let_in()
         for name, child in state.children.items():
-            if child.silent_since_ms is None and self._overdue(child):
-                silent_ms = int((state.now.seconds - child.heard) * 1000)
-                child.silent_since_ms = state.now.wall_ms - silent_ms
+            silent = state.now.seconds - child.heard
+            if child.silent_since_ms is None and silent >= SILENT_AFTER_SECONDS:
+                child.silent_since_ms = state.now.wall_ms - int(silent * 1000)
                 state.out.append(Noted("Unreachable", name, "no heartbeat"))
                 self._refresh(name)
 
@@ -235,9 +235,10 @@ class Downlink:
     def _is_second(self, child: Child, heartbeat: Heartbeat) -> bool:
         """Whether a child that runs already, and is heard of, runs at another place as well.
 
-        Only a heartbeat in a session with this run of the node shows where the child runs: others
-        may have lain in the stream since before.
+        Only a heartbeat in a session with this run shows where the child runs: others may be old.
         """
+        if heartbeat.run in child.former:
+            return False  # It had the session once, and heeds only that a newer run has it.
         if child.home and heartbeat.home not in ("", child.home):
             if child.silent_since_ms is None and not child.unlinked:
                 return True
@@ -258,9 +259,6 @@ class Downlink:
         state.out.append(Noted("Left", name, "it stopped in good order"))
         self._refresh(name)
         self._beginning.leave(name)
-
-    def _overdue(self, child: Child) -> bool:
-        return child.heard + SILENT_AFTER_SECONDS <= self._state.now.seconds
 
     def _heard(self, name: str, child: Child) -> None:
         state = self._state

@@ -5,6 +5,7 @@ import os
 from relay.adapters.nkey_pairs import new_user_nkey
 from relay.core.effects import SendHeartbeat, SendSession
 from relay.core.events import (
+    ChildUnlinked,
     HeartbeatArrived,
     Instant,
     Issued,
@@ -109,6 +110,20 @@ def test_the_same_home_comes_back_at_once_and_another_when_the_first_fell_silent
     meeting.now += 30
     (answer,) = meeting.beats(third, Tick())
     assert answer.want != "stop"
+
+
+def test_a_run_that_lost_its_place_to_another_home_stops_when_its_link_is_back():
+    meeting = Meeting()
+    first = meeting.join("one", "here")
+    meeting.tell(meeting.centre, ChildUnlinked("emea"))
+    second = meeting.join("two", "there")
+
+    meeting.tell(first, LinkChanged(up=False))
+    for answer in meeting.beats(first, LinkChanged(up=True)):
+        meeting.tell(first, SessionArrived(answer))
+
+    assert (first.superseded, first.second) == (True, False)
+    assert not second.superseded
 
 
 def test_a_session_of_before_the_parents_restart_holds_no_place():
