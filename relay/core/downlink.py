@@ -160,9 +160,10 @@ class Downlink:
         self._await_labels()
         self._beginning.let_in()
         for name, child in state.children.items():
-            silent = state.now.seconds - child.heard
-            if child.silent_since_ms is None and silent >= SILENT_AFTER_SECONDS:
-                child.silent_since_ms = state.now.wall_ms - int(silent * 1000)
+            overdue = child.heard + SILENT_AFTER_SECONDS <= state.now.seconds
+            if overdue and child.silent_since_ms is None:
+                silent_ms = int((state.now.seconds - child.heard) * 1000)
+                child.silent_since_ms = state.now.wall_ms - silent_ms
                 state.out.append(Noted("Unreachable", name, "no heartbeat"))
                 self._refresh(name)
 
