@@ -11,6 +11,7 @@ from leafcast.api import ApiError
 from leafcast.membership import Membership
 from relay.asker import AskFailed
 from schemas.identity import NodePath
+from tests.e2e.centre_parts import Parts
 from tests.memory_tree import config_map, memory_tree, placement
 
 PATHS = ["/r1", "/r2", "/r1/s1", "/r1/s2", "/r2/s1"]
@@ -97,25 +98,6 @@ async def test_what_is_cut_off_is_unreachable_and_the_rest_answers(tree):
         with pytest.raises(AskFailed) as failed:
             await tree.asks.ask(node(path), verb, {"resource": ""})
         assert failed.value.fault.reason == reason
-
-
-class Parts:
-    """The memory tree's centre, as membership finds it."""
-
-    def __init__(self, tree) -> None:
-        self._tree = tree
-
-    def issuer(self):
-        return self._tree.controllers.issuer
-
-    def inventory_space(self):
-        return self._tree.inventory
-
-    def tree_id(self):
-        return self._tree.keys.tree
-
-    def roots(self):
-        return {self._tree.keys.root.key_id: self._tree.keys.root.public_key}
 
 
 @pytest.fixture

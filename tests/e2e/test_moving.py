@@ -15,35 +15,13 @@ from relay.core.children import SILENT_AFTER_SECONDS
 from schemas.identity import BadIdentity, NodePath
 from schemas.moves import MOVED_ANNOTATION
 from schemas.objects import ObjectKey
+from tests.e2e.centre_parts import Parts
 from tests.memory_tree import MANAGER, config_map, memory_tree, placement
 
 PATHS = ["/r1", "/r2", "/r1/s1", "/r1/s2", "/r2/s3"]
 R1, R2, OLD, NEW = map(NodePath.parse, ("/r1", "/r2", "/r1/s1", "/r2/s9"))
 TARGET = ObjectKey("edge.kubestellar.io", "synctargets", "", "r1-s1")
 GREEN = ObjectKey("", "configmaps", "shop", "a")
-
-
-class Parts:
-    """The memory tree's centre, as membership finds it."""
-
-    def __init__(self, tree) -> None:
-        self._tree = tree
-        self.here: set[NodePath] = set()
-
-    def issuer(self):
-        return self._tree.controllers.issuer
-
-    def inventory_space(self):
-        return self._tree.inventory
-
-    def tree_id(self):
-        return self._tree.keys.tree
-
-    def roots(self):
-        return {self._tree.keys.root.key_id: self._tree.keys.root.public_key}
-
-    def runs_here(self, path):
-        return path in self.here
 
 
 @pytest.fixture
