@@ -109,12 +109,20 @@ class Run:
             self.world.run(step)
             step = min(step * 2, SETTLE_STEP_MAX_SECONDS)
             try:
-                self.oracle.settled()
+                self.judge_settled()
             except LawBroken:
                 if self.world.now >= until:
                     raise
+                self.mend()
             else:
                 return
+
+    def judge_settled(self) -> None:
+        """Raise LawBroken unless all is as wanted."""
+        self.oracle.settled()
+
+    def mend(self) -> None:
+        """What people do about what is not as wanted yet: here nothing."""
 
     def rest(self) -> None:
         """Without events there are no effects but heartbeats and the index's renewal."""
