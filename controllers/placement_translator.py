@@ -164,4 +164,7 @@ class PlacementTranslator:
                 }
         except (ShapeError, codec.CodecError):
             entries = None
-        return Issued(head, entries, frozenset(kept) if entries is not None else frozenset())
+        if entries is None:
+            return Issued(head, None)
+        lost = self._relay.lacks(entry.reference.address for entry in entries.values())
+        return Issued(head, entries, frozenset(kept), lost)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from schemas.blobs import Reference
@@ -36,6 +36,10 @@ class CentreRelay(Protocol):
 
     async def load(self, reference: Reference) -> bytes | None:
         """The plain bytes of a blob kept earlier, checked; None if it is not there."""
+        ...
+
+    def lacks(self, addresses: Iterable[ContentHash]) -> frozenset[ContentHash]:
+        """Which of these blobs are not kept here, as far as is known without reading them."""
         ...
 
     def summary(self, key: MailKey) -> Summary | None:

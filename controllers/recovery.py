@@ -166,7 +166,7 @@ class Recovery:
     async def _content(
         self, reading: ReadingBack, relay: CentreRelay, item: Recalled
     ) -> dict[ContentHash, bytes]:
-        """What the record leads to and the centre lacks, from the child that showed the record."""
+        """What the record leads to and the centre lacks, first from the child that showed it."""
         record = item.record
         if not isinstance(record, DeltaHead) or record.deleted:
             return {}
@@ -179,7 +179,8 @@ class Recovery:
             seen.add(reference.address)
             plain = await relay.load(reference)
             if plain is None:
-                plain = await self._fetch(reading, item.child, reference)
+                for child in reading.holders(item):
+                    plain = plain or await self._fetch(reading, child, reference)
                 found |= store(reference.kind, plain).values if plain is not None else {}
             waiting += leads_to(reference, plain)
         return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -177,6 +177,10 @@ class Driver:
             self._note(Noted("BadBlob", reference.address[:12], error.reason))
             return None
 
+    def lacks(self, addresses: Iterable[ContentHash]) -> frozenset[ContentHash]:
+        """Which of these blobs are not kept here."""
+        return self.node.lacks(addresses).difference(*self._publishing)
+
     def ledger(self) -> Mapping[str, Envelope]:
         """All records held, by OWN key."""
         return {key: decode_envelope(held.data) for key, held in self.node.records.items()}
@@ -327,10 +331,7 @@ class Driver:
     async def _write(self, writes: list[WriteMail]) -> None:
         if not writes:
             return
-        self.counters.mail_bytes += sum(len(write.data) for write in writes)
-        index = sum(1 for write in writes if write.key == "_index")
-        self.counters.index_written += index
-        self.counters.mail_written += len(writes) - index
+        self.counters.wrote(writes)
         self._back.extend(await self._bus.write_mail(writes))
 
     async def _perform_one(self, effect: Effect) -> None:

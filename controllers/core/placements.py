@@ -119,9 +119,10 @@ class Placements:
         """Take what is in the ledger now, a record for each of these."""
         for work, record in zip(works, records, strict=True):
             assert isinstance(record, DeltaHead)
-            entries = work.translation.entries if work.translation else {}
-            kept = work.translation.kept if work.translation else frozenset()
-            self._issued[work.name] = Issued(record, entries, kept)
+            said = work.translation
+            self._issued[work.name] = (
+                Issued(record, said.entries, said.kept, said.lost) if said else Issued(record, {})
+            )
 
     # What there is.
 

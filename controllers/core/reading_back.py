@@ -79,6 +79,11 @@ class ReadingBack:
         """Whether someone goes on without this child."""
         return child in self._waived
 
+    def holders(self, item: Recalled) -> list[str]:
+        """The children that may have what a record leads to, first the one that showed it."""
+        others = {i.child for i in self._recalled if i.slot == item.slot} - {item.child}
+        return [item.child, *sorted(others)]
+
     def restored(self) -> list[Recalled]:
         """What the ledger lacks; what is stamped from now on lies above all that was shown."""
         found = missing(self._recalled, self._ledger.records)

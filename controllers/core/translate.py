@@ -40,18 +40,22 @@ Entries = Mapping[ObjectKey, ManifestEntry]
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """A placement as the ledger has it; entries are None if its manifest could not be read."""
+    """A placement as the ledger has it; entries are None if its manifest could not be read.
+
+    Of its manifest these blobs are `kept`; of its objects the content of some may be `lost`.
+    """
 
     head: DeltaHead
     entries: Entries | None
     kept: frozenset[ContentHash] = frozenset()
+    lost: frozenset[ContentHash] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Translation:
     """What a placement comes to: its entries, what it gains and loses, and its delta.
 
-    No draft: the ledger says it already.
+    No draft: the ledger says it already. Still `lost` is content that no object shows again.
     """
 
     entries: Entries
@@ -60,6 +64,7 @@ class Translation:
     losses: frozenset[ObjectKey]
     faults: tuple[Fault, ...]
     draft: Draft | None
+    lost: frozenset[ContentHash] = frozenset()
 
 
 class ObjectRefused(ValueError):
@@ -124,10 +129,11 @@ def translate(
     """
     old = before.entries if before and before.entries is not None else {}
     entries = {key: old[key] for key in held if key in old}
-    faults = []
+    faults, shown = [], set[ObjectKey]()
     for key in sorted(selected):
         try:
             entries[key] = _entry(head.source, key, objects[key], selected[key], cleaned, old)
+            shown.add(key)
         except ObjectRefused as refused:
             faults.append(refused.fault)
             if key in old:
@@ -136,13 +142,18 @@ def translate(
     losses = frozenset(old.keys() - entries.keys())
     manifest = build_manifest(entries.values())
     kept = frozenset(blob.reference.address for blob in manifest)
-    draft = _draft(head, manifest[0].reference, before, loses=_loses(before, losses))
+    lost = before.lost if before else frozenset[ContentHash]()
+    again = lost & {entries[key].address for key in shown}
+    loses = _loses(before, losses)
+    draft = _draft(head, manifest[0].reference, before, loses=loses, anew=bool(again))
     if draft is not None:
         known = before.kept if before else frozenset[ContentHash]()
         stored = [blob for blob in manifest if blob.reference.address not in known]
-        stored += _new_objects(entries, old, objects, cleaned)
+        there = {entry.address for entry in old.values()} - again
+        fresh = (key for key in sorted(shown) if entries[key].address not in there)
+        stored += [cleaned.blob(key, objects[key]) for key in fresh]
         draft = replace(draft, record=_hinted(draft.record, stored), blobs=values_of(*stored))
-    return Translation(entries, kept, gains, losses, tuple(faults), draft)
+    return Translation(entries, kept, gains, losses, tuple(faults), draft, lost - again)
 
 
 def withdrawal(before: Issued) -> Draft:
@@ -214,7 +225,10 @@ def _entry(
     return entry
 
 
-def _draft(head: DeltaHead, root: Reference, before: Issued | None, *, loses: bool) -> Draft | None:
+def _draft(
+    head: DeltaHead, root: Reference, before: Issued | None, *, loses: bool, anew: bool
+) -> Draft | None:
+    """The delta, if it says something else than the one before, or content is to go out `anew`."""
     body = DeltaBody((Gate(root),)).encode()
     full = replace(
         head,
@@ -223,7 +237,7 @@ def _draft(head: DeltaHead, root: Reference, before: Issued | None, *, loses: bo
         last_loss=before.head.last_loss if before else 0,
     )
     known = before is not None and (before.entries is not None or before.head.deleted)
-    if before is not None and known and same(full, _unhinted(before.head)):
+    if not anew and before is not None and known and same(full, _unhinted(before.head)):
         return None
     return Draft("delta", full, body, loses=loses)
 
@@ -248,17 +262,3 @@ def _loses(before: Issued | None, losses: frozenset[ObjectKey]) -> bool:
     return bool(losses) or (
         before is not None and before.entries is None and not before.head.deleted
     )
-
-
-def _new_objects(
-    entries: Entries,
-    old: Entries,
-    objects: Mapping[ObjectKey, Mapping[str, Any]],
-    cleaned: CleanObjects,
-) -> list[StoredBlob]:
-    there = {entry.address for entry in old.values()}
-    return [
-        cleaned.blob(key, objects[key])
-        for key, entry in entries.items()
-        if entry.address not in there
-    ]

@@ -38,7 +38,7 @@ from relay.core.trust import Verdict
 from relay.core.upkeep import Upkeep
 from relay.core.uplink import Uplink
 from relay.core.windows import Windows
-from schemas.identity import KEYS_KEY, DestinationId, MailKey
+from schemas.identity import KEYS_KEY, ContentHash, DestinationId, MailKey
 from schemas.objects import ObjectKey
 from schemas.records import Record, RecordRefused
 from schemas.reports import Cursor, Done, ObjectResult, ReportRefused, Summary, decode
@@ -194,10 +194,11 @@ class Node:
 
     def destination_of(self, child: str) -> DestinationId | None:
         """The destination that a child is, if it is an edge and this node holds its profile."""
-        branch = self._state.where.branches.get(child)
-        if branch is None or not branch.is_edge or branch.direct is None:
-            return None
-        return self._state.where.profiles[branch.direct].destination
+        return self._state.where.destination_of(child)
+
+    def lacks(self, addresses: Iterable[ContentHash]) -> frozenset[ContentHash]:
+        """Which of these blobs are not in the node's store."""
+        return frozenset(addresses) - self._state.content.held
 
     def own_state(self) -> dict[str, Any]:
         """The node's session and cursor, and how much it holds and refused, for people."""
@@ -244,10 +245,8 @@ class Node:
         self._downlink.tick()
         if self._uplink is not None:
             self._uplink.tick()
-        if any(
-            child.index_sent + INDEX_TO_EDGE_SECONDS <= state.now.seconds
-            for child in state.children.values()
-        ):
+        late = state.now.seconds - INDEX_TO_EDGE_SECONDS
+        if any(child.index_sent <= late for child in state.children.values()):
             self._accepting.pass_index_on()
 
     def _after(self) -> None:

@@ -15,7 +15,7 @@ from relay.core.labels import (
     fit_digests,
     merge_digests,
 )
-from schemas.identity import MailKey, NodePath
+from schemas.identity import DestinationId, MailKey, NodePath
 from schemas.records import OVER_LOCATION, Alternative, LocationRecord, Profile
 from schemas.reports import SpaceLabels
 
@@ -121,6 +121,13 @@ class Where:
         if branch is None:
             branch = self.branches[child] = Branch(len(self.branches))
         return branch
+
+    def destination_of(self, child: str) -> DestinationId | None:
+        """The destination that a child is, if it is an edge and its profile is here."""
+        branch = self.branches.get(child)
+        if branch is None or not branch.is_edge or branch.direct is None:
+            return None
+        return self.profiles[branch.direct].destination
 
     def concerns(self, key: MailKey, child: str) -> bool:
         """Whether a delta in force may concern a destination at or below the child.

@@ -307,7 +307,9 @@ class Desk:
             return Known(head, None)
         entries = {entry.key: entry for part in parts for entry in read_manifest_chunk(part or b"")}
         kept = {r.address for r in head.references} | {chunk.address for chunk in chunks}
-        return Known(head, entries, frozenset(kept))
+        named = frozenset(entry.reference.address for entry in entries.values())
+        lost = named - self.root.streams.blobs.keys()
+        return Known(head, entries, frozenset(kept), lost)
 
 
 def node_draft(path: NodePath, nkey: str) -> Draft:

@@ -152,19 +152,23 @@ class Recall:
                 return [item for item in recalled if item is not None]
 
     def _content(self, item: Recalled) -> dict[ContentHash, bytes]:
-        """What the record leads to and the centre lacks, as far as the child has it."""
+        """What the record leads to and the centre lacks, as far as children have it."""
         if not isinstance(item.record, DeltaHead) or item.record.deleted:
             return {}
-        child = self._world.hosts.get(NodePath().child(item.child))
+        named = [
+            self._world.hosts.get(NodePath().child(n)) for n in self._desk.reading.holders(item)
+        ]
+        children = [child for child in named if child is not None and child.linked]
         found: dict[ContentHash, bytes] = {}
         waiting = list(item.record.references)
         while waiting:
             reference = waiting.pop()
             plain = open_blob(self._desk.root, reference)
-            if plain is None and child is not None and child.linked:
-                plain = open_blob(child, reference)
-                plain = plain if is_content(reference, plain) else None
-                found |= store(reference.kind, plain).values if plain is not None else {}
+            for child in children if plain is None else ():
+                shown = open_blob(child, reference)
+                if plain is None and shown is not None and is_content(reference, shown):
+                    plain = shown
+                    found |= store(reference.kind, plain).values
             waiting += leads_to(reference, plain)
         return found
 

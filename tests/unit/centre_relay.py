@@ -54,6 +54,9 @@ class LedgerRelay:
         parts = {part.address: self.blobs[part.address] for part in parts_of(reference, value)}
         return open_value(reference, value, parts)
 
+    def lacks(self, addresses):
+        return frozenset(addresses) - self.blobs.keys()
+
     def summary(self, key):
         return self.summaries.get(key)
 

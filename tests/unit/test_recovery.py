@@ -163,6 +163,25 @@ async def test_an_object_missing_from_a_placement_that_was_read_back_is_held(tmp
         assert set(await revisions(tree)) == {"a", "b", "c"}
 
 
+async def test_content_lost_with_the_centre_is_taken_from_the_space_again(tmp_path):
+    async with memory_tree(tmp_path, TREE) as tree:
+        await deliver(tree, "a", "b")
+        key = await tree.placement_key("shop")
+        address = tree.drivers[SITE].node.wanted[A].reference.address
+        before = tree.centre.node.records[key].generation
+        held = await revisions(tree)
+        await lose(tree)
+        # Neither has any child the object, though each has the delta that leads to it.
+        for path in (EMEA, SITE):
+            tree.network.streams(path).blobs.pop(address)
+        await come_back(tree)
+        await recovered(tree)
+        await tree.until("shop", synced(1))
+        assert address in tree.network.streams(CENTRE).blobs
+        assert tree.centre.node.records[key].generation > before
+        assert await revisions(tree) == held
+
+
 def test_only_what_this_centre_signed_is_read_back_and_of_each_key_the_newest(tmp_path):
     keys = load_or_make_keys(tmp_path / "one", SystemDice())
     others = load_or_make_keys(tmp_path / "two", SystemDice())

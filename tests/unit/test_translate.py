@@ -95,6 +95,20 @@ def test_a_manifest_that_cannot_be_read_may_have_held_more():
     assert issued(say(objects(config("b")), before), 9).head.last_loss == 9
 
 
+def test_content_that_is_lost_is_taken_from_the_space_again_as_far_as_it_shows_it():
+    items = objects(config("a"), config("b"), config("c"))
+    before = issued(say(items))
+    gone = frozenset(before.entries[key(name)].address for name in "ab")
+    again = say(objects(config("a"), config("c")), replace(before, lost=gone), {key("b")})
+    assert again.entries == before.entries
+    assert list(again.draft.blobs) == [before.entries[key("a")].address]
+    assert again.lost == {before.entries[key("b")].address}
+    # Nobody can send what no object shows, so it is not said again and again.
+    rest = Issued(before.head, again.entries, again.kept, again.lost)
+    assert say(objects(config("a"), config("c")), rest, {key("b")}).draft is None
+    assert say(items, rest).draft is not None
+
+
 def test_an_object_over_the_limit_is_named_and_holds_up_no_other():
     translation = say(objects(config("big", value="x" * OBJECT_MAX_BYTES), config("a")))
     (fault,) = translation.faults
