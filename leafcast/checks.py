@@ -19,6 +19,8 @@ CLOCK_MS_MAX = 5_000
 CLOCK_MS_REFUSED = 60_000
 """From here on a node refuses questions, and its view of the index cannot be judged."""
 INDEX_MS_MAX = 20 * 60_000
+OLD_VIEWS = ("StaleView", "Withheld")
+"""How the reasons begin that say something of those above an edge, and nothing of an object."""
 NAMED_MAX = 8
 
 
@@ -311,23 +313,9 @@ def _placement(item: PlacementFacts) -> Iterator[Check]:
     for stuck in item.stuck:
         what = ": ".join(filter(None, (stuck.object, stuck.reason)))
         said = f"{item.name}: {what} (at {stuck.count}, e.g. {stuck.path})"
-        if stuck.severity >= 2:
-            yield Check(
-                "Objects",
-                "warning",
-                said,
-                "it was delivered, and does not work there",
-                f"leafcast describe {_described(stuck)} --at {stuck.path}",
-            )
-        else:
-            yield Check(
-                "Objects",
-                "failure",
-                said,
-                "the cluster refuses it; it is tried again, "
-                "ever more seldom, and holds up no other",
-                f"mend the object and apply it; {see}",
-            )
+        yield Check(
+            "Objects", "warning" if stuck.severity >= 2 else "failure", said, *_why(stuck, see)
+        )
     if not item.complete and item.blocking:
         yield Check(
             "Objects",
@@ -336,6 +324,20 @@ def _placement(item: PlacementFacts) -> Iterator[Check]:
             "a change is on its way, or the node is cut off",
             "look again in a moment; after 90 s of silence it counts as unreachable",
         )
+
+
+def _why(stuck: StuckFacts, see: str) -> tuple[str, str]:
+    """The cause, and the remedy."""
+    if stuck.reason.startswith(OLD_VIEWS):
+        cause = (
+            "a node above withholds what is in force, or shows an old view; it keeps what it has"
+        )
+        return cause, f"start the relays above {stuck.path} again; if it stays, do not trust them"
+    if stuck.severity >= 2:
+        cause = "it was delivered, and does not work there"
+        return cause, f"leafcast describe {_described(stuck)} --at {stuck.path}"
+    cause = "the cluster refuses it; it is tried again, ever more seldom, and holds up no other"
+    return cause, f"mend the object and apply it; {see}"
 
 
 def _described(stuck: StuckFacts) -> str:

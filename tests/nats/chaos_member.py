@@ -23,8 +23,9 @@ from tests.nats.chaos_link import Wire
 ROOT = Path(__file__).resolve().parents[2]
 WAIT_SECONDS = 60
 LOOK_SECONDS = 0.03
-_LIFELINE = os.pipe()
-"""Its writing end is ours alone, so whatever a test started sees our end."""
+_LIFE = os.pipe()
+LIFELINE = _LIFE[0]
+"""The writing end is ours alone, so whatever a test started with it as its input sees our end."""
 KILLED, PAUSED, GOES_ON = signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT
 
 
@@ -39,10 +40,14 @@ class Stored:
 
 @dataclass(frozen=True)
 class Space:
-    """All ConfigMaps of a space by name, and how many writes it ever saw."""
+    """All ConfigMaps of a space by name, how many writes it ever saw, and what it was asked for.
+
+    `asked` counts what its node wanted applied or deleted, also where nothing differed.
+    """
 
     objects: Mapping[str, Stored]
     writes: int
+    asked: int
 
     @property
     def values(self) -> dict[str, str]:
@@ -56,7 +61,8 @@ class Member:
         self.path = NodePath.parse(path)
         self.folder = folder
         self.command = command
-        self.settings = dict(settings)
+        self.tally = folder.with_name(f"{folder.name}.tally")
+        self.settings = {**settings, "tally": str(self.tally)}
         self.process: subprocess.Popen | None = None
         self.wire: Wire | None = None
         self.log = folder.with_name(f"{folder.name}.log")
@@ -76,7 +82,7 @@ class Member:
             self.process = subprocess.Popen(
                 [*program, *self.command],
                 env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
-                stdin=_LIFELINE[0],
+                stdin=LIFELINE,
                 stdout=output,
                 stderr=output,
                 cwd=ROOT,
@@ -186,7 +192,15 @@ class Member:
             )
             for obj in listing.objects
         }
-        return Space(objects, writes)
+        return Space(objects, writes, self.tally.stat().st_size if self.tally.exists() else 0)
+
+
+def spent(before: Mapping[str, Space], after: Mapping[str, Space]) -> dict[str, tuple[int, int]]:
+    """How many writes each space saw meanwhile, and how many its node asked it for."""
+    return {
+        path: (now.writes - before[path].writes, now.asked - before[path].asked)
+        for path, now in after.items()
+    }
 
 
 async def until(met, what=lambda: "it did not come to be", seconds: float = WAIT_SECONDS) -> float:

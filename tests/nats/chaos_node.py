@@ -4,7 +4,10 @@
 SETTINGS is JSON: names of constants such as `relay.core.children.HEARTBEAT_SECONDS` to values, each
 set before anyone has read it. `clock` names a file with milliseconds to add to the wall clock, read
 again at each SIGUSR1. `dies_rekeying` kills the process as it carries over so many batches, of 10
-messages each. It ends with the standard input, so that no test leaves one behind.
+messages each. `tally` names a file that gets a byte for each ConfigMap that a cluster is asked to
+hold or to drop, also if nothing differs. `replays_index` names a file: while it exists, the relay
+shows each child the first index that this had from it, and all else as it is. It ends with the
+standard input, so that no test leaves one behind.
 """
 
 import json
@@ -13,12 +16,19 @@ import runpy
 import signal
 import sys
 import threading
+from collections.abc import Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
 from relay.adapters import clock as adapter
 from relay.adapters import jetstream_rekeying as rekeying
-from relay.core.events import Instant
+from relay.adapters.embedded_space import EmbeddedSpace
+from relay.adapters.jetstream_bus import JetStreamBus
+from relay.core.effects import WriteMail
+from relay.core.events import Instant, MailWritten
+from schemas.identity import INDEX_KEY
+from schemas.objects import ObjectKey
 
 
 def use_clock(file: Path) -> None:
@@ -52,6 +62,43 @@ def die_rekeying(batches: int) -> None:
     rekeying._Copy.flush = flush
 
 
+def keep_tally(file: Path) -> None:
+    """Count what the cluster is asked for before it is done: no write is ever seen uncounted."""
+    tally = os.open(file, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+    honest_apply, honest_delete = EmbeddedSpace.apply, EmbeddedSpace.delete
+
+    async def apply(space: EmbeddedSpace, obj: dict, *rest: object, **named: object) -> dict:
+        if obj["kind"] == "ConfigMap":
+            os.write(tally, b"a")
+        return await honest_apply(space, obj, *rest, **named)
+
+    async def delete(space: EmbeddedSpace, key: ObjectKey, *rest: object, **named: object) -> bool:
+        if key.resource == "configmaps":
+            os.write(tally, b"d")
+        return await honest_delete(space, key, *rest, **named)
+
+    EmbeddedSpace.apply, EmbeddedSpace.delete = apply, delete
+
+
+def replay_index(while_there: Path) -> None:
+    """Put an old index, as the centre signed it, wherever a newer one should go."""
+    honest, first = JetStreamBus.write_mail, dict[str, bytes]()
+
+    async def write_mail(bus: JetStreamBus, writes: Sequence[WriteMail]) -> list[MailWritten]:
+        for write in writes:
+            if write.key == INDEX_KEY:
+                first.setdefault(write.child, write.data)
+        if while_there.exists():
+            lies = {INDEX_KEY: first}
+            writes = [replace(w, data=lies.get(w.key, {}).get(w.child, w.data)) for w in writes]
+        return await honest(bus, writes)
+
+    JetStreamBus.write_mail = write_mail
+
+
+TOLD = {"clock": use_clock, "tally": keep_tally, "replays_index": replay_index}
+
+
 def end_with_the_test() -> None:
     os.read(0, 1)
     os.kill(os.getpid(), signal.SIGTERM)
@@ -61,8 +108,8 @@ def main() -> None:
     threading.Thread(target=end_with_the_test, daemon=True).start()
     settings, module, *words = sys.argv[1:]
     for name, value in json.loads(settings).items():
-        if name == "clock":
-            use_clock(Path(value))
+        if name in TOLD:
+            TOLD[name](Path(value))
         elif name == "dies_rekeying":
             die_rekeying(value)
         else:

@@ -1,13 +1,20 @@
 """A relay that withholds the index, or shows an old one, is seen by those below it."""
 
+import asyncio
+import json
+import os
+import subprocess
+import sys
+
 import pytest
 from nats.errors import Error as NatsError
 
+from relay.core.book import read_record
 from schemas.identity import mail_key
 from schemas.records import API_PLACEMENT
 from schemas.reports import decode_report
 from schemas.subjects import stat
-from tests.nats.chaos_member import Member, copy_folder, until
+from tests.nats.chaos_member import LIFELINE, ROOT, Member, copy_folder, spent, until
 from tests.nats.chaos_tree import AWAY, ChaosTree
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -45,6 +52,61 @@ async def test_an_edge_whose_relay_withholds_the_index_says_so_to_the_centre(tmp
         liar.start()
         await until(lambda: seen(tree, set()))
         assert await tree.look(edges) == before
+    finally:
+        await tree.close()
+
+
+async def test_a_relay_that_replays_an_old_index_is_noticed_and_changes_nothing(tmp_path):
+    """It hands on all else: what is new since is taken, what is gone since stays gone."""
+    tree, lies = ChaosTree(tmp_path, SETTINGS), tmp_path / "lies"
+    edges = [f"{HONEST}/e1", f"{LYING}/e2"]
+    try:
+        await tree.start()
+        await tree.place("shop")
+        await tree.place("gone")
+        await tree.put("shop", kept="k", changed="1")
+        await tree.put("gone", g="g")
+        await tree.join(HONEST, relay=True)
+        liar = await tree.join(LYING, relay=True, settings={"replays_index": str(lies)})
+        for path in edges:
+            await tree.join(path)
+        deceived = tree.members[edges[1]]
+        await tree.exact(edges)
+        await until(lambda: shown_newest(deceived))
+        first = (await deceived.generations())["_index"]
+        await tree.withdraw("gone")
+        await tree.put("shop", changed="2")
+        await until(lambda: index_is_after(deceived, first))
+
+        lies.touch()
+        await tree.place("late")
+        await tree.put("late", oflate="l")
+        before = await tree.exact(edges)
+        seconds = await until(lambda: seen(tree, {edges[1]}))
+        print(f"\nnoticed {seconds:.1f} s later")
+        assert await index_below(liar, "e2") <= first < max((await liar.generations()).values())
+        assert await tree.look(edges) == before
+        said = await doctor(tree)
+        assert f"{edges[1]} was shown no index for" in said["Staleness"]
+        assert "StaleView" in said["Objects"]
+        assert "do not trust" in said["Objects"]
+        told = (await tree.call("events"))["events"]
+        assert any("StaleView" in event["message"] for event in told)
+
+        # Who starts again below it acts on nothing that the old one says.
+        sessions = deceived.said.count("in session")
+        await deceived.restart()
+        await until(lambda: deceived.said.count("in session") > sessions)
+        await tree.put("shop", changed="3")
+        changed = await tree.exact(edges)
+        assert spent(before, changed) == dict.fromkeys(edges, (1, 1))
+        await until(lambda: seen(tree, {edges[1]}))
+
+        lies.unlink()
+        await until(lambda: seen(tree, set()))
+        for placement in ("shop", "late"):
+            await tree.counted(placement, synced=2)
+        assert await tree.look(edges) == changed
     finally:
         await tree.close()
 
@@ -106,3 +168,42 @@ async def seen(tree, paths: set[str]) -> bool:
     form = (await tree.call("status", placement="shop"))["placements"][0]
     stale = {said["path"] for said in form["exceptions"] if "StaleView" in said["reason"]}
     return stale == paths
+
+
+async def doctor(tree) -> dict[str, str]:
+    """What `leafcast doctor` says, causes and remedies too, by group."""
+    settings = {"leafcast.checks.INDEX_MS_MAX": 5_000}
+    program = [sys.executable, "-m", "tests.nats.chaos_node", json.dumps(settings), "leafcast"]
+    process = await asyncio.create_subprocess_exec(
+        *[*program, "doctor", "--json", "--data-dir", str(tree.centre.folder)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=LIFELINE,
+        stdout=subprocess.PIPE,
+    )
+    said: dict[str, str] = {}
+    for check in json.loads((await process.communicate())[0])["checks"]:
+        lines = (said.get(check["group"], ""), check["said"], check["cause"], check["remedy"])
+        said[check["group"]] = "\n".join(lines)
+    return said
+
+
+async def shown_newest(member: Member) -> bool:
+    """Whether the index that a node has is newer than all else that it has."""
+    try:
+        generations = await member.generations()
+    except AWAY:
+        return False
+    return generations.get("_index", 0) == max(generations.values(), default=1)
+
+
+async def index_is_after(member: Member, generation: int) -> bool:
+    return await shown_newest(member) and (await member.generations())["_index"] > generation
+
+
+async def index_below(relay: Member, child: str) -> int:
+    """The generation of the index that lies in a child's mailbox."""
+    subject = f"{relay.path.child(child).prefix}._mail._index"
+    async with relay.client("relay") as client:
+        said = await client.jetstream().get_last_msg("MAIL", subject)
+    return read_record(said.data, 0)[1].generation

@@ -137,6 +137,7 @@ def test_what_is_wrong_with_a_node_has_a_cause_and_a_remedy(one, group, state, s
             "ImagePullBackOff",
             "leafcast describe deployments.apps web -n shop --at /emea/s1",
         ),
+        (placement(stuck=[stuck(1, "StaleView: old")]), "failure", "old", "above /emea/s1 again"),
         (placement(complete=False, blocking=["/emea"]), "warning", "from /emea", "in a moment"),
     ],
 )
