@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -79,11 +79,17 @@ class Guard:
         await asyncio.to_thread(guardian.wait)
 
     def spawn(
-        self, command: Sequence[str], *, cwd: Path, stderr: int | IO[bytes]
+        self,
+        command: Sequence[str],
+        *,
+        cwd: Path,
+        stderr: int | IO[bytes],
+        env: Mapping[str, str] | None = None,
     ) -> subprocess.Popen[bytes]:
         """Start a process that the guardian knows of, in its own session, its output discarded.
 
-        `release` it once it has ended. Raises GuardLost.
+        Its environment is `env`, or this program's. `release` it once it has ended. Raises
+        GuardLost.
         """
         self._check()
         return subprocess.Popen(  # noqa: S603 - the caller's command, never a shell's text
@@ -92,6 +98,7 @@ class Guard:
             stdout=subprocess.DEVNULL,
             stderr=stderr,
             cwd=cwd,
+            env=env,
             start_new_session=True,
         )
 

@@ -61,6 +61,17 @@ async def test_its_secrets_are_readable_by_the_owner_only(grove, tmp_path):
         assert mode == 0o600
 
 
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="no /proc to look at")
+async def test_it_collects_garbage_early_unless_told_otherwise(grove, monkeypatch):
+    for told, found in ((None, b"GOGC=50"), ("70", b"GOGC=70")):
+        if told:
+            monkeypatch.setenv("GOGC", told)
+        async with grove:
+            node = await grove.plant()
+            environment = Path(f"/proc/{node.server.pid}/environ").read_bytes().split(b"\0")
+        assert found in environment
+
+
 async def test_after_a_crash_it_is_back_on_the_same_ports_with_what_it_stored(grove):
     async with grove:
         node = await grove.plant()
