@@ -1,7 +1,6 @@
 """A wire between a child and its parent that a test can cut, hold and mend: a TCP relay."""
 
 import asyncio
-import time
 from contextlib import suppress
 
 PIECE_BYTES = 64 * 1024
@@ -17,7 +16,6 @@ class Wire:
     def __init__(self, port: int) -> None:
         self.port = port
         self.url = ""
-        self.mended_at = 0.0
         self._whole = asyncio.Event()
         self._whole.set()
         self._refuses = False
@@ -42,7 +40,6 @@ class Wire:
 
     def mend(self) -> None:
         """Let everything through again. What was held is reset, as a router does that came back."""
-        self.mended_at = time.monotonic()
         if not self._whole.is_set():
             self._drop()
         self._refuses = False

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -42,12 +43,12 @@ class Stored:
 class Space:
     """All ConfigMaps of a space by name, how many writes it ever saw, and what it was asked for.
 
-    `asked` counts what its node wanted applied or deleted, also where nothing differed.
+    `asked` is how often its node wanted each applied or deleted, also where nothing differed.
     """
 
     objects: Mapping[str, Stored]
     writes: int
-    asked: int
+    asked: Counter[str]
 
     @property
     def values(self) -> dict[str, str]:
@@ -62,7 +63,8 @@ class Member:
         self.folder = folder
         self.command = command
         self.tally = folder.with_name(f"{folder.name}.tally")
-        self.settings = {**settings, "tally": str(self.tally)}
+        self.clock = folder.with_name(f"{folder.name}.clock")
+        self.settings = {**settings, "tally": str(self.tally), "clock": str(self.clock)}
         self.process: subprocess.Popen | None = None
         self.wire: Wire | None = None
         self.log = folder.with_name(f"{folder.name}.log")
@@ -92,6 +94,11 @@ class Member:
     def kill(self, number: int = KILLED) -> None:
         """Send the node's process a signal; the guardian then ends the server of one that died."""
         self.process.send_signal(number)
+
+    def set_clock(self, ahead_ms: int) -> None:
+        """From now on its wall clock is so far ahead of the machine's, and of all others."""
+        self.clock.write_text(str(ahead_ms))
+        self.kill(signal.SIGUSR1)
 
     async def ended(self) -> int:
         """Wait until the process is gone, and its server with it; its exit code."""
@@ -192,13 +199,17 @@ class Member:
             )
             for obj in listing.objects
         }
-        return Space(objects, writes, self.tally.stat().st_size if self.tally.exists() else 0)
+        asked = self.tally.read_text().split() if self.tally.exists() else ()
+        return Space(objects, writes, Counter(asked))
 
 
 def spent(before: Mapping[str, Space], after: Mapping[str, Space]) -> dict[str, tuple[int, int]]:
     """How many writes each space saw meanwhile, and how many its node asked it for."""
     return {
-        path: (now.writes - before[path].writes, now.asked - before[path].asked)
+        path: (
+            now.writes - before[path].writes,
+            now.asked.total() - before[path].asked.total(),
+        )
         for path, now in after.items()
     }
 

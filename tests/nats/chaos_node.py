@@ -2,12 +2,16 @@
 
 `python -m tests.nats.chaos_node SETTINGS MODULE WORD...` runs MODULE as if it were called itself.
 SETTINGS is JSON: names of constants such as `relay.core.children.HEARTBEAT_SECONDS` to values, each
-set before anyone has read it. `clock` names a file with milliseconds to add to the wall clock, read
-again at each SIGUSR1. `dies_rekeying` kills the process as it carries over so many batches, of 10
-messages each. `tally` names a file that gets a byte for each ConfigMap that a cluster is asked to
-hold or to drop, also if nothing differs. `replays_index` names a file: while it exists, the relay
-shows each child the first index that this had from it, and all else as it is. It ends with the
-standard input, so that no test leaves one behind.
+set before anyone has read it, and names of files for what else is other than it is:
+
+- `clock` holds milliseconds to add to the wall clock, read again at each SIGUSR1;
+- `tally` gets a line with the name of each ConfigMap that a cluster is asked to hold or to drop,
+  also if nothing differs;
+- `replays_index`: while it exists, the relay shows each child the first index that this had from
+  it, and all else as it is.
+
+`dies_rekeying` kills the process as it carries over so many batches, of 10 messages each. All ends
+with the standard input, so that no test leaves a process behind.
 """
 
 import json
@@ -69,12 +73,12 @@ def keep_tally(file: Path) -> None:
 
     async def apply(space: EmbeddedSpace, obj: dict, *rest: object, **named: object) -> dict:
         if obj["kind"] == "ConfigMap":
-            os.write(tally, b"a")
+            os.write(tally, f"{obj['metadata']['name']}\n".encode())
         return await honest_apply(space, obj, *rest, **named)
 
     async def delete(space: EmbeddedSpace, key: ObjectKey, *rest: object, **named: object) -> bool:
         if key.resource == "configmaps":
-            os.write(tally, b"d")
+            os.write(tally, f"{key.name}\n".encode())
         return await honest_delete(space, key, *rest, **named)
 
     EmbeddedSpace.apply, EmbeddedSpace.delete = apply, delete

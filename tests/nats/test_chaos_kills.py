@@ -2,12 +2,11 @@
 
 import asyncio
 import random
-import signal
 
 import pytest
 import pytest_asyncio
 
-from tests.nats.chaos_member import GOES_ON, PAUSED, until
+from tests.nats.chaos_member import GOES_ON, PAUSED, spent, until
 from tests.nats.chaos_tree import ChaosTree, chaos_tree
 
 pytestmark = [
@@ -17,8 +16,8 @@ pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
 ]
 
-REGION, EDGES = "/r1", ("/r1/e1", "/r1/e2")
-TIERS = ("/", REGION, EDGES[0])
+RELAYS, EDGES = ("/r1", "/r1/s1"), ("/r1/s1/e1", "/r1/e2")
+TIERS = ("/", *RELAYS, EDGES[0])
 HEARTBEAT_SECONDS = 0.5
 SETTINGS = {
     "relay.core.children.HEARTBEAT_SECONDS": HEARTBEAT_SECONDS,
@@ -31,9 +30,7 @@ HOUR_MS = 3_600_000
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def tree(tmp_path_factory):
     folder = tmp_path_factory.mktemp("kills")
-    async with chaos_tree(
-        folder, [REGION], EDGES, {**SETTINGS, "clock": str(folder / "clock")}
-    ) as grown:
+    async with chaos_tree(folder, RELAYS, EDGES, SETTINGS) as grown:
         yield grown
 
 
@@ -93,6 +90,7 @@ async def test_kills_during_a_stream_of_changes_lose_nothing_and_do_nothing_twic
     after = await tree.exact(EDGES)
     for path in EDGES:
         assert after[path].objects["stays"] == before[path].objects["stays"]
+        assert after[path].asked["stays"] == before[path].asked["stays"]
         assert after[path].writes - before[path].writes <= stream.count
     for placement in ("still", "shop"):
         await tree.counted(placement, synced=len(EDGES))
@@ -119,8 +117,8 @@ async def test_who_was_paused_for_longer_than_the_heartbeats_goes_on(tree, path,
             await asyncio.sleep(4 * HEARTBEAT_SECONDS)
         else:
             await tree.put("shop", changed="2")
-            silent = EDGES[:1] if path in EDGES else EDGES
-            await until(lambda: unreachable(tree, len(silent)))
+            silent = sum(edge.startswith(path) for edge in EDGES)
+            await until(lambda: unreachable(tree, silent))
     finally:
         strike(GOES_ON)
     await tree.put("shop", changed="3")
@@ -128,6 +126,7 @@ async def test_who_was_paused_for_longer_than_the_heartbeats_goes_on(tree, path,
     await tree.counted("shop", synced=2)
     for one in EDGES:
         assert after[one].objects["kept"] == before[one].objects["kept"]
+        assert after[one].asked["kept"] == before[one].asked["kept"]
         assert after[one].writes <= before[one].writes + 2
     assert await tree.look(EDGES) == after
     assert all(each.process.poll() is None for each in tree.members.values())
@@ -136,13 +135,6 @@ async def test_who_was_paused_for_longer_than_the_heartbeats_goes_on(tree, path,
 async def unreachable(tree, count: int) -> bool:
     form = (await tree.call("status", placement="shop"))["placements"][0]
     return form["states"].get("unreachable", 0) == count
-
-
-async def jump(tree, ms: int) -> None:
-    """All clocks but the monotonic ones are so far ahead, from now on."""
-    (tree.folder / "clock").write_text(str(ms))
-    for member in tree.members.values():
-        member.kill(signal.SIGUSR1)
 
 
 async def newest(tree) -> int:
@@ -156,9 +148,10 @@ async def test_a_clock_that_jumps_turns_no_generation_back(tree):
     before = await tree.exact(EDGES)
     highest = await newest(tree)
     for turn, ahead in enumerate((HOUR_MS, -HOUR_MS, 0), 1):
-        await jump(tree, ahead)
+        for member in tree.members.values():
+            member.set_clock(ahead)
         await tree.put("shop", changed=str(turn))
-        after = await tree.exact(EDGES)
+        await tree.exact(EDGES)
         now = await newest(tree)
         assert now > highest
         highest = now
@@ -170,4 +163,24 @@ async def test_a_clock_that_jumps_turns_no_generation_back(tree):
     await tree.counted("shop", synced=2)
     for path in EDGES:
         assert after[path].objects["kept"] == before[path].objects["kept"]
-        assert after[path].writes == before[path].writes + 4
+    assert spent(before, after) == dict.fromkeys(EDGES, (4, 4))
+
+
+@pytest.mark.parametrize("path", TIERS)
+async def test_one_clock_that_is_not_as_all_others_changes_nothing(tree, path):
+    """It jumps forwards, then backwards, where its node starts again, and is put right."""
+    await tree.place("shop")
+    await tree.put("shop", kept="k", changed="0")
+    before, member, highest = await tree.exact(EDGES), tree.members[path], await newest(tree)
+    for turn, ahead in enumerate((HOUR_MS, -HOUR_MS, 0), 1):
+        member.set_clock(ahead)
+        if ahead < 0 and path != "/":
+            await member.restart()
+        await tree.put("shop", changed=str(turn))
+        after = await tree.exact(EDGES)
+        assert await newest(tree) > highest
+    await tree.counted("shop", synced=2)
+    for one in EDGES:
+        assert after[one].objects["kept"] == before[one].objects["kept"]
+    assert spent(before, after) == dict.fromkeys(EDGES, (3, 3))
+    assert await tree.look(EDGES) == after

@@ -110,6 +110,7 @@ async def test_an_edge_moves_during_changes_and_is_killed_on_its_way(tree):
     after = (await tree.exact(edges[1:], "shop", "second"))["/r2/e1"]
     kept = [name for name in before.objects if name.startswith("kept")]
     assert [after.objects[name] for name in kept] == [before.objects[name] for name in kept]
+    assert [after.asked[name] for name in kept] == [before.asked[name] for name in kept]
     await tree.counted("shop", synced=3)
     await tree.counted("first", synced=1)
     await tree.counted("second", synced=2)

@@ -3,11 +3,13 @@
 import asyncio
 import random
 import time
+from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
-from tests.nats.chaos_member import until
+from tests.nats.chaos_member import GOES_ON, PAUSED, spent, until
 from tests.nats.chaos_tree import chaos_tree
 
 pytestmark = [
@@ -19,8 +21,9 @@ pytestmark = [
 
 REGION, EDGES = "/r1", ("/r1/e1", "/r1/e2")
 NOBODY = {"env": "nowhere"}
-RETURN_SECONDS_MAX = 20.0
-"""On a loaded machine; the goal is 3 s, and what was measured is printed."""
+RETURN_SECONDS_MAX = 3.0
+"""Of those in which no process of the machine had to wait for a processor or a disk."""
+RETURN_LOADED_SECONDS_MAX = 20.0
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -41,12 +44,22 @@ def wire(tree):
     tree.members[REGION].wire.mend()
 
 
+def stalled_seconds() -> float:
+    """How long some process of this machine has had to wait, ever; 0 where nobody counts it."""
+    files = [Path("/proc/pressure") / name for name in ("cpu", "io")]
+    said = [file.read_text().split("total=")[1].split()[0] for file in files if file.exists()]
+    return sum(map(int, said)) / 1e6
+
+
 async def back(tree, what: str, writes: dict[str, int]) -> None:
-    """Wait for the exact state; each edge made so many writes for it, and makes no more."""
+    """Mend the link, and see the exact state soon; each edge makes so many writes, and no more."""
+    stalled, began = stalled_seconds(), time.monotonic()
+    tree.members[REGION].wire.mend()
     await tree.exact(EDGES)
-    seconds = time.monotonic() - tree.members[REGION].wire.mended_at
-    print(f"\n{what}: exact at every edge {seconds:.2f} s after the link's return")
-    assert seconds < RETURN_SECONDS_MAX
+    seconds, stalled = time.monotonic() - began, stalled_seconds() - stalled
+    print(f"\n{what}: exact at every edge {seconds:.2f} s after the link's return", end=" ")
+    print(f"(some process waited for {stalled:.2f} s of them)")
+    assert seconds < min(RETURN_LOADED_SECONDS_MAX, RETURN_SECONDS_MAX + stalled)
     await tree.counted("shop", synced=len(EDGES))
     now = await tree.look(EDGES)
     assert {path: now[path].writes for path in EDGES} == writes
@@ -82,19 +95,21 @@ async def test_a_region_that_was_away_holds_exactly_the_present_soon_after(tree,
     await again.ended()
     again.start()
     repaired = await tree.holds(drifting, held)
-    assert repaired.writes == before[drifting].writes + 2
+    # By hand, and back.
+    assert spent(before, {drifting: repaired}) == {drifting: (2, 1)}
     await until(lambda: again.said.count("in session") > sessions)
     same = await tree.holds(restarted, held)
-    assert same.objects == before[restarted].objects
-    assert same.writes == before[restarted].writes
+    assert spent(before, {restarted: same}) == {restarted: (0, 0)}
 
-    wire.mend()
     # Changed, made again, and two new ones; one dropped, and one that is not selected any more.
     needed = 2 + 2 + 2
     writes = {drifting: repaired.writes + needed, restarted: same.writes + needed}
     await back(tree, f"a region away ({'held' if silently else 'cut'})", writes)
-    for path, now in (await tree.look(EDGES)).items():
-        assert now.objects["kept"] == before[path].objects["kept"]
+    after = await tree.look(EDGES)
+    for path in EDGES:
+        assert after[path].objects["kept"] == before[path].objects["kept"]
+    made = {drifting: repaired, restarted: same}
+    assert spent(made, after) == dict.fromkeys(EDGES, (needed, needed))
 
 
 async def test_deletions_made_while_an_edge_was_away_reach_it(tree):
@@ -112,7 +127,7 @@ async def test_deletions_made_while_an_edge_was_away_reach_it(tree):
     after = await tree.exact(EDGES)
     for path in EDGES:
         assert after[path].objects["stays"] == before[path].objects["stays"]
-        assert after[path].writes == before[path].writes + 2
+    assert spent(before, after) == dict.fromkeys(EDGES, (2, 2))
     await tree.counted("shop", synced=2)
 
 
@@ -129,7 +144,6 @@ async def test_an_edge_whose_disk_was_wiped_is_served_by_its_region_alone(tree, 
     wiped.start()
     anew = await tree.holds(EDGES[1], tree.meant())
     assert anew.writes == 2
-    wire.mend()
     await back(tree, "an edge wiped meanwhile", {EDGES[0]: before[EDGES[0]].writes, EDGES[1]: 2})
 
 
@@ -138,28 +152,57 @@ async def index_is_newest(tree) -> bool:
     return generations["_index"] == max(generations.values())
 
 
-async def test_a_slow_edge_delays_nobody_and_gets_there(tree):
+@asynccontextmanager
+async def slowly_linked(edge):
+    """Lets 200 kB/s through to an edge."""
+    edge.wire.slow(200_000)
+    try:
+        yield
+    finally:
+        edge.wire.mend()
+
+
+@asynccontextmanager
+async def seldom_awake(edge):
+    """Has the process of an edge run a tenth of the time, and read what comes no faster."""
+
+    async def doze() -> None:
+        try:
+            while True:
+                edge.kill(PAUSED)
+                await asyncio.sleep(0.18)
+                edge.kill(GOES_ON)
+                await asyncio.sleep(0.02)
+        finally:
+            edge.kill(GOES_ON)
+
+    async with asyncio.TaskGroup() as group:
+        dozing = group.create_task(doze())
+        yield
+        dozing.cancel()
+
+
+@pytest.mark.parametrize("slowed", [slowly_linked, seldom_awake])
+async def test_a_slow_edge_delays_nobody_and_gets_there(tree, slowed):
     dice = random.Random(4)
     slow, other = EDGES
     await tree.place("shop")
     await tree.put("shop", kept="k")
     before = await tree.exact(EDGES)
-    wire = tree.members[slow].wire
-    wire.slow(200_000)
-    try:
+    async with slowed(tree.members[slow]):
         # Three rounds of 400 KB that nothing makes smaller.
         for _ in range(3):
             await tree.put("shop", **{f"o{at}": dice.randbytes(20_000).hex() for at in range(10)})
         began = time.monotonic()
         await tree.exact([other])
         fast = time.monotonic() - began
-        after = await tree.exact([slow])
-        print(f"\nexact after {fast:.1f} s; behind 200 kB/s after {time.monotonic() - began:.1f} s")
-        assert after[slow].objects["kept"] == before[slow].objects["kept"]
-        assert after[slow].writes <= before[slow].writes + 30
+        after = await tree.exact(EDGES)
+        print(f"\nexact after {fast:.1f} s; the slow one after {time.monotonic() - began:.1f} s")
+        for path in EDGES:
+            assert after[path].objects["kept"] == before[path].objects["kept"]
+            assert after[path].asked["kept"] == before[path].asked["kept"]
+            assert after[path].writes <= before[path].writes + 30
         await tree.counted("shop", synced=2)
-    finally:
-        wire.mend()
 
 
 async def test_a_flapping_link_changes_nothing_but_when(tree, wire):

@@ -5,7 +5,7 @@ import pytest_asyncio
 
 from schemas.identity import mail_key
 from schemas.records import API_PLACEMENT
-from tests.nats.chaos_member import until
+from tests.nats.chaos_member import spent, until
 from tests.nats.chaos_tree import chaos_tree
 
 pytestmark = [
@@ -57,7 +57,7 @@ async def test_an_edge_away_for_longer_than_the_retention_hears_it_from_the_inde
     after = await tree.exact(EDGES)
     assert after[EDGES[0]].objects["kept"] == before[EDGES[0]].objects["kept"]
     # What changed, and what is gone with `going`.
-    assert after[EDGES[0]].writes - before[EDGES[0]].writes == 3
+    assert spent(before, after)[EDGES[0]] == (3, 3)
     await tree.counted("shop", synced=2)
 
 
