@@ -26,6 +26,7 @@ class Facts(NamedTuple):
     """What the node knows of one child and one placement, besides the child's report.
 
     `bearing` is the sequence the child must have answered; None while something is still unsent.
+    At `most` so many destinations can hold the placement there: every profile comes by here.
     """
 
     concerned: bool
@@ -34,10 +35,11 @@ class Facts(NamedTuple):
     silent: bool
     edge: bool
     generation: int
+    most: int
 
 
 UNCONCERNED = Facts(
-    concerned=False, sent=False, bearing=None, silent=False, edge=False, generation=0
+    concerned=False, sent=False, bearing=None, silent=False, edge=False, generation=0, most=0
 )
 """The facts of a child that has no part in a placement."""
 
@@ -232,8 +234,11 @@ class Reporting:
                 state: State = "pending" if facts.concerned else "leaving"
                 summary = self._shapes.shared(reduce.older(summary, state))
             if facts.bearing is not None and held.current and held.answered >= facts.bearing:
-                lost = facts.silent
-                return Counted(self._unreachable(summary) if lost else summary, dated=True)
+                if facts.silent:
+                    return Counted(self._unreachable(summary), dated=True)
+                # More than there are: someone below was put back to an old copy of its disk.
+                ghosts = _holding(summary) > facts.most
+                return Counted(summary, dated=True, blocks=ghosts)
         if facts.silent and (facts.edge or summary is not None):
             if summary is not None and (summary.destinations or not facts.edge):
                 return Counted(self._unreachable(summary), dated=True, blocks=unsure)
@@ -258,6 +263,12 @@ class Reporting:
         if fold is None:
             fold = self._folds[key] = Fold(self._prefix)
         return fold
+
+
+def _holding(summary: Summary) -> int:
+    """How many destinations say that they hold the placement, or are about to."""
+    states = summary.states
+    return states.get("synced", 0) + states.get("pending", 0) + states.get("failing", 0)
 
 
 def _said(held: Reported) -> Said | None:

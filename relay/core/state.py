@@ -268,13 +268,16 @@ class State:
             return UNCONCERNED
         slot = box.slots.get(key)
         answerable = slot is not None and known.proven and not self.mailboxes.pending(child, key)
+        concerned = self._delta_meant(child, held, sent=False) is Send.WHOLE
+        branch = self.where.branch(child)
         return Facts(
-            self._delta_meant(child, held, sent=False) is Send.WHOLE,
+            concerned,
             slot is not None,
             slot.bearing if slot is not None and answerable else None,
             known.silent_since_ms is not None,
-            self.where.branch(child).is_edge,
+            branch.is_edge,
             held.generation,
+            int(concerned) if branch.is_edge else len(branch.profiles),
         )
 
     def _delta_meant(self, child: str, held: Held, *, sent: bool) -> Send:

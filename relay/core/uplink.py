@@ -106,7 +106,8 @@ class Uplink:
             other = ("Superseded", "a newer run of this node") if message.epoch else _ELSEWHERE
             self._state.out.append(Noted(other[0], "session", other[1]))
             return
-        if not message.epoch or message.epoch < inbox.epoch:
+        if not message.epoch or message.epoch < inbox.last_epoch:
+            # One before: a parent that starts answers also what a former session left in its slot.
             return
         if not fresh and message.incarnation != inbox.incarnation:
             self.link(up=True)

@@ -124,6 +124,23 @@ def test_epochs_only_grow_also_over_a_start_of_the_parent_and_a_clock_set_back(l
     assert run.own_state()["epoch"] > before
 
 
+def test_what_a_parent_that_starts_finds_of_an_older_session_begins_none(link):
+    run = link.run("one")
+    link.tell(run, LinkChanged(up=True))
+    link.now += 30
+    (old,) = [e.data for e in run.handle(Tick(), link.instant) if isinstance(e, SendHeartbeat)]
+    link.tell(run, LinkChanged(up=True))
+    granted = run.own_state()["epoch"]
+    link.parent = link.start_parent()
+    run.handle(LinkChanged(up=True), link.instant)
+    for answer in link.parent.handle(HeartbeatArrived(link.path.name, old), link.instant):
+        if isinstance(answer, SendSession):
+            run.handle(SessionArrived(decode(SessionMessage, answer.data)), link.instant)
+    link.now += 3
+    link.tell(run, Tick())
+    assert run.own_state()["epoch"] > granted
+
+
 def test_an_older_run_whose_link_comes_back_does_not_take_the_session_back(link):
     """Two servers with one name cut each other's link: each run begins again, in turn."""
     older, newer = link.run("older"), link.run("newer")

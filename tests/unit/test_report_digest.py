@@ -27,7 +27,7 @@ from schemas.reports import (
 
 ONE, OTHER = (short_key(bytes([n]) * 20) for n in (1, 2))
 DONE = Summary({"synced": 1}, {"healthy": 1}, {"arm": 1})
-SENT = Facts(concerned=True, sent=True, bearing=1, silent=False, edge=True, generation=1)
+SENT = Facts(concerned=True, sent=True, bearing=1, silent=False, edge=True, generation=1, most=1)
 RESULT = ObjectResult(ObjectKey("", "configmaps", "default", "a"), 1, "d", b"status")
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from relay.core.children import Child
-from relay.core.reduce import EMPTY
+from relay.core.reduce import EMPTY, times
 from relay.core.reporting import Facts, Reporting
 from schemas.identity import short_key
 from schemas.objects import ObjectKey
@@ -30,6 +30,7 @@ def facts(**changes):
         "silent": False,
         "edge": True,
         "generation": 7,
+        "most": 1,
     }
     return Facts(**{**said, **changes})
 
@@ -55,6 +56,15 @@ STALE, LEAVING = (
     Summary({state: 1}, DONE.health, {"older": 1}, (), 0, False, ("/a",))
     for state in ("pending", "leaving")
 )
+
+
+def test_more_destinations_than_there_are_make_no_summary_complete():
+    none = facts(concerned=False, edge=False, most=0)
+    assert not summary_of(none, report()).complete
+    assert not summary_of(facts(edge=False, most=1), report(summary=times(DONE, 2))).complete
+    assert summary_of(facts(edge=False, most=2), report(summary=times(DONE, 2))).complete
+    leaving = Summary({"leaving": 1}, DONE.health, DONE.arms)
+    assert summary_of(none, report(summary=leaving)).complete
 
 
 @pytest.mark.parametrize(
