@@ -103,6 +103,7 @@ class Child:
             self.epoch = max(self.epoch + 1, claimed + 1, wall_ms)
             if self.run not in ("", heartbeat.run):
                 self.former = (*self.former, self.run)[-FORMER_RUNS_MAX:]
+                self.list_asked = float("-inf")
             self.run = heartbeat.run
         elif heartbeat.epoch > self.epoch:
             self.epoch, self.run = heartbeat.epoch, heartbeat.run

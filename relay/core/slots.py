@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from relay.core.parts import PARTS_MAX
-from relay.core.state import State
+from relay.core.state import QUIET_SECONDS, State
 from schemas.identity import BadIdentity, check_mail_key
 from schemas.reports import (
     LIST_ENTRIES_MAX,
@@ -66,3 +66,5 @@ def owe_listed(state: State, child: str, part: ListPart) -> None:
         if room > 0 and entry.key not in slots and (known or not state.is_root):
             state.mailboxes.owe(child, entry.key)
             room -= 1
+            if not known:
+                state.quiet_at = state.now.seconds + QUIET_SECONDS

@@ -26,6 +26,7 @@ from schemas.records import LocationRecord, NodeRecord, Profile
 from schemas.reports import Cursor, Done, ExceptionSample, Summary
 
 REFUSED_CONTENT_HOLDS_SECONDS = 60.0
+QUIET_SECONDS = 2.0
 STALE = "StaleView: its parent has shown it no newer index for 20 minutes"
 UNREAD = "StaleView: its mailbox at the parent has not come to an end for 20 minutes"
 WITHHELD = "Withheld: it is in force, and missing from the mailbox at the parent; it is kept"
@@ -72,6 +73,8 @@ class State:
         self.old_view = ""
         self.withheld: dict[MailKey, str] = {}
         self.swept_through = 0
+        self.quiet_at: float | None = None
+        """When a heartbeat is due: mail came, or word of what is held here or below beyond it."""
         self.labels_dirty = True
         self.held: dict[MailKey, Held] = {}
         self._deltas: dict[MailKey, Held] = {}

@@ -11,7 +11,7 @@ from relay.core.inbox import Park, PassOver, Refuse, Take
 from relay.core.parked import Believed
 from relay.core.parts import split_results
 from relay.core.report_digest import content_of, report_term
-from relay.core.state import State
+from relay.core.state import QUIET_SECONDS, State
 from schemas.identity import MailKey
 from schemas.records import DIGEST_MODULUS, NodeRecord
 from schemas.reports import (
@@ -36,7 +36,6 @@ from schemas.subjects import CURSOR_KEY, LABELS_KEY, LIST_KEY
 
 SESSION_RETRY_SECONDS = 2.0
 SESSION_RETRY_MAX_SECONDS = 30.0
-QUIET_SECONDS = 2.0
 _ELSEWHERE = ("SecondHome", "this node runs elsewhere")
 
 
@@ -49,7 +48,6 @@ class Uplink:
         self._up = False
         self._asked = 0
         self._beat_at: float | None = None
-        self._quiet_at: float | None = None
         self._revision = 0
         self._sent: dict[MailKey, bytes] = {}
         self._parts: dict[MailKey, int] = {}
@@ -131,7 +129,7 @@ class Uplink:
         state, inbox = self._state, self._state.inbox
         if not inbox.epoch:
             return
-        self._quiet_at = state.now.seconds + QUIET_SECONDS
+        state.quiet_at = state.now.seconds + QUIET_SECONDS
         inbox.pending = event.pending
         self._judge(event)
         settled = inbox.settled
@@ -139,6 +137,8 @@ class Uplink:
         if inbox.settled and not settled:
             self.retry_parked()
             self._say_all()
+            if self._beyond():
+                state.quiet_at = state.now.seconds  # The parent asks for it once it knows.
         state.out.append(AckMail(inbox.answered))
         if not event.pending:
             self._settled()
@@ -161,16 +161,16 @@ class Uplink:
 
     def tick(self) -> None:
         """Send what is due: the session's beginning again, a heartbeat, the cursor."""
-        now = self._state.now.seconds
+        state, now = self._state, self._state.now.seconds
         if self._beat_at is not None and self._beat_at <= now:
-            if self._state.inbox.epoch:
+            if state.inbox.epoch:
                 self._heartbeat()
             else:
                 self._ask_session()
-        if self._quiet_at is not None and self._quiet_at <= now:
-            self._quiet_at = None
+        if state.quiet_at is not None and state.quiet_at <= now:
+            state.quiet_at = None
             self._store_cursor()
-            if self._state.inbox.epoch:
+            if state.inbox.epoch:
                 self._heartbeat()
 
     def farewell(self) -> None:
@@ -179,7 +179,7 @@ class Uplink:
             self._send_heartbeat(self._state.inbox.epoch, farewell=True)
 
     def deadline(self) -> float | None:
-        beat, quiet = self._beat_at, self._quiet_at
+        beat, quiet = self._beat_at, self._state.quiet_at
         return quiet if beat is None or (quiet is not None and quiet < beat) else beat
 
     def report(self, key: MailKey, summary: Summary) -> bool:
@@ -304,7 +304,7 @@ class Uplink:
         inbox = self._state.inbox
         if inbox.settle_memory() or inbox.stored_index != self._stored.index_generation:
             self._store_cursor()
-            self._quiet_at = self._state.now.seconds
+            self._state.quiet_at = self._state.now.seconds
 
     def _store_cursor(self) -> None:
         cursor = self._state.cursor()
