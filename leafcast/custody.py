@@ -19,6 +19,8 @@ from schemas.records import DeltaHead
 
 INVENTORY = "inventory"
 SETTLED_SECONDS_MAX = 30.0
+HELD_END = "/RemovalHeld"
+"""How names among the errors of the inventory end that say what is held."""
 
 Json = dict[str, Any]
 
@@ -32,14 +34,17 @@ class Custody:
     async def held(self) -> Json:
         """`{placements: {name: why}, inventory: {synctargets|locations: why}}`."""
         controllers = self._sure()
-        return {"placements": dict(controllers.translator.held), INVENTORY: _inventory(controllers)}
+        return {
+            "placements": dict(controllers.translator.held),
+            INVENTORY: held_inventory(controllers),
+        }
 
     async def accept(self, placement: str = "", *, inventory: bool = False) -> Json:
         """Let what is held now go: `{accepted: what was held}`; raises ApiError if nothing is."""
         controllers = self._sure()
         await _settle(controllers)
         if inventory:
-            held = _inventory(controllers)
+            held = held_inventory(controllers)
             if not held:
                 raise _nothing_held("the inventory")
             controllers.mailboxes.accept_removals()
@@ -173,11 +178,10 @@ async def _settle(controllers: Controllers) -> None:
         await controllers.caught_up()
 
 
-def _inventory(controllers: Controllers) -> dict[str, str]:
+def held_inventory(controllers: Controllers) -> dict[str, str]:
     """What is held of SyncTargets and Locations, and why."""
-    end = "/RemovalHeld"
     errors = controllers.mailboxes.errors.items()
-    return {name.removesuffix(end): why for name, why in errors if name.endswith(end)}
+    return {name.removesuffix(HELD_END): why for name, why in errors if name.endswith(HELD_END)}
 
 
 def _nothing_held(what: str) -> ApiError:

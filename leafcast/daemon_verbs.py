@@ -16,6 +16,7 @@ from leafcast.tree_facts import (
     answers_here,
     destination_forms,
     placement_form,
+    placement_names,
     relays_not_here,
     silent_below,
     tree_form,
@@ -43,7 +44,7 @@ class TreeVerbs:
 
     async def status(self, placement: str = "", *, by_node: bool = False) -> dict[str, Any]:
         """One placement, or all of them by name."""
-        names = [await self._named(placement)] if placement else self._names()
+        names = [await self._named(placement)] if placement else placement_names(self._tree)
         forms = [placement_form(self._tree, name, by_node=by_node) for name in names]
         for form in forms if placement else ():
             named = sum(item["destinations"] for item in form["unreachable"])
@@ -65,22 +66,14 @@ class TreeVerbs:
         said = await ask_nodes(self._asks, self._clock, asked, known)
         return {path: it for path, it in said.items() if not isinstance(it, AskFault)}
 
-    def _names(self) -> list[str]:
-        controllers = self._tree.controllers
-        if controllers is None:
-            return []
-        # One whose removal is held has no object any more.
-        translator = controllers.translator
-        return sorted(translator.workloads.objects.keys() | translator.held.keys())
-
     async def _named(self, placement: str) -> str:
         controllers = self._tree.controllers
-        if placement not in self._names() and controllers is not None:
+        if placement not in placement_names(self._tree) and controllers is not None:
             # It may have been applied a moment ago.
             with suppress(TimeoutError, BusBroken, SpaceError):
                 async with asyncio.timeout(CAUGHT_UP_SECONDS_MAX):
                     await controllers.caught_up()
-        names = self._names()
+        names = placement_names(self._tree)
         if placement in names:
             return placement
         remedy = f"there are: {', '.join(names)}" if names else "there are none yet: apply one"

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from controllers.centre import Controllers
 from leafcast.api import Api
 from leafcast.asking import CentreAsks
-from leafcast.checks import Facts, NodeFacts, PlacementFacts, StuckFacts
+from leafcast.custody import HELD_END, held_inventory
 from leafcast.elsewhere import Form, ask_nodes
+from leafcast.findings import Facts, LedgerFacts, NodeFacts, PlacementFacts, StuckFacts
 from leafcast.tree import LocalTree
-from leafcast.tree_facts import placement_form, tree_form
+from leafcast.tree_facts import placement_form, placement_names, tree_form
 from relay.ports import Clock
 from schemas.asks import AskFault
 from schemas.identity import NodePath
@@ -28,7 +30,7 @@ class Diagnosis:
         self._clock = clock
 
     async def facts(self) -> dict[str, Any]:
-        """`{nowMs, aheadMs, nodes, placements}`; all nodes are asked, those here too."""
+        """`{nowMs, aheadMs, nodes, placements, ledger}`; all nodes are asked, those here too."""
         tree, controllers = self._tree, self._tree.controllers
         paths = [NodePath.parse(form["path"]) for form in tree_form(tree, {})["nodes"]]
         said = await ask_nodes(self._asks, self._clock, paths, {})
@@ -36,7 +38,6 @@ class Diagnosis:
         now_ms = self._clock.now().wall_ms
         records = controllers.issuer.records.values() if controllers else ()
         newest = max((record.generation for record in records), default=0)
-        names = sorted(controllers.translator.workloads.objects) if controllers else []
         return {
             "nowMs": now_ms,
             "aheadMs": max(0, newest - now_ms),
@@ -45,8 +46,10 @@ class Diagnosis:
                 for form in tree_form(tree, answers)["nodes"]
             ],
             "placements": [
-                asdict(_placement(placement_form(tree, name, by_node=False))) for name in names
+                asdict(_placement(placement_form(tree, name, by_node=False)))
+                for name in placement_names(tree)
             ],
+            "ledger": asdict(_ledger(controllers) if controllers else LedgerFacts(recovering=True)),
         }
 
 
@@ -67,6 +70,7 @@ def read_facts(answer: Mapping[str, Any], folder: str, free_bytes: int) -> Facts
             PlacementFacts(**{**form, "stuck": [StuckFacts(**item) for item in form["stuck"]]})
             for form in answer["placements"]
         ],
+        ledger=LedgerFacts(**answer["ledger"]),
     )
 
 
@@ -77,12 +81,16 @@ def _node(form: Form, said: Form | AskFault | None, now_ms: int) -> NodeFacts:
         path=form["path"],
         role=form["role"],
         state=form["state"],
+        here=form["here"],
         since_ms=form["silent_since_ms"],
         destinations=form["destinations"],
         lag=form["lag"],
         answers=bool(answer),
         refusal=said.message if isinstance(said, AskFault) else "",
+        refusal_reason=said.reason if isinstance(said, AskFault) else "",
+        heard_ms=said.since_ms if isinstance(said, AskFault) else 0,
         starts=answer.get("serverStarts"),
+        server_up_ms=answer.get("serverUpMs", 0),
         free_bytes=answer.get("diskFree"),
         store_bytes=answer.get("storeBytes"),
         clock_ms=answer.get("clockMs", 0),
@@ -99,8 +107,27 @@ def _placement(form: Form) -> PlacementFacts:
         destinations=form["destinations"],
         unreachable=form["states"].get("unreachable", 0),
         complete=form["complete"],
-        problem=form["problem"],
-        held=form.get("held", ""),
+        problem=form["problem"] if form["problem"] != form["held"] else "",
+        held=form["held"],
         blocking=list(form["blocking"]),
         stuck=[StuckFacts(**item) for item in worst[:STUCK_MAX]],
+    )
+
+
+def _ledger(controllers: Controllers) -> LedgerFacts:
+    recovery = controllers.recovery
+    if recovery is not None and not recovery.done.is_set():
+        return LedgerFacts(
+            recovering=True, awaited=[f"/{name}" for name in sorted(recovery.awaited)]
+        )
+    held, names = held_inventory(controllers), controllers.translator.workloads.objects
+    return LedgerFacts(
+        orphans=sorted({orphan.name for orphan in controllers.translator.orphans()} - names.keys()),
+        strangers=len(controllers.mailboxes.strangers()),
+        held=held,
+        wrong={
+            about: why
+            for about, why in sorted(controllers.mailboxes.errors.items())
+            if not about.endswith(HELD_END)
+        },
     )

@@ -22,6 +22,7 @@ _OWN_FIGURES = (
     "diskFree",
     "storeBytes",
     "serverStarts",
+    "serverUpMs",
     "withheld",
     "refused",
 )

@@ -18,8 +18,17 @@ RETRY_SECONDS = 2.0
 NORMAL, WARNING = "Normal", "Warning"
 PLACEMENTS = (GROUP, "edgeplacements")
 _WARNINGS = frozenset(
-    {"Invalid", "RemovalHeld", "ObjectsRefused", "Failing", "Degraded", "NoDestinations"}
+    {
+        "Invalid",
+        "RemovalHeld",
+        "ObjectsRefused",
+        "Failing",
+        "Degraded",
+        "Unreachable",
+        "NoDestinations",
+    }
 )
+_GOOD_NEWS = frozenset({"FreshView", "LedgerReadBack", "DiskHasRoom"})
 _DESTINATIONS = re.compile(r" \(\d+ destinations?, e\.g\. [^()]*\)$")
 _OF_SILENCE = frozenset({"Unreachable", "Left"})
 _OF_STATE = {
@@ -79,7 +88,7 @@ class EventLog:
             return
         self.add(
             now_ms,
-            kind=WARNING,
+            kind=NORMAL if noted.reason in _GOOD_NEWS else WARNING,
             reason=noted.reason,
             node=str(path),
             about=noted.subject,

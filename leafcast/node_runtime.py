@@ -214,9 +214,10 @@ class NodeRuntime:
     async def _keep_store(self) -> None:
         """A server of our own that cannot write starts again once its disk has room.
 
-        Looked at by itself: a node that has nothing to write does not notice.
+        Looked at by itself: a node that has nothing to write does not notice. What happens to the
+        server is noted, too.
         """
-        server, told = self.server, False
+        server, told, starts = self.server, False, 1
         while not isinstance(server, ExternalServer):
             await self._world.clock.sleep(STORE_LOOK_SECONDS)
             if not server.store_failed:
@@ -224,11 +225,17 @@ class NodeRuntime:
             elif await server.renew():
                 log.warning("node %s: its server was started again: there is room now", self.path)
             elif not told:
+                starts = server.starts
                 told = True
                 log.error("node %s: its disk %s is full: make room there", self.path, self._folder)
 
     async def _run_once(self) -> None:
         world = self._world
+                self._note(Noted("DiskFull", str(self._folder), "its disk is full: make room"))
+            if server.starts > starts:
+                starts = server.starts
+                said = "it ended by itself or was killed, and was started again"
+                self._note(Noted("ServerRestarted", "nats-server", said))
         if self._before is not None:
             await self._before(self)
             self._before = None

@@ -14,13 +14,20 @@ from relay.ports import Clock
 def standing(
     clock: Clock, folder: Path, server: EmbeddedServer | ExternalServer | None
 ) -> dict[str, object]:
-    """`nowMs` and `diskFree`; of a server that is ours also `storeBytes` and `serverStarts`."""
+    """`nowMs` and `diskFree`; of a server of ours also `storeBytes`, `serverStarts`, `serverUpMs`.
+
+    `serverUpMs` is how long ago it was started last.
+    """
     said: dict[str, object] = {
         "nowMs": clock.now().wall_ms,
         "diskFree": shutil.disk_usage(folder).free,
     }
     if isinstance(server, EmbeddedServer):
-        said |= {"storeBytes": _stored(folder / "jetstream"), "serverStarts": server.starts}
+        said |= {
+            "storeBytes": _stored(folder / "jetstream"),
+            "serverStarts": server.starts,
+            "serverUpMs": int(server.up_seconds * 1000),
+        }
     return said
 
 

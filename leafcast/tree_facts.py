@@ -50,6 +50,14 @@ def relays_not_here(tree: LocalTree) -> set[NodePath]:
     return {path.parent for path in _paths(tree) if path.names} - tree.nodes.keys()
 
 
+def placement_names(tree: LocalTree) -> list[str]:
+    """The placements there are; one whose removal is held has no object any more."""
+    if tree.controllers is None:
+        return []
+    translator = tree.controllers.translator
+    return sorted(translator.workloads.objects.keys() | translator.held.keys())
+
+
 def placement_form(tree: LocalTree, name: str, *, by_node: bool) -> Form:
     """What became of one placement; `by_node` adds what each node counts.
 
@@ -67,6 +75,7 @@ def placement_form(tree: LocalTree, name: str, *, by_node: bool) -> Form:
         "name": name,
         **summary_form(summary),
         "problem": controllers.errors.get(f"edgeplacement/{name}", ""),
+        "held": controllers.translator.held.get(name, ""),
         "unreachable": _unreachable(tree, counts),
         "children": [_counted(tree, path, counts[path]) for path in sorted(direct)],
     }

@@ -176,8 +176,8 @@ def _synced(summary: Summary) -> Condition:
         return condition(SYNCED, "False", "NoDestinations", "no destination is selected")
     if synced == whole:
         return condition(SYNCED, "True", "Synced", message)
-    reason = "Failing" if summary.states.get("failing") else "Pending"
-    return condition(SYNCED, "False", reason, message)
+    reason = "Failing" if summary.states.get("failing") else _if_silent(summary, "Pending")
+    return condition(SYNCED, "False", reason, message + _counted(summary.states, "synced"))
 
 
 def _healthy(summary: Summary) -> Condition:
@@ -189,8 +189,22 @@ def _healthy(summary: Summary) -> Condition:
         return condition(HEALTHY, "False", "NoDestinations", "no destination is selected")
     if healthy == whole:
         return condition(HEALTHY, "True", "Healthy", message)
-    reason = "Degraded" if summary.health.get("degraded") else "Progressing"
-    return condition(HEALTHY, "False", reason, message)
+    reason = "Degraded" if summary.health.get("degraded") else _if_silent(summary, "Progressing")
+    return condition(HEALTHY, "False", reason, message + _counted(summary.health, "healthy"))
+
+
+def _if_silent(summary: Summary, word: str) -> str:
+    """`Unreachable` where nothing is missing but from those that cannot be reached."""
+    silent = summary.states.get("unreachable", 0)
+    missing = summary.destinations - summary.states.get("synced", 0)
+    working = summary.health.get("progressing", 0)
+    return "Unreachable" if silent and silent == missing and not working else word
+
+
+def _counted(counts: Mapping[str, int], well: str) -> str:
+    """` (1 failing, 2 unreachable)`: what the others are."""
+    listed = [f"{count} {word}" for word, count in sorted(counts.items()) if count and word != well]
+    return f" ({', '.join(listed)})" if listed else ""
 
 
 def _namespace_first(text: str) -> str:

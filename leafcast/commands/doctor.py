@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console, Group, RenderableType
@@ -15,16 +16,18 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from leafcast.checks import Check, Facts, checks, exit_code
+from leafcast.checks import checks
 from leafcast.commands.options import data_dir_option
 from leafcast.commands.running import in_session
 from leafcast.commands.showing import print_view
 from leafcast.data_dir import DataDir
 from leafcast.diagnosing import read_facts
+from leafcast.findings import Check, Facts, exit_code
 from leafcast.session import CallFailed, NotRunning
 from relay.adapters.clock import SystemClock
 
 ASK_SECONDS = 30.0
+NAMED_MAX = 8
 _MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "failure": ("✗", "red")}
 
 
@@ -40,29 +43,50 @@ def doctor(output: str | None, as_json: bool, data_dir: Path | None) -> None:  #
     found = checks(_facts(data_dir))
     code = exit_code(found)
     if as_json or output == "json":
-        click.echo(json.dumps({"ok": not code, "checks": list(map(asdict, found))}, indent=2))
+        click.echo(json.dumps(doctor_form(found), indent=2))
     else:
         print_view(Console(highlight=False), doctor_view(found))
     if code:
         raise click.exceptions.Exit(code)
 
 
+def doctor_form(found: Sequence[Check]) -> dict[str, Any]:
+    """All checks for scripts, none left out."""
+    states = [check.state for check in found]
+    return {
+        "ok": not exit_code(found),
+        "failures": states.count("failure"),
+        "warnings": states.count("warning"),
+        "checks": list(map(asdict, found)),
+    }
+
+
 def doctor_view(found: Sequence[Check]) -> RenderableType:
-    """The checks, group by group, what is well first."""
+    """The checks, group by group; of one where many failed, the first are told."""
     lines: list[RenderableType] = []
     for group, listed in groupby(found, key=lambda check: check.group):
         lines.append(Text(group, style="bold"))
-        for check in sorted(listed, key=lambda check: check.state != "ok"):
-            mark, style = _MARKS[check.state]
-            lines.append(_hanging(Text(mark, style=style), Text(check.said), 2))
-            if check.cause:
-                lines.append(_hanging(Text("why:", style="dim"), Text(check.cause), 4))
-            if check.remedy:
-                lines.append(_hanging(Text("do:", style="dim"), Text(check.remedy), 4))
-    wrong = [check.state for check in found]
-    bad, odd = wrong.count("failure"), wrong.count("warning")
+        lines += _group([*listed])
+    form = doctor_form(found)
+    bad, odd = form["failures"], form["warnings"]
     said = f"{bad} failed, {odd} to look at" if bad or odd else "all is well"
     return Group(*lines, Text(), Text(said, style="red" if bad else "yellow" if odd else "green"))
+
+
+def _group(listed: Sequence[Check]) -> Iterator[RenderableType]:
+    told = 0
+    for check in listed:
+        told += check.state != "ok"
+        if told > NAMED_MAX:
+            continue
+        mark, style = _MARKS[check.state]
+        yield _hanging(Text(mark, style=style), Text(check.said), 2)
+        if check.cause:
+            yield _hanging(Text("why:", style="dim"), Text(check.cause), 4)
+        if check.remedy:
+            yield _hanging(Text("do:", style="dim"), Text(check.remedy), 4)
+    if told > NAMED_MAX:
+        yield Text(f"    and {told - NAMED_MAX} more: leafcast doctor -o json", style="dim")
 
 
 def _hanging(label: Text, said: Text, indent: int) -> RenderableType:
@@ -82,5 +106,6 @@ def _facts(data_dir: Path | None) -> Facts:
         answer = in_session(data_dir, lambda session: session.call("doctor", seconds=ASK_SECONDS))
     except (NotRunning, CallFailed) as error:
         now_ms = SystemClock().now().wall_ms
-        return Facts(now_ms, str(place.folder), free, not_running=str(error))
+        hangs, folder = place.in_use(), str(place.folder)
+        return Facts(now_ms, folder, free, not_running=str(error), hangs=hangs)
     return read_facts(answer, str(place.folder), free)

@@ -73,6 +73,7 @@ class EmbeddedServer:
         self._ports = ServerPorts(0, 0)
         self._process: ServerProcess | None = None
         self._starts = 0
+        self._began = 0.0
         self._started = asyncio.Event()
         self._tasks = asyncio.TaskGroup()
         self._supervisor: asyncio.Task[None] | None = None
@@ -105,6 +106,11 @@ class EmbeddedServer:
     def starts(self) -> int:
         """How often it was started and became ready; above 1 there were crashes."""
         return self._starts
+
+    @property
+    def up_seconds(self) -> float:
+        """For how long it has run since it was started last."""
+        return self._clock.now().seconds - self._began
 
     async def next_start(self, seen: int) -> int:
         """Wait until `starts` is above `seen`, which it may be already; its value then."""
@@ -237,6 +243,7 @@ class EmbeddedServer:
                 return await self._start(kills_borne - 1)
             raise ServerFailed(f"the nats-server of {self.path} ended as it started", process.log)
         self._starts += 1
+        self._began = self._clock.now().seconds
         started, self._started = self._started, asyncio.Event()
         started.set()
         return True
@@ -253,7 +260,9 @@ class EmbeddedServer:
             crashes += 1
             if crashes > CRASHES_MAX:
                 raise ServerFailed(f"the nats-server of {self.path} does not stay up", self.log)
-            logger.warning("nats-server ended; starting it again in %.1f s", delay)
+            logger.warning(
+                "the nats-server of %s ended; starting it again in %.1f s", self.path, delay
+            )
             await self._clock.sleep(delay)
             delay = min(2 * delay, BACKOFF_SECONDS_MAX)
             await self._start_on_kept_ports()

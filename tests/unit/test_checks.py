@@ -2,16 +2,16 @@
 
 import pytest
 
-from leafcast.checks import (
-    NAMED_MAX,
+from leafcast.checks import checks
+from leafcast.commands.doctor import NAMED_MAX, doctor_form, doctor_view
+from leafcast.findings import (
     Facts,
+    LedgerFacts,
     NodeFacts,
     PlacementFacts,
     StuckFacts,
-    checks,
     exit_code,
 )
-from leafcast.commands.doctor import doctor_view
 from tests.unit.test_tree_views import shown
 
 NOW = 1_800_000_000_000
@@ -72,8 +72,8 @@ def test_of_a_healthy_tree_each_group_says_so_in_a_line_or_two():
 
 def test_without_a_tree_only_this_machine_is_judged():
     found = checks(facts(not_running="no tree is running"))
-    assert [check.state for check in found] == ["failure", "ok"]
-    assert "leafcast up" in found[0].remedy
+    assert [check.state for check in found] == ["ok", "failure"]
+    assert "leafcast up" in found[1].remedy
     assert exit_code(found) == 1
 
 
@@ -107,7 +107,24 @@ AWAY = {"state": "unreachable", "since_ms": NOW - 5 * MINUTE, "answers": False}
             "failure",
             "does not answer: busy",
         ),
-        (node("/emea", starts=3), "Servers", "warning", "was started 3 times"),
+        (
+            node("/emea", answers=False, refusal_reason="Unreachable", heard_ms=NOW - 7000),
+            "Servers",
+            "failure",
+            "does not answer; it was last heard of 7s ago",
+        ),
+        (
+            node("/emea", answers=False, refusal_reason="Expired"),
+            "Clock",
+            "failure",
+            "/emea is more than a minute ahead of the centre's",
+        ),
+        (
+            node("/emea", starts=3, server_up_ms=9000),
+            "Servers",
+            "warning",
+            "ended by itself 2 times, 9s ago last",
+        ),
         (node("/emea", lag=101), "Lag", "warning", "101 messages to read"),
         (node("/emea", clock_ms=7000), "Clock", "warning", "7s ahead of the centre's"),
         (node("/emea", clock_ms=-90_000), "Clock", "failure", "90s behind the centre's"),
@@ -148,6 +165,81 @@ def test_what_is_stuck_is_named_with_what_to_do(item, state, said, remedy):
     assert remedy in check.remedy
 
 
+def test_a_server_that_ended_long_ago_is_no_news():
+    assert not wrong(node("/emea", starts=3, server_up_ms=2 * 60 * MINUTE))
+
+
+def test_a_node_that_is_shown_an_old_view_is_in_session_nevertheless():
+    (check,) = wrong(node("/emea", state="stale", index_age_ms=30 * MINUTE))
+    assert check.group == "Staleness"
+
+
+def test_a_remedy_is_for_the_place_where_the_node_runs():
+    (here,), (there,) = wrong(node("/emea", **AWAY, here=True)), wrong(node("/emea", **AWAY))
+    assert "leafcast down, then leafcast up" in here.remedy
+    assert "leafcast join" in there.remedy
+    assert "leafcast node remove /emea --force" in there.remedy
+
+
+def test_what_is_wrong_says_which_object_it_is_about():
+    found = wrong(
+        node("/emea", **AWAY), node("/apac", lag=101), placements=[placement(stuck=[stuck()])]
+    )
+    assert {check.about for check in found} == {"/emea", "/apac", "edgeplacement/shop"}
+
+
+def test_what_is_well_is_told_without_those_that_are_not():
+    found = checks(facts(node("/emea", clock_ms=90_000), node("/apac", clock_ms=20)))
+    said = [check.said for check in found if check.group == "Clock"]
+    assert said[0] == "2 clocks differ by 20 ms at most"
+    assert "/emea" in said[1]
+
+
+@pytest.mark.parametrize(
+    ("ledger", "state", "said", "remedy"),
+    [
+        (
+            LedgerFacts(recovering=True, awaited=["/emea"]),
+            "failure",
+            "waits for /emea",
+            "leafcast adopt --without /emea",
+        ),
+        (LedgerFacts(orphans=["shop"]), "warning", "shop is an orphan", "leafcast withdraw shop"),
+        (LedgerFacts(strangers=4), "warning", "4 SyncTargets", "leafcast adopt --inventory"),
+        (
+            LedgerFacts(held={"synctargets": "all are gone"}),
+            "warning",
+            "synctargets: all are gone",
+            "leafcast accept --inventory",
+        ),
+        (
+            LedgerFacts(wrong={"location/east": "spec.selector: no"}),
+            "failure",
+            "location/east: spec.selector: no",
+            "apply it",
+        ),
+    ],
+)
+def test_what_waits_at_the_centre_is_named_with_the_command_that_ends_it(
+    ledger, state, said, remedy
+):
+    (check,) = wrong(ledger=ledger)
+    assert (check.group, check.state) == ("Objects", state)
+    assert said in check.said
+    assert remedy in check.remedy
+
+
+def test_a_tree_that_hangs_is_not_called_stopped():
+    _, check = checks(facts(not_running="the tree does not answer", hangs=True))
+    assert "frozen" in check.cause
+    assert "leafcast down, then leafcast up" in check.remedy
+
+
+def test_what_is_behind_a_mute_node_is_not_judged():
+    (check,) = wrong(node("/emea", answers=False), node("/emea/s1", state="unknown", answers=False))
+    assert check.about == "/emea"
+
+
 def test_who_is_behind_a_silent_node_is_not_named_again():
     assert len(wrong(node("/emea", **AWAY), node("/emea/s1", **AWAY))) == 1
     assert len(wrong(node("/emea", answers=False), node("/emea/s1", answers=False))) == 1
@@ -159,10 +251,22 @@ def test_a_clock_that_was_set_back_is_noticed_at_the_centre():
 
 
 def test_what_is_wrong_with_many_is_bounded():
-    found = wrong(*(node(f"/r{number}", **AWAY) for number in range(50)))
-    assert len(found) == NAMED_MAX + 1
-    assert found[-1].said == f"and {50 - NAMED_MAX} more"
-    assert found[-1].state == "failure"
+    """For people; scripts get all of it."""
+    found = checks(facts(*(node(f"/r{number}", **AWAY) for number in range(50))))
+    form = doctor_form(found)
+    assert (form["ok"], form["failures"], form["warnings"]) == (False, 50, 0)
+    assert len([check for check in form["checks"] if check["about"]]) == 50
+    text = shown(doctor_view(found))
+    assert text.count("is unreachable") == NAMED_MAX
+    assert f"and {50 - NAMED_MAX} more: leafcast doctor -o json" in text
+
+
+def test_findings_are_told_by_group_what_is_well_first_and_then_the_worst():
+    found = checks(
+        facts(node("/a", starts=2), node("/b", answers=False), node("/c", lag=200), node("/d"))
+    )
+    servers = [(check.state, check.about) for check in found if check.group == "Servers"]
+    assert servers == [("ok", ""), ("failure", "/b"), ("warning", "/a")]
 
 
 def test_the_view_has_the_tick_first_and_fits_80_columns():

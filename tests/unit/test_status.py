@@ -60,6 +60,16 @@ def test_a_status_is_one_that_the_api_knows():
             ("False", "Degraded"),
         ),
         (
+            Summary({"synced": 1, "unreachable": 1}, {"healthy": 1, "unknown": 1}),
+            ("False", "Unreachable"),
+            ("False", "Unreachable"),
+        ),
+        (
+            Summary({"pending": 1, "unreachable": 1}, {"progressing": 1, "unknown": 1}),
+            ("False", "Pending"),
+            ("False", "Progressing"),
+        ),
+        (
             Summary({"synced": 1}, {"healthy": 1}, complete=False, blocking=("/emea",)),
             ("Unknown", "Incomplete"),
             ("Unknown", "Incomplete"),
@@ -69,6 +79,12 @@ def test_a_status_is_one_that_the_api_knows():
 def test_synced_and_healthy_are_said_only_of_a_complete_summary(summary, synced, healthy):
     said = reasons(status(summary))
     assert (said["Synced"], said["Healthy"]) == (synced, healthy)
+
+
+def test_what_is_not_synced_is_counted_by_what_it_is():
+    said = status(Summary({"synced": 2, "unreachable": 3, "failing": 1}, {"healthy": 6}))
+    (synced,) = [item for item in said["conditions"] if item["type"] == "Synced"]
+    assert synced["message"] == "2 of 6 destinations are synced (1 failing, 3 unreachable)"
 
 
 def test_an_incomplete_count_reads_at_least_and_names_who_is_awaited():

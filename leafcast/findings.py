@@ -1,0 +1,133 @@
+"""What `leafcast doctor` is told of a tree, and the findings it makes of that: plain values.
+
+Times are milliseconds since 1970.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+State = Literal["ok", "warning", "failure"]
+RANK: dict[State, int] = {"ok": 0, "failure": 1, "warning": 2}
+"""In which order findings are told: what is well first, then the worst."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One finding; `cause` and `remedy` are there unless it is ok.
+
+    `about` is the path of the node or the placement (`edgeplacement/NAME`) that it is about, ""
+    if it is about several or this machine.
+    """
+
+    group: str
+    state: State
+    said: str
+    cause: str = ""
+    remedy: str = ""
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """One node: what its parent says of it, and what it says itself, if it `answers`.
+
+    `here` are those that the asked program runs itself. `refusal` is why it does not answer, if it
+    should; `refusal_reason` is the same in a word, `heard_ms` when it was heard of last, 0 if that
+    is not why. `starts` is how often its server was started in this run of ours, None where someone
+    else runs it, and `server_up_ms` for how long that has run. `clock_ms` is how much its clock is
+    ahead of ours. `index_age_ms` is None where there is no index yet.
+    """
+
+    path: str
+    role: str
+    state: str
+    here: bool = False
+    since_ms: int | None = None
+    destinations: int = 0
+    lag: int = 0
+    answers: bool = False
+    refusal: str = ""
+    refusal_reason: str = ""
+    heard_ms: int = 0
+    starts: int | None = None
+    server_up_ms: int = 0
+    free_bytes: int | None = None
+    store_bytes: int | None = None
+    clock_ms: int = 0
+    index_age_ms: int | None = None
+    withheld: int = 0
+    refused: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StuckFacts:
+    """Something wrong with an object: why, at how many destinations, and one of them."""
+
+    severity: int
+    object: str
+    reason: str
+    count: int
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementFacts:
+    """One placement as the centre counts it; `problem` is why it cannot be issued as it is."""
+
+    name: str
+    destinations: int
+    unreachable: int
+    complete: bool
+    problem: str = ""
+    held: str = ""
+    blocking: Sequence[str] = ()
+    stuck: Sequence[StuckFacts] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerFacts:
+    """What waits at the centre: `awaited` children while it reads back a ledger that it lost.
+
+    `orphans` are names of placements in force that no object says, `strangers` counts SyncTargets
+    and Locations of a lost inventory, `held` says why removals of those in force wait, and `wrong`
+    what is wrong with one of them, by `synctarget/NAME` or `location/NAME`.
+    """
+
+    recovering: bool = False
+    awaited: Sequence[str] = ()
+    orphans: Sequence[str] = ()
+    strangers: int = 0
+    held: Mapping[str, str] = field(default_factory=dict)
+    wrong: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that was gathered at `now_ms`; `not_running` says why no tree answers, "" if one does.
+
+    `hangs` is whether a process has the data directory nevertheless. `ahead_ms` is how far the
+    newest generation is ahead of the centre's clock.
+    """
+
+    now_ms: int
+    folder: str
+    free_bytes: int
+    not_running: str = ""
+    hangs: bool = False
+    ahead_ms: int = 0
+    nodes: Sequence[NodeFacts] = ()
+    placements: Sequence[PlacementFacts] = ()
+    ledger: LedgerFacts = field(default_factory=LedgerFacts)
+
+
+def exit_code(found: Iterable[Check]) -> int:
+    """1 if something failed; warnings do not count."""
+    return int(any(check.state == "failure" for check in found))
+
+
+def many(count: int, what: str) -> str:
+    """`1 node`, `2 nodes`."""
+    return f"{count} {what}{'' if count == 1 else 's'}"
