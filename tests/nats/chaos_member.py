@@ -14,6 +14,8 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from nats.js.errors import NotFoundError
+
 from leafcast.data_dir import DataDir
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.embedded_space import EmbeddedSpace
@@ -180,7 +182,10 @@ class Member:
             info = await stream.stream_info("OWN", subjects_filter=f"{prefix}>")
             found = {}
             for subject in info.state.subjects or {}:
-                headers = (await stream.get_last_msg("OWN", subject)).headers or {}
+                try:
+                    headers = (await stream.get_last_msg("OWN", subject)).headers or {}
+                except NotFoundError:
+                    continue  # It was erased since its name was listed.
                 if "Lc-Gen" in headers:
                     found[subject.removeprefix(prefix)] = int(headers["Lc-Gen"])
         return found
