@@ -63,7 +63,8 @@ class PlacementTranslator:
         """Reconcile until cancelled; raises BusBroken, and SpaceError if the space is another."""
         identity = await self._space.identity()
         placements = Placements(identity, {}, self.notes)
-        self._placements = Placements(identity, await self._read_ledger(placements), self.notes)
+        known = await self._read_ledger(placements)
+        self._placements = Placements(identity, known, self.notes, self._issuer.records)
         async with asyncio.TaskGroup() as group:
             group.create_task(follow(self._space, self._clock, self), name="workloads")
             group.create_task(self._translate_all(), name="translate")

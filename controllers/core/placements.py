@@ -8,19 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from controllers.core.drafts import Draft
 from controllers.core.notes import Notes
+from controllers.core.reach import destinations
 from controllers.core.recovery import Orphan, orphans
 from controllers.core.removal import (
     READ_BACK,
     REMEDY,
-    REMOVALS_MIN,
     UNREADABLE,
     Held,
     hold_objects,
     hold_records,
     named,
+    removals_max,
 )
 from controllers.core.translate import (
     CleanObjects,
@@ -55,11 +57,18 @@ class Work:
 class Placements:
     """The placements of the space of one identity; `issued` is what the ledger holds of them.
 
-    `held` says by name why removals wait, `faults` what cannot be sent. `listed` and the changes
+    `ledger` says which destinations there are. `held` says by name why removals wait, `faults` what
+    cannot be sent. `listed` and the changes
     after it return the placements to look at again.
     """
 
-    def __init__(self, identity: str, issued: Mapping[str, Issued], notes: Notes) -> None:
+    def __init__(
+        self,
+        identity: str,
+        issued: Mapping[str, Issued],
+        notes: Notes,
+        ledger: Mapping[MailKey, Record] = MappingProxyType({}),
+    ) -> None:
         self.identity = identity
         self.notes = notes
         self.workloads = Workloads()
@@ -67,6 +76,7 @@ class Placements:
         self.held: dict[str, str] = {}
         self.known = False
         self._issued = dict(issued)
+        self._ledger = ledger
         self._cleaned = CleanObjects()
 
     # What the space says.
@@ -213,11 +223,18 @@ class Placements:
                 return None
             seen_any = bool(self.workloads.objects)
             held = hold_records(known, unseen, "placements", seen_any=seen_any)
-            if before.entries is None or len(before.entries) > REMOVALS_MIN or held.items:
-                reason = held.reason or "all its objects would go at once"
+            reason = held.reason or self._all_of(before)
+            if reason:
                 said = f"the placement is not seen any more, and {reason}"
                 self.held[name] = f"{said}; {REMEDY.format(name=name)}"
                 return None
         self.notes.settle([before.head.source.key])
         losses = frozenset(before.entries or {})
         return Work(name, withdrawal(before), frozenset(), losses, None)
+
+    def _all_of(self, before: Issued) -> str:
+        """Why a placement is too large to go by inference; empty if it is not."""
+        if before.entries is None or len(before.entries) > removals_max(len(before.entries)):
+            return "all its objects would go at once"
+        count = len(destinations(self._ledger.values(), before.head.alternatives))
+        return f"all its {count} destinations would lose it" if count > removals_max(count) else ""

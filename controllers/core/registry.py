@@ -14,6 +14,7 @@ from controllers.core.drafts import Draft, same
 from controllers.core.inventory import REGISTERED, location_draft, register, tombstone
 from controllers.core.moving import left_places
 from controllers.core.notes import Notes
+from controllers.core.reach import hold_destinations
 from controllers.core.removal import READ_BACK, Held, hold_records
 from controllers.core.where import Inventory
 from controllers.core.workloads import Object
@@ -182,22 +183,34 @@ class Registry:
 
     def _held(self) -> Keys:
         """What is unseen, and shall not go for that alone."""
+        known = self._in_ledger() if self._unseen else set()
+        self._unseen &= known
+        crowds = hold_destinations(self._records.values(), {self._key(k) for k in self._unseen})
         held: Keys = frozenset()
         for resource in (_TARGETS, LOCATIONS):
             self.errors.pop(f"{resource}/RemovalHeld", None)
             unseen = {key for key in self._unseen if key.resource == resource}
             if not unseen:
                 continue
-            known = [key for key in self._in_ledger() if key.resource == resource]
-            seen_any = any(key.resource == resource for key in self.objects)
-            verdict = hold_records(known, unseen, resource, seen_any=seen_any)
-            recovered = {key for key in unseen if self._key(key) in self.notes.recovered}
-            if recovered - verdict.items:
-                verdict = Held(verdict.items | recovered, verdict.reason or READ_BACK)
+            verdict = self._verdict(resource, unseen, known, crowds)
             if verdict.items:
                 held |= verdict.items
                 self.errors[f"{resource}/RemovalHeld"] = verdict.reason
         return held
+
+    def _verdict(
+        self, resource: str, unseen: set[ObjectKey], known: set[ObjectKey], crowds: Held[MailKey]
+    ) -> Held[ObjectKey]:
+        """Which of what is unseen of one kind is held, by its own number, or by what it takes."""
+        alike = [key for key in known if key.resource == resource]
+        seen_any = any(key.resource == resource for key in self.objects)
+        verdict = hold_records(alike, unseen, resource, seen_any=seen_any)
+        crowded = {key for key in unseen if self._key(key) in crowds.items}
+        recovered = {key for key in unseen if self._key(key) in self.notes.recovered}
+        for more, reason in ((crowded, crowds.reason), (recovered, READ_BACK)):
+            if more - verdict.items:
+                verdict = Held(verdict.items | more, verdict.reason or reason)
+        return verdict
 
     def _stays(self, key: ObjectKey) -> bool:
         if f"{key.resource[:-1]}/{key.name}" in self.errors:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from controllers.core import removal
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
+from tests.simulation import oracle_removals
 from tests.simulation.blindness import Blindness
 from tests.simulation.faults import NO_FAULTS
-from tests.simulation.people import KEYS, SHOP, another_object, edge_placement
+from tests.simulation.oracle_removals import KIND
+from tests.simulation.people import KEYS, SHOP, another_object, edge_placement, location
 from tests.simulation.sizes import BLIND
 from tests.simulation.spaced_run import SpacedRun
 
@@ -47,7 +53,52 @@ def one_away(one: SpacedRun) -> None:
     one.world.heal(NodePath(("r1",)))
 
 
-LIVES = {life.__name__: life for life in (accepted_alone, shown_too_little, one_away)}
+def crowded(one: SpacedRun) -> None:
+    """A list lacks one of two Locations, and it is that of all destinations."""
+    inventory = one.spaced.inventory
+    everywhere, nowhere = location("l1", {}), location("l2", {"matchLabels": {"env": "none"}})
+    inventory.put(*everywhere)
+    inventory.put(*nowhere)
+    one.settle()
+    with few_are_many():
+        inventory.hidden = {everywhere[0]: None}
+        inventory.break_watch()
+        one.world.run(20.0)
+        assert "locations/RemovalHeld" in one.spaced.desk.registry.errors
+        inventory.hidden = {}
+        inventory.break_watch()
+        one.settle()
+
+
+def withdrawn(one: SpacedRun) -> None:
+    """A list lacks a placement of little that goes to many."""
+    workloads, key = one.spaced.workloads, ObjectKey(KIND, "edgeplacements", "", "p1")
+    some = {"namespaces": [SHOP], "objectNames": [KEYS[0].name]}
+    workloads.put(*edge_placement("p1", {}, [some]))
+    one.settle()
+    with few_are_many():
+        workloads.hidden = {key: None}
+        workloads.break_watch()
+        one.world.run(20.0)
+        assert "p1" in one.spaced.desk.placements.held
+        workloads.hidden = {}
+        workloads.break_watch()
+        one.settle()
+
+
+@contextmanager
+def few_are_many() -> Iterator[None]:
+    """The rule for ten destinations, in a tree that has two."""
+    removal.REMOVALS_MIN = oracle_removals.LEAST = 1
+    try:
+        yield
+    finally:
+        removal.REMOVALS_MIN = oracle_removals.LEAST = 10
+
+
+LIVES = {
+    life.__name__: life for life in (accepted_alone, shown_too_little, one_away, crowded, withdrawn)
+}
 
 
 def begun(seed: str) -> SpacedRun:

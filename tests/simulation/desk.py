@@ -205,7 +205,7 @@ class Desk:
         ours = Placements(identity, {}, self.notes)
         heads = [r for r in self.ledger.records.values() if isinstance(r, DeltaHead)]
         known = {h.source.name: self._known(h) for h in heads if ours.is_ours(h)}
-        self.placements = Placements(identity, known, self.notes)
+        self.placements = Placements(identity, known, self.notes, self.ledger.records)
         self._follow(self._workloads, self.placements, self._look)
         self._follow(self._inventory, self.registry, self._look_inventory)
         age = self.ledger.index_age_seconds(self.root.instant().wall_ms)

@@ -25,12 +25,15 @@ from tests.simulation.centre import (
 )
 from tests.simulation.host import Host
 from tests.simulation.oracle import CONVERGENCE, NO_IGNORANCE, NO_RESURRECTION, Oracle
+from tests.simulation.prescribed import is_meant
 from tests.simulation.recalling import open_blob
 from tests.simulation.spaced_centre import Judge, SpacedCentre
 from tests.simulation.world import LawBroken, World
 
 KIND = "edge.kubestellar.io"
 NAMESPACES = ("", "namespaces")
+LEAST, SHARE = 10, 0.2
+"""So many may go at once of what only a list lacks, or such a share."""
 CRD = ObjectKey("apiextensions.k8s.io", "customresourcedefinitions", "", "widgets.example.com")
 
 
@@ -47,6 +50,7 @@ class RemovalOracle(Oracle, Judge):
         self._accepted: dict[tuple[str, ObjectKey], None] = {}
         self._recovered: dict[str, None] = {}
         self._came_back: dict[str, int] = {}
+        self._after = centre.model
         centre.judge = self
 
     # What users say, and what the centre sees of it.
@@ -116,6 +120,7 @@ class RemovalOracle(Oracle, Judge):
         before = dict.fromkeys(_things(self.centre.model))
         now = dict.fromkeys(_things(after))
         gone = [about for about in before if about not in now]
+        self._after = after
         for about in gone:
             # While it is read back, a later index says what is gone; no list is believed yet.
             if self.centre.desk.sure:
@@ -161,17 +166,36 @@ class RemovalOracle(Oracle, Judge):
             return "it is there to be seen"
         if self._mail_key(name, key) in self._recovered:
             return "it was read back, and nobody said that it goes"
+        whole = _placement(name) not in shown and not inventory
         lost = sum(1 for of, _ in gone if of == name)
         held = sum(1 for of, _ in _things(self.centre.model) if of == name)
-        if not inventory and lost > max(10, held * 0.2):
+        if not inventory and lost > max(LEAST, held * SHARE):
             return f"{lost} of {held} would go at once"
-        whole = _placement(name) not in shown and not inventory
+        if inventory or whole:
+            crowd = self._crowd(name)
+            if crowd:
+                return crowd
         if whole and not any(seen.resource == "edgeplacements" for seen in shown):
             return "no placements are seen any more"
         if not whole and key not in shown and (key.group, key.resource) not in kinds:
             return f"no {key.resource} are seen any more"
         if not whole and key in shown and NAMESPACES not in kinds:
             return "no namespaces are seen any more"
+        return ""
+
+    def _crowd(self, name: str) -> str:
+        """Which placement, if not only this one, would lose too many destinations at once."""
+        before, after = self.centre.model, self._after
+        for named, placed in before.placements.items():
+            reached = [t for t in before.targets.values() if is_meant(before, placed, t)]
+            left = after.placements.get(named) if named == name else placed
+            lost = [
+                target
+                for target in reached
+                if target.name not in after.targets or not (left and is_meant(after, left, target))
+            ]
+            if name in ("", named) and len(lost) > max(LEAST, len(reached) * SHARE):
+                return f"{named} would lose {len(lost)} of {len(reached)} destinations at once"
         return ""
 
     def _mail_key(self, name: str, key: ObjectKey) -> str:

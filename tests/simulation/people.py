@@ -216,7 +216,11 @@ def _target(path: NodePath, env: str) -> tuple[ObjectKey, Object]:
 
 def _location(name: str, random: Random) -> tuple[ObjectKey, Object]:
     env = random.choice(ENVS)
-    selector = random.choice(({}, {"matchLabels": {"env": env}}))
+    return location(name, random.choice(({}, {"matchLabels": {"env": env}})), env)
+
+
+def location(name: str, selector: Object, env: str = "prod") -> tuple[ObjectKey, Object]:
+    """A Location of the SyncTargets that match, labelled with the env."""
     resource = {"group": GROUP, "version": VERSION, "resource": "synctargets"}
     spec = {"resource": resource, "instanceSelector": selector}
     obj = _ours("Location", name, spec, labels={"env": env})

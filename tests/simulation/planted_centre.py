@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from controllers.core import ledger, notes, placements, reading_back, registry, workloads
+from controllers.core import ledger, notes, placements, reading_back, registry, removal, workloads
 from controllers.core.recovery import missing
 from controllers.core.removal import Held
 from relay.core import sweeping
@@ -37,6 +37,31 @@ def believe_another_space() -> Patch:
 def hold_no_removal() -> Patch:
     """Let every removal pass that a list implies."""
     return placements, "hold_objects", lambda *_: Held(frozenset())
+
+
+def hold_only_by_kind() -> Patch:
+    """Let any number of objects go that a list lacks, while others of their kind are seen."""
+    return removal, "removals_max", lambda _count: 1_000_000
+
+
+def hold_only_by_number() -> Patch:
+    """Let the last object of a kind go that a list lacks."""
+    honest = placements.hold_objects
+
+    def hold(before: Any, inferred: Any, *_: Any) -> Any:
+        return honest(before, inferred, {(key.group, key.resource) for key in inferred})
+
+    return placements, "hold_objects", hold
+
+
+def count_no_destinations() -> Patch:
+    """Let all destinations of a placement go with a Location that a list lacks."""
+    return registry, "hold_destinations", lambda *_: Held(frozenset())
+
+
+def withdraw_from_many() -> Patch:
+    """Let a small placement go that a list lacks, however many have it."""
+    return placements, "destinations", lambda *_: set()
 
 
 def forget_what_was_issued() -> Patch:
