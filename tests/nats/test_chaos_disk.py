@@ -87,6 +87,7 @@ async def test_a_node_whose_disk_is_full_says_so_and_goes_on_once_there_is_room(
     ballast.unlink()
     after = await tree.holds(EDGE, tree.meant())
     assert after.objects["kept"] == before.objects["kept"]
+    assert after.asked["kept"] == before.asked["kept"]
     assert after.writes <= before.writes + 3
     await tree.counted("shop", synced=1)
 
@@ -125,8 +126,9 @@ async def test_a_centre_whose_disk_is_full_refuses_what_it_cannot_keep_and_loses
     ballast.unlink()
     await until(lambda: applied(apply))
     after = (await tree.exact([EDGE]))[EDGE]
-    assert after.objects["kept"] == before[EDGE].objects["kept"]
-    assert after.objects["changed"] == before[EDGE].objects["changed"]
+    for name, stored in before[EDGE].objects.items():
+        assert after.objects[name] == stored
+        assert after.asked[name] == before[EDGE].asked[name]
     await tree.counted("shop", synced=1)
 
 

@@ -121,6 +121,7 @@ async def test_of_two_processes_with_one_identity_the_older_stops_with_a_clear_m
     after = await tree.exact(EDGES)
     if stays is twin:
         assert after[EDGES[0]].objects["kept"] == before.objects["kept"]
+        assert after[EDGES[0]].asked == {"more": 1}
     assert stays.process.poll() is None
     await tree.counted("shop", synced=2)
 
