@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from controllers.core.drafts import Draft, values_of
 from controllers.core.index import index_draft
+from controllers.core.moving import left_places
 from relay.core.events import Issued, OwnRecord
 from schemas import blobs, codec
 from schemas.blobs import Reference
@@ -28,6 +29,7 @@ from schemas.identity import (
     next_generation,
     random_id,
 )
+from schemas.moves import MOVED_ANNOTATION
 from schemas.objects import ObjectKey
 from schemas.records import (
     API_KEYS,
@@ -69,11 +71,12 @@ INDEX_EVERY_SECONDS, INDEX_GATHER_SECONDS = 600.0, 1.0
 
 @dataclass(frozen=True)
 class Target:
-    """A SyncTarget: who it is, where it hangs, and its labels."""
+    """A SyncTarget: who it is, where it hangs and what it says of where it hung, and its labels."""
 
     name: str
     path: NodePath
     labels: tuple[tuple[str, str], ...]
+    moved_from: str = ""
 
     @property
     def destination(self) -> DestinationId:
@@ -205,19 +208,27 @@ class Centre(Books):
         self._issue(Draft("node", record))
 
     def put_target(self, target: Target, *, deleted: bool = False) -> None:
-        self.model.targets.pop(target.name, None)
-        if not deleted:
-            self.model.targets[target.name] = target
-            self.past.targets.setdefault(target.path, []).append(target)
+        """A destination, or none any more; a node that it moved away from with all goes before."""
         record = Profile(
             *_common(Source(API_SYNC_TARGET, INVENTORY, "", target.name), deleted=deleted),
             destination=target.destination,
             path=target.path,
             labels=dict(target.labels),
-            annotations={},
+            annotations={MOVED_ANNOTATION: target.moved_from} if target.moved_from else {},
             properties={},
         )
+        for left in left_places(self.records, self._node_at, () if deleted else (record,)):
+            self.model.nodes.pop(left.record.path, None)  # type: ignore[attr-defined]
+            self._issue(left)
+        self.model.targets.pop(target.name, None)
+        if not deleted:
+            self.model.targets[target.name] = target
+            self.past.targets.setdefault(target.path, []).append(target)
         self._issue(Draft("profile", record))
+
+    def _node_at(self, path: NodePath) -> NodeRecord | None:
+        held = self.records.get(Source(API_NODE, TREE, "", str(path)).key)
+        return held if isinstance(held, NodeRecord) and not held.deleted else None
 
     def put_location(self, name: str, located: Located | None) -> None:
         self.model.locations.pop(name, None)

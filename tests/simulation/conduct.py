@@ -5,19 +5,26 @@ The oracle asks here at each step. Names of laws are in `laws`.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
 
 from relay.core import effects as fx
 from relay.core import tombstones
 from relay.core.freshness import LOOK_SECONDS, STALE_AFTER_SECONDS
 from relay.core.node import Node
-from schemas.identity import INDEX_KEY, KEYS_KEY, NodePath
+from schemas.identity import INDEX_KEY, KEYS_KEY, MailKey, NodePath
 from schemas.records import DeltaHead, NodeRecord, Profile
 from schemas.reports import Report, decode_report
 from tests.simulation.centre import Centre
 from tests.simulation.host import Host
-from tests.simulation.laws import LEAST_PRIVILEGE, NO_LOSS, NO_RESURRECTION, WITHHOLDING
+from tests.simulation.laws import (
+    BOUNDED,
+    LEAST_PRIVILEGE,
+    NO_LOSS,
+    NO_RESURRECTION,
+    WITHHOLDING,
+)
+from tests.simulation.places import rename
 from tests.simulation.world import LawBroken, World
 
 FAILURES_MAX, FAILURES_SECONDS = 40, 10.0
@@ -67,6 +74,19 @@ class Conduct:
         """A node that is put back to an older disk does not know what it answered."""
         self._gone = {at: None for at in self._gone if at[0] != host.path}
 
+    def arrived(self, host: Host, old: NodePath) -> None:
+        """A machine knows at its new place what it answered, unless it is told anew there."""
+        rename(self._gone, old, host.path)
+        parent = self.world.hosts.get(host.path.parent)
+        for path, key in list(self._gone):
+            told = parent is not None and parent.streams.mail.get((host.path.name, key)) is not None
+            if path == host.path and told:
+                del self._gone[path, key]
+
+    def faults(self) -> list[str]:
+        """What is not as it should be after a rest."""
+        return [*self.leftover_faults(), *self.view_faults()]
+
     def view_faults(self) -> list[str]:
         """What nodes say of an old view though nobody shows them one."""
         faults = []
@@ -76,6 +96,25 @@ class Conduct:
                 said = state.old_view or sorted(state.withheld.values())
                 faults.append(f"{WITHHOLDING}: {host.path} says {said}")
         return faults
+
+    def leftover_faults(self) -> list[str]:
+        """Slots and records of what is gone: memory that would grow with time."""
+        faults = []
+        live = {key for key, record in self.centre.records.items() if not record.deleted}
+        for host in self.world.hosts.values():
+            for (child, key), _kept in host.streams.mail.items():  # noqa: PERF102
+                if key not in live:
+                    faults.append(f"{host.path} keeps mail to {child} of a record that is gone")
+            if not host.path.is_root:
+                for key in host.streams.own:
+                    gone = self.centre.records.get(MailKey(key))
+                    if gone is not None and key not in live and isinstance(gone, DeltaHead):
+                        name = self.centre.records[MailKey(key)].source
+                        faults.append(f"{host.path} keeps {name.api} {name.name}, which is gone")
+            elif host.node is None:
+                faults.append("the centre does not run")
+        counted = Counter(faults)
+        return [f"{BOUNDED}: {fault} ({count} times)" for fault, count in counted.items()]
 
     def noted(self, host: Host, effect: fx.Noted) -> None:
         """What cannot be had is asked for with patience."""

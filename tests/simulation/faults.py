@@ -15,7 +15,8 @@ class Faults:
     withhold. `one_way` is the share of partitions that lose only what goes up, or down;
     `skew_seconds` is by how much wall clocks are off, and jump. `report_loss` is the chance that a
     report that the child knows to be stored is not there for its parent. `restore_every` is between
-    two looks at some node's disk: it is copied, or put back as it was copied before.
+    two looks at some node's disk: it is copied, or put back as it was copied before. `moving` is
+    how much of what users do is to move an edge to another parent.
     """
 
     delay_mean: float = 0.02
@@ -33,12 +34,13 @@ class Faults:
     liar: bool = False
     one_way: float = 0.0
     skew_seconds: float = 0.0
-    rehome: bool = False
+    moving: float = 0.0
     report_loss: float = 0.0
     restore_every: float = 0.0
 
 
 NO_FAULTS = Faults()
+MOVING = 0.3
 
 
 def draw(random: Random) -> Faults:
@@ -64,6 +66,7 @@ def draw(random: Random) -> Faults:
         liar=random.random() < 0.25,
         report_loss=some(0.15, 0.05, 0.3),
         restore_every=some(0.15, 5, 30),
+        moving=MOVING if random.random() < 0.5 else 0.0,
     )
 
 
@@ -90,7 +93,7 @@ def draw_brief(random: Random) -> Faults:
         liar=random.random() < 0.3,
         one_way=some(0.5, 0.2, 1.0),
         skew_seconds=some(0.2, 1.0, 7200.0),
-        rehome=random.random() < 0.2,
+        moving=MOVING if random.random() < 0.4 else 0.0,
         report_loss=some(0.15, 0.05, 0.3),
         restore_every=some(0.15, 0.2, 1.0),
     )

@@ -112,6 +112,10 @@ class Host:
             self.streams = MemoryStreams()
         self.world.links_changed(self.path)
 
+    def hang(self, path: NodePath, former: tuple[NodePath, ...]) -> None:
+        """Be the machine of another path, while no process runs."""
+        self.path, self._above, self.former = path, path.parent, former
+
     @property
     def incarnation(self) -> str:
         return f"{self.path}.{self.run}"
@@ -241,7 +245,7 @@ class Host:
             case fx.SendSession():
                 self._send_session(effect)
             case fx.WantsChanged():
-                self.space.wake()
+                self.space.told()
             case _:
                 pass
 

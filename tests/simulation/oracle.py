@@ -7,7 +7,7 @@
 | 3 Only signed, only mine | `_stored`, `_kept`, `applying`; `pruning` tells who made an object |
 | 4 No loss on reject | `settled`: all else is as it should be, `_untold`: it is said why; |
 |   | `Conduct.noted`: content is asked for with backoff; the worlds `refused`, `lost_content` |
-| 5 Bounded | `_leftover_faults` at each rest, `World.run`: steps; `soak`: bytes over a year |
+| 5 Bounded | `leftover_faults` at each rest, `World.run`: steps; `soak`: bytes over a year |
 | 6 Autonomy | `spaces_as_wanted`, in the worlds where the parent is gone (`test_swarm`) |
 | 7 Exactly once counting | `_counted`, and `_summary_faults` once all is settled |
 | 8 Least privilege | `Conduct.written`: each child is told of what is its own; the world |
@@ -19,8 +19,6 @@ Besides: what is acknowledged is kept, content comes before its delta, the older
 """
 
 from __future__ import annotations
-
-from collections import Counter
 
 from relay.core import effects as fx
 from relay.core.tombstones import SWEPT_KEY
@@ -37,7 +35,6 @@ from tests.simulation.host import Host
 from tests.simulation.laws import (
     ACKNOWLEDGED,
     AUTONOMY,
-    BOUNDED,
     CONTENT_FIRST,
     CONVERGENCE,
     EXACTLY_ONCE,
@@ -46,6 +43,7 @@ from tests.simulation.laws import (
     NO_RESURRECTION,
     ONLY_SIGNED,
 )
+from tests.simulation.places import Places, all_of, rename
 from tests.simulation.prescribed import (
     arm_for,
     expected_summary,
@@ -74,6 +72,7 @@ class Oracle(Watcher):
         self._not_wanted: dict[tuple[NodePath, ObjectKey], float] = {}
         self._settled_at: float | None = None
         self._held: dict[NodePath, dict[ObjectKey, str]] = {}
+        self._places = Places()
         self.quiet = False
         world.watcher = self
 
@@ -254,9 +253,10 @@ class Oracle(Watcher):
     def applying(self, host: Host, key: ObjectKey, address: str, placements: tuple) -> None:
         self._orphans.get(host.path, {}).pop(key, None)
         self.conduct.applying(host, placements)
+        paths = all_of(self._places, host.path, host.former)
         for placement in placements:
             if (placement, key, address) in self.centre.contents:
-                if self.world.brief and not was_meant(self.centre, host.path, placement):
+                if self.world.brief and not was_meant(self.centre, paths, placement):
                     break
                 return
         raise LawBroken(ONLY_SIGNED, f"{host.path} applies {key} as no placement ever said there")
@@ -268,9 +268,10 @@ class Oracle(Watcher):
         if self.world.withheld:
             # Who is shown what takes and not what gives cannot know it.
             return
-        if self._settled_at is None or key not in self._held.get(host.path, {}):
+        at = self._places.of(host.path)
+        if self._settled_at is None or key not in self._held.get(at, {}):
             return
-        if self._not_wanted.get((host.path, key), -1.0) < self._settled_at:
+        if self._not_wanted.get((at, key), -1.0) < self._settled_at:
             what = f"{host.path} removes {key}, which was wanted there all the time"
             raise LawBroken(NO_IGNORANCE, what)
 
@@ -288,6 +289,23 @@ class Oracle(Watcher):
                 if key not in NOTES:
                     self._highest[below.path, key] = read_record(kept.data, 0)[1].generation
 
+    def said_elsewhere(self, old: NodePath, new: NodePath) -> None:
+        """A destination is about to be said to have moved; its machine is where it is."""
+        self._places.say(old, new)
+        rename(self._held, old, new)
+        rename(self._not_wanted, old, new)
+
+    def arrived(self, host: Host, old: NodePath, *, keeps: bool) -> None:
+        """A machine has come to another place, with what it knows or without; none runs on it."""
+        self._places.arrive(old, host.path)
+        self.conduct.arrived(host, old)
+        rename(self._orphans, old, host.path)
+        rename(self._highest, old, host.path)
+        if not keeps:
+            # What its new parent knows may be older than what the former one knew.
+            rename(self._highest, host.path, old)
+            self.disk_lost(host)
+
     def model_changed(self) -> None:
         """Note what is not wanted now; to be called before and after each change."""
         now = prescribed(self.centre)
@@ -303,7 +321,7 @@ class Oracle(Watcher):
         What is gone may be remembered until the next index came, so leftovers are judged last.
         """
         faults = [*self._space_faults(), *self._summary_faults()]
-        faults += [*self._leftover_faults(), *self.conduct.view_faults()] if leftovers else []
+        faults += self.conduct.faults() if leftovers else []
         if faults:
             raise LawBroken(CONVERGENCE, "\n    ".join(faults[:12]))
         self._settled_at = self.world.now
@@ -379,22 +397,3 @@ class Oracle(Watcher):
             for key, _ in arm_for(placed, target).contents
             if key in self.world.hosts[target.path].space.refused_for_good and str(key) not in told
         ]
-
-    def _leftover_faults(self) -> list[str]:
-        """Slots and records of what is gone: memory that would grow with time."""
-        faults = []
-        live = {key for key, record in self.centre.records.items() if not record.deleted}
-        for host in self.world.hosts.values():
-            for (child, key), _kept in host.streams.mail.items():  # noqa: PERF102
-                if key not in live:
-                    faults.append(f"{host.path} keeps mail to {child} of a record that is gone")
-            if not host.path.is_root:
-                for key in host.streams.own:
-                    gone = self.centre.records.get(MailKey(key))
-                    if gone is not None and key not in live and isinstance(gone, DeltaHead):
-                        name = self.centre.records[MailKey(key)].source
-                        faults.append(f"{host.path} keeps {name.api} {name.name}, which is gone")
-            elif host.node is None:
-                faults.append("the centre does not run")
-        counted = Counter(faults)
-        return [f"{BOUNDED}: {fault} ({count} times)" for fault, count in counted.items()]

@@ -5,6 +5,7 @@ Written anew, from the architecture's words and not from the relay's code, so th
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from schemas.identity import NodePath
@@ -34,12 +35,13 @@ def is_meant(model: Model, placed: Placed, target: Target) -> bool:
     return False
 
 
-def was_meant(centre: Centre, path: NodePath, placement: str) -> bool:
-    """Whether some versions of a placement, of a destination here and of locations ever met."""
+def was_meant(centre: Centre, paths: Iterable[NodePath], placement: str) -> bool:
+    """Whether some versions of a placement, of a destination there and of locations ever met."""
     past = centre.past
     return any(
         is_meant(Model(locations=dict(enumerate(past.locations))), placed, target)  # type: ignore[arg-type]
         for placed in past.placements.get(placement, ())
+        for path in paths
         for target in past.targets.get(path, ())
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from schemas.identity import NodePath
+from schemas.moves import MOVED_ANNOTATION, after_move, former_paths
 from schemas.objects import ObjectKey
 from schemas.records import Alternative
 from schemas.selectors import LabelSelector, Requirement
@@ -18,6 +19,7 @@ from tests.simulation.centre import (
     Placed,
     Target,
 )
+from tests.simulation.moving import Moving, Register, Said
 from tests.simulation.oracle import Oracle
 from tests.simulation.sizes import Size
 from tests.simulation.world import World
@@ -26,6 +28,37 @@ LABELS = {"env": ("prod", "dev"), "tier": ("a", "b", "c")}
 PLACEMENTS = ("p1", "p2", "p3", "p4")
 LOCATIONS = ("l1", "l2", "l3")
 OBJECTS = tuple(ObjectKey("", "configmaps", "default", name) for name in "abcdef")
+
+
+class Inventory(Register):
+    """What a mover says at this centre."""
+
+    def __init__(self, centre: Centre, oracle: Oracle) -> None:
+        self._centre, self._oracle = centre, oracle
+
+    def ready(self) -> bool:
+        return self._centre.ready
+
+    def said(self, name: str) -> Said | None:
+        target = self._centre.model.targets.get(name)
+        if target is None:
+            return None
+        return Said(target.path, former_paths({MOVED_ANNOTATION: target.moved_from}))
+
+    def let_in(self, path: NodePath) -> None:
+        self._centre.put_node(path)
+
+    def let_go(self, path: NodePath) -> None:
+        self._centre.put_node(path, deleted=True)
+
+    def say(self, name: str, path: NodePath) -> None:
+        target = self._centre.model.targets[name]
+        before = {MOVED_ANNOTATION: target.moved_from}
+        self._oracle.model_changed()
+        self._oracle.said_elsewhere(target.path, path)
+        moved_from = after_move(before, target.path, path)
+        self._centre.put_target(replace(target, path=path, moved_from=moved_from))
+        self._oracle.model_changed()
 
 
 class Workload:
@@ -39,6 +72,7 @@ class Workload:
         self._objects = OBJECTS[: size.objects_max]
         self._locations = LOCATIONS[: size.locations[1]]
         self._names_of_placements = PLACEMENTS[: size.placements_max]
+        self._moving = Moving(world, oracle, Inventory(centre, oracle), size.gap_seconds)
 
     def build(self) -> None:
         """Nodes, destinations, locations, placements."""
@@ -60,7 +94,11 @@ class Workload:
         """One ordinary change, if the centre is up to take it."""
         if not self._centre.ready:
             return
-        self._do(self._random.choice(self._acts()))
+        moving = self._world.faults.moving if self._size.depths[1] else 0.0
+        if moving and self._random.random() < moving:
+            self._do(self._rehang)
+        else:
+            self._do(self._random.choice(self._acts()))
 
     def do(self, name: str) -> None:
         """The change of this name, if the centre is up to take it."""
@@ -145,16 +183,24 @@ class Workload:
             self._centre.put_target(target, deleted=True)
             self._oracle.model_changed()
             self._centre.put_node(target.path, deleted=True)
-            self._world.remove(target.path)
+            self._world.remove(self._moving.end(target.name, target.path))
 
     def _move_target(self) -> None:
         """A destination comes to hang at another edge, which had one of its own."""
         first, second = self._some_target(), self._some_target()
         if first is None or second is None or first == second:
             return
+        if self._moving.is_moving(first.name) or self._moving.is_moving(second.name):
+            return
         self._centre.put_target(second, deleted=True)
         self._oracle.model_changed()
         self._centre.put_target(replace(first, path=second.path))
+
+    def _rehang(self) -> None:
+        """An edge moves to another parent, with all that it has."""
+        target = self._some_target()
+        if target is not None:
+            self._moving.begin(target.name)
 
     def _some_target(self) -> Target | None:
         targets = list(self._centre.model.targets.values())
