@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from relay.ports import Dice
+from schemas.codec import from_json
 from schemas.identity import KeyId, TreeId, check_id, random_id
 from schemas.signing import Signer
 
@@ -78,7 +79,7 @@ def _read(path: Path) -> CentreKeys:
     if path.stat().st_mode & 0o077:
         raise KeysUnusable(path, "others may read it", f"run chmod 600 {path}")
     try:
-        form = json.loads(path.read_text())
+        form = from_json(path.read_bytes())
         tree = TreeId(check_id(form["tree"], "tree id"))
         return CentreKeys(_signer(tree, form["root"]), _signer(tree, form["signing"]), path)
     except (ValueError, KeyError, TypeError) as error:

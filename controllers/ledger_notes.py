@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from controllers.core.notes import Notes
+from schemas.codec import from_json
 from schemas.identity import BadIdentity, MailKey, check_mail_key
 
 FILE = "ledger.json"
@@ -37,7 +38,7 @@ class LedgerNotes(Notes):
         if self._file is None:
             return 0, [], False
         try:
-            form = json.loads(self._file.read_text(encoding="utf-8"))
+            form = from_json(self._file.read_bytes())
             recovered = [check_mail_key(key) for key in form["recovered"]]
             return int(form["generation"]), recovered, bool(form.get("reading"))
         except (OSError, ValueError, KeyError, TypeError, AttributeError, BadIdentity):

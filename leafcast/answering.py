@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from typing import Protocol
@@ -16,6 +15,7 @@ from relay.core.reduce import merge_all
 from relay.driver import Driver
 from relay.ports import Object, Space
 from schemas.asks import CONTENT, GET, NODE, RECORDS, STATUS, AskFault
+from schemas.codec import from_json
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
 from schemas.records import AskRecord
@@ -127,16 +127,17 @@ async def _objects(runtime: AskedNode, arguments: Mapping[str, str]) -> list[Obj
     if name:
         found = await space.get(ObjectKey(group, resource, namespace, name))
         return [] if found is None else [found]
-    selector = _selector(arguments.get("selector", ""))
+    selector = read_selector(arguments.get("selector", ""))
     listing = await space.list(group, resource, namespace=namespace, selector=selector)
     return list(listing.objects)
 
 
-def _selector(text: str) -> LabelSelector | None:
+def read_selector(text: str) -> LabelSelector | None:
+    """A label selector said as JSON, none if nothing is; raises BadArguments."""
     if not text:
         return None
     try:
-        form = json.loads(text)
+        form = from_json(text)
         return LabelSelector.from_kubernetes(form)
     except (ValueError, AttributeError, TypeError) as error:
         raise BadArguments(f"selector: {error}") from error

@@ -13,6 +13,7 @@ from typing import Any
 
 from leafcast.session import API_PREFIX
 from relay.ports import BusBroken, SpaceError
+from schemas.codec import from_json
 
 ANSWER_BYTES_MAX = 16_000_000
 """An object of the largest size as JSON, however it is escaped."""
@@ -67,7 +68,7 @@ class Api:
         if handler is None:
             remedy = "run `leafcast down`, then `leafcast up` with this version"
             raise ApiError("UnknownVerb", f"this tree's daemon knows no {verb!r}", remedy)
-        args = json.loads(question or b"{}")
+        args = from_json(question or b"{}")
         try:
             bound = inspect.signature(handler).bind(**args)
         except TypeError as error:

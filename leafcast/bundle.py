@@ -93,8 +93,8 @@ def read_bundle(file: Path) -> Bundle:
     except OSError as error:
         raise BundleRefused(file, error.strerror or str(error), "name a join bundle") from error
     try:
-        form = json.loads(data)
-    except (ValueError, RecursionError) as error:
+        form = codec.from_json(data)
+    except codec.CodecError as error:
         remedy = f"copy it again as it was, or {again}"
         raise BundleRefused(file, "it is damaged, or no join bundle", remedy) from error
     if not isinstance(form, dict) or form.get("kind") != KIND:
@@ -106,7 +106,7 @@ def read_bundle(file: Path) -> Bundle:
     remedy = f"copy it again as it was, or {again}"
     try:
         digest, bundle = _digest(form), _bundle(form)
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, BadNkey) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, BadNkey) as error:
         raise BundleRefused(file, f"it is damaged: {error}", remedy) from error
     if said != digest:
         raise BundleRefused(file, "it is damaged: its hash does not fit", remedy)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from controllers.nodes import NodeCredentials
 from relay.adapters.nkey_pairs import BadNkey, public_nkey
+from schemas.codec import from_json
 from schemas.identity import NodePath
 
 FILE = "credentials.json"
@@ -25,7 +26,7 @@ def load_credentials(folder: Path, path: NodePath) -> NodeCredentials | None:
     """What an earlier start kept; None if there was none. Raises CredentialsUnusable."""
     file = folder / FILE
     try:
-        form = json.loads(file.read_text(encoding="utf-8"))
+        form = from_json(file.read_bytes())
         seed = str(form["seed"])
         return NodeCredentials(path, seed, public_nkey(seed))
     except FileNotFoundError:

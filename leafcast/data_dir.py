@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from schemas.codec import from_json
 from schemas.identity import NodePath
 
 FORMAT = 1
@@ -124,7 +125,7 @@ class DataDir:
     def _read(self, name: str) -> dict[str, Any] | None:
         file = self.folder / name
         try:
-            form = json.loads(file.read_text(encoding="utf-8"))
+            form = from_json(file.read_bytes())
         except (FileNotFoundError, NotADirectoryError):
             return None
         except ValueError as error:

@@ -44,7 +44,7 @@ async def nodes_below(
             question: dict[str, Any] = {"placement": key, "after": after}
             try:
                 answer = await session.call("ask", path=str(path), verb=STATUS, **question)
-                nodes, following = _page(path, answer)
+                nodes, following = page_of(path, answer)
             except (CallFailed, BadAnswer):
                 silent.append(str(path))
                 break
@@ -60,7 +60,7 @@ class BadAnswer(ValueError):
     """What a relay answered is no page of its children."""
 
 
-def _page(path: NodePath, answer: Any) -> tuple[list[Form], str]:
+def page_of(path: NodePath, answer: Any) -> tuple[list[Form], str]:
     """The children that a page names, and where the next one begins; raises BadAnswer."""
     try:
         nodes = [_node(path.child(child["name"]), child) for child in answer["children"]]

@@ -25,7 +25,9 @@ _OWN_FIGURES = (
     "serverUpMs",
     "withheld",
     "refused",
+    "objectsApplied",
 )
+TEXT_MAX_CHARACTERS = 1000
 _COUNTS = ("destinations", "synced", "healthy")
 
 Form = Mapping[str, Any]
@@ -82,6 +84,7 @@ def checked_answer(path: NodePath, answer: object) -> dict[str, Any] | AskFault:
     found = {name: _checked_child(child) for name, child in children.items() if _is_name(name)}
     return {
         **_figures(answer, _OWN_FIGURES),
+        "leafUrl": _text(answer, "leafUrl"),
         "children": {name: child for name, child in found.items() if child is not None},
     }
 
@@ -94,6 +97,7 @@ def _checked_child(child: object) -> dict[str, Any] | None:
         "silentSinceMs": since if _is_count(since) else None,
         "inSession": child.get("inSession") is True,
         "left": child.get("left") is True,
+        "nkey": _text(child, "nkey"),
         **_figures(child, ("lag",)),
     }
     figures = _figures(counts, _COUNTS) if isinstance(counts, Mapping) else {}
@@ -104,6 +108,11 @@ def _checked_child(child: object) -> dict[str, Any] | None:
 
 def _figures(form: Mapping[Any, Any], names: Iterable[str]) -> dict[str, int]:
     return {name: form[name] for name in names if _is_count(form.get(name))}
+
+
+def _text(form: Mapping[Any, Any], name: str) -> str:
+    text = form.get(name)
+    return text if isinstance(text, str) and len(text) <= TEXT_MAX_CHARACTERS else ""
 
 
 def _is_count(value: object) -> bool:

@@ -17,7 +17,8 @@ from typing import Any
 from leafcast.bundle import Bundle, BundleRefused, check_expiry, read_bundle, write_bundle
 from leafcast.data_dir import DataDir, DataDirUnusable
 from relay.ports import Clock, Dice
-from schemas.identity import BadIdentity, NodePath, TreeId, random_id
+from schemas.codec import from_json
+from schemas.identity import NodePath, TreeId, random_id
 from schemas.moves import FORMER_MAX
 
 FORMAT = 1
@@ -139,13 +140,11 @@ def _kept(place: DataDir, bundle: Bundle) -> JoinedFolder | None:
     if place.tree() is not None:
         raise DataDirUnusable(place.folder, "a whole tree of `leafcast up` lies there", remedy)
     try:
-        found = _read(place.folder)
+        found = read_joined(place.folder)
     except FileNotFoundError:
         if place.folder.is_dir() and any(place.folder.iterdir()):
             raise DataDirUnusable(place.folder, "it holds something else", remedy) from None
         return None
-    except (OSError, ValueError, KeyError, TypeError, BadIdentity) as error:
-        raise DataDirUnusable(place.folder, f"{FILE} is damaged", remedy) from error
     if found.tree != bundle.tree:
         reason = f"it belongs to {found.path} of another tree than the bundle"
         raise DataDirUnusable(place.folder, reason, remedy)
@@ -159,8 +158,18 @@ def _kept(place: DataDir, bundle: Bundle) -> JoinedFolder | None:
     return found.at(bundle.path)
 
 
+def read_joined(folder: Path) -> JoinedFolder:
+    """What the folder's marker says; raises DataDirUnusable, or FileNotFoundError without one."""
+    try:
+        return _read(folder)
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataDirUnusable(folder, f"{FILE} is damaged", "name another --data-dir") from error
+
+
 def _read(folder: Path) -> JoinedFolder:
-    form: dict[str, Any] = json.loads((folder / FILE).read_text(encoding="utf-8"))
+    form: dict[str, Any] = from_json((folder / FILE).read_bytes())
     return JoinedFolder(
         folder,
         form["tree"],

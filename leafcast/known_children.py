@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
+from schemas.codec import from_json
+
 FILE = "children.json"
 
 
@@ -89,7 +91,7 @@ class RememberingServer:
 
 def _read(file: Path) -> dict[str, str]:
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        found = from_json(file.read_bytes())
         return {str(name): str(nkey) for name, nkey in found.items()}
     except (OSError, ValueError, AttributeError):
         return {}

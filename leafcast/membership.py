@@ -253,17 +253,24 @@ class Membership:
             raise NodeRefused(
                 path, f"its parent {path.parent} is no node", f"add {path.parent} first"
             )
-        return await self._answer(path.parent, "add nodes below it when it is back")
+        remedy = "add nodes below it when it is back"
+        parent = await self._answer(path.parent, remedy)
+        if not parent["leafUrl"]:
+            message = f"{path.parent} does not say where servers of children dial in"
+            raise ApiError("BadAnswer", message, remedy)
+        return parent
 
     def _record(self, path: NodePath) -> object:
         return node_record(self._tree.issuer(), self._tree.tree_id(), path)
 
     async def _answer(self, path: NodePath, remedy: str) -> Json:
         try:
-            answer: Json = await self._asks.ask(path, NODE, {})
+            answer = checked_answer(path, await self._asks.ask(path, NODE, {}))
         except AskFailed as failed:
-            error = api_error(failed.fault)
-            raise ApiError(error.code, error.message, remedy) from failed
+            answer = failed.fault
+        if isinstance(answer, AskFault):
+            error = api_error(answer)
+            raise ApiError(error.code, error.message, remedy)
         return answer
 
     async def _admitted(self, path: NodePath, nkey: str) -> None:
@@ -295,9 +302,10 @@ class Membership:
         until = self._clock.now().seconds + seconds
         while True:
             try:
-                holds: int = (await self._asks.ask(path, NODE, {}))["objectsApplied"]
+                answer = checked_answer(path, await self._asks.ask(path, NODE, {}))
             except AskFailed:
                 return None
+            holds = None if isinstance(answer, AskFault) else answer.get("objectsApplied")
             if not holds or self._clock.now().seconds >= until:
                 return holds
             await self._clock.sleep(DRAIN_POLL_SECONDS)

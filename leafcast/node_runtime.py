@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from leafcast.answering import answerers
+from leafcast.credentials import CredentialsUnusable
 from leafcast.known_children import KnownChildren
 from leafcast.standing import standing
 from relay.adapters.embedded_space import EmbeddedSpace
@@ -36,6 +37,7 @@ from relay.driver import Driver
 from relay.ports import BusBroken, Clock, Dice, SpaceError, first_of
 from relay.syncer.syncer import ContentMissing, Syncer
 from schemas.blobs import Reference
+from schemas.codec import from_json
 from schemas.identity import KeyId, NodePath, TreeId, random_id
 
 RESTART_SECONDS_MIN, RESTART_SECONDS_MAX = 0.25, 10.0
@@ -324,13 +326,25 @@ class NodeRuntime:
 
 
 def account_seeds(folder: Path, dice: Dice) -> AccountSeeds:
-    """The seeds of the server's own accounts: made once, kept beside the server's data."""
+    """The seeds of the server's own accounts: made once, kept beside the server's data.
+
+    Raises CredentialsUnusable.
+    """
     path = folder / SEEDS_FILE
     if path.exists():
-        return AccountSeeds(**json.loads(path.read_text()))
+        return _kept_seeds(path)
     seeds = AccountSeeds(*(new_user_nkey(dice.entropy(32))[0] for _ in range(4)))
     folder.mkdir(parents=True, exist_ok=True)
     opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(opened, "w") as file:
         json.dump(asdict(seeds), file)
+    return seeds
+
+
+def _kept_seeds(file: Path) -> AccountSeeds:
+    try:
+        seeds = AccountSeeds(**from_json(file.read_bytes()))
+        seeds.public()
+    except (ValueError, TypeError, AttributeError) as error:
+        raise CredentialsUnusable(file) from error
     return seeds

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from leafcast.answered import OBJECTS_MAX, BadAnswer, read_objects
 from leafcast.kinds_spoken import SpokenKind
-from leafcast.session import Session
+from leafcast.session import CallFailed, Session
 from relay.ports import Object
 from schemas.asks import GET
 from schemas.selectors import LabelSelector
@@ -100,10 +101,18 @@ class EdgeReader:
         }
         while True:
             answer = await self.session.call("ask", path=self.path, verb=GET, **asked)
-            found += answer["objects"]
-            if not answer["next"]:
+            try:
+                page, following = read_objects(answer, asked.get("after", ""))
+            except BadAnswer as error:
+                said = f"what {self.path} answers is no answer: {error}"
+                raise CallFailed("ask", "BadAnswer", said, "see its log") from error
+            found += page
+            if not following:
                 return found
-            asked["after"] = answer["next"]
+            if len(found) > OBJECTS_MAX:
+                said = f"{self.path} lists more than {OBJECTS_MAX} objects"
+                raise CallFailed("ask", "TooLarge", said, "name a namespace or a selector")
+            asked["after"] = following
 
 
 def reader_of(session: Session, at: str | None) -> Reader:

@@ -9,7 +9,8 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from leafcast.data_dir import DataDir
+from leafcast.data_dir import DataDir, DataDirUnusable
+from schemas.codec import from_json
 from schemas.identity import NodePath
 
 FILE = "planned.json"
@@ -31,15 +32,18 @@ def plan_nodes(place: DataDir, nodes: Iterable[PlannedNode]) -> None:
 
 
 def planned_nodes(place: DataDir) -> list[PlannedNode]:
-    """What is still to be registered; mostly nothing."""
+    """What is still to be registered; mostly nothing. Raises DataDirUnusable."""
     try:
-        forms = json.loads((place.folder / FILE).read_text(encoding="utf-8"))
+        forms = from_json((place.folder / FILE).read_bytes())
+        return [
+            PlannedNode(NodePath.parse(form["path"]), str(form["nkey"]), bool(form["edge"]))
+            for form in forms
+        ]
     except FileNotFoundError:
         return []
-    return [
-        PlannedNode(NodePath.parse(form["path"]), str(form["nkey"]), bool(form["edge"]))
-        for form in forms
-    ]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        remedy = "write it anew with `leafcast layout`"
+        raise DataDirUnusable(place.folder, f"{FILE} is damaged", remedy) from error
 
 
 def forget_planned(place: DataDir) -> None:

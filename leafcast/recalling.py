@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from controllers.recovery import ChildAway
+from leafcast.answered import (
+    PAGES_MAX,
+    RECORDS_BYTES_MAX,
+    BadAnswer,
+    read_content,
+    read_records,
+)
 from leafcast.asking import CentreAsks
 from relay.asker import AskFailed
 from relay.driver import Driver
@@ -30,24 +38,38 @@ class AskedChildren:
 
     async def records(self, child: str) -> list[bytes]:
         found: list[bytes] = []
-        after = ""
-        while True:
+        after, size = "", 0
+        for _ in range(PAGES_MAX):
             answer = await self._ask(child, RECORDS, {"after": after})
-            if not answer["ready"]:
+            with _believed(child):
+                page, after, ready = read_records(answer, after)
+            if not ready:
                 raise ChildAway(f"/{child} has not read its own mailbox to its end yet")
-            found += answer["records"]
-            after = answer["next"]
+            size += sum(map(len, page))
+            if size > RECORDS_BYTES_MAX:
+                raise ChildAway(f"/{child} shows more than {RECORDS_BYTES_MAX} bytes of records")
+            found += page
             if not after:
                 return found
+        raise ChildAway(f"/{child} shows its records in more than {PAGES_MAX} pages")
 
     async def content(self, child: str, reference: Reference) -> bytes | None:
         arguments = {"address": reference.address, "size": str(reference.size)}
         answer = await self._ask(child, CONTENT, {"kind": reference.kind, **arguments})
-        plain: bytes | None = answer["data"]
-        return plain
+        with _believed(child):
+            return read_content(answer)
 
     async def _ask(self, child: str, verb: str, arguments: Mapping[str, str]) -> Any:
         try:
             return await self._asks.ask(NodePath().child(child), verb, arguments)
         except (AskFailed, BusBroken) as error:
             raise ChildAway(str(error)) from error
+
+
+@contextmanager
+def _believed(child: str) -> Iterator[None]:
+    """A child whose answer is none is as one that is away: it is waited for, or waived."""
+    try:
+        yield
+    except BadAnswer as error:
+        raise ChildAway(f"/{child} gives no answer that could be: {error}") from error

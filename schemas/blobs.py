@@ -44,7 +44,7 @@ class Reference:
 
     def __post_init__(self) -> None:
         check_hash(self.address)
-        if self.size > BLOB_MAX_BYTES:
+        if not 0 <= self.size <= BLOB_MAX_BYTES:
             raise BlobRefused(self.address, f"{self.size} bytes, at most {BLOB_MAX_BYTES}")
 
 

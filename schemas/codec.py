@@ -1,4 +1,4 @@
-"""Bytes and values: canonical bytes, msgpack of records, content addresses.
+"""Bytes and values: canonical bytes, msgpack of records, JSON of files, content addresses.
 
 The one importer of msgpack.
 """
@@ -6,6 +6,7 @@ The one importer of msgpack.
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,6 +16,10 @@ import msgpack
 from schemas.identity import ContentHash
 
 RECORD_MAX_BYTES = 1024 * 1024
+VALUES_MAX = 1_000_000
+"""In what is longer than a record: an empty map of one byte takes 64 once it is opened."""
+FILE_MAX_BYTES = 16 * 1024 * 1024
+"""Of the JSON of a small file, or of an answer."""
 DEPTH_MAX = 100
 _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
 _EXACT_FLOAT = 2**53
@@ -51,6 +56,8 @@ def unpack(data: bytes, limit: int = RECORD_MAX_BYTES) -> Any:
     """Decode one value and nothing after it; raises CodecError, whatever the bytes are."""
     if len(data) > limit:
         raise CodecError("", f"{len(data)} bytes, at most {limit} are read")
+    if len(data) > RECORD_MAX_BYTES:
+        _check_count(data)
     try:
         return msgpack.unpackb(
             data,
@@ -59,18 +66,67 @@ def unpack(data: bytes, limit: int = RECORD_MAX_BYTES) -> Any:
             strict_map_key=True,
             max_str_len=limit,
             max_bin_len=limit,
-            max_array_len=limit,
-            max_map_len=limit,
+            # Each item has a byte at least: what claims more is refused before room is made.
+            max_array_len=len(data),
+            max_map_len=len(data) // 2,
             max_ext_len=0,
         )
     except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
         raise CodecError("", f"not msgpack: {error}") from error
 
 
+def from_json(text: str | bytes, limit: int = FILE_MAX_BYTES) -> Any:
+    """Read JSON of finite numbers; raises CodecError, whatever the text is."""
+    if len(text) > limit:
+        raise CodecError("", f"{len(text)} bytes, at most {limit} are read")
+    try:
+        return json.loads(text, parse_float=_finite, parse_constant=_finite)
+    except CodecError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise CodecError("", f"not JSON: {error}") from error
+
+
 def address(kind: str, plain: bytes) -> ContentHash:
     """SHA-256 over type prefix, length and canonical bytes (wire.md, "Content")."""
     head = b"leafcast/" + kind.encode() + b"/1\0" + len(plain).to_bytes(8, "big")
     return ContentHash(hashlib.sha256(head + plain).hexdigest())
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise CodecError("", f"{text} is no finite number")
+    return value
+
+
+def _check_count(data: bytes) -> None:
+    """Walk over the values without opening them; raises CodecError if they are too many."""
+    at = 0
+    for _ in range(VALUES_MAX):
+        if at >= len(data):
+            return
+        size, counted = _SIZES[data[at]]
+        at += 1
+        at += size + (int.from_bytes(data[at : at + counted], "big") if counted else 0)
+    raise CodecError("", f"more than {VALUES_MAX} values")
+
+
+def _sizes() -> list[tuple[int, int]]:
+    """By first byte: how many bytes follow, and of how many at their beginning tell of yet more."""
+    sizes = [(0, 0)] * 256
+    for first in range(0xA0, 0xC0):
+        sizes[first] = (first & 31, 0)
+    for at, length in enumerate((1, 2, 4)):
+        sizes[0xC4 + at] = sizes[0xD9 + at] = (length, length)
+    for first, size in zip(range(0xCA, 0xD4), (4, 8, 1, 2, 4, 8, 1, 2, 4, 8), strict=True):
+        sizes[first] = (size, 0)
+    for first, size in zip((0xDC, 0xDD, 0xDE, 0xDF), (2, 4, 2, 4), strict=True):
+        sizes[first] = (size, 0)
+    return sizes
+
+
+_SIZES = _sizes()
 
 
 def _pack(value: object) -> bytes:

@@ -279,8 +279,12 @@ def path_of(key: ObjectKey) -> str:
 
 
 def key_from(path: str) -> ObjectKey:
-    """The object that a bucket key names; the inverse of `path_of`."""
-    return ObjectKey(*(_text(part) for part in path.split(".")[1:]))
+    """The object that a bucket key names; the inverse of `path_of`. Raises SpaceError."""
+    try:
+        group, resource, namespace, name = map(_text, path.split(".")[1:])
+    except (ValueError, IndexError) as error:
+        raise SpaceError("InternalError", f"the key {path!r} names no object") from error
+    return ObjectKey(group, resource, namespace, name)
 
 
 def token(text: str) -> str:

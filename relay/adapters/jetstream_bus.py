@@ -7,7 +7,6 @@ account UPLINK, at which the leaf link to the parent ends. The centre has no UPL
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ from nats.errors import Error as NatsError
 from relay.adapters.inbox import Inbox
 from relay.adapters.jetstream_asks import AskLines
 from relay.adapters.jetstream_blobs import Blobs
-from relay.adapters.jetstream_connection import ApiError, Connection
+from relay.adapters.jetstream_connection import ApiError, Connection, links_of
 from relay.adapters.jetstream_enclosures import Enclosing
 from relay.adapters.jetstream_publish import Outgoing, Publisher
 from relay.adapters.jetstream_reading import Stored, StreamReader
@@ -302,8 +301,8 @@ class JetStreamBus:
     async def _links_counted(self, message: Msg) -> None:
         """The own server says how many leaf links an account has now: a child's is named as it."""
         try:
-            linked = bool(json.loads(message.data)["leafnodes"])
-        except (ValueError, KeyError, TypeError) as error:
+            linked = links_of(message)
+        except ApiError as error:
             logger.warning("%s: an unreadable count of links: %s", self.path, error)
             return
         if not linked:

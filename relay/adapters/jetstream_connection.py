@@ -16,6 +16,7 @@ from nats.errors import NoRespondersError, SlowConsumerError
 
 from relay.adapters.patient_client import PATIENCE_SECONDS, PAUSE_SECONDS, close
 from relay.ports import BusBroken
+from schemas.codec import CodecError, from_json
 
 CONNECT_SECONDS = 30.0
 RECONNECT_WAIT_SECONDS = 0.25
@@ -135,15 +136,34 @@ class Connection:
 def checked(verb: str, answer: Msg) -> dict[str, Any]:
     """The fields of an answer of JetStream's; raises ApiError."""
     try:
-        fields = json.loads(answer.data)
-    except ValueError as error:
+        fields = from_json(answer.data)
+    except CodecError as error:
         raise ApiError(verb, 0, "the answer is not JSON") from error
     if not isinstance(fields, dict):
         raise ApiError(verb, 0, "the answer is no object")
     failure = fields.get("error")
+    if isinstance(failure, dict):
+        code = failure.get("err_code", 0)
+        said = str(failure.get("description", ""))
+        raise ApiError(verb, code if isinstance(code, int) else 0, said)
     if failure:
-        raise ApiError(verb, failure.get("err_code", 0), failure.get("description", ""))
+        raise ApiError(verb, 0, "the answer is an error that says nothing")
     return fields
+
+
+def counts_in(verb: str, fields: Any, *names: str) -> tuple[int, ...]:
+    """The counts of these names in an answer, which may be anyone's; raises ApiError."""
+    found = [fields.get(name) if isinstance(fields, dict) else None for name in names]
+    counts = [count for count in found if type(count) is int and 0 <= count < 2**64]
+    if len(counts) != len(names):
+        raise ApiError(verb, 0, f"the answer has no count of {', '.join(names)}")
+    return tuple(counts)
+
+
+def links_of(message: Msg) -> int:
+    """How many leaf links the server says that an account has; raises ApiError."""
+    (links,) = counts_in(message.subject, checked(message.subject, message), "leafnodes")
+    return links
 
 
 def status_of(message: Msg) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+_COUNTS, _DIGITS_MAX = 5, 19
+NO_COUNT = -1
 _PLAIN_TOKENS = 9
 """`$JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<time>.<pending>`; with a
 domain and an account hash after `ACK`, and perhaps a token at the end, there are 11 or more."""
@@ -24,8 +26,15 @@ def place_of(reply: str) -> Place | None:
     if len(tokens) < _PLAIN_TOKENS or tokens[:2] != ["$JS", "ACK"]:
         return None
     counts = tokens[4:9] if len(tokens) == _PLAIN_TOKENS else tokens[6:11]
-    try:
-        _, sequence, delivery, _, pending = (int(token) for token in counts)
-    except ValueError:
+    if len(counts) != _COUNTS:
+        return None
+    _, sequence, delivery, _, pending = map(count_of, counts)
+    if min(sequence, delivery, pending) < 0:
         return None
     return Place(sequence, delivery, pending)
+
+
+def count_of(text: str) -> int:
+    """A count as servers write it; NO_COUNT for anything else."""
+    known = text.isascii() and text.isdecimal() and len(text) <= _DIGITS_MAX
+    return int(text) if known else NO_COUNT

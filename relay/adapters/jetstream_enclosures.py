@@ -123,17 +123,26 @@ class Enclosed:
     async def came(self, message: Msg) -> None:
         """Take a message of the parent's."""
         try:
-            named = codec.unpack(message.data, CHILD_BYTES_MAX)
+            named = read_enclosed(message.data)
         except codec.CodecError as error:
             logger.warning("unreadable content came along with mail: %s", error)
             return
-        for item in named if isinstance(named, tuple) else ():
-            match item:
-                case (str(address), bytes(value)) if len(value) <= VALUE_BYTES_MAX:
-                    self._values.put(ContentHash(address), value)
-                case _:
-                    logger.warning("content that came along with mail is not understood")
+        for address, value in named:
+            self._values.put(address, value)
 
     def take(self, address: ContentHash) -> bytes | None:
         """The value, once: if it proves false, the next look is elsewhere."""
         return self._values.pop(address)
+
+
+def read_enclosed(data: bytes) -> list[tuple[ContentHash, bytes]]:
+    """The addresses and values that such a message holds; raises CodecError."""
+    named = codec.unpack(data, CHILD_BYTES_MAX)
+    found = []
+    for item in named if isinstance(named, tuple) else (named,):
+        match item:
+            case (str(address), bytes(value)) if len(value) <= VALUE_BYTES_MAX:
+                found.append((ContentHash(address), value))
+            case _:
+                raise codec.CodecError("", "not [[address, value], ...]")
+    return found

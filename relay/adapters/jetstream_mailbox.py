@@ -25,9 +25,10 @@ from relay.adapters.jetstream_connection import (
     Connection,
     answer_control,
     checked,
+    counts_in,
     is_control,
 )
-from relay.adapters.jetstream_delivery import Place, place_of
+from relay.adapters.jetstream_delivery import Place, count_of, place_of
 from relay.adapters.jetstream_records import hops_of
 from relay.core.events import MailArrived
 from relay.ports import Clock
@@ -97,8 +98,7 @@ class Mailbox:
     async def _take(self, message: Msg) -> None:
         if is_control(message):
             await answer_control(self._connection.client, message)
-            delivered = (message.headers or {}).get("Nats-Last-Consumer", "0")
-            if delivered.isdigit() and int(delivered) > self._deliveries:
+            if count_of((message.headers or {}).get("Nats-Last-Consumer", "0")) > self._deliveries:
                 self._missing()
             return
         place = place_of(message.reply)
@@ -239,7 +239,8 @@ class Mailbox:
             self._lost()
             return
         try:
-            pending = self._promised = int(checked("up.reset", answer)["num_pending"])
+            (pending,) = counts_in("up.reset", checked("up.reset", answer), "num_pending")
+            self._promised = pending
         except ApiError as error:
             logger.warning("the mailbox could not be read again: %s", error)
             self._lost()

@@ -20,8 +20,10 @@ from relay.adapters.jetstream_connection import (
     ApiError,
     Connection,
     checked,
+    counts_in,
     status_of,
 )
+from relay.adapters.jetstream_delivery import count_of
 from relay.ports import BusBroken, MailConflict
 
 WINDOW_MESSAGES = 512
@@ -33,7 +35,7 @@ LOOKS = 10
 EXPECTED_SEQUENCE = "Nats-Expected-Last-Subject-Sequence"
 
 _WRONG_SEQUENCE = 10071
-_SEQUENCE = re.compile(rb'"seq": ?(\d+)')
+_SEQUENCE = re.compile(rb'"seq": ?(\d{1,19})\b')
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,7 @@ class Publisher:
         except OSError as error:
             raise BusBroken(f"the messages could not be sent: {error}") from error
         answered = zip(window.messages, window.answers, strict=True)
-        return [_sequence(message, answer) for message, answer in answered]
+        return [sequence_of(message.subject, answer) for message, answer in answered if answer]
 
     def _end(self, window: _Window) -> None:
         del self._windows[window.name]
@@ -148,8 +150,8 @@ class Publisher:
     async def _answered(self, answer: Msg) -> None:
         _, name, place = answer.subject.rsplit(".", 2)
         window = self._windows.get(name)
-        if window is not None and place.isdigit():
-            window.take(int(place), answer)
+        if window is not None:
+            window.take(count_of(place), answer)
 
     def give_up(self) -> None:
         """The answers to what is under way went with the connection, or with a link behind it."""
@@ -180,16 +182,17 @@ def _windows(messages: Sequence[Outgoing], size_max: int) -> Iterator[list[Outgo
         yield window
 
 
-def _sequence(message: Outgoing, answer: Msg | None) -> int:
-    assert answer is not None
+def sequence_of(subject: str, answer: Msg) -> int:
+    """Where the message lies now, by the stream's answer; raises BusBroken, whatever that says."""
     found = _SEQUENCE.search(answer.data)
     if found is not None and b'"error"' not in answer.data:
         return int(found[1])
     if status_of(answer) == "503":
-        raise BusBroken(f"{message.subject}: no stream takes it")
+        raise BusBroken(f"{subject}: no stream takes it")
     try:
-        return int(checked(message.subject, answer).get("seq", 0))
+        (sequence,) = counts_in(subject, {"seq": 0, **checked(subject, answer)}, "seq")
     except ApiError as error:
         if error.code == _WRONG_SEQUENCE:
-            raise MailConflict(f"{message.subject} was written by another since") from error
+            raise MailConflict(f"{subject} was written by another since") from error
         raise
+    return sequence

@@ -23,7 +23,7 @@ from relay.adapters.jetstream_connection import (
     answer_control,
     is_control,
 )
-from relay.adapters.jetstream_delivery import place_of
+from relay.adapters.jetstream_delivery import count_of, place_of
 from relay.ports import BusBroken, Clock
 
 HEARTBEAT_SECONDS = 5
@@ -196,7 +196,7 @@ class StreamReader:
     async def _heartbeat(self, message: Msg) -> None:
         await answer_control(self._connection.client, message)
         delivered = (message.headers or _NO_HEADERS).get("Nats-Last-Consumer", "0")
-        if delivered.isdigit() and int(delivered) > self._deliveries:
+        if count_of(delivered) > self._deliveries:
             self._torn.set()
 
     async def _until_torn(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Mapping
 
@@ -16,6 +15,8 @@ from relay.adapters.jetstream_connection import (
     ApiError,
     Connection,
     checked,
+    counts_in,
+    links_of,
     status_of,
 )
 from relay.adapters.jetstream_mailbox import Mailbox
@@ -182,8 +183,7 @@ class Uplink:
         if answer is None:
             return False
         try:
-            info = checked("up.info", answer)
-            delivered, left = info["delivered"]["consumer_seq"], info["num_pending"]
+            delivered, left = mailbox_info(answer)
         except ApiError as error:
             logger.debug("the parent of %s has no mailbox for it: %s", self._path, error)
             return False
@@ -196,8 +196,8 @@ class Uplink:
     async def _links_counted(self, message: Msg) -> None:
         """The own server says how many leaf links the account UPLINK has now."""
         try:
-            links = json.loads(message.data)["leafnodes"]
-        except (ValueError, KeyError, TypeError) as error:
+            links = links_of(message)
+        except ApiError as error:
             logger.warning("%s: an unreadable count of links: %s", self._path, error)
             return
         if links:
@@ -212,6 +212,14 @@ class Uplink:
             logger.warning("%s: the parent sent an unreadable session: %s", self._path, error)
             return
         await self._inbox.put(SessionArrived(session))
+
+
+def mailbox_info(answer: Msg) -> tuple[int, int]:
+    """How many deliveries of the mailbox there were, how many are left; raises ApiError."""
+    info = checked("up.info", answer)
+    (delivered,) = counts_in("up.info", info.get("delivered"), "consumer_seq")
+    (left,) = counts_in("up.info", info, "num_pending")
+    return delivered, left
 
 
 def blob_value(answer: Msg | None) -> bytes | None:

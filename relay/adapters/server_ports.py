@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from relay.adapters.port_holder import Holder
+from schemas.codec import from_json
 
 _FIRST, _COUNT = 20_000, 12_000
 _FILE = "ports.json"
@@ -48,11 +49,18 @@ def kept_ports(folder: Path) -> ServerPorts | None:
     """The ports this folder's server had, None if it never ran; raises ValueError if damaged."""
     file = folder / _FILE
     try:
-        return ServerPorts(**json.loads(file.read_text()))
+        ports = ServerPorts(**from_json(file.read_bytes()))
+        _check(ports)
     except FileNotFoundError:
         return None
     except (ValueError, TypeError) as error:
         raise ValueError(f"{file} is damaged: it should hold a client and a leaf port") from error
+    return ports
+
+
+def _check(ports: ServerPorts) -> None:
+    if not all(type(port) is int and 0 < port < 2**16 for port in (ports.client, ports.leaf)):
+        raise TypeError(ports)
 
 
 def keep_ports(folder: Path, ports: ServerPorts) -> None:

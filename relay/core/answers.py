@@ -16,6 +16,7 @@ from schemas.identity import BadIdentity, MailKey, check_mail_key
 from schemas.reports import Summary
 
 PAGE_MAX = 1000
+PAGE_DIGITS = len(str(PAGE_MAX))
 PAGE_BYTES_MAX = 512 * 1024
 REDACTED = "(redacted)"
 # kubectl keeps the whole object in it, a Secret's data included.
@@ -140,7 +141,7 @@ def _placement(arguments: Mapping[str, str]) -> MailKey:
 
 def _limit(arguments: Mapping[str, str]) -> int:
     text = arguments.get("limit", str(PAGE_MAX))
-    if not text.isdecimal() or not 0 < int(text) <= PAGE_MAX:
+    if not text.isdecimal() or len(text) > PAGE_DIGITS or not 0 < int(text) <= PAGE_MAX:
         raise BadArguments(f"limit: {text!r} is not a number from 1 to {PAGE_MAX}")
     return int(text)
 

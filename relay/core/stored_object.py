@@ -145,7 +145,7 @@ def encode(held: StoredObject) -> bytes:
 def decode(data: bytes) -> StoredObject:
     """What `encode` wrote; raises codec.CodecError."""
     match codec.unpack(data, 2 * BLOB_MAX_BYTES):
-        case [1, dict(obj), dict(said), int(born)]:
+        case [1, dict(obj), dict(said), int(born)] if isinstance(obj.get("metadata"), dict):
             return StoredObject(copied(obj), copied(said), born)
         case _:
             raise codec.CodecError("", "not an object at rest of version 1")
