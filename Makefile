@@ -7,6 +7,7 @@ SHELL := /bin/sh
 VENV  := .venv
 BIN   := $(VENV)/bin
 SEEDS ?= 500
+SECONDS ?= 20
 PIP   := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 # A Python that is new enough and can make virtual environments; PYTHON=... is tried first.
@@ -18,7 +19,7 @@ BENCHES := cost latency fanout forwarding restart reduction footprint scale
 # What `make check` runs of the suite: everything that needs no server.
 FAST_TESTS := $(wildcard tests/unit tests/property tests/contract)
 
-.PHONY: help setup demo test check simulate bench docs
+.PHONY: help setup demo test check simulate fuzz bench docs
 
 help: ## list these targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -41,6 +42,9 @@ check: $(VENV)/.installed-dev ## format, lint, types, import contracts, tidiness
 
 simulate: $(VENV)/.installed-dev ## run the seeded simulation and kill its mutants, SEEDS=500, SIZE=small, SEED=small:17
 	$(BIN)/python -m tests.simulation --seeds $(SEEDS) $(if $(SIZE),--size $(SIZE)) $(if $(SEED),--seed $(SEED))
+
+fuzz: $(VENV)/.installed-dev ## throw bytes at every decoder, SECONDS=20 for each, ARGS='envelope --seed 7'
+	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) $(ARGS)
 
 bench: $(VENV)/.installed-dev ## measure everything beside its raw limit, BENCH=cost for one figure
 	@for name in $(or $(BENCH),$(BENCHES)); do $(BIN)/python -m benchmarks.$$name || exit 1; done

@@ -1,0 +1,92 @@
+"""`python -m tests.fuzz [TARGET...] --seconds N`: fuzz each target, and say what it found."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from tests.fuzz import campaign
+from tests.fuzz.campaign import Bounds, Outcome
+from tests.fuzz.table import FOLLOWED, PASSED_OVER, targets
+from tests.fuzz.target import Target
+
+MISSING = (
+    "error: atheris is not installed. It has wheels for CPython 3.11 to 3.14 on Linux x86-64:\n"
+    "  run `make setup` there, or `pip install atheris`. The laws in tests/property need nothing."
+)
+ROW = "{:<12} {:>10} {:>9} {:>9} {:>9} {:>7}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make fuzz")
+    parser.add_argument("targets", nargs="*", help="which ones; all of them if none is named")
+    parser.add_argument("--seconds", type=int, default=20, help="how long each of them")
+    parser.add_argument("--runs", type=int, default=0, help="at most so many executions of each")
+    parser.add_argument("--seed", type=int, default=1, help="where the fuzzer's dice begin")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many at a time")
+    parser.add_argument("--replay", type=Path, help="run this input on the target, and no other")
+    given = parser.parse_args()
+    if given.replay:
+        (name,) = given.targets
+        return campaign.replay(targets()[name], given.replay)
+    known = _instrumented()
+    if known is None:
+        print(MISSING, file=sys.stderr)
+        return 2
+    if unknown := set(given.targets) - known.keys():
+        parser.error(f"no target {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+    chosen = {name: it for name, it in known.items() if not given.targets or name in given.targets}
+    return _run(chosen, Bounds(given.seconds, given.runs, given.seed), max(given.jobs, 1))
+
+
+def _instrumented() -> Mapping[str, Target] | None:
+    """The targets, with all that they call made to tell where it has been."""
+    try:
+        import atheris
+    except ImportError:
+        return None
+    print("instrumenting ...", flush=True)
+    aside, sys.stderr = sys.stderr, Path(os.devnull).open("w")  # noqa: SIM115 - put back below
+    try:
+        with atheris.instrument_imports(include=list(FOLLOWED), exclude=list(PASSED_OVER)):
+            return targets()
+    finally:
+        sys.stderr.close()
+        sys.stderr = aside
+
+
+def _run(chosen: Mapping[str, Target], bounds: Bounds, jobs: int) -> int:
+    folder = campaign.new_folder()
+    print(ROW.format("target", "executions", "a second", "peak MB", "covered", "new"), flush=True)
+    findings = 0
+    for it in _outcomes(chosen, bounds, jobs, folder):
+        print(ROW.format(it.name, it.executions, it.a_second, it.peak_mb, it.covered, it.grown))
+        if it.finding:
+            findings += 1
+            print(it.finding)
+        sys.stdout.flush()
+    if not findings:
+        shutil.rmtree(folder)
+    print(f"findings: {findings} in {len(chosen)} targets")
+    return 1 if findings else 0
+
+
+def _outcomes(
+    chosen: Mapping[str, Target], bounds: Bounds, jobs: int, folder: Path
+) -> Iterator[Outcome]:
+    """As each ends."""
+    waiting, running = list(chosen.items()), dict[int, str]()
+    while waiting or running:
+        while waiting and len(running) < jobs:
+            name, target = waiting.pop(0)
+            running[campaign.start(name, target, bounds, folder)] = name
+        ended, status = os.wait()
+        yield campaign.outcome(running.pop(ended), os.waitstatus_to_exitcode(status), folder)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,140 @@
+"""What lies on disk: bundles, keys, notes, markers, and the settings of nodes run elsewhere."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import shutil
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from controllers.keys import KeysUnusable, load_or_make_keys
+from controllers.ledger_notes import LedgerNotes
+from leafcast.bundle import BundleRefused, read_bundle
+from leafcast.credentials import CredentialsUnusable, load_credentials
+from leafcast.data_dir import FORMAT, DataDir, DataDirUnusable
+from leafcast.joined_folder import read_joined
+from leafcast.known_children import KnownChildren
+from leafcast.node_runtime import account_seeds
+from leafcast.planned import planned_nodes
+from leafcast.run_config import RunConfigRefused, read_run_config
+from relay.adapters.clock import SystemDice
+from relay.adapters.nkey_pairs import new_user_nkey
+from relay.adapters.server_ports import kept_ports
+from tests.fuzz.target import Form, Target
+from tests.property.test_hostile_bytes import BUNDLE, PATH
+
+SEED = new_user_nkey(bytes(range(32)))[0]
+KEY = {"key_id": "k" * 26, "seed": "00" * 32}
+Read = Callable[[Path], Any]
+
+
+@cache
+def folder() -> Path:
+    """One for this process, in memory if there is such a place."""
+    memory = Path("/dev/shm")  # noqa: S108 - only ours is written, below a new folder
+    made = tempfile.mkdtemp(prefix="leafcast-fuzz-", dir=memory if memory.is_dir() else None)
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    return Path(made)
+
+
+def file(name: str, read: Read, refusal: type[Exception] | tuple[()], *real: object) -> Target:
+    """A file of this name holds anything, and is read or refused."""
+
+    def run(data: bytes) -> None:
+        place = folder() / name
+        place.write_bytes(data)
+        place.chmod(0o600)
+        try:
+            with suppress(refusal):
+                read(folder())
+        finally:
+            place.unlink(missing_ok=True)
+
+    texts = [it if isinstance(it, str) else json.dumps(it) for it in real]
+    return Target(run, lambda: [text.encode() for text in texts], Form.JSON)
+
+
+JOINED = {
+    "tree": BUNDLE.tree,
+    "path": "/emea/s1",
+    "home": "h" * 26,
+    "admitted": True,
+    "former": ["/emea/s0"],
+    "arriving": ["/emea/s0"],
+}
+RUN = {
+    "path": "/emea",
+    "tree": BUNDLE.tree,
+    "roots": {"k" * 26: "00" * 32},
+    "parent": "nats-leaf://127.0.0.1:7422",
+    "edge": False,
+    "server": {
+        "url": "nats://127.0.0.1:1",
+        "leaf_url": "nats-leaf://127.0.0.1:2",
+        "config": "nats.conf",
+        "store_dir": "store",
+        "host": "127.0.0.1",
+        "port": 1,
+        "leaf_port": 2,
+    },
+}
+TARGETS = {
+    "bundle": file(
+        "any.join.json",
+        lambda at: read_bundle(at / "any.join.json"),
+        BundleRefused,
+        BUNDLE.to_text(),
+    ),
+    "credentials": file(
+        "credentials.json",
+        lambda at: load_credentials(at, PATH),
+        CredentialsUnusable,
+        {"path": str(PATH), "seed": SEED},
+    ),
+    "keys": file(
+        "keys.json",
+        lambda at: load_or_make_keys(at, SystemDice()),
+        KeysUnusable,
+        {"tree": BUNDLE.tree, "root": KEY, "signing": KEY},
+    ),
+    "ledger": file(
+        "ledger.json", LedgerNotes, (), {"generation": 7, "recovered": ["_index"], "reading": True}
+    ),
+    "tree": file(
+        "tree.json",
+        lambda at: DataDir(at).tree(),
+        DataDirUnusable,
+        {"format": FORMAT, "shape": [2, 3, 3]},
+    ),
+    "daemon": file(
+        "daemon.json",
+        lambda at: DataDir(at).daemon(),
+        DataDirUnusable,
+        {"pid": 7, "url": "nats://127.0.0.1:1", "ready": True},
+    ),
+    "admin": file(
+        "admin.json", lambda at: DataDir(at).admin(), DataDirUnusable, {"url": "u", "seed": SEED}
+    ),
+    "joined": file("joined.json", read_joined, DataDirUnusable, JOINED),
+    "planned": file(
+        "planned.json",
+        lambda at: planned_nodes(DataDir(at)),
+        DataDirUnusable,
+        [{"path": "/emea", "nkey": "U", "edge": False}],
+    ),
+    "accounts": file(
+        "accounts.json",
+        lambda at: account_seeds(at, SystemDice()),
+        CredentialsUnusable,
+        asdict(account_seeds(folder(), SystemDice())),
+    ),
+    "children": file("children.json", KnownChildren, (), {"emea": "U"}),
+    "ports": file("ports.json", kept_ports, ValueError, {"client": 4222, "leaf": 7422}),
+    "run": file("run.yaml", lambda at: read_run_config(at / "run.yaml"), RunConfigRefused, RUN),
+}

@@ -1,0 +1,177 @@
+"""What people write, and what nodes elsewhere answer to them: manifests, kinds, selectors, asks."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import suppress
+
+from leafcast.answered import BadAnswer, read_content, read_objects, read_records
+from leafcast.answering import read_selector
+from leafcast.api import Api
+from leafcast.destinations import BadAnswer as BadPage
+from leafcast.destinations import page_of
+from leafcast.durations import BadDuration, moment_seconds, read_duration
+from leafcast.elsewhere import checked_answer
+from leafcast.kinds_spoken import SpokenKinds, UnknownKind
+from leafcast.label_text import BadLabelText, read_labels
+from leafcast.spoken_objects import BadArguments, read_arguments
+from relay.core.answers import BadArguments as BadAsk
+from schemas import codec
+from schemas.api import parse_kind
+from schemas.asks import AskFault
+from schemas.faults import InvalidObject
+from schemas.identity import NodePath
+from schemas.manifests import InvalidManifest, load_manifests
+from schemas.selectors import BadSelector, LabelSelector
+from schemas.yaml_writing import write_yaml
+from tests.fuzz.target import Form, Target, text_of
+
+PATH = NodePath.parse("/emea")
+KINDS = SpokenKinds()
+MANIFEST = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, labels: &l {app: web}}
+data: {"on": yes, x: 0x1F, y: 1e3, z: !!str 7}
+---
+apiVersion: v1
+kind: ConfigMapList
+items:
+- metadata: {name: b, labels: {<<: *l}}
+- &o {metadata: {name: c}, data: {k: |
+    text
+  }}
+"""
+PLACEMENT = """\
+apiVersion: edge.kubestellar.io/v2alpha1
+kind: EdgePlacement
+metadata: {name: shop}
+spec:
+  locationSelectors: [{matchLabels: {env: prod}}]
+  downsync:
+  - apiGroup: ""
+    resources: [configmaps]
+    namespaces: [shop]
+    objectNames: ["*"]
+"""
+TARGET = """\
+apiVersion: edge.kubestellar.io/v2alpha1
+kind: SyncTarget
+metadata: {name: t, annotations: {leafcast.io/path: /emea/s1}, labels: {env: prod}}
+"""
+LOCATION = """\
+apiVersion: edge.kubestellar.io/v2alpha1
+kind: Location
+metadata: {name: l}
+spec:
+  resource: {group: edge.kubestellar.io, version: v2alpha1, resource: synctargets}
+  instanceSelector: {matchLabels: {id: t}}
+"""
+
+
+def manifests(data: bytes) -> None:
+    """Any text is objects that can be written and read again, or is refused with a place."""
+    try:
+        loaded = load_manifests(text_of(data), "any.yaml")
+    except InvalidManifest:
+        return
+    for found in loaded:
+        again = load_manifests(write_yaml(found.object), "again.yaml")
+        assert [it.object for it in again] == [found.object]
+        with suppress(InvalidObject):
+            parse_kind(found.object)
+        with suppress(codec.CodecError):
+            codec.canonical(found.object)
+
+
+def selector(data: bytes) -> None:
+    with suppress(BadAsk):
+        read_selector(text_of(data))
+    try:
+        form = json.loads(data)
+    except (ValueError, RecursionError):
+        return
+    if isinstance(form, dict):
+        with suppress(BadSelector):
+            found = LabelSelector.from_kubernetes(form)
+            assert LabelSelector.from_kubernetes(found.to_kubernetes()) == found
+            assert LabelSelector.from_wire(found.to_wire()) == found
+    with suppress(BadSelector):
+        LabelSelector.from_wire(form)
+
+
+def words(data: bytes) -> None:
+    """An argument of a command."""
+    text = text_of(data)
+    with suppress(BadLabelText):
+        read_labels(text)
+    with suppress(BadDuration):
+        assert read_duration(text) >= 0
+    moment_seconds(text)
+    with suppress(BadArguments, UnknownKind):
+        read_arguments(KINDS, text.split())
+
+
+def told(data: bytes) -> None:
+    """What a node elsewhere answers, and it may be anyone's."""
+    try:
+        answer = codec.unpack(data)
+    except codec.CodecError:
+        return
+    found = checked_answer(PATH, answer)
+    assert isinstance(found, AskFault) or isinstance(found["children"], dict)
+    with suppress(BadPage):
+        page_of(PATH, answer)
+    for read in (read_records, read_objects, read_content):
+        with suppress(BadAnswer):
+            read(answer, "")
+
+
+async def nothing(**_: object) -> None:
+    """A verb of a daemon."""
+
+
+def question(data: bytes) -> None:
+    """Whatever is asked, the daemon answers, in JSON."""
+    api = Api()
+    api.register("verb", nothing)
+    answer = asyncio.run(api.answer("lc-api.verb", data))
+    assert isinstance(json.loads(answer), dict)
+
+
+CHILD = {
+    "name": "s1",
+    "destination": "inv-mb-u",
+    "silentSinceMs": 3,
+    "inSession": True,
+    "left": False,
+    "lag": 2,
+    "complete": True,
+    "states": {"synced": 1},
+    "health": {"healthy": 1},
+    "blocking": ["/emea/s2"],
+    "exceptions": [{"object": "o", "reason": "r", "count": 1, "path": "/emea/s1"}],
+    "counts": {"destinations": 1, "synced": 1, "healthy": 1, "complete": True},
+}
+ANSWERS = (
+    {"children": {"s1": CHILD}, "nowMs": 7, "objectsApplied": 3, "leafUrl": "nats://127.0.0.1:1"},
+    {"children": [CHILD], "next": "s1", "known": True},
+    {"ready": True, "records": [b"\x90"], "next": "a"},
+    {"objects": [{"kind": "Pod", "metadata": {"name": "a"}}], "next": ""},
+    {"data": b"plain"},
+)
+FORMS = (
+    {"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "k", "operator": "Exists"}]},
+    [["k", "In", ["v"]]],
+)
+WORDS = ("app=web,tier!=db,env in (a,b),!old", "1h30m", "2026-01-31T12:00:00Z", "deploy/web cm/a")
+TARGETS = {
+    "manifests": Target(
+        manifests, lambda: [it.encode() for it in (MANIFEST, PLACEMENT, TARGET, LOCATION)]
+    ),
+    "selector": Target(selector, lambda: [json.dumps(it).encode() for it in FORMS], Form.JSON),
+    "words": Target(words, lambda: [it.encode() for it in WORDS], bytes_max=4096),
+    "told": Target(told, lambda: [codec.pack(it) for it in ANSWERS], Form.MSGPACK),
+    "question": Target(question, lambda: [b'{"a": 1}'], Form.JSON),
+}

@@ -1,0 +1,144 @@
+"""What lies in streams and buckets, and what servers answer: values, subjects, headers, JSON."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from relay.adapters import bucket_values
+from relay.adapters.embedded_space import key_from, path_of
+from relay.adapters.jetstream_connection import ApiError, checked
+from relay.adapters.jetstream_delivery import place_of
+from relay.adapters.jetstream_enclosures import read_enclosed
+from relay.adapters.jetstream_publish import sequence_of
+from relay.adapters.jetstream_reading import Stored
+from relay.adapters.jetstream_records import hops_of, mail_slot, own_record, reported
+from relay.adapters.jetstream_uplink import links_of, mailbox_info
+from relay.core import stored_object
+from relay.ports import BusBroken, SpaceError
+from schemas import codec, subjects
+from schemas.objects import ObjectKey
+from tests.fuzz.target import Form, Target, fields, text_of
+from tests.unit import test_wire_golden as golden
+
+HEADERS = tuple(
+    sorted(value for name, value in vars(subjects).items() if name.startswith("HEADER"))
+)
+POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "n"}}
+STORED = stored_object.StoredObject(POD, {"m": {"metadata": {"labels": {"a": "b"}}}}, 7)
+
+
+def stored(data: bytes) -> None:
+    """An object at rest comes back, or is refused."""
+    with suppress(codec.CodecError):
+        found = stored_object.decode(data)
+        stored_object.labels_of(stored_object.at_revision(found, 0))
+
+
+def value(data: bytes) -> None:
+    with suppress(SpaceError):
+        assert len(bucket_values.unpack(data)) <= max(len(data), bucket_values.VALUE_MAX_BYTES)
+    with suppress(SpaceError):
+        parts = bucket_values.parts_named("objects.x", data)
+        assert parts is None or len(list(parts.each())) < 100
+
+
+def key(data: bytes) -> None:
+    """Any name has a key that names it again, and only strangers' keys name nothing."""
+    text = text_of(data)
+    parts = text.split("\0")
+    if len(parts) == 4 and text.isprintable():
+        named = ObjectKey(*parts)
+        assert key_from(path_of(named)) == named
+    with suppress(SpaceError):
+        key_from(text)
+
+
+def message(data: bytes) -> None:
+    """A message of a stream, by its subject and headers."""
+    found = fields(data, str, tuple, bytes)
+    if found is None or not all(isinstance(said, str) for said in found[1]):
+        return
+    told = dict(zip(HEADERS, found[1], strict=False))
+    told = {name: said for name, said in told.items() if said}
+    kept = Stored(found[0], found[2], told, 1)
+    for read in (own_record, mail_slot):
+        with suppress(BusBroken):
+            read(kept)
+    reported(kept)
+    hops_of(told)
+    place_of(found[0])
+
+
+def answer(data: bytes) -> None:
+    """What a server answers: the node's own, or its parent's, which may be anyone's."""
+    said = Msg(Client(), data=data)
+    with suppress(ApiError):
+        checked("up.info", said)
+    with suppress(ApiError):
+        delivered, left = mailbox_info(said)
+        assert delivered >= 0 <= left
+    with suppress(BusBroken):
+        assert sequence_of("lc.emea._stat.k", said) >= 0
+    with suppress(ApiError):
+        assert links_of(said) >= 0
+
+
+def enclosed(data: bytes) -> None:
+    """What came along with mail."""
+    with suppress(codec.CodecError):
+        for address, held in read_enclosed(data):
+            assert isinstance(address, str)
+            assert isinstance(held, bytes)
+
+
+def messages() -> list[bytes]:
+    told = {
+        subjects.HEADER_GENERATION: "7",
+        subjects.HEADER_HASH: "00" * 32,
+        subjects.HEADER_HAS_BODY: "1",
+        subjects.HEADER_TRACE: "t",
+        subjects.HEADER_ORIGIN: "3",
+        subjects.HEADER_HOPS: "1,2",
+        subjects.HEADER_INCARNATION: "inc",
+        subjects.HEADER_SEQUENCE: "9",
+    }
+    said = [told[name] for name in HEADERS]
+    at = (
+        subjects.mail(golden.HERE, golden.KEY),
+        subjects.own(golden.HERE, "_cursor"),
+        subjects.node_self(golden.HERE),
+        subjects.stat(golden.HERE, "_labels"),
+        "$JS.ACK.lc.hash.MAIL.ea.1.2.3.4.5.x",
+        "$JS.ACK.MAIL.ea.1.2.3.4.5",
+    )
+    return [codec.pack([subject, said, b"data"]) for subject in at]
+
+
+KEYS = ("apps\0deployments\0n\0a.b_c", path_of(ObjectKey("", "configmaps", "shop", "ü.x")))
+ANSWERS = (
+    b'{"stream":"STAT","seq":7}',
+    b'{"seq": 7}',
+    b'{"error":{"code":400,"err_code":10071,"description":"wrong"}}',
+    b'{"delivered":{"consumer_seq":3,"stream_seq":4},"num_pending":2}',
+    b'{"leafnodes":1}',
+)
+TARGETS = {
+    "stored": Target(stored, lambda: [stored_object.encode(STORED)], Form.MSGPACK),
+    "value": Target(
+        value,
+        lambda: [
+            bucket_values.pack(b"x"),
+            bucket_values.pack(b"x" * 2000),
+            bucket_values.Parts("k", "t", 3).named(),
+        ],
+    ),
+    "key": Target(key, lambda: [it.encode() for it in KEYS], bytes_max=4096),
+    "message": Target(message, messages, Form.MSGPACK),
+    "answer": Target(answer, lambda: ANSWERS, Form.JSON),
+    "enclosed": Target(
+        enclosed, lambda: [codec.pack([["0" * 64, b"\0x"], ["1" * 64, b"\1"]])], Form.MSGPACK
+    ),
+}

@@ -1,0 +1,23 @@
+"""All targets, in groups: what comes over the wire, what nodes do with it, what lies on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+
+from tests.fuzz.target import Target
+
+GROUPS = ("wire", "node", "stored", "files", "spoken")
+FOLLOWED = ("schemas", "relay", "controllers", "leafcast")
+"""Packages whose coverage guides the fuzzer."""
+PASSED_OVER = ("schemas.crds", "relay.adapters.simulated_cluster", "leafcast.commands")
+
+
+def targets() -> Mapping[str, Target]:
+    """By name; what is fuzzed is imported only now, so that it can be instrumented."""
+    found: dict[str, Target] = {}
+    for group in GROUPS:
+        made: Mapping[str, Target] = import_module(f"tests.fuzz.{group}").TARGETS
+        assert not found.keys() & made.keys()
+        found |= made
+    return found

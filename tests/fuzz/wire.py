@@ -1,0 +1,232 @@
+"""What comes over the wire: envelopes, records, reports, lists, content, names."""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from schemas import blobs, chunks, codec, identity, subjects
+from schemas.asks import AnswerPart, AskFault, answer_parts
+from schemas.blobs import BlobRefused, Reference
+from schemas.identity import BadIdentity, NodePath
+from schemas.moves import MOVED_ANNOTATION, after_move, former_paths
+from schemas.records import (
+    API_ASK,
+    RECORDS,
+    AskRecord,
+    RecordRefused,
+    Source,
+    decode_base,
+    decode_body,
+    decode_payload,
+    encode_payload,
+)
+from schemas.reports import (
+    Cursor,
+    Done,
+    Heartbeat,
+    LabelReport,
+    Listed,
+    ListPart,
+    ReportRefused,
+    SessionMessage,
+    Swept,
+    decode,
+    decode_report,
+    encode,
+)
+from schemas.shape import ShapeError
+from schemas.signing import EnvelopeRefused, decode_envelope
+from tests.fuzz.target import Form, Target, fields, text_of
+from tests.unit import test_wire_golden as golden
+
+SIGNER = golden.SIGNER
+ASK = AskRecord(
+    Source(API_ASK, SIGNER.tree, "", "c" * 26),
+    7,
+    False,
+    "",
+    (),
+    "get",
+    golden.HERE,
+    10_000,
+    {"limit": "7"},
+)
+SIGNED = {**golden.RECORDS, "ask": ASK}
+KINDS = sorted(RECORDS)
+UNSIGNED: tuple[type[Any], ...] = (
+    Heartbeat,
+    SessionMessage,
+    LabelReport,
+    Done,
+    Cursor,
+    Swept,
+    ListPart,
+    AnswerPart,
+)
+SAID = (
+    *golden.UNSIGNED.values(),
+    Swept("inc", 3),
+    ListPart(3, 4, 0, (Listed(golden.KEY, 7),)),
+    *answer_parts("c" * 26, b"\x80"),
+    AnswerPart("c" * 26, 1, last=True, data=b"", fault=AskFault("No", "why", "/emea", 3)),
+)
+
+
+def sealed(kind: str) -> bytes:
+    body = golden.BODY.encode() if kind == "delta" else None
+    return SIGNER.seal(kind, encode_payload(SIGNED[kind]), body).encode()  # type: ignore[arg-type]
+
+
+def payload(data: bytes) -> None:
+    kind, said = KINDS[data[0] % len(KINDS)] if data else "unknown", data[1:]
+    with suppress(RecordRefused):
+        decode_base(said)
+    try:
+        record = decode_payload(kind, said)
+    except RecordRefused:
+        return
+    assert decode_payload(kind, encode_payload(record)) == record
+
+
+def envelope(data: bytes) -> None:
+    try:
+        found = decode_envelope(data)
+    except EnvelopeRefused:
+        return
+    found.verify(SIGNER.tree, SIGNER.public_key)
+    assert decode_envelope(found.encode()) == found
+
+
+def body(data: bytes) -> None:
+    head = replace(golden.RECORDS["delta"], body_hash=hashlib.sha256(data).digest())
+    with suppress(RecordRefused):
+        assert decode_body(head, data).gates
+
+
+def report(data: bytes) -> None:
+    with suppress(ReportRefused):
+        found = decode_report(data)
+        assert decode_report(encode(found)) == found
+
+
+def unsigned(data: bytes) -> None:
+    kind = UNSIGNED[data[0] % len(UNSIGNED)] if data else Heartbeat
+    with suppress(ReportRefused):
+        found = decode(kind, data[1:])
+        assert decode(kind, encode(found)) == found
+
+
+def lists(data: bytes) -> None:
+    with suppress(ShapeError, codec.CodecError):
+        chunks.index_chunk_of(chunks.read_root(data), golden.KEY)
+    with suppress(ShapeError, codec.CodecError):
+        chunks.read_index_chunk(data)
+    with suppress(ShapeError, codec.CodecError):
+        entries = chunks.read_manifest_chunk(data)
+        for entry in entries:
+            with suppress(BlobRefused):
+                assert entry.key
+                assert entry.reference
+
+
+def blob(data: bytes) -> None:
+    found = fields(data, str, str, int, bytes, tuple)
+    if found is None:
+        return
+    kind, address, size, value, parts = found
+    with suppress(BlobRefused, BadIdentity):
+        reference = Reference(kind, identity.check_hash(address), size)
+        offered = [part for part in parts if isinstance(part, bytes) and part]
+        named = {codec.address(blobs.PART, part[1:]): part for part in offered}
+        plain = blobs.open_value(reference, value, named)
+        assert codec.address(kind, plain) == address
+        assert len(plain) == size or kind == blobs.PART
+
+
+def names(data: bytes) -> None:
+    text = text_of(data)
+    for check in (
+        identity.check_mail_key,
+        identity.mail_key_bytes,
+        identity.check_id,
+        identity.check_hash,
+    ):
+        with suppress(BadIdentity):
+            check(text)  # type: ignore[operator]
+    with suppress(BadIdentity):
+        assert str(subjects.parse(text)) == text
+    assert all(not path.is_root for path in former_paths({MOVED_ANNOTATION: text}))
+    try:
+        path = NodePath.parse(text)
+    except BadIdentity:
+        return
+    # Who passes for a path stays in the part of the subjects that is its own.
+    assert str(path) == text
+    assert subjects.parse(subjects.mail(path, "k")).path == path
+    assert not set(path.prefix + path.domain) & set("*>/\\ \t\r\n\0")
+    assert ".." not in path.prefix
+    assert path.prefix.split(".")[0] == "lc"
+
+
+def blob_seeds() -> list[bytes]:
+    found = []
+    large = hashlib.shake_256(b"seed").digest(blobs.PART_MAX_BYTES + 100)
+    for kind, plain in (("object", b"x"), ("object", b"x" * 2000), ("mchunk", large)):
+        stored = blobs.store(kind, plain)
+        reference = stored.reference
+        value, *parts = stored.values.values()
+        parts = [part for part in parts if len(part) < 1000]
+        found.append(codec.pack([kind, reference.address, reference.size, value, parts]))
+    return found
+
+
+def list_seeds() -> list[bytes]:
+    made = [
+        *chunks.build_manifest([golden.entry("a"), golden.entry("b")]),
+        *chunks.build_index([(golden.KEY, 7)]),
+        *chunks.build_index([(identity.short_key(bytes([n]) * 20), n) for n in range(200)]),
+    ]
+    opened = [blobs.open_value(it.reference, it.values[it.reference.address]) for it in made]
+    return [plain for plain in opened if len(plain) < 8000]
+
+
+NAMES = (
+    "/",
+    "/emea/store-1",
+    "lc.emea._mail._keys",
+    "lc._own._cursor",
+    "lc.emea.s1._node.self",
+    golden.KEY,
+    "_index",
+    "t" * 26,
+    "0" * 64,
+    after_move({}, golden.HERE, NodePath(("x",))),
+)
+
+TARGETS = {
+    "envelope": Target(envelope, lambda: map(sealed, KINDS), Form.MSGPACK),
+    "payload": Target(
+        payload,
+        lambda: [bytes([at]) + encode_payload(SIGNED[kind]) for at, kind in enumerate(KINDS)],
+        Form.MSGPACK,
+        chosen=1,
+    ),
+    "body": Target(body, lambda: [golden.BODY.encode()], Form.MSGPACK),
+    "report": Target(
+        report, lambda: [encode(golden.UNSIGNED[it]) for it in ("report", "part")], Form.MSGPACK
+    ),
+    "unsigned": Target(
+        unsigned,
+        lambda: [
+            bytes([UNSIGNED.index(type(it))]) + encode(it) for it in SAID if type(it) in UNSIGNED
+        ],
+        Form.MSGPACK,
+        chosen=1,
+    ),
+    "lists": Target(lists, list_seeds, Form.MSGPACK),
+    "blob": Target(blob, blob_seeds, Form.MSGPACK),
+    "names": Target(names, lambda: [it.encode() for it in NAMES], bytes_max=4096),
+}
