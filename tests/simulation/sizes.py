@@ -6,7 +6,7 @@ A seed is named `size:number`; a number alone is a seed of `wide`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from tests.simulation import faults
@@ -24,7 +24,7 @@ class Size:
     rests at the end of every `rest_every`-th seed, which takes long: nothing may move. A
     `brief` life has faults that the seeds of the first sizes did not know.
     With `shapes` most seeds begin with one of so many trees, built before. A `spaced` centre is the
-    real controllers over spaces that misbehave.
+    real controllers over spaces that misbehave. Edges may move to other parents where it `moves`.
     """
 
     name: str
@@ -46,6 +46,7 @@ class Size:
     brief: bool = True
     shapes: int = 0
     spaced: bool = False
+    moves: bool = True
 
 
 TINY = Size(
@@ -138,7 +139,10 @@ BLIND = Size(
     draw=faults.draw_brief,
     spaced=True,
 )
-SIZES = {size.name: size for size in (TINY, SMALL, WIDE, DEEP, BLIND)}
+MOVING = (SMALL, WIDE, DEEP, BLIND)
+STILL = tuple(replace(size, name=f"{size.name}-still", moves=False) for size in MOVING)
+"""The same where no edge moves: seeds that once broke a law without it go on as they went."""
+SIZES = {size.name: size for size in (TINY, *MOVING, *STILL)}
 
 
 def seed_of(name: str) -> tuple[Size, int]:

@@ -94,7 +94,8 @@ class Workload:
         """One ordinary change, if the centre is up to take it."""
         if not self._centre.ready:
             return
-        moving = self._world.faults.moving if self._size.depths[1] else 0.0
+        size = self._size
+        moving = self._world.faults.moving if size.moves and size.depths[1] else 0.0
         if moving and self._random.random() < moving:
             self._do(self._rehang)
         else:
