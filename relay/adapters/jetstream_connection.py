@@ -14,6 +14,7 @@ from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError, SlowConsumerError
 
+from relay.adapters.lasting_client import PING_SECONDS, PINGS_UNANSWERED_MAX, LastingClient
 from relay.adapters.patient_client import PATIENCE_SECONDS, PAUSE_SECONDS, close
 from relay.ports import BusBroken
 from schemas.codec import CodecError, from_json
@@ -48,7 +49,7 @@ class Connection:
         self._name = name
         self._inbox_prefix = inbox_prefix
         self._connected = asyncio.Event()
-        self.client = Client()
+        self.client = LastingClient()
         self.when_lost: list[Callable[[], None]] = []
         self.when_back: list[Callable[[], None]] = []
         self.when_dropped: list[Callable[[Subscription], None]] = []
@@ -65,6 +66,8 @@ class Connection:
                     inbox_prefix=self._inbox_prefix,
                     max_reconnect_attempts=-1,
                     reconnect_time_wait=RECONNECT_WAIT_SECONDS,  # type: ignore[arg-type] # sleeps so long
+                    ping_interval=PING_SECONDS,
+                    max_outstanding_pings=PINGS_UNANSWERED_MAX,
                     error_cb=self._failed,
                     disconnected_cb=self._lost,
                     reconnected_cb=self._back,

@@ -6,9 +6,9 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import nats
 from nats.aio.client import Client as Client
 
+from relay.adapters.lasting_client import PING_SECONDS, PINGS_UNANSWERED_MAX, LastingClient
 from relay.adapters.patient_client import close
 
 RECONNECT_WAIT_SECONDS = 1
@@ -23,12 +23,15 @@ async def space_connection(url: str, seed: str, name: str) -> AsyncIterator[Clie
     async def note(error: Exception) -> None:
         logger.debug("%s: %s", name, error)
 
-    client = await nats.connect(
+    client = LastingClient()
+    await client.connect(
         url,
         nkeys_seed_str=seed,
         name=name,
         max_reconnect_attempts=-1,
         reconnect_time_wait=RECONNECT_WAIT_SECONDS,
+        ping_interval=PING_SECONDS,
+        max_outstanding_pings=PINGS_UNANSWERED_MAX,
         error_cb=note,
     )
     try:

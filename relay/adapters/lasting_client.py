@@ -1,0 +1,25 @@
+"""A NATS client that comes back after whatever ends its connection, until it is closed by us."""
+
+from __future__ import annotations
+
+from nats.aio.client import Client
+from nats.errors import Error as NatsError
+from nats.protocol.parser import PERMISSIONS_ERR
+
+PING_SECONDS = 10
+"""How often it asks the server for a sign of life; after three without one it connects anew."""
+PINGS_UNANSWERED_MAX = 2
+
+
+class LastingClient(Client):
+    """Takes an error that the server sends as the loss of the connection, not as the end of it all.
+
+    The library closes for good on most of them, and mostly tells nobody. A server that reloads its
+    configuration while a client comes, or is overloaded, sends such errors to clients it knows.
+    """
+
+    async def _process_err(self, err_msg: str) -> None:
+        if PERMISSIONS_ERR in err_msg:
+            await super()._process_err(err_msg)
+        else:
+            await self._process_op_err(NatsError(f"nats: {err_msg.strip()}"))
