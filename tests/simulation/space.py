@@ -28,22 +28,26 @@ class EdgeSpace:
         self.refused_for_good: dict[ObjectKey, None] = {}
         self._world, self._host = world, host
         self._uids = 0
-        self._planned = False
+        self._planned = self._told = False
         self._waiting: dict[ObjectKey, float] = {}
         self._said: dict[ObjectKey, ObjectObserved] = {}
 
     def started(self) -> None:
         """The process is new: look at everything that was applied."""
-        self._planned = False
+        self._planned = self._told = False
         self._waiting.clear()
         self._said.clear()
         if self._host.attached:
             for done in list(self._host.streams.done.values()):
                 self._say(done.key)
-            self.wake()
+
+    def told(self) -> None:
+        """The node says what is wanted: not before may the syncer do anything."""
+        self._told = True
+        self.wake()
 
     def wake(self) -> None:
-        if not self._planned and self._host.attached:
+        if self._told and not self._planned and self._host.attached:
             self._planned = True
             self._world.after(self._world.delay(), self._step, self._host.run)
 
