@@ -32,7 +32,7 @@ def checks(facts: Facts) -> list[Check]:
     if not facts.not_running:
         for group in (_servers, _links, _lag, _clock, _disk, _staleness):
             found += group(facts)
-        found += [*placement_checks(facts.placements), *ledger_checks(facts.ledger)]
+        found += [*placement_checks(facts), *ledger_checks(facts.ledger)]
     groups = list(dict.fromkeys(check.group for check in found))
     return sorted(found, key=lambda check: (groups.index(check.group), RANK[check.state]))
 

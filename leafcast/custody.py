@@ -7,6 +7,7 @@ someone adopts or withdraws it.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 from controllers.adoption import CannotAdopt, objects_of, write_back
@@ -66,9 +67,8 @@ class Custody:
 
         `recovering` are awaited; `strangers` counts SyncTargets and Locations of a lost inventory.
         """
-        recovery = self._controllers().recovery
-        if recovery is not None and not recovery.done.is_set():
-            awaited = [f"/{name}" for name in sorted(recovery.awaited)]
+        awaited = awaited_for_ledger(self._controllers())
+        if awaited is not None:
             return {"recovering": awaited, "orphans": [], "strangers": 0}
         found = self._sure().translator.orphans()
         listed = [{"name": o.name, "space": o.space, "here": o.here} for o in found]
@@ -147,12 +147,10 @@ class Custody:
     def _sure(self) -> Controllers:
         """The controllers, once they are sure of their ledger; raises ApiError before."""
         controllers = self._controllers()
-        recovery = controllers.recovery
-        if recovery is None or recovery.done.is_set():
-            return controllers
-        awaited = ", ".join(f"/{name}" for name in sorted(recovery.awaited)) or "its children"
-        remedy = "wait, or see `leafcast adopt` for how to go on without one"
-        raise ApiError("Recovering", f"the centre reads its ledger back from {awaited}", remedy)
+        awaited = awaited_for_ledger(controllers)
+        if awaited is not None:
+            raise reading_back(awaited)
+        return controllers
 
     def _controllers(self) -> Controllers:
         if self._tree.controllers is None:
@@ -170,6 +168,21 @@ def register_custody(api: Api, tree: LocalTree) -> None:
     api.register("adopt-inventory", custody.adopt_inventory)
     api.register("withdraw", custody.withdraw)
     api.register("go-on-without", custody.go_on_without)
+
+
+def awaited_for_ledger(controllers: Controllers) -> list[str] | None:
+    """The children that a centre which lost its ledger waits for; None if it has it."""
+    recovery = controllers.recovery
+    if recovery is None or recovery.done.is_set():
+        return None
+    return [f"/{name}" for name in sorted(recovery.awaited)]
+
+
+def reading_back(awaited: Sequence[str]) -> ApiError:
+    """That the centre cannot tell yet, for it waits for these."""
+    remedy = "wait, or see `leafcast adopt` for how to go on without one"
+    named = ", ".join(awaited) or "its children"
+    return ApiError("Recovering", f"the centre reads its ledger back from {named}", remedy)
 
 
 async def _settle(controllers: Controllers) -> None:

@@ -10,6 +10,7 @@ import logging
 import os
 import sys
 from contextlib import AsyncExitStack
+from functools import partial
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from leafcast.running_centre import RunningCentre
 from leafcast.session import API_PREFIX
 from leafcast.signals import Ended, run_until_signal
 from leafcast.tree import LocalTree
-from leafcast.tree_facts import reached
+from leafcast.tree_facts import placement_of, reached
 from leafcast.views import TreeShape
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.external_server import ServerPlace
@@ -54,7 +55,7 @@ class Daemon:
         self.tree = LocalTree(shape, place.folder, self._doing, external=external)
         self.events = EventLog()
         self.tree.noted = lambda path, noted: self.events.noted(
-            path, noted, self._clock.now().wall_ms
+            path, noted, self._clock.now().wall_ms, partial(placement_of, self.tree)
         )
         centre, dice = RunningCentre(self.tree), SystemDice()
         asks = CentreAsks(centre.asker, centre.keys, self._clock, dice)

@@ -9,6 +9,7 @@ from typing import Any
 from leafcast.api import Api, ApiError
 from leafcast.asking import CentreAsks
 from leafcast.awaiting import register_wait
+from leafcast.custody import awaited_for_ledger, reading_back
 from leafcast.elsewhere import Form, ask_nodes
 from leafcast.event_log import EventLog
 from leafcast.tree import LocalTree
@@ -43,7 +44,11 @@ class TreeVerbs:
         return tree_form(tree, await self._elsewhere())
 
     async def status(self, placement: str = "", *, by_node: bool = False) -> dict[str, Any]:
-        """One placement, or all of them by name."""
+        """One placement, or all of them by name; raises ApiError while none can be known."""
+        controllers = self._tree.controllers
+        awaited = awaited_for_ledger(controllers) if controllers else None
+        if awaited is not None:
+            raise reading_back(awaited)
         names = [await self._named(placement)] if placement else placement_names(self._tree)
         forms = [placement_form(self._tree, name, by_node=by_node) for name in names]
         for form in forms if placement else ():

@@ -9,7 +9,7 @@ from typing import Any
 from controllers.centre import Controllers
 from leafcast.api import Api
 from leafcast.asking import CentreAsks
-from leafcast.custody import HELD_END, held_inventory
+from leafcast.custody import HELD_END, awaited_for_ledger, held_inventory
 from leafcast.elsewhere import Form, ask_nodes
 from leafcast.findings import Facts, LedgerFacts, NodeFacts, PlacementFacts, StuckFacts
 from leafcast.tree import LocalTree
@@ -83,7 +83,7 @@ def _node(form: Form, said: Form | AskFault | None, now_ms: int) -> NodeFacts:
         state=form["state"],
         here=form["here"],
         since_ms=form["silent_since_ms"],
-        destinations=form["destinations"],
+        destinations=form["edges"],
         lag=form["lag"],
         answers=bool(answer),
         refusal=said.message if isinstance(said, AskFault) else "",
@@ -115,11 +115,9 @@ def _placement(form: Form) -> PlacementFacts:
 
 
 def _ledger(controllers: Controllers) -> LedgerFacts:
-    recovery = controllers.recovery
-    if recovery is not None and not recovery.done.is_set():
-        return LedgerFacts(
-            recovering=True, awaited=[f"/{name}" for name in sorted(recovery.awaited)]
-        )
+    awaited = awaited_for_ledger(controllers)
+    if awaited is not None:
+        return LedgerFacts(recovering=True, awaited=awaited)
     held, names = held_inventory(controllers), controllers.translator.workloads.objects
     return LedgerFacts(
         orphans=sorted({orphan.name for orphan in controllers.translator.orphans()} - names.keys()),

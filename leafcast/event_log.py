@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -31,6 +31,9 @@ _WARNINGS = frozenset(
 _GOOD_NEWS = frozenset({"FreshView", "LedgerReadBack", "DiskHasRoom"})
 _DESTINATIONS = re.compile(r" \(\d+ destinations?, e\.g\. [^()]*\)$")
 _OF_SILENCE = frozenset({"Unreachable", "Left"})
+_OF_CHILDREN = frozenset(
+    {"MailDiffers", "ReportsDiffer", "SecondHome", "BadReport", "ChildStale", "BadAnswer"}
+)
 _OF_STATE = {
     "up": ("Reached", "it is heard of again"),
     "stopped": ("Stopped", "it ended in good order"),
@@ -82,16 +85,30 @@ class EventLog:
         if len(self._found) > self._most:
             self._found.popitem(last=False)
 
-    def noted(self, path: NodePath, noted: Noted, now_ms: int) -> None:
-        """Take in what a node noted, but who is silent: `reached` has that."""
+    def noted(
+        self,
+        path: NodePath,
+        noted: Noted,
+        now_ms: int,
+        placement_of: Callable[[str], str] = lambda _: "",
+    ) -> None:
+        """Take in what a node noted, but who is silent: `reached` has that.
+
+        `placement_of` gives the name of a placement by its mail key, which nobody could read.
+        """
         if noted.reason in _OF_SILENCE:
             return
+        about, key = noted.subject, noted.subject.removeprefix("mail ")
+        if noted.reason in _OF_CHILDREN:
+            about = str(path.child(noted.subject))
+        elif name := placement_of(key):
+            about = f"edgeplacement/{name}"
         self.add(
             now_ms,
             kind=NORMAL if noted.reason in _GOOD_NEWS else WARNING,
             reason=noted.reason,
             node=str(path),
-            about=noted.subject,
+            about=about,
             message=noted.detail,
         )
 

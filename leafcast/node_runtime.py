@@ -225,19 +225,20 @@ class NodeRuntime:
             if not server.store_failed:
                 told = False
             elif await server.renew():
-                log.warning("node %s: its server was started again: there is room now", self.path)
-            elif not told:
                 starts = server.starts
+                log.warning("node %s: its server was started again: there is room now", self.path)
+                self._note(Noted("DiskHasRoom", str(self._folder), "there is room again"))
+            elif not told:
                 told = True
                 log.error("node %s: its disk %s is full: make room there", self.path, self._folder)
-
-    async def _run_once(self) -> None:
-        world = self._world
                 self._note(Noted("DiskFull", str(self._folder), "its disk is full: make room"))
             if server.starts > starts:
                 starts = server.starts
                 said = "it ended by itself or was killed, and was started again"
                 self._note(Noted("ServerRestarted", "nats-server", said))
+
+    async def _run_once(self) -> None:
+        world = self._world
         if self._before is not None:
             await self._before(self)
             self._before = None

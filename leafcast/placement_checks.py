@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from leafcast.findings import Check, LedgerFacts, PlacementFacts, StuckFacts, many
+from leafcast.findings import Check, Facts, LedgerFacts, PlacementFacts, StuckFacts, many
 
 GROUP = "Objects"
 OLD_VIEWS = ("StaleView", "Withheld")
 """How the reasons begin that say something of those above an edge, and nothing of an object."""
 
 
-def placement_checks(placements: Sequence[PlacementFacts]) -> Iterator[Check]:
+def placement_checks(facts: Facts) -> Iterator[Check]:
     """What is stuck, placement by placement, and how many are well."""
-    judged = [[*_placement(item)] for item in placements]
+    # What becomes of an orphan is told with the ledger.
+    told = [item for item in facts.placements if item.name not in facts.ledger.orphans]
+    judged = [[*_placement(item)] for item in told]
     for found in judged:
         yield from found
     fine = sum(1 for found in judged if not found)
-    if fine or not judged:
+    if fine or not (judged or facts.ledger.recovering):
         yield Check(GROUP, "ok", f"{many(fine, 'placement')} without anything stuck")
 
 

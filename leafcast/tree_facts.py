@@ -5,8 +5,8 @@ A node's counts are what its parent counts for it, so that each tier adds up to 
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from controllers.nodes import nodes as node_records
@@ -27,12 +27,15 @@ UNREACHABLE_NAMED_MAX = 20
 def tree_form(tree: LocalTree, elsewhere: Mapping[NodePath, Mapping[str, Any]]) -> Form:
     """The tree with a form for each node, children after their parents.
 
+    `edges` counts those at or below a node; `destinations` counts each once for each placement.
     `elsewhere` holds the answers of relays that do not run here (leafcast.elsewhere).
     """
     counts = _counts(tree, _in_force(tree))
     forms = [_node_form(tree, path, counts.get(path, EMPTY)) for path in _paths(tree)]
+    edges = _edges_within(form["path"] for form in forms if form["role"] == "edge")
     for form in forms:
         path = NodePath.parse(form["path"])
+        form["edges"] = edges[path]
         above = elsewhere.get(path.parent) if path.names else None
         if above is not None:
             form.update(_told(above["children"].get(path.name)))
@@ -56,6 +59,13 @@ def placement_names(tree: LocalTree) -> list[str]:
         return []
     translator = tree.controllers.translator
     return sorted(translator.workloads.objects.keys() | translator.held.keys())
+
+
+def placement_of(tree: LocalTree, key: str) -> str:
+    """The name of the placement with this mail key, if the centre knows it; else ""."""
+    node = _node(tree, NodePath())
+    held = node.records.get(MailKey(key)) if node else None
+    return held.record.source.name if held is not None and is_delta(held) else ""
 
 
 def placement_form(tree: LocalTree, name: str, *, by_node: bool) -> Form:
@@ -186,6 +196,14 @@ def _node_form(tree: LocalTree, path: NodePath, counts: Summary) -> Form:
         "objects_applied": runtime.objects_applied if runtime else 0,
         **figures_of(summary),
     }
+
+
+def _edges_within(edges: Iterable[str]) -> Counter[NodePath]:
+    """How many of these edges lie at or below each node."""
+    found: Counter[NodePath] = Counter()
+    for edge in map(NodePath.parse, edges):
+        found.update(NodePath(edge.names[:depth]) for depth in range(len(edge.names) + 1))
+    return found
 
 
 def _told(child: Mapping[str, Any] | None) -> Form:

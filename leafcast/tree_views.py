@@ -235,7 +235,7 @@ def _silent(nodes: Sequence[Form], now_ms: int) -> Iterator[Text]:
             "path": node["path"],
             "since_ms": node["silent_since_ms"],
             "state": node["state"],
-            "destinations": node["destinations"] if node["role"] != "edge" else 0,
+            "destinations": node["edges"] if node["role"] != "edge" else 0,
         }
         for node in found
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,22 +11,42 @@ import click
 from rich.table import Table
 from rich.text import Text
 
+from leafcast.commands import completing
 from leafcast.commands.options import data_dir_option
 from leafcast.commands.running import in_session
 from leafcast.commands.showing import WATCH_SECONDS, print_view, table_console
+from leafcast.commands.wait import placements_named
 from leafcast.durations import span_text
+from leafcast.kinds_spoken import UnknownKind
 from leafcast.session import Session
 from relay.adapters.clock import SystemClock
+from schemas.identity import BadIdentity, NodePath
 
+TYPES = ("Normal", "Warning")
 TITLES = ("AGE", "TYPE", "REASON", "NODE")
 WIDTHS_MIN, WIDTHS_MAX = (4, 7, 11, 8), (8, 7, 18, 18)
 
 
 @click.command()
 @click.option("-w", "--watch", "stays", is_flag=True, help="Go on until Ctrl-C.")
+@click.option(
+    "--for",
+    "about",
+    metavar="PLACEMENT|PATH",
+    default="",
+    shell_complete=completing.placements,
+    help="Only those about an EdgePlacement, or about a node and those below it.",
+)
+@click.option("--types", metavar="TYPE,...", default="", help="Only these: Normal, Warning.")
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), help="How to print it.")
 @data_dir_option
-def events(stays: bool, output: str | None, data_dir: Path | None) -> None:  # noqa: FBT001 - click
+def events(
+    stays: bool,  # noqa: FBT001 - click passes options by name
+    about: str,
+    types: str,
+    output: str | None,
+    data_dir: Path | None,
+) -> None:
     """Show what happened in the tree lately.
 
     What nodes noted, and how the conditions of placements changed, since the tree was started: the
@@ -34,12 +54,14 @@ def events(stays: bool, output: str | None, data_dir: Path | None) -> None:  # n
     """
     clock = SystemClock()
     console = table_console()
+    wanted = events_wanted(about, types)
 
     async def follow(session: Session) -> None:
         since, titled = 0, True
         while True:
             found = (await session.call("events", since=since))["events"]
             since = max((item["sequence"] for item in found), default=since)
+            found = list(filter(wanted, found))
             if output == "json":
                 for item in found:
                     click.echo(json.dumps(item))
@@ -48,11 +70,35 @@ def events(stays: bool, output: str | None, data_dir: Path | None) -> None:  # n
                 table = events_table(found, now_ms, titled=titled, aligned=stays)
                 print_view(console, table)
                 titled = False
+            elif not stays:
+                click.echo("No events.", err=True)
             if not stays:
                 return
             await clock.sleep(WATCH_SECONDS)
 
     in_session(data_dir, follow)
+
+
+def events_wanted(about: str, types: str) -> Callable[[Mapping[str, Any]], bool]:
+    """Which events are asked for; raises UsageError."""
+    kinds = {word.strip().capitalize() for word in types.split(",")} if types else set(TYPES)
+    if unknown := kinds - set(TYPES):
+        raise click.UsageError(f"--types {min(unknown)}: name {' or '.join(TYPES)}")
+    try:
+        node = NodePath.parse(about) if about.startswith("/") else None
+        placement = placements_named([about])[0] if about and node is None else ""
+    except (BadIdentity, UnknownKind) as error:
+        raise click.UsageError(f"--for {about}: {error}") from error
+
+    def wanted(event: Mapping[str, Any]) -> bool:
+        if event["type"] not in kinds:
+            return False
+        if node is not None:
+            named = (event["node"], event["object"])
+            return any(path.startswith("/") and node.holds(NodePath.parse(path)) for path in named)
+        return not placement or event["object"] == f"edgeplacement/{placement}"
+
+    return wanted
 
 
 def events_table(

@@ -229,6 +229,17 @@ def test_what_waits_at_the_centre_is_named_with_the_command_that_ends_it(
     assert remedy in check.remedy
 
 
+def test_of_an_orphan_only_what_one_can_do_with_it_is_told():
+    item = placement(held="read back, and no object says it", complete=False, blocking=["/emea"])
+    (check,) = wrong(placements=[item], ledger=LedgerFacts(orphans=["shop"]))
+    assert "leafcast adopt shop" in check.remedy
+
+
+def test_while_the_ledger_is_read_back_nothing_is_called_well():
+    found = checks(facts(ledger=LedgerFacts(recovering=True)))
+    assert [check.state for check in found if check.group == "Objects"] == ["failure"]
+
+
 def test_a_tree_that_hangs_is_not_called_stopped():
     _, check = checks(facts(not_running="the tree does not answer", hangs=True))
     assert "frozen" in check.cause

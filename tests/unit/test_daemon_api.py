@@ -5,9 +5,11 @@ import fcntl
 import json
 from itertools import pairwise
 
+import click
 import pytest
 
 from leafcast.api import ANSWER_BYTES_MAX, Api, ApiError
+from leafcast.commands.events import events_wanted
 from leafcast.data_dir import DataDir
 from leafcast.event_log import EventLog, conditions_of, errors_of, follow_conditions
 from leafcast.session import API_PREFIX, CallFailed, NotRunning, Session
@@ -101,6 +103,53 @@ def test_who_gets_out_of_reach_and_who_comes_back_is_told_once():
         log.noted(path.parent, Noted("Unreachable", "s1", "no heartbeat"), 10)
     told = [(item["reason"], item["node"], item["object"]) for item in log.since(0)]
     assert told == [(it, "/emea", "/emea/s1") for it in ("Unreachable", "Reached", "Stopped")]
+
+
+def test_what_a_node_notes_is_told_by_the_names_that_people_know():
+    log, path = EventLog(), NodePath.parse("/emea")
+    for noted in (
+        Noted("Superseded", "mail abc", "the index lists nothing for it"),
+        Noted("MailDiffers", "s1", "its mailbox is written again"),
+        Noted("DiskHasRoom", "/data", "there is room again"),
+    ):
+        log.noted(path, noted, 10, lambda key: "shop" if key == "abc" else "")
+    told = [(item["type"], item["object"]) for item in log.since(0)]
+    assert told == [
+        ("Warning", "edgeplacement/shop"),
+        ("Warning", "/emea/s1"),
+        ("Normal", "/data"),
+    ]
+
+
+EVENTS = [
+    {"type": "Warning", "node": "/", "object": "/emea"},
+    {"type": "Warning", "node": "/emea", "object": "nats-server"},
+    {"type": "Normal", "node": "/emea/s1", "object": ""},
+    {"type": "Normal", "node": "/", "object": "edgeplacement/shop"},
+]
+
+
+@pytest.mark.parametrize(
+    ("about", "types", "found"),
+    [
+        ("", "", [0, 1, 2, 3]),
+        ("/emea", "", [0, 1, 2]),
+        ("/emea/s1", "", [2]),
+        ("shop", "", [3]),
+        ("epl/shop", "", [3]),
+        ("", "warning", [0, 1]),
+        ("/emea", "Normal,Warning", [0, 1, 2]),
+    ],
+)
+def test_events_are_asked_for_by_what_they_are_about_and_by_type(about, types, found):
+    wanted = events_wanted(about, types)
+    assert [at for at, event in enumerate(EVENTS) if wanted(event)] == found
+
+
+@pytest.mark.parametrize(("about", "types"), [("/", "Worse"), ("//", ""), ("deploy/web", "")])
+def test_events_of_what_there_cannot_be_are_refused(about, types):
+    with pytest.raises(click.UsageError):
+        events_wanted(about, types)
 
 
 def test_conditions_are_read_from_any_status():

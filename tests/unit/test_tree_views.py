@@ -48,6 +48,7 @@ def node(path, since=None, **more):
         "silent_since_ms": since,
         "lag": 0,
         "objects_applied": 3,
+        "edges": 2,
         **counts(),
         "synced": 2,
         "healthy": 1,
