@@ -56,8 +56,8 @@ class Uplink:
         self._labels: bytes = b""
         self._listed: tuple[Listed, ...] = ()
         self._stored = state.inbox.cursor()
-        self._superseded = False
-        self.second = False
+        self._withheld = 0
+        self._superseded = self.second = False
 
     @property
     def superseded(self) -> bool:
@@ -137,7 +137,7 @@ class Uplink:
         if inbox.settled and not settled:
             self.retry_parked()
             self._say_all()
-            if self._beyond():
+            if len(self._beyond()) > self._withheld:
                 state.quiet_at = state.now.seconds  # The parent asks for it once it knows.
         state.out.append(AckMail(inbox.answered))
         if not event.pending:
@@ -325,6 +325,7 @@ class Uplink:
     def _send_heartbeat(self, epoch: int, *, farewell: bool = False) -> None:
         state, inbox = self._state, self._state.inbox
         beyond = self._beyond()
+        self._withheld = len(beyond)
         if not beyond:
             self._list(beyond)
         heartbeat = Heartbeat(
@@ -337,7 +338,7 @@ class Uplink:
             index_generation=state.index.generation,
             has_memory=inbox.has_memory,
             refused=state.refused,
-            withheld=len(beyond),
+            withheld=self._withheld,
             last_epoch=inbox.last_epoch,
             run=state.config.incarnation,
             home=state.config.home,
