@@ -1,7 +1,9 @@
 """A tree of real processes under changes without end: what each node takes stays flat.
 
 `python -m benchmarks.soak [SECONDS]`. Tombstones are kept, and blobs looked for, in seconds instead
-of days and hours: what grows only until then has its time within the run.
+of days and hours: what grows only until then has its time within the run. A server keeps what it
+wrote last of each stream, up to 4 or 8 MB; so before anything is measured large changes are made
+until each stream has filled that once.
 """
 
 from __future__ import annotations
@@ -11,18 +13,21 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from statistics import median
+from statistics import linear_regression, median
 
 from benchmarks.report import Report
+from leafcast.session import Session
+from schemas.objects import ObjectKey
+from tests.nats.chaos_member import Member
 from tests.nats.chaos_tree import PRODUCTION, ChaosTree
 
 SECONDS = 600.0
 EDGES = ("/r1/e1", "/r1/e2")
 PLACEMENTS, NAMES = 4, 12
-PAUSE_SECONDS, SAMPLE_SECONDS = 0.05, 1.0
+PAUSE_SECONDS, SAMPLE_SECONDS = 0.01, 1.0
 SETTINGS = {
     "relay.core.children.HEARTBEAT_SECONDS": 2.0,
     "relay.core.children.SILENT_AFTER_SECONDS": 6.0,
@@ -31,9 +36,14 @@ SETTINGS = {
     "relay.core.sweeping.SWEEP_FIRST_SECONDS": 2.0,
     "relay.core.sweeping.SWEEP_EVERY_SECONDS": 2.0,
 }
-GROWTH_MAX_BYTES = {"process": 1_000_000, "server": 12_000_000, "storage": 8_000_000}
-"""A server holds what it wrote last of each stream in buffers of up to 4 MB, and its storage grows
-until the next compaction."""
+GROWTH_MAX_BYTES = {"process": 1_000_000, "server": 6_000_000, "storage": 8_000_000}
+"""A server's memory goes up and down with its buffers, and its storage grows until the next
+compaction."""
+FILLED: dict[str, tuple[str, ...]] = dict.fromkeys(("/", "/r1"), ("MAIL", "OWN", "STAT", "BLOB"))
+FILLED |= dict.fromkeys(EDGES, ("OWN", "BLOB", "KV_wec"))
+"""The streams of each node that are written all the time."""
+FILL_SECONDS_MAX = 300.0
+LABELS, LARGE_BYTES, TEXT_BYTES = 200, 12_000, 1000
 
 
 @dataclass
@@ -69,6 +79,15 @@ def thirds(samples: Sequence[int]) -> tuple[float, float]:
     return median(samples[third : 2 * third]), median(samples[2 * third :])
 
 
+def slope(samples: Sequence[int], seconds: float) -> float:
+    """The growth of the last two thirds by the line that fits best, in bytes a second."""
+    kept = samples[len(samples) // 3 :]
+    if len(kept) < 2:
+        return 0.0
+    each = seconds / len(samples)
+    return linear_regression([at * each for at in range(len(kept))], kept).slope
+
+
 async def grow(folder: Path) -> ChaosTree:
     """The tree, with its placements in force at all edges."""
     tree = ChaosTree(folder, SETTINGS)
@@ -81,6 +100,46 @@ async def grow(folder: Path) -> ChaosTree:
         await tree.put(f"p{number}", **{f"p{number}-0": "first"})
     await tree.exact(EDGES)
     return tree
+
+
+async def warm_up(tree: ChaosTree) -> float:
+    """Make large changes until every server has filled its buffers once; in how many seconds."""
+    dice, begun = random.Random(2), time.monotonic()
+    async with tree.session() as session:
+        listed = await session.inventory.list("edge.kubestellar.io", "synctargets")
+        former = {obj["metadata"]["name"]: obj["metadata"]["labels"] for obj in listed.objects}
+        while not (filled := all(map(_is_filled, tree.members.values()))):
+            if time.monotonic() > begun + FILL_SECONDS_MAX:
+                break
+            # Labels go down as profiles, and up as digests; objects are content.
+            for name, labels in former.items():
+                many = {f"label-{n}": dice.randbytes(30).hex() for n in range(LABELS)}
+                await _relabel(session, name, {**many, **labels})
+            await tree.put("p0", **{"p0-0": dice.randbytes(LARGE_BYTES).hex()})
+        for name, labels in former.items():
+            await _relabel(session, name, labels)
+    await tree.put("p0", **{"p0-0": "first"})
+    await tree.exact(EDGES)
+    assert filled, f"buffers were not filled within {FILL_SECONDS_MAX} s"
+    return time.monotonic() - begun
+
+
+async def _relabel(session: Session, name: str, labels: Mapping[str, str]) -> None:
+    key = ObjectKey("edge.kubestellar.io", "synctargets", "", name)
+    found = await session.inventory.get(key)
+    assert found is not None
+    annotations = found["metadata"]["annotations"]
+    metadata = {"name": name, "labels": dict(labels), "annotations": annotations}
+    await session.inventory.apply({**found, "metadata": metadata}, "leafcast-apply")
+
+
+def _is_filled(member: Member) -> bool:
+    """Whether each stream that is written has begun another file."""
+    store = member.node_folder / "jetstream" / "jetstream"
+    return all(
+        any(int(file.stem) > 1 for file in store.glob(f"*/streams/{name}/msgs/*.blk"))
+        for name in FILLED[str(member.path)]
+    )
 
 
 async def soak(tree: ChaosTree, seconds: float) -> Soak:
@@ -114,7 +173,7 @@ async def _change(tree: ChaosTree, dice: random.Random, seen: Soak) -> None:
     elif roll < 0.25:
         await tree.place(placement, PRODUCTION)
     else:
-        text = f"{seen.changes} {dice.randbytes(200).hex()}"
+        text = f"{seen.changes} {dice.randbytes(TEXT_BYTES).hex()}"
         await tree.put(placement, **{name: text})
 
 
@@ -129,17 +188,21 @@ async def _sample(tree: ChaosTree, seen: Soak, until: float) -> None:
 
 
 async def main(seconds: float) -> None:
-    columns = ("node", "what", "MB at first", "middle", "last")
+    columns = ("node", "what", "MB at first", "middle", "last", "MB a minute")
     report = Report("soak", f"{seconds:.0f} s of changes without end, process and server", columns)
     with tempfile.TemporaryDirectory() as folder:
         tree = await grow(Path(folder))
         try:
+            warm = await warm_up(tree)
+            print(f"warm after {warm:.0f} s", flush=True)
             seen = await soak(tree, seconds)
         finally:
             await tree.close()
     for path, node in seen.nodes.items():
         for what, samples in asdict(node).items():
-            report.row(path, what, *(part / 1e6 for part in (samples[0], *thirds(samples))))
+            row = (samples[0], *thirds(samples), 60 * slope(samples, seconds))
+            report.row(path, what, *(part / 1e6 for part in row))
+    report.note(f"measured after {warm:.0f} s of large changes, which filled each stream's buffer")
     report.note(f"{seen.changes} changes; every edge exact at the end")
     for line in seen.grown():
         report.note(f"not flat: {line}")

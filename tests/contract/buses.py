@@ -202,8 +202,11 @@ class MemoryTree(Tree):
 
 
 class NatsTree(Tree):
-    def __init__(self, folder) -> None:
+    """Real servers; `told_of_links` lets a bus hear from its server which links it has."""
+
+    def __init__(self, folder, *, told_of_links=False) -> None:
         super().__init__()
+        self._told_of_links = told_of_links
         self._folder = folder
         self._servers = {}
         self._gates = {}
@@ -242,7 +245,8 @@ class NatsTree(Tree):
     def new_bus(self, path, *, stranger=False):
         server, seeds = self._servers[path]
         uplink = None if path == "/" else seeds.uplink
-        address = BusAddress(server.url, _nkey()[0] if stranger else seeds.relay, uplink)
+        system = seeds.system if self._told_of_links else None
+        address = BusAddress(server.url, _nkey()[0] if stranger else seeds.relay, uplink, system)
         node = NodePath.parse(path)
         return JetStreamBus(node, address, server, clock=self._clock, dice=SystemDice())
 

@@ -5,12 +5,15 @@ nats-servers. A test checks that each one named here exists.
 
 The world goes further than the real bus where it may: it loses session messages at any time,
 delivers mail twice, breaks a link at any moment and everything on its way with it, and keeps the
-lanes of one link (mail, sessions, reports) in order only each for itself.
+lanes of one link (mail, sessions, reports) in order only each for itself. It loses reports that
+are stored, and puts disks back to what they were, so that neither a full stream nor a machine that
+lost its last writes is anything new to it. What is too large for a message is tested without it.
 """
 
 from __future__ import annotations
 
 BUS, FAULTS, ORDER = "test_bus.py", "test_bus_faults.py", "test_bus_order.py"
+KEPT, STAGES = "test_bus_kept.py", "test_stages.py"
 
 ASSUMPTIONS = {
     "A stored record, a blob and the children's mail outlive the process": (
@@ -86,5 +89,70 @@ ASSUMPTIONS = {
     "A server that stops and starts again goes on with what it kept": (
         FAULTS,
         "test_a_parent_whose_server_restarts_goes_on",
+    ),
+    "What was confirmed outlives kill -9 of its server": (
+        KEPT,
+        "test_what_was_confirmed_outlives_its_server_however_that_ends",
+    ),
+    "Own records come back in the order of their last writing": (
+        KEPT,
+        "test_records_are_read_back_in_the_order_of_their_last_writing",
+    ),
+    "A child whose parent's process is down reads, loads and reports": (
+        KEPT,
+        "test_mail_content_and_reports_need_the_parents_server_alone",
+    ),
+    "How many messages are to come does not count what was cleared": (
+        KEPT,
+        "test_what_is_yet_to_come_does_not_count_what_was_cleared",
+    ),
+    "Nothing is taken for a duplicate of what was written before": (
+        KEPT,
+        "test_the_same_bytes_written_again_are_a_message_of_their_own",
+    ),
+    "A report is erased only if nothing was written to its slot since": (
+        KEPT,
+        "test_a_report_is_dropped_only_if_nothing_was_written_to_its_slot_since",
+    ),
+    "Session messages that come, come in order": (
+        KEPT,
+        "test_session_messages_come_in_the_order_in_which_they_were_sent",
+    ),
+    "Who is let in again reads what was written since, from the beginning": (
+        KEPT,
+        "test_a_child_let_in_again_reads_what_was_written_since_from_its_beginning",
+    ),
+    "A parent hears that a child's link broke": (
+        KEPT,
+        "test_a_parent_hears_that_a_childs_link_broke",
+    ),
+    "What is not acknowledged for long comes again, after what is newer": (
+        KEPT,
+        "test_mail_that_waits_too_long_comes_again_in_its_order",
+    ),
+    "Streams drop nothing but overwritten values, and the oldest reports when these are too many": (
+        KEPT,
+        "test_streams_keep_the_last_value_of_each_slot_without_end",
+    ),
+    "Mail comes however much of it is not acknowledged": (
+        BUS,
+        "test_mail_comes_however_much_of_it_waits_unacknowledged",
+    ),
+    "Content that was dropped is gone, and all else stays": (
+        BUS,
+        "test_content_that_was_dropped_is_gone_and_the_rest_stays",
+    ),
+    "Who is let in twice keeps its place": (FAULTS, "test_a_child_added_twice_keeps_its_place"),
+    "Mail that went into a link as it broke comes again": (
+        FAULTS,
+        "test_mail_written_while_the_link_flaps_is_all_delivered",
+    ),
+    "A batch is carried out in the driver's stages": (
+        STAGES,
+        "test_the_world_carries_a_batch_out_as_the_driver_does",
+    ),
+    "A bus that cannot keep something ends the run": (
+        STAGES,
+        "test_nothing_follows_what_could_not_be_kept",
     ),
 }

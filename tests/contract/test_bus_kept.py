@@ -1,0 +1,214 @@
+"""What a bus keeps, whoever is away: in memory, and over real nats-servers.
+
+Not promised is that a reset takes back an acknowledgement just before it: what a run reads before
+its session begins counts for nothing, and a session begins with a reset.
+"""
+
+import pytest
+
+from relay.adapters import jetstream_streams
+from relay.adapters.jetstream_connection import Connection
+from relay.core.effects import AckMail, ClearMail, DropReport, StoreOwn
+from relay.core.events import ChildUnlinked, HeartbeatArrived, ReportArrived, SessionArrived
+from relay.ports import OwnRecord
+from schemas.blobs import OBJECT, store
+from schemas.objects import ObjectKey
+from schemas.reports import Done, SessionMessage, encode
+from tests.contract.buses import TREES, NatsTree, key, letter, mails, of
+
+
+@pytest.fixture(params=TREES[:2])
+async def tree(request, tmp_path):
+    async with request.param(tmp_path) as tree:
+        await tree.plant("/")
+        yield tree
+
+
+async def test_what_was_confirmed_outlives_its_server_however_that_ends(tree):
+    centre, _ = await tree.open()
+    await tree.plant("/emea", centre)
+    blob = store(OBJECT, b"x" * 100)
+    done = Done(ObjectKey("", "configmaps", "shop", "a"), "uid", "00", ("p",), True, 1)
+    await centre.store_done("a", done)
+    await centre.keep_blobs(blob.values)
+    (written,) = await centre.write_mail([letter("emea", 2)])
+    await centre.store_own([StoreOwn("a", b"1", 1, "inc", 7)])
+
+    await tree.kill_server("/")
+    await tree.close("/")
+    centre, listener = await tree.open()
+
+    remembered = listener.remembered
+    assert remembered.own == (OwnRecord("a", b"1", "inc", 7),)
+    assert [(slot.child, slot.sequence) for slot in remembered.mail] == [("emea", written.sequence)]
+    assert remembered.blobs == set(blob.values)
+    assert await centre.load_done() == [done]
+
+
+async def test_records_are_read_back_in_the_order_of_their_last_writing(tree):
+    centre, _ = await tree.open()
+    await centre.store_own([StoreOwn(name, b"1") for name in ("a", "b", "c", "d")])
+    await centre.store_own([StoreOwn("b", b"2")])
+    await centre.store_own([StoreOwn("a", b"2"), StoreOwn("c", None)])
+    await tree.close("/")
+
+    _, listener = await tree.open()
+
+    assert [record.key for record in listener.remembered.own] == ["d", "b", "a"]
+
+
+async def test_mail_content_and_reports_need_the_parents_server_alone(tree):
+    centre, _ = await tree.open()
+    await tree.plant("/emea", centre)
+    blob = store(OBJECT, b"x" * 100)
+    await centre.keep_blobs(blob.values)
+    (written,) = await centre.write_mail([letter("emea", 1)])
+    await tree.close("/")
+
+    bus, emea = await tree.open("/emea")
+    await emea.mail(1)
+    assert (await bus.load_blob(blob.reference)).value is not None
+    assert await bus.send_report({"a": b"1"})
+    assert await bus.send_heartbeat(b"beat")
+    await bus.ack_mail(AckMail(written.sequence))
+
+    _, listener = await tree.open()
+    expected = [ReportArrived("emea", "a", b"1"), HeartbeatArrived("emea", b"beat")]
+    await listener.until(lambda events: events[:2] == expected)
+
+
+async def test_what_is_yet_to_come_does_not_count_what_was_cleared(tree):
+    centre, _ = await tree.open()
+    await tree.plant("/emea", centre)
+    written = await centre.write_mail([letter("emea", number) for number in range(4)])
+    for at in (1, 3):
+        assert await centre.clear_mail(ClearMail("emea", key(at), written[at].sequence))
+
+    _, emea = await tree.open("/emea")
+
+    came = await emea.mail(2)
+    assert [(mail.key, mail.pending) for mail in came] == [(key(0), 1), (key(2), 0)]
+
+
+async def test_the_same_bytes_written_again_are_a_message_of_their_own(tree):
+    centre, _ = await tree.open()
+    _, emea = await tree.sprout("/emea", centre)
+    (first,) = await centre.write_mail([letter("emea", 1)])
+    (second,) = await centre.write_mail([letter("emea", 1, first.sequence)])
+    assert second.sequence > first.sequence
+    await emea.until(lambda events: any(m.sequence == second.sequence for m in mails(events)))
+
+
+async def test_a_report_is_dropped_only_if_nothing_was_written_to_its_slot_since(tree):
+    centre, listener = await tree.open()
+    bus, _ = await tree.sprout("/emea", centre)
+    assert await bus.send_report({"a": b"1", "b": b"1"})
+    await listener.until(lambda events: len(of(ReportArrived, events)) == 2)
+    old, gone = of(ReportArrived, listener.events)
+    assert await bus.send_report({"a": b"2"})
+    await centre.drop_reports(
+        [DropReport("emea", report.key, report.sequence) for report in (old, gone)]
+    )
+    await tree.close("/")
+
+    _, listener = await tree.open()
+
+    await listener.until(lambda events: ReportArrived("emea", "a", b"2") in events)
+    assert [report.key for report in of(ReportArrived, listener.events)] == ["a"]
+
+
+async def test_session_messages_come_in_the_order_in_which_they_were_sent(tree):
+    centre, _ = await tree.open()
+    bus, emea = await tree.sprout("/emea", centre)
+    (written,) = await centre.write_mail([letter("emea", 1)])
+    await emea.mail(1)
+    await bus.ack_mail(AckMail(written.sequence))
+    sent = [SessionMessage("inc", epoch, 0, 0, 0, "none") for epoch in range(1, 31)]
+    for message in sent:
+        await centre.send_session("emea", encode(message))
+    await emea.until(lambda events: SessionArrived(sent[-1]) in events)
+    came = [event.message.epoch for event in of(SessionArrived, emea.events)]
+    assert came == sorted(came)
+    assert len(came) == len(sent)
+
+
+async def test_a_child_let_in_again_reads_what_was_written_since_from_its_beginning(tree):
+    centre, _ = await tree.open()
+    bus, emea = await tree.sprout("/emea", centre)
+    (old,) = await centre.write_mail([letter("emea", 1)])
+    await emea.mail(1)
+    await bus.ack_mail(AckMail(old.sequence))
+    await centre.remove_child("emea")
+    assert not await bus.send_heartbeat(b"beat")
+    await emea.linked(up=False)
+    emea.events.clear()
+
+    await tree.readmit("/emea", centre)
+    (new,) = await centre.write_mail([letter("emea", 2)])
+    await emea.linked()
+    await bus.reset_mail(1)
+
+    came = await emea.mail(1)
+    assert {(mail.key, mail.sequence) for mail in came} == {(key(2), new.sequence)}
+
+
+@pytest.mark.nats
+async def test_a_parent_hears_that_a_childs_link_broke(tmp_path):
+    async with NatsTree(tmp_path, told_of_links=True) as tree:
+        await tree.plant("/")
+        centre, listener = await tree.open()
+        await tree.sprout("/emea", centre)
+        await tree.cut("/emea")
+        await listener.until(lambda events: ChildUnlinked("emea") in events)
+
+
+@pytest.mark.nats
+async def test_mail_that_waits_too_long_comes_again_in_its_order(tmp_path, monkeypatch):
+    """After the newest, so that what comes late is older than what was read."""
+    monkeypatch.setattr(jetstream_streams, "ACK_WAIT_SECONDS", 1)
+    async with NatsTree(tmp_path) as tree:
+        await tree.plant("/")
+        centre, _ = await tree.open()
+        bus, emea = await tree.sprout("/emea", centre)
+        written = await centre.write_mail([letter("emea", number) for number in range(3)])
+        await emea.mail(3)
+        await bus.ack_mail(AckMail(written[0].sequence))
+        emea.events.clear()
+        waiting = [mail.sequence for mail in written[1:]]
+        await emea.until(lambda events: {m.sequence for m in mails(events)} >= {*waiting})
+        came = list(dict.fromkeys(mail.sequence for mail in mails(emea.events)))
+        assert came[-2:] == waiting
+
+
+@pytest.mark.nats
+async def test_streams_keep_the_last_value_of_each_slot_without_end(tmp_path, monkeypatch):
+    """And where a child's reports find no room, the oldest give way to the newest."""
+    monkeypatch.setattr(jetstream_streams, "STAT_MAX_BYTES", 200_000)
+    shapes = {}
+    honest = Connection.api
+
+    async def api(self, verb, *rest, **config):
+        if verb.startswith("STREAM.CREATE."):
+            shapes[config["name"]] = config
+        return await honest(self, verb, *rest, **config)
+
+    monkeypatch.setattr(Connection, "api", api)
+    async with NatsTree(tmp_path) as tree:
+        await tree.plant("/")
+        centre, listener = await tree.open()
+        bus, _ = await tree.sprout("/emea", centre)
+        last = {"max_msgs_per_subject": 1, "retention": "limits", "discard": "old"}
+        for name in ("MAIL", "OWN", "BLOB", "DONE"):
+            kept = shapes[name]
+            assert {**kept, **last, "storage": "file", "max_bytes": -1} == kept
+            assert not kept.keys() & {"max_age", "max_msgs", "duplicate_window"}
+        await tree.close("/")
+        for number in range(10):
+            assert await bus.send_report({f"slot-{number}": b"1" * 50_000})
+        _, listener = await tree.open()
+        await listener.until(
+            lambda events: any(e.key == "slot-9" for e in of(ReportArrived, events))
+        )
+        there = [report.key for report in of(ReportArrived, listener.events)]
+        assert there == [f"slot-{number}" for number in range(10)][-len(there) :]
+        assert 1 <= len(there) <= 4
