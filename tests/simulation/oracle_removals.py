@@ -6,7 +6,7 @@ said, what a space showed last, and which removals by inference RemovalHeld's ru
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from relay.core import effects as fx
@@ -106,7 +106,7 @@ class RemovalOracle(Oracle, Judge):
         unseen = bool(placement) and _placement(placement) not in self._shown[WORKLOADS]
         for name, key in _things(self.centre.model):
             space = INVENTORY if key.resource in ("synctargets", "locations") else WORKLOADS
-            if name == placement and (unseen or key not in self._shown[space]):
+            if name == placement and (unseen or not _is_there(key, self._shown[space])):
                 self._accepted[name, key] = None
         self._recovered.pop(placement_key(placement), None)
 
@@ -158,11 +158,9 @@ class RemovalOracle(Oracle, Judge):
         inventory = key.resource in ("synctargets", "locations")
         shown = self._shown[INVENTORY if inventory else WORKLOADS]
         kinds = {(seen.group, seen.resource) for seen in shown}
-        namespace = ObjectKey(*NAMESPACES, "", key.namespace)
         if name.startswith(OF_ELSEWHERE):
             return "it is another space's"
-        there = key in shown and (not key.namespace or namespace in shown)
-        if there and (key.resource == "edgeplacements" or _placement(name) in shown):
+        if _is_there(key, shown) and (key.resource == "edgeplacements" or _placement(name) in shown):
             return "it is there to be seen"
         if self._mail_key(name, key) in self._recovered:
             return "it was read back, and nobody said that it goes"
@@ -298,6 +296,12 @@ def _matches(
         namespace = objects.get(ObjectKey(*NAMESPACES, "", key.namespace))
         return namespace is not None and _labelled(clause["namespaceSelectors"], namespace)
     return True
+
+
+def _is_there(key: ObjectKey, shown: Container[ObjectKey]) -> bool:
+    """Whether an object is seen, and the Namespace by which it may be selected."""
+    namespace = ObjectKey(*NAMESPACES, "", key.namespace)
+    return key in shown and (not key.namespace or namespace in shown)
 
 
 def _labelled(selectors: list[Object], obj: Object) -> bool:
