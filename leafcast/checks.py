@@ -6,10 +6,13 @@ Pure: the facts are gathered elsewhere (leafcast.diagnosing), times are millisec
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
+from leafcast.data_dir import DataDir
 from leafcast.durations import span_text
 from leafcast.findings import RANK, Check, Facts, NodeFacts, many
 from leafcast.placement_checks import ledger_checks, placement_checks
+from schemas.identity import NodePath
 
 FREE_BYTES_MIN, FREE_BYTES_FEW = 200_000_000, 2_000_000_000
 LAG_MESSAGES_MAX = 100
@@ -88,9 +91,9 @@ def _restarted(facts: Facts, node: NodeFacts) -> Check | None:
     return Check(
         "Servers",
         "warning",
-        f"the nats-server of {node.path} ended by itself {times}{ago}",
-        "it was killed or crashed; it was started again each time, and nothing is lost",
-        f"see {_log(facts, node)}, and what killed it: dmesg names those out of memory",
+        f"the nats-server of {node.path} was started again {times}{ago}",
+        "it was killed, it crashed, or its disk was full; nothing that was accepted is lost",
+        f"see {_log(facts, node)}; dmesg names what was killed for want of memory",
         node.path,
     )
 
@@ -202,7 +205,9 @@ def _disk(facts: Facts) -> Iterator[Check]:
     known = [node for node in facts.nodes if node.free_bytes is not None]
 
     def judge(node: NodeFacts) -> Check | None:
-        room = _room("Disk", f"the disk of {node.path}", node.free_bytes or 0, node.path)
+        where = f" ({DataDir(Path(facts.folder)).node(NodePath.parse(node.path))})"
+        what = f"the disk of {node.path}{where if node.here else ''}"
+        room = _room("Disk", what, node.free_bytes or 0, node.path)
         return None if room.state == "ok" else room
 
     def fine(good: Sequence[NodeFacts]) -> str:

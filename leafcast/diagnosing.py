@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from controllers.centre import Controllers
@@ -36,21 +36,37 @@ class Diagnosis:
         said = await ask_nodes(self._asks, self._clock, paths, {})
         answers = {path: it for path, it in said.items() if not isinstance(it, AskFault)}
         now_ms = self._clock.now().wall_ms
+        forms = tree_form(tree, answers)["nodes"]
         records = controllers.issuer.records.values() if controllers else ()
         newest = max((record.generation for record in records), default=0)
         return {
             "nowMs": now_ms,
             "aheadMs": max(0, newest - now_ms),
-            "nodes": [
-                asdict(_node(form, said.get(NodePath.parse(form["path"])), now_ms))
-                for form in tree_form(tree, answers)["nodes"]
-            ],
+            "nodes": [asdict(self._node(form, said, now_ms)) for form in forms],
             "placements": [
                 asdict(_placement(placement_form(tree, name, by_node=False)))
                 for name in placement_names(tree)
             ],
             "ledger": asdict(_ledger(controllers) if controllers else LedgerFacts(recovering=True)),
         }
+
+    def _node(self, form: Form, said: Mapping[NodePath, Form | AskFault], now_ms: int) -> NodeFacts:
+        """One node; of one that runs here and does not answer, at least its disk and server."""
+        path = NodePath.parse(form["path"])
+        facts, runtime = _node(form, said.get(path), now_ms), self._tree.nodes.get(path)
+        if facts.answers or runtime is None:
+            return facts
+        try:
+            standing: Form = runtime.standing()
+        except FileNotFoundError:  # It never ran, so it has no folder yet.
+            return facts
+        return replace(
+            facts,
+            free_bytes=standing["diskFree"],
+            store_bytes=standing.get("storeBytes"),
+            starts=standing.get("serverStarts"),
+            server_up_ms=standing.get("serverUpMs", 0),
+        )
 
 
 def register_diagnosis(api: Api, tree: LocalTree, asks: CentreAsks, clock: Clock) -> None:

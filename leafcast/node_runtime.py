@@ -260,7 +260,7 @@ class NodeRuntime:
         driver = self._driver = Driver(
             bus, config, world.clock, on_wants=self._wants, on_noted=self._note
         )
-        answers = answerers(self, self._standing)
+        answers = answerers(self, self.standing)
         asker = self.asker = Asker(bus, lambda: driver.node, world.clock, answers)
         try:
             async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
@@ -314,7 +314,8 @@ class NodeRuntime:
         if self._syncer is not None:
             self._syncer.set_wants(node.wanted, may_prune=node.may_prune)
 
-    def _standing(self) -> dict[str, object]:
+    def standing(self) -> dict[str, object]:
+        """How the node is where it runs, also while it cannot be asked."""
         return standing(self._world.clock, self._folder, self._server)
 
     def _note(self, noted: Noted) -> None:
