@@ -3,6 +3,9 @@
 The consumer counts its deliveries. A gap in the count, seen in the next delivery or in an idle
 heartbeat, means that messages went into a broken link: then the consumer is set back to what came
 last, and whatever is delivered before it begins anew, with delivery 1, is passed over.
+
+Each delivery says how many follow. The server says one too many now and then, when it is set back
+while it is written to, and nothing tells the end of such mail: so it is asked for when none comes.
 """
 
 from __future__ import annotations
@@ -11,7 +14,8 @@ import asyncio
 import json
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
@@ -40,6 +44,9 @@ BEGIN_SECONDS = 2.0
 """How long after a reset its first delivery may take."""
 SETTLE_SECONDS = 0.5
 """How long deliveries may be on the way when the consumer counts them as made."""
+
+END_SECONDS = 1.0
+"""How long what is said to follow may stay away before the consumer is asked if anything does."""
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +79,9 @@ class Mailbox:
         self._answered = asyncio.Event()
         self._answered.set()
         self._unacknowledged: deque[tuple[int, str]] = deque()
+        self._open_end: MailArrived | None = None
+        """The last message, if it said that more follow."""
+        self._end_opened = asyncio.Event()
 
     async def listen(self, subject: str, came: Callable[[], None]) -> None:
         """Take what comes on the delivery subject; `came` is called for each message."""
@@ -128,8 +138,7 @@ class Mailbox:
             while self._begun.is_set() and (self._deliveries < self._claimed or self._left):
                 before, self._left = self._deliveries, 0
                 await self._clock.sleep(SETTLE_SECONDS)
-                waiting = self._subscription is not None and self._subscription.pending_msgs
-                if self._deliveries == before and not (waiting or self._taking):
+                if self._deliveries == before and not self._is_taking():
                     self._missing()
 
     def _follows(self, place: Place) -> bool:
@@ -160,16 +169,48 @@ class Mailbox:
         except BadIdentity as error:
             logger.warning("mail on a strange subject: %s", error)
             return
-        await self._inbox.put(
-            MailArrived(
-                place.sequence,
-                key,
-                message.data,
-                place.pending,
-                self._inbox.reading,
-                hops_of(message.headers or {}),
-            )
+        arrived = MailArrived(
+            place.sequence,
+            key,
+            message.data,
+            place.pending,
+            self._inbox.reading,
+            hops_of(message.headers or {}),
         )
+        self._open_end = arrived if arrived.pending else None
+        if arrived.pending:
+            self._end_opened.set()
+        await self._inbox.put(arrived)
+
+    async def conclude(self, ask: Callable[[], Awaitable[tuple[int, int] | None]]) -> None:
+        """Say of the last message, without end, that it was the last, if it said otherwise.
+
+        `ask` tells how many deliveries the consumer has made and how many are left, if it can.
+        """
+        while True:
+            await self._end_opened.wait()
+            self._end_opened.clear()
+            while (last := self._open_end) is not None:
+                await self._clock.sleep(END_SECONDS)
+                if self._open_end is last and not self._is_taking():
+                    await self._conclude(last, await ask())
+
+    async def _conclude(self, last: MailArrived, told: tuple[int, int] | None) -> None:
+        if told is None or self._open_end is not last or not self._begun.is_set():
+            return
+        delivered, left = told
+        if delivered != self._deliveries or self._is_taking():
+            return
+        if left:
+            self.compare(delivered, left)
+            return
+        self._open_end = None
+        await self._inbox.put(replace(last, pending=0))
+
+    def _is_taking(self) -> bool:
+        """Whether something that was delivered is not dealt with yet."""
+        waiting = self._subscription is not None and self._subscription.pending_msgs
+        return bool(waiting or self._taking)
 
     def _missing(self) -> None:
         """Messages are lost on the way, unless a reset is under way that brings them again."""
@@ -210,6 +251,7 @@ class Mailbox:
         async with self._resetting:
             await self._until_begun()
             self._resume = max(sequence, 1)
+            self._open_end = None
             self._begun.clear()
             self._inbox.forget_mail()
             await self._reset()

@@ -80,6 +80,7 @@ class Uplink:
             group.create_task(self._watch(), name=f"link:{self._path}")
             group.create_task(self.mailbox.mend(), name=f"mailbox:{self._path}")
             group.create_task(self.mailbox.audit(), name=f"audit:{self._path}")
+            group.create_task(self.mailbox.conclude(self._info), name=f"end:{self._path}")
 
     def lost(self) -> None:
         """Something was not answered: LinkChanged follows, and then the search for the parent."""
@@ -179,16 +180,21 @@ class Uplink:
 
     async def _probe(self) -> bool:
         """Whether the parent answers, and has a mailbox for this node."""
+        if (info := await self._info()) is None:
+            return False
+        self.mailbox.compare(*info)
+        return True
+
+    async def _info(self) -> tuple[int, int] | None:
+        """How many deliveries of the mailbox there were, how many are left, if the parent says."""
         answer = await self._ask("up.info", PROBE_SECONDS)
         if answer is None:
-            return False
+            return None
         try:
-            delivered, left = mailbox_info(answer)
+            return mailbox_info(answer)
         except ApiError as error:
             logger.debug("the parent of %s has no mailbox for it: %s", self._path, error)
-            return False
-        self.mailbox.compare(delivered, left)
-        return True
+            return None
 
     def _mail_came(self) -> None:
         self._heard = self._clock.now().seconds

@@ -1,7 +1,11 @@
 """What a message bus still keeps when links break, servers die and nodes come and go."""
 
+from dataclasses import replace
+
 import pytest
 
+from relay.adapters import jetstream_mailbox
+from relay.adapters.jetstream_delivery import place_of
 from relay.core.effects import AckMail, ClearMail, StoreOwn
 from relay.core.events import HeartbeatArrived, ReportArrived
 from relay.ports import BusBroken
@@ -171,3 +175,27 @@ async def test_reports_that_the_client_drops_because_it_is_slow_are_read_again(
         assert [report.key for report in of(ReportArrived, listener.events)] == [
             f"slot-{number}" for number in range(count)
         ]
+
+
+@pytest.mark.nats
+async def test_mail_comes_to_its_end_though_its_server_said_that_one_more_follows(
+    tmp_path, monkeypatch
+):
+    def one_too_many(reply):
+        place = place_of(reply)
+        return place and replace(place, pending=place.pending + 1)
+
+    async with NatsTree(tmp_path) as tree:
+        await tree.plant("/")
+        centre, _ = await tree.open()
+        bus, emea = await tree.sprout("/emea", centre)
+        monkeypatch.setattr(jetstream_mailbox, "place_of", one_too_many)
+
+        written = await centre.write_mail([letter("emea", number) for number in range(3)])
+
+        last = await emea.until(lambda events: [m for m in mails(events) if not m.pending])
+        assert [mail.sequence for mail in last] == [written[-1].sequence]
+        reading = await bus.reset_mail(2)
+        await emea.until(lambda events: len([m for m in mails(events) if not m.pending]) > 1)
+        again = [mail.key for mail in mails(emea.events) if mail.reading == reading]
+        assert again == [key(1), key(2), key(2)]
