@@ -114,11 +114,7 @@ class Asker:
             del self._waiting[ask]
         if waiting.fault is not None:
             raise AskFailed(waiting.fault)
-        try:
-            return copied(codec.unpack(b"".join(waiting.parts), ANSWER_MAX_BYTES))
-        except codec.CodecError as error:
-            fault = AskFault("BadAnswer", f"the answer is unreadable: {error}", "")
-            raise AskFailed(fault) from error
+        return open_answer(b"".join(waiting.parts))
 
     def _restarting(self) -> AskFault:
         path = str(self._bus.path)
@@ -187,3 +183,12 @@ class Asker:
             return AskFault("BadArguments", str(error), path)
         except TimeoutError:
             return AskFault("NoAnswer", f"{path} did not find the answer in time", path)
+
+
+def open_answer(data: bytes) -> Any:
+    """What a node answered, and that may be anyone: any value of msgpack; raises AskFailed."""
+    try:
+        return copied(codec.unpack(data, ANSWER_MAX_BYTES))
+    except codec.CodecError as error:
+        fault = AskFault("BadAnswer", f"the answer is unreadable: {error}", "")
+        raise AskFailed(fault) from error

@@ -114,6 +114,7 @@ def _status_of(results: Iterable[ObjectResult]) -> dict[str, Any] | None:
         return {}
     try:
         status = codec.unpack(returned[0], codec.RECORD_MAX_BYTES)
+        codec.canonical(status)  # Who returned it may be anyone; a space takes JSON only.
     except codec.CodecError:
         return None
     return _as_json(status) if isinstance(status, Mapping) else None

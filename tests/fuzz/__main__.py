@@ -6,12 +6,12 @@ import argparse
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tests.fuzz import campaign
 from tests.fuzz.campaign import Bounds, Outcome
-from tests.fuzz.table import FOLLOWED, PASSED_OVER, targets
+from tests.fuzz.table import FOLLOWED, GROUPS, PASSED_OVER, PLANTED, targets
 from tests.fuzz.target import Target
 
 MISSING = (
@@ -23,7 +23,7 @@ ROW = "{:<12} {:>10} {:>9} {:>9} {:>9} {:>7}"
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make fuzz")
-    parser.add_argument("targets", nargs="*", help="which ones; all of them if none is named")
+    parser.add_argument("targets", nargs="*", help="targets or groups; all if none is named")
     parser.add_argument("--seconds", type=int, default=20, help="how long each of them")
     parser.add_argument("--runs", type=int, default=0, help="at most so many executions of each")
     parser.add_argument("--seed", type=int, default=1, help="where the fuzzer's dice begin")
@@ -32,18 +32,20 @@ def main() -> int:
     given = parser.parse_args()
     if given.replay:
         (name,) = given.targets
-        return campaign.replay(targets()[name], given.replay)
-    known = _instrumented()
+        return campaign.replay(targets((*GROUPS, PLANTED))[name], given.replay)
+    asked = set(given.targets)
+    by_group = asked <= {*GROUPS, PLANTED}
+    known = _instrumented([it for it in (*GROUPS, PLANTED) if it in asked] if by_group else GROUPS)
     if known is None:
         print(MISSING, file=sys.stderr)
         return 2
-    if unknown := set(given.targets) - known.keys():
+    if unknown := asked - {*known, *GROUPS, PLANTED}:
         parser.error(f"no target {', '.join(sorted(unknown))}; there are {', '.join(known)}")
-    chosen = {name: it for name, it in known.items() if not given.targets or name in given.targets}
+    chosen = {name: it for name, it in known.items() if by_group or name in asked}
     return _run(chosen, Bounds(given.seconds, given.runs, given.seed), max(given.jobs, 1))
 
 
-def _instrumented() -> Mapping[str, Target] | None:
+def _instrumented(groups: Sequence[str]) -> Mapping[str, Target] | None:
     """The targets, with all that they call made to tell where it has been."""
     try:
         import atheris
@@ -53,7 +55,7 @@ def _instrumented() -> Mapping[str, Target] | None:
     aside, sys.stderr = sys.stderr, Path(os.devnull).open("w")  # noqa: SIM115 - put back below
     try:
         with atheris.instrument_imports(include=list(FOLLOWED), exclude=list(PASSED_OVER)):
-            return targets()
+            return targets(groups or GROUPS)
     finally:
         sys.stderr.close()
         sys.stderr = aside

@@ -72,8 +72,14 @@ def _fuzz(target: Target, bounds: Bounds, folder: Path, corpus: Path) -> None:
     os.dup2(log, 2)
     _bound_memory()
 
+    tempfile.tempdir = str(folder)  # What a target writes goes with the campaign.
+
     def run(data: bytes) -> None:
-        target.run(data)
+        try:
+            target.run(data)
+        except BaseException:
+            (folder / f"{FOUND}-input").write_bytes(data)
+            raise
 
     def change(data: bytes, size: int, seed: int) -> bytes:
         return mutate(target.form, target.chosen, data, size, seed, atheris.Mutate)

@@ -8,7 +8,6 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from leafcast.credentials import CredentialsUnusable, load_credentials
 from leafcast.data_dir import FORMAT, DataDir, DataDirUnusable
 from leafcast.joined_folder import read_joined
 from leafcast.known_children import KnownChildren
+from leafcast.manifest_sources import BadManifests, read_manifests
 from leafcast.node_runtime import account_seeds
 from leafcast.planned import planned_nodes
 from leafcast.run_config import RunConfigRefused, read_run_config
@@ -36,9 +36,8 @@ Read = Callable[[Path], Any]
 
 @cache
 def folder() -> Path:
-    """One for this process, in memory if there is such a place."""
-    memory = Path("/dev/shm")  # noqa: S108 - only ours is written, below a new folder
-    made = tempfile.mkdtemp(prefix="leafcast-fuzz-", dir=memory if memory.is_dir() else None)
+    """One for this process."""
+    made = tempfile.mkdtemp(prefix="leafcast-fuzz-")
     atexit.register(shutil.rmtree, made, ignore_errors=True)
     return Path(made)
 
@@ -84,7 +83,14 @@ RUN = {
         "leaf_port": 2,
     },
 }
+
+
+def manifest(folder: Path) -> None:
+    read_manifests([str(folder / "any.yaml")], str, recursive=False)
+
+
 TARGETS = {
+    "manifest": file("any.yaml", manifest, BadManifests, {"apiVersion": "v1", "kind": "List"}),
     "bundle": file(
         "any.join.json",
         lambda at: read_bundle(at / "any.join.json"),
@@ -132,7 +138,7 @@ TARGETS = {
         "accounts.json",
         lambda at: account_seeds(at, SystemDice()),
         CredentialsUnusable,
-        asdict(account_seeds(folder(), SystemDice())),
+        dict.fromkeys(("relay", "uplink", "space", "system"), SEED),
     ),
     "children": file("children.json", KnownChildren, (), {"emea": "U"}),
     "ports": file("ports.json", kept_ports, ValueError, {"client": 4222, "leaf": 7422}),

@@ -5,8 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
+from controllers.adoption import _read
 from controllers.core.reading_back import leads_to, read_index
 from controllers.core.recovery import read_recalled
+from controllers.core.status import singleton
 from relay.core.answers import BadArguments, objects_answer, status_answer
 from relay.core.asking import AnswerArrived, AskArrived, Asking, Heard
 from relay.core.events import (
@@ -26,15 +28,25 @@ from relay.core.node import Node
 from relay.core.recalling import records_answer, reference_of
 from relay.core.slots import read_slot
 from relay.core.state import NodeConfig
+from relay.core.stored_object import StoredObject, with_status
 from relay.core.trust import Verdict
 from schemas import blobs, chunks, codec
 from schemas.blobs import Reference
 from schemas.identity import NodePath, short_key
 from schemas.records import KeyGrant, KeysRecord, encode_payload
-from schemas.reports import ReportRefused, SessionMessage, decode, encode, part_key
+from schemas.reports import (
+    ObjectResult,
+    ReportRefused,
+    SessionMessage,
+    Summary,
+    decode,
+    encode,
+    part_key,
+)
 from schemas.shape import ShapeError
 from schemas.signing import decode_envelope
-from tests.fuzz.target import Form, Target, fields, text_of
+from tests.fuzz.inputs import fields, text_of
+from tests.fuzz.target import Form, Target
 from tests.fuzz.wire import SAID, SIGNED, UNSIGNED, list_seeds, sealed
 from tests.unit import test_wire_golden as golden
 from tests.unit.test_second_home import PATH, ROOT, SIGNER, Meeting
@@ -191,6 +203,20 @@ def recalled(data: bytes) -> None:
             leads_to(Reference(kind, golden.MANIFEST.address, 1), part)
 
 
+def returned(data: bytes) -> None:
+    """The status that an edge returns of a singleton is JSON that a space takes, or is none."""
+    result = ObjectResult(RESULT.key, 1, "d", data)
+    status = singleton(RESULT.key, [(Summary({"synced": 1}), [result])]).status
+    if status is not None:
+        with_status(RESULT.key, STORED, 1, status)
+
+
+def adopted(data: bytes) -> None:
+    """Content that an orphan is made an object of again."""
+    with suppress(codec.CodecError):
+        assert isinstance(_read(replace(golden.entry("a"), size=len(data)), data), dict)
+
+
 def reported() -> list[bytes]:
     """What a child says under its slots."""
     report, part = golden.UNSIGNED["report"], golden.UNSIGNED["part"]
@@ -239,6 +265,8 @@ def contents() -> list[bytes]:
     ]
 
 
+RESULT = golden.RESULT
+STORED = StoredObject({"metadata": {"name": "a"}})
 BEAT = encode(golden.UNSIGNED["heartbeat"])
 NESTED = Form.MSGPACK
 TARGETS = {
@@ -254,5 +282,7 @@ TARGETS = {
         NESTED,
     ),
     "arguments": Target(arguments, asked),
+    "returned": Target(returned, lambda: [codec.pack({"a": [1, None, "x", 0.5]})], NESTED),
+    "adopted": Target(adopted, lambda: [codec.pack({"a": [1]})], NESTED),
     "recalled": Target(recalled, lambda: [series(*map(sealed, SIGNED)), *list_seeds()], NESTED),
 }

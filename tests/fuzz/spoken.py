@@ -16,6 +16,7 @@ from leafcast.elsewhere import checked_answer
 from leafcast.kinds_spoken import SpokenKinds, UnknownKind
 from leafcast.label_text import BadLabelText, read_labels
 from leafcast.spoken_objects import BadArguments, read_arguments
+from relay.asker import AskFailed, open_answer
 from relay.core.answers import BadArguments as BadAsk
 from schemas import codec
 from schemas.api import parse_kind
@@ -25,7 +26,8 @@ from schemas.identity import NodePath
 from schemas.manifests import InvalidManifest, load_manifests
 from schemas.selectors import BadSelector, LabelSelector
 from schemas.yaml_writing import write_yaml
-from tests.fuzz.target import Form, Target, text_of
+from tests.fuzz.inputs import text_of
+from tests.fuzz.target import Form, Target
 
 PATH = NodePath.parse("/emea")
 KINDS = SpokenKinds()
@@ -116,8 +118,8 @@ def words(data: bytes) -> None:
 def told(data: bytes) -> None:
     """What a node elsewhere answers, and it may be anyone's."""
     try:
-        answer = codec.unpack(data)
-    except codec.CodecError:
+        answer = open_answer(data)
+    except AskFailed:
         return
     found = checked_answer(PATH, answer)
     assert isinstance(found, AskFault) or isinstance(found["children"], dict)

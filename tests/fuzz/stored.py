@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
+from dataclasses import replace
+from typing import Any
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -16,18 +19,28 @@ from relay.adapters.jetstream_publish import sequence_of
 from relay.adapters.jetstream_reading import Stored
 from relay.adapters.jetstream_records import hops_of, mail_slot, own_record, reported
 from relay.adapters.jetstream_uplink import links_of, mailbox_info
+from relay.adapters.nats_config import BadServerSettings, check_child, render
+from relay.adapters.nkey_pairs import BadNkey
 from relay.core import stored_object
 from relay.ports import BusBroken, SpaceError
 from schemas import codec, subjects
+from schemas.identity import BadIdentity
 from schemas.objects import ObjectKey
-from tests.fuzz.target import Form, Target, fields, text_of
+from tests.fuzz.inputs import fields, text_of
+from tests.fuzz.target import Form, Target
 from tests.unit import test_wire_golden as golden
+from tests.unit.test_nats_config import SETTINGS
 
 HEADERS = tuple(
     sorted(value for name, value in vars(subjects).items() if name.startswith("HEADER"))
 )
-POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "n"}}
-STORED = stored_object.StoredObject(POD, {"m": {"metadata": {"labels": {"a": "b"}}}}, 7)
+POD: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "a", "namespace": "n"},
+}
+KEPT = {**POD, "metadata": {**POD["metadata"], "uid": "u"}}
+STORED = stored_object.StoredObject(KEPT, {"m": {"metadata": {"labels": {"a": "b"}}}}, 7)
 
 
 def stored(data: bytes) -> None:
@@ -35,6 +48,38 @@ def stored(data: bytes) -> None:
     with suppress(codec.CodecError):
         found = stored_object.decode(data)
         stored_object.labels_of(stored_object.at_revision(found, 0))
+
+
+def admitted(data: bytes) -> None:
+    """An object that someone applies to a space, twice: kept as JSON, or refused."""
+    try:
+        wish = codec.from_json(data)
+    except codec.CodecError:
+        return
+    if not isinstance(wish, dict):
+        return
+    with suppress(stored_object.Refused):
+        stored_object.admit(wish)
+        at = ObjectKey("", "pods", "n", wish["metadata"]["name"])
+        stored_object.check_uid(at, STORED, str(wish["metadata"].get("uid", "")))
+        made = stored_object.applied(at, None, 0, wish, "m", uid="u", now_ms=7)
+        stored_object.applied(at, STORED, 3, wish, "m", uid="u", now_ms=7)
+        assert stored_object.decode(stored_object.encode(made)) == made
+
+
+def server(data: bytes) -> None:
+    """Of any names and addresses comes a configuration that keeps them in their places, or none."""
+    said = [text_of(part) for part in data.split(b"\n")] + [""] * 4
+    name, nkey, url, host = said[:4]
+    nothing = render(replace(SETTINGS, children={}))
+    with suppress(BadIdentity, BadNkey, BadServerSettings):
+        check_child(SETTINGS, name, nkey)
+    with suppress(BadIdentity, BadNkey, BadServerSettings):
+        assert name in render(replace(SETTINGS, children={name: nkey}))
+    with suppress(BadIdentity, BadNkey, BadServerSettings):
+        link = replace(PARENT, url=url)
+        text = render(replace(SETTINGS, children={}, parent=link, host=host))
+        assert text.count("\n") == nothing.count("\n")
 
 
 def value(data: bytes) -> None:
@@ -117,6 +162,13 @@ def messages() -> list[bytes]:
     return [codec.pack([subject, said, b"data"]) for subject in at]
 
 
+WISHES = (
+    {**POD, "spec": {"a": [{"name": "c", "x": 1}]}},
+    {**POD, "metadata": {**POD["metadata"], "resourceVersion": "3", "uid": "u"}},
+)
+assert SETTINGS.parent is not None
+PARENT = SETTINGS.parent
+SERVER = (*next(iter(SETTINGS.children.items())), "nats://127.0.0.1:20003", "127.0.0.1")
 KEYS = ("apps\0deployments\0n\0a.b_c", path_of(ObjectKey("", "configmaps", "shop", "ü.x")))
 ANSWERS = (
     b'{"stream":"STAT","seq":7}',
@@ -127,6 +179,8 @@ ANSWERS = (
 )
 TARGETS = {
     "stored": Target(stored, lambda: [stored_object.encode(STORED)], Form.MSGPACK),
+    "admitted": Target(admitted, lambda: [json.dumps(it).encode() for it in WISHES], Form.JSON),
+    "server": Target(server, lambda: ["\n".join(SERVER).encode()], bytes_max=4096),
     "value": Target(
         value,
         lambda: [

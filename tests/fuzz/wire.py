@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -39,7 +40,8 @@ from schemas.reports import (
 )
 from schemas.shape import ShapeError
 from schemas.signing import EnvelopeRefused, decode_envelope
-from tests.fuzz.target import Form, Target, fields, text_of
+from tests.fuzz.inputs import fields, text_of
+from tests.fuzz.target import Form, Target
 from tests.unit import test_wire_golden as golden
 
 SIGNER = golden.SIGNER
@@ -146,6 +148,20 @@ def blob(data: bytes) -> None:
         assert len(plain) == size or kind == blobs.PART
 
 
+def large(data: bytes) -> None:
+    """Of what is larger than a record the values are counted first: as many as there are."""
+    with suppress(codec.CodecError):
+        opened, _ = codec.unpack(b"\x92" + data + BALLAST, 2 * codec.RECORD_MAX_BYTES)
+        with suppress(codec.CodecError):
+            codec.canonical(opened)
+
+
+def text(data: bytes) -> None:
+    """JSON of finite numbers, or a refusal."""
+    with suppress(codec.CodecError):
+        json.dumps(codec.from_json(data), allow_nan=False)
+
+
 def names(data: bytes) -> None:
     text = text_of(data)
     for check in (
@@ -193,6 +209,8 @@ def list_seeds() -> list[bytes]:
     return [plain for plain in opened if len(plain) < 8000]
 
 
+# Wherever reading goes astray in it, it soon ends.
+BALLAST = codec.pack(b"\xc6\xff\xff\xff\xff" * (codec.RECORD_MAX_BYTES // 5 + 1))
 NAMES = (
     "/",
     "/emea/store-1",
@@ -228,5 +246,9 @@ TARGETS = {
     ),
     "lists": Target(lists, list_seeds, Form.MSGPACK),
     "blob": Target(blob, blob_seeds, Form.MSGPACK),
+    "large": Target(
+        large, lambda: [codec.pack(golden.OBJECT), sealed("delta"), *list_seeds()], Form.MSGPACK
+    ),
+    "text": Target(text, lambda: [json.dumps(golden.OBJECT).encode(), b"[1e999, NaN]"], Form.JSON),
     "names": Target(names, lambda: [it.encode() for it in NAMES], bytes_max=4096),
 }

@@ -1,0 +1,113 @@
+"""Every decoder is fuzzed: by chance everywhere, and where atheris is, guided by coverage."""
+
+import os
+import random
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz.mutation import mutate
+from tests.fuzz.openers import ROOT, decoders, reached
+from tests.fuzz.table import targets
+
+TARGETS = targets()
+CHANGES = 60
+RUNS, SECONDS_MAX = 1_000, 240
+EXEMPT = {
+    "controllers/core/workloads.py::Workloads._read": "parse_kind reads it",
+    "controllers/following.py::Gathering.read_to": "it reads nothing",
+    "leafcast/commands/nats_config.py::nats_config": "it shows a text as it is",
+    "leafcast/commands/object_options.py::load_files": "read_manifests reads it",
+    "leafcast/commands/wait.py::placements_named": "load_files reads it",
+    "leafcast/diagnosing.py::read_facts": "of the own daemon",
+    "leafcast/main.py::_Commands.parse_args": "click's",
+    "leafcast/session.py::Session.call": "of the own daemon",
+    "leafcast/workload.py::load_files": "read_manifests reads it",
+    "leafcast/workload.py::load_shop": "of this package",
+    "relay/adapters/bucket.py::Bucket._opened": "parts_named and unpack open it",
+    "relay/adapters/port_holder.py::_holder": "of the kernel",
+    "relay/adapters/port_holder.py::_listening": "of the kernel",
+    "relay/adapters/server_admin.py::_asked": "of the own server, by its system account",
+    "relay/core/stored_object.py::uid_from": "of dice",
+    "relay/syncer/syncer.py::Syncer._content": "content by the hash that the tree signed",
+}
+"""What opens bytes and is not fuzzed itself, and why not."""
+
+
+def changed_by_chance(data: bytes, size: int) -> bytes:
+    """What a fuzzer without guidance does."""
+    dice, found = random.Random(data), bytearray(data)
+    for _ in range(dice.randrange(1, 5)):
+        at = dice.randrange(len(found) + 1)
+        match dice.randrange(3):
+            case 0:
+                found[at : at + 1] = bytes([dice.randrange(256)])
+            case 1:
+                found[at:at] = bytes([dice.randrange(256)])
+            case _:
+                del found[at : at + dice.randrange(1, 9)]
+    return bytes(found[:size])
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_real_input_changed_by_chance_is_read_or_refused(name):
+    target = TARGETS[name]
+    for seed in target.seeds():
+        target.run(seed)
+        data = seed
+        for number in range(CHANGES // len(list(target.seeds())) + 1):
+            data = mutate(
+                target.form, target.chosen, data, target.bytes_max, number, changed_by_chance
+            )
+            target.run(data)
+    for data in (b"", b"\0", b"\xff" * 100, b"[" * 20_000, b"\x91" * 2_000, b"\x81\xa1a" * 1_000):
+        target.run(data)
+
+
+def test_every_decoder_is_fuzzed():
+    def run_all() -> None:
+        for target in TARGETS.values():
+            for seed in target.seeds():
+                target.run(seed)
+
+    known, seen = set(decoders()), reached(run_all)
+    left = sorted(known - seen - EXEMPT.keys())
+    assert not left, "give each a target in tests/fuzz, or say in EXEMPT why it needs none"
+    assert not sorted(EXEMPT.keys() - (known - seen)), "these are fuzzed, or not there any more"
+
+
+@pytest.mark.skipif(
+    find_spec("atheris") is None,
+    reason="NOT RUN: no atheris; it has wheels for CPython 3.11 to 3.14 on Linux x86-64: "
+    "run `make setup` there, or `pip install atheris`",
+)
+@pytest.mark.timeout(SECONDS_MAX + 60)
+def test_a_guided_fuzz_finds_the_planted_defects_and_no_others(tmp_path):
+    said = subprocess.run(  # noqa: PLW1510 - what it found is in its output
+        [sys.executable, "-m", "tests.fuzz", "wire", "planted", "--runs", str(RUNS)],
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+    )
+    rows = [line.split() for line in said.stdout.splitlines()]
+    ran = {row[0]: int(row[1]) for row in rows if len(row) == 6 and row[1].isdecimal()}
+    assert said.stdout.splitlines()[-1] == f"findings: 2 in {len(ran)} targets", said.stdout
+    assert said.returncode == 1
+    assert "stumble: a finding" in said.stdout
+    assert "swell: a finding" in said.stdout
+    assert "MemoryError" in said.stdout
+    wire = targets(("wire",))
+    assert all(ran[name] >= RUNS for name in wire)
+
+    (replay,) = [line for line in said.stdout.splitlines() if "fuzz stumble --replay" in line]
+    again = subprocess.run(  # noqa: PLW1510 - it fails
+        [sys.executable, *replay.split()[2:]], cwd=ROOT, capture_output=True, text=True
+    )
+    assert again.returncode
+    assert "in stumble" in again.stderr
+    assert Path(replay.split()[-1]).is_file()
