@@ -45,7 +45,8 @@ class Stored:
 class Space:
     """All ConfigMaps of a space by name, how many writes it ever saw, and what it was asked for.
 
-    `asked` is how often its node wanted each applied or deleted, also where nothing differed.
+    `asked` is how often its node wanted each applied, or deleted ("-" and its name), also where
+    nothing differed.
     """
 
     objects: Mapping[str, Stored]

@@ -5,8 +5,8 @@ SETTINGS is JSON: names of constants such as `relay.core.children.HEARTBEAT_SECO
 set before anyone has read it, and names of files for what else is other than it is:
 
 - `clock` holds milliseconds to add to the wall clock, read again at each SIGUSR1;
-- `tally` gets a line with the name of each ConfigMap that a cluster is asked to hold or to drop,
-  also if nothing differs;
+- `tally` gets a line with the name of each ConfigMap that a cluster is asked to hold, or with its
+  name after a minus where it is asked to drop it, also if nothing differs;
 - `replays_index`: while it exists, the relay shows each child the first index that this had from
   it, and all else as it is.
 
@@ -78,7 +78,7 @@ def keep_tally(file: Path) -> None:
 
     async def delete(space: EmbeddedSpace, key: ObjectKey, *rest: object, **named: object) -> bool:
         if key.resource == "configmaps":
-            os.write(tally, f"{key.name}\n".encode())
+            os.write(tally, f"-{key.name}\n".encode())
         return await honest_delete(space, key, *rest, **named)
 
     EmbeddedSpace.apply, EmbeddedSpace.delete = apply, delete
