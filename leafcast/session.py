@@ -33,10 +33,15 @@ _INVENTORY = frozenset({(GROUP, "locations"), (GROUP, "synctargets")})
 
 
 class NotRunning(Exception):
-    """No tree runs on the data directory; says how to start one."""
+    """No tree runs on the data directory, or none that lets one in; says what to do."""
 
-    def __init__(self, folder: Path, reason: str = "no tree is running") -> None:
-        super().__init__(f"{reason} (data directory {folder}); start it with `leafcast up`")
+    def __init__(
+        self,
+        folder: Path,
+        reason: str = "no tree is running",
+        remedy: str = "start it with `leafcast up`",
+    ) -> None:
+        super().__init__(f"{reason} (data directory {folder}); {remedy}")
         self.folder = folder
 
 
@@ -123,4 +128,6 @@ async def open_session(data_dir: Path | None = None) -> AsyncIterator[Session]:
                     raise
                 raise SpaceError(error.reason, why) from error
     except CannotConnect as error:
-        raise NotRunning(place.folder, f"the tree does not answer: {error.reason}") from error
+        remedy = f"see {place.log}; if it stays so: `leafcast down`, then `leafcast up`"
+        reason = f"the tree's nats-server does not answer: {error.reason}"
+        raise NotRunning(place.folder, reason, remedy) from error

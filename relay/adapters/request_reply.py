@@ -68,7 +68,9 @@ async def brief_connection(url: str, seed: str, name: str) -> AsyncIterator[Clie
             )
     except (NatsError, OSError, TimeoutError) as error:
         await close(client)
-        raise CannotConnect(url, str(error) or type(error).__name__) from error
+        reason = str(error) or type(error).__name__
+        late = isinstance(error, TimeoutError)
+        raise CannotConnect(url, "no answer in time" if late else reason) from error
     try:
         yield client
     finally:

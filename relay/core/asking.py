@@ -202,8 +202,8 @@ class Asking:
             raise _Refused("WrongPath", f"{record.path} does not lie at or below {self._path}")
         late = now.wall_ms - record.expires_ms
         if late > CLOCK_TOLERANCE_MS:
-            remedy = "set the clocks of centre and node"
-            raise _Refused("Expired", f"it expired {late // 1000} s ago by this clock; {remedy}")
+            said = f"by the clock of {self._path} the question expired {late // 1000} s ago"
+            raise _Refused("Expired", f"{said}; set that clock right, or the centre's")
 
     def _begin(
         self, ask: str, event: AskArrived, record: AskRecord, now: Instant
