@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from schemas import blobs, codec
 from schemas.blobs import Reference, StoredBlob
-from schemas.identity import MailKey, check_hash, mail_key_bytes, short_key
+from schemas.identity import ContentHash, MailKey, check_hash, mail_key_bytes, short_key
 from schemas.objects import ObjectKey
 from schemas.shape import ShapeError, from_array, to_array
 
@@ -70,7 +70,7 @@ class ManifestEntry:
 
     @property
     def reference(self) -> Reference:
-        return Reference(blobs.OBJECT, check_hash(self.address), self.size)
+        return Reference(blobs.OBJECT, ContentHash(self.address), self.size)
 
 
 @dataclass(frozen=True, slots=True)

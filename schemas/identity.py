@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import re
 from dataclasses import dataclass
@@ -35,8 +34,10 @@ DEPTH_MAX = 16
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
 _ID = re.compile(r"[a-z2-7]{26}\Z")
 _MAIL_KEY = re.compile(r"[0-9a-v]{32}\Z")
-_DIGITS = "0123456789abcdefghijklmnopqrstuv"
-_TWO_DIGITS = tuple(first + second for first in _DIGITS for second in _DIGITS)
+_HEX_DIGITS = "0123456789abcdefghijklmnopqrstuv"
+_ID_DIGITS = "abcdefghijklmnopqrstuvwxyz234567"
+_HEX_PAIRS = tuple(first + second for first in _HEX_DIGITS for second in _HEX_DIGITS)
+_ID_PAIRS = tuple(first + second for first in _ID_DIGITS for second in _ID_DIGITS)
 _HASH = re.compile(r"[0-9a-f]{64}\Z")
 
 
@@ -69,7 +70,7 @@ class NodePath:
         """Read `/`, `/emea`, `/emea/store-1`; raises BadIdentity on anything else."""
         if not text.startswith("/"):
             raise BadIdentity("node path", text, "it starts with '/', as in /emea/store-1")
-        return cls(tuple(text[1:].split("/")) if len(text) > 1 else ())
+        return _path_of(tuple(text[1:].split("/")) if len(text) > 1 else ())
 
     def __str__(self) -> str:
         return "/" + "/".join(self.names)
@@ -88,7 +89,7 @@ class NodePath:
         """The node one step nearer the centre; raises BadIdentity at the centre."""
         if not self.names:
             raise BadIdentity("node path with a parent", "/", "the centre has no parent")
-        return NodePath(self.names[:-1])
+        return _path_of(self.names[:-1])
 
     @property
     def prefix(self) -> str:
@@ -101,7 +102,7 @@ class NodePath:
         return "_".join(("lc", *self.names))
 
     def child(self, name: str) -> NodePath:
-        return NodePath((*self.names, name))
+        return _path_of((*self.names, name))
 
     def holds(self, other: NodePath) -> bool:
         """Whether `other` is this node or lies below it."""
@@ -114,6 +115,12 @@ class NodePath:
         return other.names[len(self.names)]
 
 
+@lru_cache(maxsize=4096)
+def _path_of(names: tuple[str, ...]) -> NodePath:
+    """The path of these names, which need not be looked at again; raises BadIdentity."""
+    return NodePath(names)
+
+
 def mail_key(api: str, space: str, namespace: str, name: str) -> MailKey:
     """Hash the clear key of a record; `api` is `group/Kind` (wire.md, "Mail key")."""
     digest = hashlib.sha256("\0".join((api, space, namespace, name)).encode()).digest()
@@ -123,7 +130,7 @@ def mail_key(api: str, space: str, namespace: str, name: str) -> MailKey:
 def short_key(raw: bytes) -> MailKey:
     """Render 20 bytes as a mail key."""
     number = int.from_bytes(raw, "big")
-    return MailKey("".join([_TWO_DIGITS[(number >> at) & 1023] for at in range(150, -1, -10)]))
+    return MailKey("".join([_HEX_PAIRS[(number >> at) & 1023] for at in range(150, -1, -10)]))
 
 
 def mail_key_bytes(key: MailKey) -> bytes:
@@ -142,7 +149,8 @@ def check_mail_key(text: str) -> MailKey:
 
 def random_id(entropy: bytes) -> str:
     """A tree or key id from 16 random bytes."""
-    return base64.b32encode(entropy[:16]).decode().lower().rstrip("=")
+    number = int.from_bytes(entropy[:16], "big") << 2
+    return "".join([_ID_PAIRS[(number >> at) & 1023] for at in range(120, -1, -10)])
 
 
 @lru_cache(maxsize=256)

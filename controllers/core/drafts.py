@@ -34,10 +34,10 @@ class Draft:
 
     def stamped(self, generation: Generation) -> Record:
         """The record as it will be signed."""
-        record = self.record
+        record, trace = self.record, _trace(self.slot, generation)
         if isinstance(record, DeltaHead) and self.loses:
-            record = replace(record, last_loss=int(generation))
-        return replace(record, generation=int(generation), trace=_trace(self.slot, generation))
+            return replace(record, generation=generation, trace=trace, last_loss=generation)
+        return replace(record, generation=generation, trace=trace)
 
 
 def slot_of(kind: str, record: Record) -> MailKey:

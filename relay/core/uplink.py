@@ -232,8 +232,8 @@ class Uplink:
         spaces = state.where.digest()
         self._revision += 1
         report = LabelReport(inbox.epoch, self._revision, inbox.incarnation, inbox.answered, spaces)
-        if report.digest != self._labels:
-            self._labels = report.digest
+        if (digest := report.digest) != self._labels:
+            self._labels = digest
             self._send(LABELS_KEY, encode(report))
 
     def _heard_otherwise(self, message: SessionMessage) -> None:

@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
-from schemas.identity import NodePath
 from tests.simulation import faults
 from tests.simulation.centre import ROOTS, TREE, Centre
 from tests.simulation.chaos import Chaos
@@ -20,7 +19,7 @@ from tests.simulation.signatures import REAL_EVERY, cheap_signatures
 from tests.simulation.sizes import WIDE, Size
 from tests.simulation.snapshots import Snapshot
 from tests.simulation.workload import Workload
-from tests.simulation.world import LawBroken, World
+from tests.simulation.world import CENTRE, LawBroken, World
 
 SETTLE_SECONDS, SETTLE_STEP_MAX_SECONDS = 1500.0, 25.0
 QUIET_SECONDS, QUIET_AFTER_SECONDS = 1200.0, 660.0
@@ -50,7 +49,7 @@ class Outcome:
         if not self.law:
             return f"seed {self.name}: all laws hold (trace {self.trace})"
         again = f"again: make simulate SEED={self.name}"
-        return f"seed {self.name} breaks {self.law}: {self.what}\n  {again}"
+        return f"seed {self.name} breaks {self.law}: {self.what}\n  trace {self.trace}; {again}"
 
 
 class Run:
@@ -70,7 +69,7 @@ class Run:
         self.world = World(seed, TREE, ROOTS, self.faults)
         self.world.traced, self.world.story = traced or story, [] if story else None
         self.world.brief = size.brief
-        self.world.add(NodePath(), attached=False)
+        self.world.add(CENTRE, attached=False)
         self.centre = Centre(self.world)
         self.oracle = Oracle(self.world, self.centre)
         self.chaos = Chaos(self.world, self.centre, brief=size.brief)
@@ -135,12 +134,13 @@ class Run:
 
 @contextmanager
 def _collected_once() -> Iterator[None]:
-    """Look for garbage when all is over: within a life next to nothing ends in a circle."""
+    """Look for garbage when a life is over, which is all young: in it next to none comes to be."""
     was_on = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        gc.collect(0)
         if was_on:
             gc.enable()
 

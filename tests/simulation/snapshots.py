@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import pickletools
 from dataclasses import dataclass
 from random import Random
 from types import BuiltinFunctionType, CellType, FunctionType, ModuleType
@@ -20,7 +21,7 @@ class Snapshot:
         self._shared: list[object] = []
         stored = io.BytesIO()
         _Writer(stored, self._shared).dump(original)
-        self._bytes = stored.getvalue()
+        self._bytes = pickletools.optimize(stored.getvalue())
 
     def copy(self) -> Any:
         """The graph as it was, independent of the original and of other copies."""
