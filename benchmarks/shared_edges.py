@@ -14,6 +14,7 @@ import asyncio
 import json
 import os
 import sys
+import traceback
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
@@ -30,12 +31,14 @@ from relay.core.events import BlobArrived, Event, Remembered
 from relay.core.node import Node
 from relay.core.state import NodeConfig
 from relay.driver import Driver
+from relay.ports import BusBroken
 from relay.syncer.syncer import ContentMissing, Syncer
 from schemas import subjects
 from schemas.blobs import Reference
 from schemas.identity import KeyId, NodePath, TreeId, random_id
 
 CONNECT_AT_ONCE = 20
+DIALS_MAX = 10
 
 
 class ClientBus(MemoryBus):
@@ -44,14 +47,27 @@ class ClientBus(MemoryBus):
     def __init__(self, network: MemoryNetwork, path: NodePath, url: str, seed: str) -> None:
         super().__init__(network, path)
         self._inbox = Inbox()
-        self._connection = Connection(url, seed, f"edge {path}", "_INBOX.edge")
-        clock, dice = SystemClock(), SystemDice()
-        self._uplink = Uplink(self._connection, path, self._inbox, clock, dice)
+        self._url, self._seed = url, seed
+        self._dial()
         self._enclosed = Enclosed()
         self._watching: asyncio.Task[None] | None = None
 
+    def _dial(self) -> None:
+        self._connection = Connection(self._url, self._seed, f"edge {self.path}", "_INBOX.edge")
+        clock, dice = SystemClock(), SystemDice()
+        self._uplink = Uplink(self._connection, self.path, self._inbox, clock, dice)
+
     async def start(self) -> Remembered:
-        await self._connection.open()
+        for _ in range(DIALS_MAX - 1):
+            try:
+                await self._connection.open()
+                break
+            except BusBroken as error:
+                # A whole node would begin anew; a busy machine may be long in answering.
+                print(error, file=sys.stderr, flush=True)
+                self._dial()
+        else:
+            await self._connection.open()
         remembered = await super().start()
         content = subjects.content(self.path.name)
         await self._connection.client.subscribe(content, cb=self._enclosed.came)
@@ -133,6 +149,15 @@ class SharedEdge:
 
 
 async def run(edges: Sequence[SharedEdge]) -> None:
+    """Run all of them; a failure ends the process, though a thread waits for the next line."""
+    try:
+        await run_all(edges)
+    except BaseExceptionGroup:
+        traceback.print_exc()
+        os._exit(1)
+
+
+async def run_all(edges: Sequence[SharedEdge]) -> None:
     async with asyncio.TaskGroup() as group:
         group.create_task(answer(edges))
         for at in range(0, len(edges), CONNECT_AT_ONCE):

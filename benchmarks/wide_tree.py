@@ -107,11 +107,19 @@ class WideTree:
         return tasks
 
     async def _until_known(self, region: NodePath) -> None:
-        """Wait until a region has all its children; raises AssertionError if it takes too long."""
-        driver, wanted = await self.nodes[region].running(), len(self.edges[region])
+        """Wait until a region lets all its children in; raises AssertionError if it takes too long.
+
+        A nats-server 2.15.1 that reloads for new accounts while clients come may crash.
+        """
+        runtime, wanted = self.nodes[region], len(self.edges[region])
+        driver = await runtime.running()
+
+        def lets_in(node: Node) -> bool:
+            return len(node.children()) == len(runtime.enrolled) == wanted
+
         try:
             async with asyncio.timeout(JOIN_SECONDS):
-                await driver.until(lambda node: len(node.children()) == wanted)
+                await driver.until(lets_in)
         except TimeoutError:
             known = len(driver.node.children())
             said = f"{region} has {known} of {wanted} children after {JOIN_SECONDS:g} s"
