@@ -14,11 +14,12 @@ from functools import partial
 
 from tests.simulation import mutants, soak
 from tests.simulation.faults import NO_FAULTS, Faults
+from tests.simulation.replay import again, end_of
 from tests.simulation.run import Outcome, run
-from tests.simulation.sizes import SIZES, seed_of
+from tests.simulation.sizes import SIZES
 
-FAILED_TOLD, LINES_TOLD = 3, 40
-"""Of how many failed seeds the end of the story is told, and how much of it."""
+FAILED_TOLD = 3
+"""Of how many failed seeds the end of the story is told."""
 CHUNK = 100
 """How many seeds a process runs before it tells."""
 Chunk = tuple[list[Outcome], float]
@@ -29,7 +30,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make simulate")
     parser.add_argument("--seeds", type=int, default=500, help="how many seeds, from --first on")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--seed", help="only this one, as `small:17`, with what happened in it")
+    parser.add_argument(
+        "--seed", help="only this one, as `small:17` or `withheld:0`, with what happened in it"
+    )
     parser.add_argument("--size", choices=[*SIZES], default="tiny", help="how large the trees are")
     parser.add_argument("--calm", action="store_true", help="without faults")
     parser.add_argument("--no-mutants", action="store_true", help="without the planted faults")
@@ -48,18 +51,11 @@ def main() -> int:
 
 def _one(name: str, chosen: Faults | None) -> int:
     """Tell the whole story of one seed."""
-    size, number = seed_of(name)
-    outcome = run(number, chosen, size=size, story=True)
+    outcome = again(name, chosen)
     print("\n".join(outcome.story))
     print(", ".join(f"{name}={value}" for name, value in asdict(outcome.faults).items()))
     print(outcome)
     return 1 if outcome.law else 0
-
-
-def _end_of(failed: Outcome, chosen: Faults | None) -> list[str]:
-    """What happened last in a seed that failed: it is run once more for that."""
-    story = run(failed.seed, chosen, size=SIZES[failed.size], story=True).story
-    return [f"the last of {len(story)} steps:", *story[-LINES_TOLD:]]
 
 
 def _soak(days: float) -> int:
@@ -82,9 +78,8 @@ def _swarm(given: argparse.Namespace, chosen: Faults | None) -> int:
         for outcome in outcomes:
             count, failed = count + 1, failed + bool(outcome.law)
             if outcome.law:
-                if failed <= FAILED_TOLD:
-                    print("\n".join(_end_of(outcome, chosen)))
-                print(outcome, flush=True)
+                told = end_of(outcome, chosen) if failed <= FAILED_TOLD else outcome
+                print(told, flush=True)
             virtual += outcome.seconds
             traces.update(outcome.trace.encode())
     print(

@@ -101,12 +101,24 @@ LIVES = {
 }
 
 
-def begun(seed: str) -> SpacedRun:
-    """Two regions with an edge each, and two placements of all that is in one namespace."""
-    one = SpacedRun(f"blind life {seed}", NO_FAULTS, BLIND, own=Blindness(), regions=(2, 2))
+def new(seed: str, *, story: bool = False) -> SpacedRun:
+    """Two regions with an edge each, not built yet."""
+    own, regions = Blindness(), (2, 2)
+    return SpacedRun(f"blind life {seed}", NO_FAULTS, BLIND, own=own, regions=regions, story=story)
+
+
+def live(one: SpacedRun, name: str) -> None:
+    """Build, live so, and settle; may raise LawBroken."""
+    _build(one)
+    LIVES[name](one)
+    one.settle()
+
+
+def _build(one: SpacedRun) -> None:
+    """The tree, and two placements of all that is in one namespace."""
     one.build()
     for name in ("p1", "p2", "p3"):
-        key = ObjectKey("edge.kubestellar.io", "edgeplacements", "", name)
+        key = ObjectKey(KIND, "edgeplacements", "", name)
         if key in one.spaced.workloads.objects:
             one.spaced.workloads.delete(key)
             one.judge.people_acted()
@@ -114,12 +126,3 @@ def begun(seed: str) -> SpacedRun:
     for name in ("p1", "p2"):
         one.spaced.workloads.put(*edge_placement(name, {}, [{"namespaces": [SHOP]}]))
     one.settle()
-    return one
-
-
-def lived(seed: str, name: str) -> SpacedRun:
-    """Begin, live so, and settle; may raise LawBroken."""
-    one = begun(seed)
-    LIVES[name](one)
-    one.settle()
-    return one

@@ -14,7 +14,8 @@ from tests.simulation import run as runs
 from tests.simulation import soak
 from tests.simulation.assumptions import ASSUMPTIONS
 from tests.simulation.faults import NO_FAULTS, Faults
-from tests.simulation.mutants import MUTANTS, kill
+from tests.simulation.mutants import MUTANTS, in_force, kill
+from tests.simulation.replay import again, end_of
 from tests.simulation.sizes import SIZES, TINY, seed_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,15 +37,15 @@ CHUNKS = [
 @pytest.mark.parametrize(("size", "first", "chunk"), CHUNKS)
 def test_every_law_holds_under_faults(size, first, chunk):
     outcomes = [runs.run(seed, size=SIZES[size]) for seed in range(first, first + chunk)]
-    broken = [str(outcome) for outcome in outcomes if outcome.law]
-    assert not broken, "\n".join(broken)
+    broken = [outcome for outcome in outcomes if outcome.law]
+    assert not broken, "\n".join([end_of(broken[0]), *map(str, broken[1:])])
 
 
 @pytest.mark.parametrize("seed", runs.seeds_that_failed())
 def test_a_seed_that_failed_once_fails_no_more(seed):
     size, number = seed_of(seed)
     outcome = runs.run(number, size=size)
-    assert not outcome.law, str(outcome)
+    assert not outcome.law, end_of(outcome)
 
 
 def test_every_law_holds_without_faults():
@@ -134,8 +135,9 @@ def test_a_planted_fault_breaks_its_law(mutant):
 
 
 def test_the_same_seed_is_the_same_run_in_every_process():
-    code = "from tests.simulation.run import run\nfrom tests.simulation.sizes import SMALL, WIDE\n"
-    code += "for size in SMALL, WIDE: print(run(3, size=size, traced=True).trace)"
+    code = "from tests.simulation import sizes\nfrom tests.simulation.run import run\n"
+    code += "for size in sizes.BLIND, sizes.SMALL, sizes.WIDE:\n"
+    code += "    print(run(3, size=size, traced=True).trace)"
     traces = set()
     for hash_seed in ("0", "1", "12345"):
         env = {**os.environ, "PYTHONHASHSEED": hash_seed}
@@ -149,6 +151,19 @@ def test_the_same_seed_is_the_same_run_in_every_process():
         )
         traces.add(done.stdout)
     assert len(traces) == 1, f"the trace depends on the process: {traces}"
+
+
+def test_a_failed_seed_is_told_with_how_to_replay_it_and_its_trace():
+    mutant = next(mutant for mutant in MUTANTS if mutant.name == "acknowledge_before_stored")
+    with in_force(mutant):
+        failed = kill(mutant)
+        assert failed is not None
+        told = end_of(failed)
+        replayed = again(failed.name)
+    assert f"trace {failed.trace}; again: make simulate SEED={failed.name}" in told
+    assert (replayed.law, replayed.what) == (failed.law, failed.what)
+    assert replayed.story[-1] in told
+    assert again("withheld:0").story
 
 
 def test_a_soak_leaves_every_node_as_large_as_it_was():

@@ -37,16 +37,19 @@ WORLDS: dict[str, Callable[[Run], None]] = {life.__name__: life for life in LIVE
 WORLDS |= dict.fromkeys(blind_lives.LIVES, Run.settle)
 
 
-def play(name: str) -> Outcome:
+def play(name: str, *, story: bool = False) -> Outcome:
     """Play a world on the tree of a seed: `world:seed`."""
     world, _, seed = name.partition(":")
     with cheap_signatures():
         if world in blind_lives.LIVES:
-            law, what = broken_by(lambda: blind_lives.lived(seed, world))
-            return Outcome(int(seed), world, "", 0.0, law, what)
-        one = Run(f"world {seed}", NO_FAULTS, SMALL)
-        law, what = broken_by(lambda: _play(one, WORLDS[world]))
-    return Outcome(int(seed), world, one.world.trace(), one.world.now, law, what)
+            blind = blind_lives.new(seed, story=story)
+            one: Run = blind
+            law, what = broken_by(lambda: blind_lives.live(blind, world))
+        else:
+            one = Run(f"world {seed}", NO_FAULTS, SMALL, story=story)
+            law, what = broken_by(lambda: _play(one, WORLDS[world]))
+    told, trace = one.world.story or [], one.world.trace()
+    return Outcome(int(seed), world, trace, one.world.now, law, what, story=told)
 
 
 def is_world(name: str) -> bool:

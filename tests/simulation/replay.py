@@ -1,0 +1,27 @@
+"""A seed or a written life again, with the story of what happened in it."""
+
+from __future__ import annotations
+
+from tests.simulation.faults import Faults
+from tests.simulation.run import Outcome, run
+from tests.simulation.sizes import SIZES, seed_of
+from tests.simulation.worlds import is_world, play
+
+LINES_TOLD = 40
+"""How much of its story is told of a seed that failed."""
+
+
+def again(name: str, chosen: Faults | None = None) -> Outcome:
+    """Run `small:17`, or play `withheld:0`, with its whole story; raises ValueError."""
+    if is_world(name):
+        return play(name, story=True)
+    size, number = seed_of(name)
+    return run(number, chosen, size=size, story=True)
+
+
+def end_of(failed: Outcome, chosen: Faults | None = None) -> str:
+    """What happened last in a seed that failed, and how to see all of it."""
+    known = failed.size in SIZES or is_world(failed.name)
+    story = again(failed.name, chosen).story if known else []
+    told = [f"the last of {len(story)} steps:", *story[-LINES_TOLD:]] if story else []
+    return "\n".join([*told, str(failed)])
