@@ -17,6 +17,7 @@ from schemas.objects import ObjectKey
 from schemas.shape import ShapeError, from_array, to_array
 
 PART_MAX_BYTES = 64 * 1024
+STATES_MAX = 16
 EXCEPTIONS_MAX = 20
 BLOCKING_MAX = 20
 ARMS_MAX = 64
@@ -280,6 +281,8 @@ def decode_report(data: bytes) -> Report | ReportPart:
 def _check_bounds(summary: Summary) -> None:
     """Refuse what would make the summary of a parent outgrow a message."""
     for what, listed, most in (
+        ("states", summary.states, STATES_MAX),
+        ("health", summary.health, STATES_MAX),
         ("exceptions", summary.exceptions, EXCEPTIONS_MAX),
         ("blocking", summary.blocking, BLOCKING_MAX),
         ("arms", summary.arms, ARMS_MAX),
@@ -287,7 +290,8 @@ def _check_bounds(summary: Summary) -> None:
         if len(listed) > most:
             raise ReportRefused(f"report: {len(listed)} {what}, at most {most}")
     texts = [text for e in summary.exceptions for text in (e.object, e.reason, e.path)]
-    longest = max(map(len, (*texts, *summary.blocking, *summary.arms)), default=0)
+    words = (*summary.states, *summary.health, *summary.arms)
+    longest = max(map(len, (*texts, *summary.blocking, *words)), default=0)
     if longest > TEXT_MAX_CHARACTERS:
         raise ReportRefused(f"report: a text over {TEXT_MAX_CHARACTERS} characters")
 

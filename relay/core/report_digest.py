@@ -7,14 +7,18 @@ there: who answered "gone" has nothing more to lose.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable
 
 from schemas import codec
 from schemas.identity import MailKey
 from schemas.records import DIGEST_MODULUS, digest_term
-from schemas.reports import Report, part_key
+from schemas.reports import ObjectResult, Report, part_key
 from schemas.shape import to_array
 
+PARTS_OF_CHILD_MAX, PARTS_BYTES_MAX = 4096, 64 * 1024 * 1024
+"""So many later parts one child may have in all placements: what it can make its parent hold."""
+RESULT_BYTES = 400
+"""What a result takes besides its status: seven bytes of a message are opened to so many."""
 Said = tuple[int, int]
 """Epoch and revision of a report: of one child no two reports in a slot have the same."""
 
@@ -35,12 +39,19 @@ def content_of(report: Report, results: object) -> bytes:
     return hashlib.sha256(codec.pack(fields)).digest()
 
 
+def size_of(results: Iterable[ObjectResult]) -> int:
+    """How many bytes of memory a later part takes, about; it may be a fortieth on the wire."""
+    return RESULT_BYTES + sum(RESULT_BYTES + len(item.status or b"") for item in results)
+
+
 class ReportDigests:
     """The sums of all children, by their places in the fold."""
 
     def __init__(self) -> None:
         self._sums: dict[int, int] = {}
         self._parts: dict[int, dict[MailKey, dict[int, Said]]] = {}
+        self._sizes: dict[int, dict[tuple[MailKey, int], int]] = {}
+        self._totals: dict[int, int] = {}
 
     def of(self, place: int) -> bytes:
         """The digest of one child's reports: 16 bytes."""
@@ -54,15 +65,19 @@ class ReportDigests:
         gained = report_term(key, now) if now is not None else 0
         self._sums[place] = (self._sums.get(place, 0) + gained - lost) % DIGEST_MODULUS
 
-    def part(self, place: int, key: MailKey, part: int, now: Said) -> None:
-        """Count a later part in place of the one before."""
+    def has_room(self, place: int, key: MailKey, part: int, size: int) -> bool:
+        """Whether a child that says this later part says no more than it may."""
+        sizes = self._sizes.get(place, {})
+        total = self._totals.get(place, 0) - sizes.get((key, part), 0) + size
+        more = (key, part) not in sizes
+        return total <= PARTS_BYTES_MAX and len(sizes) + more <= PARTS_OF_CHILD_MAX
+
+    def part(self, place: int, key: MailKey, part: int, now: Said, size: int) -> None:
+        """Count a later part of so many bytes in place of the one before."""
+        self._resize(place, key, part, size)
         parts = self._parts.setdefault(place, {}).setdefault(key, {})
         former, parts[part] = parts.get(part), now
         self.replace(place, part_key(key, part), former, now)
-
-    def parts_of(self, place: int) -> Mapping[MailKey, Mapping[int, Said]]:
-        """The later parts of one child, by placement."""
-        return self._parts.get(place, {})
 
     def keep_parts(self, place: int, key: MailKey, parts: int) -> None:
         """Forget the later parts of a placement beyond so many."""
@@ -71,6 +86,7 @@ class ReportDigests:
         for part in [part for part in known or () if part > parts]:
             assert known is not None
             self.replace(place, part_key(key, part), known.pop(part), None)
+            self._resize(place, key, part, 0)
         if known is not None and not known:
             del of_child[key]
 
@@ -78,3 +94,12 @@ class ReportDigests:
         """Forget all that a child said."""
         self._sums.pop(place, None)
         self._parts.pop(place, None)
+        self._sizes.pop(place, None)
+        self._totals.pop(place, None)
+
+    def _resize(self, place: int, key: MailKey, part: int, size: int) -> None:
+        sizes = self._sizes.setdefault(place, {})
+        former = sizes.pop((key, part), 0)
+        if size:
+            sizes[key, part] = size
+        self._totals[place] = self._totals.get(place, 0) - former + size

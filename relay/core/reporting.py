@@ -10,16 +10,13 @@ from typing import NamedTuple
 
 from relay.core import reduce
 from relay.core.fold import NOTHING, Counted, Fold, Reported, Shapes
-from relay.core.report_digest import ReportDigests, Said
+from relay.core.report_digest import ReportDigests, Said, size_of
 from schemas.identity import MailKey
 from schemas.objects import ObjectKey
 from schemas.reports import ARM_OLDER, ObjectResult, Report, ReportPart, State, Summary
 
 _PENDING = Summary({"pending": 1}, {"unknown": 1}, {ARM_OLDER: 1})
 _LOST = Summary({"unreachable": 1}, {"unknown": 1}, {ARM_OLDER: 1})
-
-PARTS_OF_CHILD_MAX = 4096
-"""So many later parts one child may have in all placements: what it can make its parent hold."""
 
 
 class Facts(NamedTuple):
@@ -126,7 +123,8 @@ class Reporting:
             fold.stale(place)
         if part.epoch >= fold.reported(place).epoch:
             fold.set_results(place, {**fold.results_of(place), part.part: part.results})
-            self._digests.part(place, part.key, part.part, (part.epoch, part.revision))
+            said = (part.epoch, part.revision)
+            self._digests.part(place, part.key, part.part, said, size_of(part.results))
             self.dirty[part.key] = None
 
     def knows(self, child: str, key: MailKey) -> bool:
@@ -135,11 +133,9 @@ class Reporting:
         return fold is not None and fold.stands(self._at(child))
 
     def has_room(self, child: str, part: ReportPart) -> bool:
-        """Whether a child has fewer later parts than it may have, or this is one of them."""
-        parts = self._digests.parts_of(self._at(child))
-        return part.part in parts.get(part.key, ()) or (
-            sum(map(len, parts.values())) < PARTS_OF_CHILD_MAX
-        )
+        """Whether a child has fewer and smaller later parts than it may have, with this one."""
+        size = size_of(part.results)
+        return self._digests.has_room(self._at(child), part.key, part.part, size)
 
     def refresh(self, child: str, key: MailKey) -> None:
         """Say again what a child counts for: its mail or its liveness changed."""
