@@ -19,6 +19,8 @@ from tests.memory_tree import config_map, placement
 
 EDGES = 1000
 LOOK_SECONDS = 0.05
+BACK_SECONDS = 1200.0
+"""A quiet machine needs a fiftieth of it; beyond it something is wrong."""
 GOAL_SECONDS = 60.0
 
 
@@ -53,7 +55,11 @@ async def all_return(tree: WideTree, number: int) -> Return:
     os.kill(server.pid, signal.SIGKILL)
     await tree.apply(config_map("one", "shop", text=f"outage {number}"))
     await server.next_start(starts)
-    await tree.until("shop", lambda s: s.complete and s.states == everywhere and s.arms != former)
+    await tree.until(
+        "shop",
+        lambda s: s.complete and s.states == everywhere and s.arms != former,
+        BACK_SECONDS,
+    )
     seconds = time.perf_counter() - began
     watched.cancel()
     return Return(

@@ -17,12 +17,14 @@ import sys
 import traceback
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.inbox import Inbox
 from relay.adapters.jetstream_connection import Connection
 from relay.adapters.jetstream_enclosures import Enclosed
 from relay.adapters.jetstream_uplink import Uplink
+from relay.adapters.lasting_client import LastingClient
 from relay.adapters.memory_bus import MemoryBus, MemoryNetwork
 from relay.adapters.memory_space import MemorySpace
 from relay.adapters.simulated_cluster import Settings, SimulatedCluster
@@ -38,7 +40,38 @@ from schemas.blobs import Reference
 from schemas.identity import KeyId, NodePath, TreeId, random_id
 
 CONNECT_AT_ONCE = 20
-DIALS_MAX = 10
+DIALS_MAX, DIAL_AT_ONCE = 10, 32
+
+
+class PatientDialler(LastingClient):
+    """Dials in turn with the others of this process: each edge has a machine of its own elsewhere.
+
+    A server waits two seconds for who it is, and all at once would keep one another beyond them.
+    """
+
+    _turn = asyncio.Semaphore(DIAL_AT_ONCE)
+    _dials = False
+
+    async def _connect_to_server(self, s: Any) -> None:
+        if not self._dials:
+            await self._turn.acquire()
+            self._dials = True
+        try:
+            await super()._connect_to_server(s)
+        except BaseException:
+            self._dialled()
+            raise
+
+    async def _process_connect_init(self) -> None:
+        try:
+            await super()._process_connect_init()
+        finally:
+            self._dialled()
+
+    def _dialled(self) -> None:
+        if self._dials:
+            self._dials = False
+            self._turn.release()
 
 
 class ClientBus(MemoryBus):
@@ -54,6 +87,7 @@ class ClientBus(MemoryBus):
 
     def _dial(self) -> None:
         self._connection = Connection(self._url, self._seed, f"edge {self.path}", "_INBOX.edge")
+        self._connection.client = PatientDialler()
         clock, dice = SystemClock(), SystemDice()
         self._uplink = Uplink(self._connection, self.path, self._inbox, clock, dice)
 

@@ -299,9 +299,9 @@ class JetStreamBus:
         return found
 
     async def _links_counted(self, message: Msg) -> None:
-        """The own server says how many leaf links an account has now: a child's is named as it."""
+        """The own server says who is connected as an account now: a child's is named as it."""
         try:
-            linked = links_of(message)
+            linked = links_of(message, "total_conns")
         except ApiError as error:
             logger.warning("%s: an unreadable count of links: %s", self.path, error)
             return
