@@ -180,9 +180,13 @@ class SpacedCentre(Books, Clerk):
         return {key: head.generation for key, head in heads if not head.deleted}
 
     def read_back(self, records: Sequence[Record]) -> None:
-        """What the ledger does not hold any more, no one ever saw: it is no longer asked for."""
+        """What the ledger does not hold any more, no one ever saw: it is no longer asked for.
+
+        What was lost so may come back with a backup that holds it.
+        """
         ledger = self.desk.ledger.records
-        self.records = {key: ledger[key] for key in self.records if key in ledger}
+        kept = {key: ledger[key] for key in self.records if key in ledger}
+        self.records = {**kept, **{key: ledger[key] for key in ledger if key not in kept}}
         model = Model()
         for record in self.records.values():
             model = self._changed(record, model)
