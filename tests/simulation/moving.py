@@ -38,7 +38,11 @@ class Register:
         raise NotImplementedError
 
     def said(self, name: str) -> Said | None:
-        """What a SyncTarget says now; None if it is gone."""
+        """What a SyncTarget says now, or said last; None if there is none any more for good."""
+        raise NotImplementedError
+
+    def place(self, name: str, path: NodePath, parent: NodePath) -> NodePath:
+        """Which path below another parent an edge moves to from its own."""
         raise NotImplementedError
 
     def let_in(self, path: NodePath) -> None:
@@ -49,8 +53,12 @@ class Register:
         """Take a place away that nobody came to."""
         raise NotImplementedError
 
-    def say(self, name: str, path: NodePath) -> None:
-        """Have the SyncTarget say that it was moved there."""
+    def has_left(self, path: NodePath) -> bool:
+        """Whether the centre has taken in that nobody hangs at a path any more."""
+        raise NotImplementedError
+
+    def say(self, name: str, path: NodePath) -> bool:
+        """Have the SyncTarget say that it was moved there; False if that cannot be."""
         raise NotImplementedError
 
 
@@ -60,6 +68,7 @@ class Move:
 
     name: str
     path: NodePath
+    old: NodePath = field(default_factory=NodePath)
     tries: int = TRIES_MAX
     waits: bool = True
 
@@ -92,14 +101,14 @@ class Moving:
     def begin(self, name: str) -> None:
         """Move the edge of this SyncTarget to another parent, if there is one."""
         said, random = self._register.said(name), self._world.random
-        if said is None or said.path.is_root or not said.path.name.startswith("e"):
+        if said is None or not said.path.name.startswith("e") or not self._register.ready():
             return
         parents = [path for path in self.places() if path != said.path.parent]
         mover = self._movers.get(name)
         host = self._world.hosts.get(said.path) if mover is None else mover.host
         if not parents or host is None:
             return
-        move = Move(name, random.choice(parents).child(said.path.name))
+        move = Move(name, self._register.place(name, said.path, random.choice(parents)))
         if move.path in self._world.hosts and move.path != host.path:
             return
         self._world.note("user", f"moves {name} from {said.path} to {move.path}")
@@ -146,13 +155,20 @@ class Moving:
             else:
                 self._give_up(move)
             return
-        register.say(move.name, move.path)
+        move.old = said.path
+        if not register.say(move.name, move.path):
+            self._give_up(move)
+            return
         for path in (said.path.parent, move.path.parent):
             self._maybe_cut(path)
         self._soon(self._join, move)
 
     def _give_up(self, move: Move) -> None:
+        """Leave it where it is said to be; takes effect once the centre can be told."""
         said = self._register.said(move.name)
+        if not self._register.ready():
+            self._soon(self._give_up, move)
+            return
         self._world.note("user", f"gives up to move {move.name} to {move.path}")
         if said is None or said.path != move.path:
             self._register.let_go(move.path)
@@ -176,6 +192,9 @@ class Moving:
             return
         if mover is None or said is None or said.path != move.path or mover.host.path == said.path:
             self._over(move)
+            return
+        if not self._register.has_left(move.old):
+            self._soon(self._join, move)
             return
         host, mover.carrying = mover.host, True
         host.stop(server_too=True)

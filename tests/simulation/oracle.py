@@ -43,7 +43,7 @@ from tests.simulation.laws import (
     NO_RESURRECTION,
     ONLY_SIGNED,
 )
-from tests.simulation.places import Places, all_of, rename
+from tests.simulation.places import Places, all_of, forget, rename
 from tests.simulation.prescribed import (
     arm_for,
     expected_summary,
@@ -68,7 +68,6 @@ class Oracle(Watcher):
         self.handled = self.conduct.handled
         self._highest: dict[tuple[NodePath, str], int] = {}
         self._orphans: dict[NodePath, dict[ObjectKey, None]] = {}
-        self._whole: dict[str, None] = {}
         self._not_wanted: dict[tuple[NodePath, ObjectKey], float] = {}
         self._settled_at: float | None = None
         self._held: dict[NodePath, dict[ObjectKey, str]] = {}
@@ -118,7 +117,7 @@ class Oracle(Watcher):
         """What the index that a node reads does not list, and is no newer, is not in force."""
         node = host.node
         assert node is not None
-        index, taken = node.own_state()["indexGeneration"], node.records.get(key)
+        index, taken = node._state.index.generation, node.records.get(key)
         if taken is None or not taken.has_body:
             return
         if key in host.streams.own:
@@ -143,7 +142,7 @@ class Oracle(Watcher):
         parent = self.world.hosts.get(host.path.parent)
         if parent is None or not host.linked or host.node is None or self.world.lied:
             return
-        if host.node.own_state()["cursor"]["incarnation"] != parent.incarnation:
+        if host.node._state.inbox.incarnation != parent.incarnation:
             return
         for (_, key), kept in parent.streams.mail.after(0, host.path.name):
             mail, record = kept.mail, self.centre.records.get(MailKey(key))
@@ -217,8 +216,9 @@ class Oracle(Watcher):
             return
         name = node.records[key].record.source.name
         placed = self.centre.model.placements.get(name)
-        held = node.records[key].generation == self.centre.records[key].generation
-        if placed is None or not held or self._in_flight():
+        issued, held = self.centre.records.get(key), node.records[key]
+        stale = issued is None or held.generation != issued.generation
+        if placed is None or stale or self._in_flight():
             return
         model = self.centre.model
         targets = [t for t in model.targets.values() if t.path in model.nodes]
@@ -277,6 +277,9 @@ class Oracle(Watcher):
 
     def disk_lost(self, host: Host) -> None:
         """Without its record of what it did, an edge leaves what it no longer knows."""
+        if host.former:
+            # Its parent may know less than the one before.
+            forget(self._highest, host.path)
         self._orphans.setdefault(host.path, {}).update(dict.fromkeys(host.space.objects))
 
     def disk_restored(self, host: Host) -> None:
@@ -302,8 +305,6 @@ class Oracle(Watcher):
         rename(self._orphans, old, host.path)
         rename(self._highest, old, host.path)
         if not keeps:
-            # What its new parent knows may be older than what the former one knew.
-            rename(self._highest, host.path, old)
             self.disk_lost(host)
 
     def model_changed(self) -> None:

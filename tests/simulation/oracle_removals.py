@@ -11,9 +11,9 @@ from typing import Any
 
 from relay.core import effects as fx
 from schemas import codec
-from schemas.identity import MailKey
+from schemas.identity import MailKey, NodePath
 from schemas.objects import ObjectKey
-from schemas.records import DeltaHead, LocationRecord, Profile, Record
+from schemas.records import DeltaHead, LocationRecord, NodeRecord, Profile, Record
 from tests.simulation.blind_space import Object
 from tests.simulation.centre import (
     INVENTORY,
@@ -51,6 +51,8 @@ class RemovalOracle(Oracle, Judge):
         self._recovered: dict[str, None] = {}
         self._came_back: dict[str, int] = {}
         self._after = centre.model
+        self._hung: dict[str, NodePath] = {}
+        self._between = False
         centre.judge = self
 
     # What users say, and what the centre sees of it.
@@ -75,6 +77,7 @@ class RemovalOracle(Oracle, Judge):
 
     def read_back(self, records: Sequence[Record]) -> None:
         """Nothing that a node holds is missing from the ledger now."""
+        self._follow_moves()
         self.model_changed()
         for record in records:
             self._came_back[record.source.key] = record.generation
@@ -96,11 +99,6 @@ class RemovalOracle(Oracle, Judge):
         if self._came_back.get(write.key) != write.generation:
             super()._sent(host, write)
 
-    def _counted(self, key: str) -> None:
-        """A centre whose reports went back with its disk counts what these say, until new ones."""
-        if not self.centre.went_back:
-            super()._counted(MailKey(key))
-
     def accepted(self, placement: str, shown: str) -> None:
         """What is let go is what was not seen then, of this placement alone."""
         unseen = bool(placement) and _placement(placement) not in self._shown[WORKLOADS]
@@ -113,7 +111,9 @@ class RemovalOracle(Oracle, Judge):
     # What is issued.
 
     def issuing(self, key: str, record: Record, after: Model, *, anew: bool) -> None:
-        self.model_changed()
+        if not self._between:
+            self.model_changed()
+        self._between = isinstance(record, NodeRecord) and record.deleted
         if not anew:
             return
         self._is_above_all(key, record)
@@ -132,7 +132,19 @@ class RemovalOracle(Oracle, Judge):
                 self._accepted.pop(about, None)
 
     def issued(self) -> None:
+        if self._between:
+            # The profile that says where its destination is follows in one go.
+            return
+        self._follow_moves()
         self.model_changed()
+
+    def _follow_moves(self) -> None:
+        """What is wanted of a destination goes with it to where its record says now."""
+        for name, target in self.centre.model.targets.items():
+            before = self._hung.get(name, target.path)
+            self._hung[name] = target.path
+            if before != target.path:
+                self.said_elsewhere(before, target.path)
 
     def _is_above_all(self, key: str, record: Record) -> None:
         """Generations never run backwards: nobody below holds what would pass for newer."""
@@ -160,7 +172,9 @@ class RemovalOracle(Oracle, Judge):
         kinds = {(seen.group, seen.resource) for seen in shown}
         if name.startswith(OF_ELSEWHERE):
             return "it is another space's"
-        if _is_there(key, shown) and (key.resource == "edgeplacements" or _placement(name) in shown):
+        if _is_there(key, shown) and (
+            key.resource == "edgeplacements" or _placement(name) in shown
+        ):
             return "it is there to be seen"
         if self._mail_key(name, key) in self._recovered:
             return "it was read back, and nobody said that it goes"

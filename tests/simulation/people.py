@@ -7,9 +7,11 @@ from typing import Any
 
 from schemas.api import GROUP, PATH_ANNOTATION, VERSION
 from schemas.identity import NodePath
+from schemas.moves import MOVED_ANNOTATION, after_move, former_paths
 from schemas.objects import ObjectKey
 from tests.simulation.blind_space import Object
 from tests.simulation.centre import OF_ELSEWHERE
+from tests.simulation.moving import Moving, Register, Said
 from tests.simulation.oracle_removals import CRD, KIND, RemovalOracle
 from tests.simulation.sizes import Size
 from tests.simulation.spaced_centre import SpacedCentre
@@ -34,6 +36,46 @@ NAMES, LOCATIONS = ("p1", "p2", "p3"), ("l1", "l2")
 ENVS = ("prod", "dev")
 
 
+class Inventory(Register):
+    """What a mover says at a centre that reads its inventory from a space."""
+
+    def __init__(self, centre: SpacedCentre, hanging: dict[str, Said]) -> None:
+        self._centre, self._hanging = centre, hanging
+
+    def ready(self) -> bool:
+        centre = self._centre
+        return centre.ready and centre.desk.here and centre.desk.sure
+
+    def said(self, name: str) -> Said | None:
+        return self._hanging[name]
+
+    def place(self, name: str, path: NodePath, parent: NodePath) -> NodePath:
+        """Edges have like names in each region, so it gets one of its own."""
+        return parent.child(f"e-{name}")
+
+    def let_in(self, path: NodePath) -> None:
+        self._centre.put_node(path)
+
+    def let_go(self, path: NodePath) -> None:
+        self._centre.remove_node(path)
+
+    def has_left(self, path: NodePath) -> bool:
+        return path not in self._centre.model.nodes
+
+    def say(self, name: str, path: NodePath) -> bool:
+        """Only what is there, and is seen to hang where it says, can be moved."""
+        key, said = target_key(name), self._hanging[name]
+        there, known = self._centre.inventory.objects.get(key), self._centre.model.targets.get(name)
+        if there is None or known is None or known.path != said.path:
+            return False
+        before = {MOVED_ANNOTATION: ",".join(map(str, said.former))}
+        moved = former_paths({MOVED_ANNOTATION: after_move(before, said.path, path)})
+        self._hanging[name] = Said(path, moved)
+        env = there["metadata"]["labels"]["env"]
+        self._centre.inventory.put(*_target(name, self._hanging[name], env))
+        return True
+
+
 class People:
     """Seeded acts, each of them ordinary."""
 
@@ -43,7 +85,8 @@ class People:
         self._world, self._centre, self._oracle, self._size = world, centre, oracle, size
         self._random = world.random
         self._versions = 0
-        self._paths: list[NodePath] = []
+        self._hanging: dict[str, Said] = {}
+        self._moving = Moving(world, oracle, Inventory(centre, self._hanging), size.gap_seconds)
 
     def build(self) -> None:
         """Nodes, destinations, objects, placements."""
@@ -56,10 +99,11 @@ class People:
         for path, attached in paths:
             self._world.add(path, attached=attached)
             self._centre.put_node(path)
-            self._paths += [path] if attached else []
+            if attached:
+                self._hanging["-".join(path.names)] = Said(path, ())
         workloads, inventory = self._centre.workloads, self._centre.inventory
-        for path in self._paths:
-            inventory.put(*_target(path, random.choice(ENVS)))
+        for name, said in self._hanging.items():
+            inventory.put(*_target(name, said, random.choice(ENVS)))
         for name in LOCATIONS:
             inventory.put(*_location(name, random))
         for name, team in ((SHOP, "a"), (LAB, "b")):
@@ -76,6 +120,9 @@ class People:
         """One act on the spaces, whatever the centre sees of them."""
         acts = [self._change, self._change, self._delete, self._renew, self._edit, self._edit]
         acts += [self._unplace, self._relabel, self._register, self._deregister, self._relocate]
+        moving = self._world.faults.moving if self._size.moves else 0.0
+        if moving and self._random.random() < moving:
+            acts = [self._rehang]
         act = self._random.choice(acts)
         self._world.note("user", act.__name__)
         self._oracle.people_acted()
@@ -83,7 +130,12 @@ class People:
         self._oracle.people_acted()
 
     def mend(self) -> None:
-        """Let go, after a good look, what is really gone, and what another space left behind."""
+        """Let go, after a good look, what is really gone, and what another space left behind.
+
+        A centre that reads its ledger back waits for no node that was let in and never came.
+        """
+        if self._centre.ready:
+            self._centre.go_on_without_missing()
         if self._centre.ready and self._centre.desk.here and self._centre.desk.sure:
             self._centre.accept()
             self._centre.withdraw_orphans()
@@ -137,15 +189,22 @@ class People:
     # Inventory.
 
     def _relabel(self) -> None:
-        path = self._random.choice(self._paths)
-        self._centre.inventory.put(*_target(path, self._random.choice(ENVS)))
+        name, said = self._random.choice(list(self._hanging.items()))
+        self._centre.inventory.put(*_target(name, said, self._random.choice(ENVS)))
 
     def _register(self) -> None:
-        for path in self._paths:
-            self._centre.inventory.put(*_target(path, self._random.choice(ENVS)))
+        for name, said in self._hanging.items():
+            self._centre.inventory.put(*_target(name, said, self._random.choice(ENVS)))
+
+    def _rehang(self) -> None:
+        """An edge moves to another parent, with all that it has."""
+        self._moving.begin(self._random.choice(list(self._hanging)))
 
     def _deregister(self) -> None:
-        key, _ = _target(self._random.choice(self._paths), "")
+        name = self._random.choice(list(self._hanging))
+        key = target_key(name)
+        if self._moving.is_moving(name):
+            return
         if key in self._centre.inventory.objects:
             self._centre.inventory.delete(key)
 
@@ -207,11 +266,16 @@ def edge_placement(name: str, selector: Object, clauses: list[Object]) -> tuple[
     return key, _ours("EdgePlacement", name, spec)
 
 
-def _target(path: NodePath, env: str) -> tuple[ObjectKey, Object]:
-    name = "-".join(path.names)
-    annotations = {PATH_ANNOTATION: str(path)}
+def target_key(name: str) -> ObjectKey:
+    return ObjectKey(KIND, "synctargets", "", name)
+
+
+def _target(name: str, said: Said, env: str) -> tuple[ObjectKey, Object]:
+    annotations = {PATH_ANNOTATION: str(said.path)}
+    if said.former:
+        annotations[MOVED_ANNOTATION] = ",".join(map(str, said.former))
     obj = _ours("SyncTarget", name, {}, labels={"env": env}, annotations=annotations)
-    return ObjectKey(KIND, "synctargets", "", name), obj
+    return target_key(name), obj
 
 
 def _location(name: str, random: Random) -> tuple[ObjectKey, Object]:

@@ -40,10 +40,15 @@ class Places:
 
 def rename(found: dict[Any, Any], old: NodePath, new: NodePath) -> None:
     """Hold under the new path what is held under the old one, and that alone."""
-    for key in [key for key in found if _path_of(key) == new]:
-        del found[key]
+    forget(found, new)
     for key in [key for key in found if _path_of(key) == old]:
         found[(new, *key[1:]) if isinstance(key, tuple) else new] = found.pop(key)
+
+
+def forget(found: dict[Any, Any], path: NodePath) -> None:
+    """Hold nothing under the path any more."""
+    for key in [key for key in found if _path_of(key) == path]:
+        del found[key]
 
 
 def _path_of(key: NodePath | tuple[NodePath, Any]) -> NodePath:

@@ -10,6 +10,7 @@ import copy
 from collections.abc import Iterable, Sequence
 
 from controllers.core.drafts import slot_of
+from controllers.core.inventory import tombstone
 from controllers.core.notes import Notes
 from relay.adapters.memory_streams import MemoryStreams
 from schemas.chunks import read_manifest_chunk, read_root
@@ -75,7 +76,6 @@ class SpacedCentre(Books, Clerk):
         self.notes = Notes()
         self.enrolled: dict[str, str] = {}
         self.judge = Judge()
-        self.went_back = False
         self._placings: dict[tuple[MailKey, int], Placed] = {}
         self._backup: tuple[MemoryStreams, Notes] | None = None
         self.desk = self._new_desk()
@@ -119,7 +119,6 @@ class SpacedCentre(Books, Clerk):
         return True
 
     def _restart(self, children: dict[str, str]) -> None:
-        self.went_back = True
         # The server starts with the accounts that it had, as far as a file beside it tells.
         self.enrolled = children
         self.world.root.streams.children = dict(children)
@@ -133,6 +132,11 @@ class SpacedCentre(Books, Clerk):
 
     def put_node(self, path: NodePath) -> None:
         self.desk.issue([node_draft(path, f"nkey{path}")])
+
+    def remove_node(self, path: NodePath) -> None:
+        record = self.desk.ledger.records.get(node_draft(path, "").slot)
+        if isinstance(record, NodeRecord) and not record.deleted:
+            self.desk.issue([tombstone("node", record)])
 
     def accept_one(self) -> None:
         """Let go what is held of a single placement, as it is shown."""
@@ -153,6 +157,12 @@ class SpacedCentre(Books, Clerk):
         self.world.note("user", f"accepts for {name}: {shown}")
         self.judge.accepted(name, shown)
         self.desk.accept(name)
+
+    def go_on_without_missing(self) -> None:
+        """Read back without those children that there are no machines of."""
+        for name in sorted(self.desk.reading.awaited):
+            if NodePath((name,)) not in self.world.hosts:
+                self.desk.reading.go_on_without(name)
 
     def withdraw_orphans(self) -> None:
         """Let the placements of the other space go."""
@@ -204,7 +214,9 @@ class SpacedCentre(Books, Clerk):
         now, name = copy.copy(model or self.model), record.source.name
         match record:
             case NodeRecord():
-                now.nodes = {**now.nodes, record.path: record.nkey}
+                now.nodes = {k: v for k, v in now.nodes.items() if k != record.path}
+                if not record.deleted:
+                    now.nodes[record.path] = record.nkey
             case Profile():
                 now.targets = {k: v for k, v in now.targets.items() if k != name}
                 if not record.deleted:

@@ -45,13 +45,19 @@ class Inventory(Register):
             return None
         return Said(target.path, former_paths({MOVED_ANNOTATION: target.moved_from}))
 
+    def place(self, name: str, path: NodePath, parent: NodePath) -> NodePath:
+        return parent.child(path.name)
+
     def let_in(self, path: NodePath) -> None:
         self._centre.put_node(path)
 
     def let_go(self, path: NodePath) -> None:
         self._centre.put_node(path, deleted=True)
 
-    def say(self, name: str, path: NodePath) -> None:
+    def has_left(self, path: NodePath) -> bool:
+        return path not in self._centre.model.nodes
+
+    def say(self, name: str, path: NodePath) -> bool:
         target = self._centre.model.targets[name]
         before = {MOVED_ANNOTATION: target.moved_from}
         self._oracle.model_changed()
@@ -59,6 +65,7 @@ class Inventory(Register):
         moved_from = after_move(before, target.path, path)
         self._centre.put_target(replace(target, path=path, moved_from=moved_from))
         self._oracle.model_changed()
+        return True
 
 
 class Workload:
