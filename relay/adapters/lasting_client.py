@@ -6,7 +6,7 @@ from nats.aio.client import Client
 from nats.errors import Error as NatsError
 from nats.protocol.parser import PERMISSIONS_ERR
 
-PING_SECONDS = 10
+PING_SECONDS = 20
 """How often it asks the server for a sign of life; after three without one it connects anew."""
 PINGS_UNANSWERED_MAX = 2
 
