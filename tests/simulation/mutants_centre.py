@@ -6,10 +6,10 @@ from tests.simulation import oracle, planted_centre
 
 PLANTED = (
     (planted_centre.believe_an_empty_list, oracle.NO_IGNORANCE, "blind:3"),
-    (planted_centre.believe_an_empty_inventory, oracle.NO_IGNORANCE, "blind:6"),
+    (planted_centre.believe_an_empty_inventory, oracle.NO_IGNORANCE, "blind-still:6"),
     (planted_centre.believe_another_space, oracle.NO_IGNORANCE, "blind:32"),
     (planted_centre.hold_no_removal, oracle.NO_IGNORANCE, "blind:3"),
-    (planted_centre.hold_only_by_kind, oracle.NO_IGNORANCE, "blind:0"),
+    (planted_centre.hold_only_by_kind, oracle.NO_IGNORANCE, "blind-still:0"),
     (planted_centre.hold_only_by_number, oracle.NO_IGNORANCE, "blind:5"),
     (planted_centre.count_no_destinations, oracle.NO_IGNORANCE, "crowded:0"),
     (planted_centre.withdraw_from_many, oracle.NO_IGNORANCE, "withdrawn:0"),
@@ -17,7 +17,7 @@ PLANTED = (
     (planted_centre.accept_more_than_was_shown, oracle.NO_IGNORANCE, "accepted_alone:0"),
     (planted_centre.decide_before_the_list, oracle.NO_IGNORANCE, "blind:1"),
     (planted_centre.start_from_nothing, oracle.NO_IGNORANCE, "blind:1"),
-    (planted_centre.restart_below, oracle.NO_RESURRECTION, "blind:28"),
+    (planted_centre.restart_below, oracle.NO_RESURRECTION, "blind-still:28"),
     (planted_centre.forget_what_children_showed, oracle.NO_IGNORANCE, "blind:1"),
     (planted_centre.remove_what_came_back, oracle.NO_IGNORANCE, "shown_too_little:0"),
     (planted_centre.wait_for_one_child, oracle.NO_IGNORANCE, "one_away:0"),
