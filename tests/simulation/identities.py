@@ -22,6 +22,7 @@ from tests.simulation.centre import Located, placement_key
 from tests.simulation.chaos import put_back
 from tests.simulation.host import Host
 from tests.simulation.laws import (
+    BOUNDED,
     EXACTLY_ONCE,
     LEAST_PRIVILEGE,
     NO_IGNORANCE,
@@ -204,6 +205,9 @@ def swept(one: Run) -> None:
         for name in list(one.centre.model.locations):
             one.centre.put_location(name, None)
         one.world.run(2 * tombstones.EVERY_SECONDS)
+        slot = (edge.path.name, placement_key("p1"))
+        kept = one.world.hosts[edge.path.parent].streams.mail.get(slot)
+        require(kept is None, BOUNDED, f"the tombstone for {edge.path} is kept for ever")
         everywhere(one, "p2", B)
         one.world.heal(edge.path)
         one.settle()

@@ -15,6 +15,7 @@ from relay.core import (
     edge,
     freshness,
     inbox,
+    sweeping,
     tombstones,
     uplink,
 )
@@ -51,6 +52,27 @@ def read_on_over_what_was_swept() -> Patch:
 def sweep_unanswered() -> Patch:
     """Sweep tombstones whether the child has answered for them or not."""
     return tombstones.Tombstones, "_is_old", lambda *_: True
+
+
+def sweep_no_tombstones() -> Patch:
+    """Keep tombstones until they are answered for, however old they are."""
+    return tombstones.Tombstones, "_is_old", lambda *_: False
+
+
+def sweep_at_first_sight() -> Patch:
+    """Sweep content as soon as one sweep finds no way to it."""
+    honest = sweeping.Sweeper._sweep
+
+    def sweep(self: Any, marked: Any) -> None:
+        self.suspects = frozenset(self._state.content.held)
+        honest(self, marked)
+
+    return sweeping.Sweeper, "_sweep", sweep
+
+
+def sweep_no_content() -> Patch:
+    """Look for content that nothing leads to, and leave it."""
+    return sweeping.Sweeper, "_sweep", lambda self, _marked: self._end()
 
 
 # What is shown.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.simulation import blind_lives, broken_paths, identities
+from tests.simulation import blind_lives, broken_paths, identities, sweeps
 from tests.simulation.faults import NO_FAULTS
 from tests.simulation.run import Outcome, Run, broken_by
 from tests.simulation.scenes import A, B, C, everywhere, put
@@ -32,6 +32,8 @@ LIVES = (
     identities.old_backup,
     identities.old_relay,
     identities.swept,
+    sweeps.superseded,
+    sweeps.come_again,
 )
 WORLDS: dict[str, Callable[[Run], None]] = {life.__name__: life for life in LIVES}
 WORLDS |= dict.fromkeys(blind_lives.LIVES, Run.settle)
