@@ -55,23 +55,23 @@ async def brief_connection(url: str, seed: str, name: str) -> AsyncIterator[Clie
     async def note(_error: Exception) -> None:
         """Errors are raised to whoever asks."""
 
+    # Whoever is cancelled while it connects leaves no socket behind, either.
     try:
-        # Left alone, the library knocks for two minutes where nobody listens.
-        async with asyncio.timeout(CONNECT_SECONDS):
-            await client.connect(
-                url,
-                nkeys_seed_str=seed,
-                name=name,
-                allow_reconnect=False,
-                connect_timeout=CONNECT_SECONDS,
-                error_cb=note,
-            )
-    except (NatsError, OSError, TimeoutError) as error:
-        await close(client)
-        reason = str(error) or type(error).__name__
-        late = isinstance(error, TimeoutError)
-        raise CannotConnect(url, "no answer in time" if late else reason) from error
-    try:
+        try:
+            # Left alone, the library knocks for two minutes where nobody listens.
+            async with asyncio.timeout(CONNECT_SECONDS):
+                await client.connect(
+                    url,
+                    nkeys_seed_str=seed,
+                    name=name,
+                    allow_reconnect=False,
+                    connect_timeout=CONNECT_SECONDS,
+                    error_cb=note,
+                )
+        except (NatsError, OSError, TimeoutError) as error:
+            reason = str(error) or type(error).__name__
+            late = isinstance(error, TimeoutError)
+            raise CannotConnect(url, "no answer in time" if late else reason) from error
         yield client
     finally:
         await close(client)

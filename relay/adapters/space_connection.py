@@ -24,17 +24,17 @@ async def space_connection(url: str, seed: str, name: str) -> AsyncIterator[Clie
         logger.debug("%s: %s", name, error)
 
     client = LastingClient()
-    await client.connect(
-        url,
-        nkeys_seed_str=seed,
-        name=name,
-        max_reconnect_attempts=-1,
-        reconnect_time_wait=RECONNECT_WAIT_SECONDS,
-        ping_interval=PING_SECONDS,
-        max_outstanding_pings=PINGS_UNANSWERED_MAX,
-        error_cb=note,
-    )
     try:
+        await client.connect(
+            url,
+            nkeys_seed_str=seed,
+            name=name,
+            max_reconnect_attempts=-1,
+            reconnect_time_wait=RECONNECT_WAIT_SECONDS,
+            ping_interval=PING_SECONDS,
+            max_outstanding_pings=PINGS_UNANSWERED_MAX,
+            error_cb=note,
+        )
         yield client
     finally:
         await close(client)

@@ -8,6 +8,9 @@ import pytest
 
 import relay.adapters  # noqa: F401 - makes wait_for keep cancellations
 from relay.adapters import cancellation
+from relay.adapters.nkey_pairs import new_user_nkey
+from relay.adapters.request_reply import brief_connection
+from relay.adapters.space_connection import space_connection
 
 WAITS = [asyncio.wait_for, cancellation.wait_for]
 
@@ -50,3 +53,28 @@ async def test_without_time_left_nothing_is_waited_for(wait_for):
 
     with pytest.raises(TimeoutError):
         await wait_for(answer, 0)
+
+
+@pytest.mark.parametrize("connection", [brief_connection, space_connection])
+async def test_who_is_cancelled_while_it_connects_leaves_no_socket_behind(connection):
+    came, over = asyncio.Event(), asyncio.Event()
+
+    async def say_nothing(reader, writer):
+        came.set()
+        assert await reader.read() == b""
+        writer.close()
+        over.set()
+
+    async def connect(port):
+        async with connection(f"nats://127.0.0.1:{port}", new_user_nkey(bytes(32))[0], "test"):
+            pass
+
+    async with await asyncio.start_server(say_nothing, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        task = asyncio.get_running_loop().create_task(connect(port))
+        async with asyncio.timeout(60):
+            await came.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await over.wait()
