@@ -65,11 +65,14 @@ def outdated(one: Run) -> None:
 
 
 def old_index(one: Run) -> None:
-    """A relay shows its children nothing new any more."""
+    """A relay shows its children nothing new any more, and their wall clocks are put back."""
     region = region_of(one)
     with withholding(one, lambda host, _mail: host is region, index=True):
         everywhere(one, "p1", A)
-        one.world.run(STALE_AFTER_SECONDS + 4 * LOOK_SECONDS)
+        one.world.run(STALE_AFTER_SECONDS / 2)
+        for edge in edges_of(one):
+            edge.skew_ms -= 3_600_000
+        one.world.run(STALE_AFTER_SECONDS / 2 + 4 * LOOK_SECONDS)
         all_say(one, "p1", "StaleView")
 
 

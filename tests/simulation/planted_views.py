@@ -10,6 +10,7 @@ from typing import Any
 
 from relay.core import (
     accepting,
+    children,
     content,
     downlink,
     edge,
@@ -22,6 +23,7 @@ from relay.core import (
 from relay.core.book import is_delta
 from tests.simulation import space
 from tests.simulation.planted import Patch
+from tests.simulation.world import WALL_MS
 
 # Which session counts.
 
@@ -29,6 +31,18 @@ from tests.simulation.planted import Patch
 def stay_though_superseded() -> Patch:
     """Go on, whatever newer session of the same node there is."""
     return uplink.Uplink, "_heard_otherwise", lambda *_: None
+
+
+def grant_no_newer_epoch() -> Patch:
+    """Grant a new session of a child the epoch that the one before it had."""
+    honest = children.Child.answer
+
+    def answer(self: Any, *given: Any) -> Any:
+        former, said = self.epoch, honest(self, *given)
+        self.epoch = former or self.epoch
+        return replace(said, epoch=self.epoch)
+
+    return children.Child, "answer", answer
 
 
 def hear_an_older_session() -> Patch:
@@ -91,6 +105,21 @@ def never_say_outdated() -> Patch:
 def never_say_stale() -> Patch:
     """Say nothing of a view that is old."""
     return freshness.Freshness, "_look_at_index", lambda _self: None
+
+
+def measure_by_the_wall_clock() -> Patch:
+    """Measure how old a view is by a clock that people may put back."""
+    honest = freshness.Freshness._look_at_index
+
+    def look(self: Any) -> None:
+        state, now = self._state, self._state.now
+        state.now = replace(now, seconds=(now.wall_ms - WALL_MS) / 1000)
+        try:
+            honest(self)
+        finally:
+            state.now = now
+
+    return freshness.Freshness, "_look_at_index", look
 
 
 def any_index_is_fresh() -> Patch:
