@@ -19,12 +19,15 @@ def left_places(
 ) -> list[Draft]:
     """The tombstones of nodes that moved away with destinations, whose new profiles these are.
 
-    They are issued together: at no moment does a destination count at both places, or at none.
+    They are issued together: at no moment does a destination count at both places, or at none. One
+    that was taken for gone meanwhile, as no list showed it, has left its place all the same.
     """
     drafts = []
     for profile in news:
         former = records.get(profile.source.key)
-        if not isinstance(profile, Profile) or not isinstance(former, Profile) or former.deleted:
+        if not isinstance(profile, Profile) or not isinstance(former, Profile):
+            continue
+        if former.deleted and _is_taken(records, former.path):
             continue
         if former.path == profile.path or former.path not in former_paths(profile.annotations):
             continue
@@ -32,6 +35,12 @@ def left_places(
         if left and node_at(profile.path) and not nodes_below(records, former.path):
             drafts.append(tombstone("node", left))
     return drafts
+
+
+def _is_taken(records: Mapping[MailKey, Record], path: NodePath) -> bool:
+    """Whether some destination hangs at a path."""
+    found = (item for item in records.values() if isinstance(item, Profile) and not item.deleted)
+    return any(item.path == path for item in found)
 
 
 def move_fault(

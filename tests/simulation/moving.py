@@ -17,7 +17,7 @@ from tests.simulation.world import World
 
 TRIES_MAX = 12
 """So often the new parent is looked at, whether it has let the node in."""
-CUT, BY_HAND, KILLED = 0.25, 0.2, 0.2
+CUT, BY_HAND, KILLED = 0.5, 0.2, 0.2
 """Chances: that a parent is cut off meanwhile, that nobody waits until the new one has let the node
 in, that carrying over is broken off."""
 
@@ -92,6 +92,10 @@ class Moving:
     def is_moving(self, name: str) -> bool:
         """Whether this SyncTarget's machine has not come to where it is said to be yet."""
         return name in self._movers
+
+    def is_awaited(self, path: NodePath) -> bool:
+        """Whether someone is on the way to a path, or may be."""
+        return bool(self._movers) or path in self._world.hosts
 
     def places(self) -> list[NodePath]:
         """Where an edge may hang below: the centre and all relays."""

@@ -132,13 +132,17 @@ class People:
     def mend(self) -> None:
         """Let go, after a good look, what is really gone, and what another space left behind.
 
-        A centre that reads its ledger back waits for no node that was let in and never came.
+        A centre that reads its ledger back waits for no node that was let in and never came; one
+        that went back to a backup has nodes that had left, and they are removed again.
         """
         if self._centre.ready:
             self._centre.go_on_without_missing()
         if self._centre.ready and self._centre.desk.here and self._centre.desk.sure:
             self._centre.accept()
             self._centre.withdraw_orphans()
+            for path in list(self._centre.model.nodes):
+                if not self._moving.is_awaited(path):
+                    self._centre.remove_node(path)
 
     # Objects.
 

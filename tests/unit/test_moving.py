@@ -83,6 +83,15 @@ def test_a_node_leaves_its_place_together_with_the_destination_that_says_so():
         assert left_places(held, node_at(held), [news]) == []
 
 
+def test_what_was_taken_for_gone_on_its_way_has_left_its_place_unless_another_hangs_there():
+    records = ledger(profile(OLD, deleted=True), node(OLD), node(NEW))
+    moved = profile(NEW, former=(OLD,))
+    (left,) = left_places(records, node_at(records), [moved])
+    assert (left.record.path, left.record.deleted) == (OLD, True)
+    records |= ledger(profile(OLD, name="another"))
+    assert left_places(records, node_at(records), [moved]) == []
+
+
 @pytest.mark.parametrize(
     ("old", "new", "of", "said"),
     [
