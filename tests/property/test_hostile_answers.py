@@ -1,0 +1,278 @@
+"""What servers, children and nodes elsewhere answer is read with care, and in little room."""
+
+import asyncio
+import subprocess
+import sys
+import tracemalloc
+from contextlib import suppress
+
+import msgpack
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from controllers.core.status import singleton
+from controllers.ledger_notes import LedgerNotes
+from controllers.recovery import ChildAway
+from leafcast import answered, recalling
+from leafcast.answered import BadAnswer, read_objects, read_records
+from leafcast.recalling import AskedChildren
+from relay.adapters.embedded_space import key_from
+from relay.adapters.jetstream_connection import ApiError, checked
+from relay.adapters.jetstream_delivery import NO_COUNT, count_of, place_of
+from relay.adapters.jetstream_publish import sequence_of
+from relay.adapters.jetstream_uplink import mailbox_info
+from relay.asker import AskFailed, open_answer
+from relay.core import report_digest
+from relay.core.reporting import Reporting
+from relay.core.stored_object import decode as decode_object
+from relay.ports import BusBroken, SpaceError
+from schemas import codec
+from schemas.blobs import BlobRefused, Reference
+from schemas.codec import CodecError, from_json
+from schemas.identity import short_key
+from schemas.objects import ObjectKey
+from schemas.reports import (
+    PART_MAX_BYTES,
+    ObjectResult,
+    ReportRefused,
+    Summary,
+    decode_report,
+    encode,
+)
+from tests.fuzz.openers import ROOT
+from tests.unit.test_reporting import facts, report
+
+AT = ObjectKey("", "configmaps", "n", "a")
+
+
+def said(data: bytes) -> Msg:
+    return Msg(Client(), data=data)
+
+
+@given(st.binary(max_size=60))
+@example(b'{"delivered":{}}')
+@example(b'{"delivered":3,"num_pending":1}')
+@example(b'{"delivered":{"consumer_seq":"3"},"num_pending":-1}')
+@example(b'{"error":"no"}')
+@example(b'{"error":[1]}')
+@example(b'{"seq":"x"}')
+@example(b'{"seq":' + b"9" * 5000 + b"}")
+@example(b"[" * 100_000)
+def test_a_parents_server_that_answers_anything_is_a_broken_bus_at_most(data):
+    for read in (
+        lambda: checked("up.info", said(data)),
+        lambda: mailbox_info(said(data)),
+        lambda: sequence_of("lc.emea._stat.k", said(data)),
+    ):
+        with suppress(BusBroken):
+            read()
+
+
+def test_an_answer_that_is_as_it_should_be_is_read():
+    info = b'{"delivered":{"consumer_seq":3},"num_pending":2}'
+    assert mailbox_info(said(info)) == (3, 2)
+    assert sequence_of("s", said(b'{"stream":"STAT", "seq":7}')) == 7
+    assert sequence_of("s", said(b'{"stream":"STAT"}')) == 0
+    with pytest.raises(ApiError, match="wrong"):
+        checked("v", said(b'{"error":{"err_code":3,"description":"wrong"}}'))
+
+
+@given(st.text(max_size=25))
+@example("²")
+@example("١٢")
+@example("1_0")
+@example("-1")
+@example("9" * 5000)
+def test_a_count_is_what_servers_write_and_nothing_else(text):
+    found = count_of(text)
+    assert found == (int(text) if text in map(str, range(10_000)) else found)
+    assert found == NO_COUNT or (0 <= found < 10**19 and text.isascii())
+    assert place_of(f"$JS.ACK.MAIL.ea.1.{text}.3.4.5") is None or found >= 0
+    assert place_of(f"$JS.ACK.MAIL.ea.1.2.3.4.5.{text}") is None
+
+
+@pytest.mark.parametrize("text", [b"[" * 100_000, b"1e999", b"NaN", b"\xff", b"9" * 5000, b""])
+def test_json_that_hurts_is_refused_and_notes_in_it_are_as_none(text, tmp_path):
+    with pytest.raises(CodecError):
+        from_json(text)
+    (tmp_path / "ledger.json").write_bytes(b'{"recovered":[],"generation":' + text + b"}")
+    assert LedgerNotes(tmp_path).generation == 0
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        [],
+        {},
+        {"objects": [], "next": "n/b"},
+        {"objects": [{"metadata": {}}], "next": "n/a"},
+        {"objects": [{"metadata": {}}], "next": 3},
+        {"objects": [{"metadata": []}], "next": ""},
+        {"objects": 1, "next": ""},
+    ],
+    ids=str,
+)
+def test_a_page_of_objects_that_does_not_lead_on_is_no_answer(answer):
+    with pytest.raises(BadAnswer):
+        read_objects(answer, "n/a")
+
+
+def test_objects_follow_each_other_by_namespace_and_name():
+    page = [{"metadata": {}}]
+    assert read_objects({"objects": page, "next": "a-b/x"}, "a/z") == (page, "a-b/x")
+
+
+class Lying:
+    """A child that answers whatever it likes, without end."""
+
+    def __init__(self, answer):
+        self.answer, self.asked = answer, 0
+
+    async def ask(self, path, verb, arguments):
+        self.asked += 1
+        return self.answer(self.asked)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda n: None,
+        lambda n: {"ready": True},
+        lambda n: {"ready": True, "records": [3], "next": ""},
+        lambda n: {"ready": True, "records": [b"x"], "next": "a"},
+        lambda n: {"ready": True, "records": [], "next": f"{n:09}"},
+        lambda n: {"ready": True, "records": [b"x"], "next": f"{n:09}"},
+        lambda n: {"ready": True, "records": [bytes(100_000)], "next": f"{n:09}"},
+    ],
+    ids=["nothing", "no list", "no record", "the same page", "nothing more", "pages", "bytes"],
+)
+def test_a_child_that_shows_records_without_end_counts_as_away(answer, monkeypatch):
+    monkeypatch.setattr(recalling, "RECORDS_BYTES_MAX", 1_000_000)
+    lying = Lying(answer)
+    children = AskedChildren(None, lying)
+    with pytest.raises(ChildAway):
+        asyncio.run(children.records("emea"))
+    assert lying.asked <= answered.PAGES_MAX
+    reference = Reference("object", "0" * 64, 1)
+    with pytest.raises(ChildAway):
+        asyncio.run(children.content("emea", reference))
+
+
+def test_records_that_are_shown_in_pages_are_read_to_their_end():
+    pages = [([b"x"], "a"), ([b"y"], "")]
+    lying = Lying(lambda n: {"ready": True, "records": pages[n - 1][0], "next": pages[n - 1][1]})
+    assert asyncio.run(AskedChildren(None, lying).records("emea")) == [b"x", b"y"]
+    assert read_records({"ready": 1, "records": [], "next": ""}, "")[2] is False
+
+
+@pytest.mark.parametrize("status", [{"a": b"x"}, {"a": {b"k": 1}}, {"a": float("nan")}, [1], 3])
+def test_a_returned_status_that_no_space_would_take_is_none(status):
+    result = ObjectResult(AT, 1, "d", msgpack.packb(status))
+    assert singleton(AT, [(Summary({"synced": 1}), [result])]).status is None
+
+
+@pytest.mark.parametrize("path", ["objects", "objects.a.b", "objects.a.b.c.=", "objects.a.b.c.=z"])
+def test_a_strangers_key_in_a_bucket_is_refused(path):
+    with pytest.raises(SpaceError):
+        key_from(path)
+    with pytest.raises(CodecError):
+        decode_object(codec.pack([1, {}, {}, 7]))
+
+
+def test_a_reference_of_less_than_nothing_is_refused():
+    with pytest.raises(BlobRefused):
+        Reference("object", "0" * 64, -1)
+
+
+def test_a_summary_with_states_that_cannot_be_is_refused():
+    states = {f"s{n}": 1 for n in range(17)}
+    for summary in (Summary(states), Summary(health=states), Summary({"s" * 2000: 1})):
+        with pytest.raises(ReportRefused):
+            decode_report(encode(report(summary=summary)))
+
+
+def test_what_is_longer_than_a_record_is_counted_before_it_is_opened(monkeypatch):
+    monkeypatch.setattr(codec, "VALUES_MAX", 100_000)
+
+    def opened(data):
+        tracemalloc.start()
+        try:
+            with pytest.raises(AskFailed, match="values"):
+                open_answer(data)
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    count = 2 * codec.RECORD_MAX_BYTES
+    for value in (b"\x80", b"\xa1a"):
+        assert opened(b"\xdd" + count.to_bytes(4, "big") + value * count) < 1_000_000
+    # Few values may be long.
+    data = bytes(codec.RECORD_MAX_BYTES)
+    assert open_answer(codec.pack({"data": data, "text": "a" * 70_000, "n": 2**63}))["data"] == data
+
+
+BOMB = """
+import resource
+from schemas import codec
+from schemas.asks import ANSWER_MAX_BYTES
+{reading}
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for bomb in {bombs}:
+    try:
+        read(bomb)
+    except ValueError:
+        pass
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+NESTED = 'b"\\xdd\\x00\\x0f\\x00\\x00" * (size // 5), b"\\xdc\\xff\\xff" * (size // 3)'
+FLAT = (
+    'b"\\xdd" + (size - 9).to_bytes(4, "big") + b"\\x80" * (size - 5),'
+    ' b"\\xdd" + (size - 9).to_bytes(4, "big") + b"\\x90" * (size - 5)'
+)
+
+
+@pytest.mark.parametrize(
+    ("reading", "most_kb"),
+    [
+        ("from schemas.reports import decode_report as read; size = 65_536", 40_000),
+        ("from schemas.signing import decode_envelope as read; size = 1_048_576", 120_000),
+        ("read = lambda data: codec.unpack(data, ANSWER_MAX_BYTES); size = 29_000_000", 200_000),
+    ],
+    ids=["a report", "a record", "an answer"],
+)
+def test_a_bomb_of_the_largest_size_that_is_read_takes_a_bounded_process(reading, most_kb):
+    script = BOMB.format(reading=reading, bombs=f"[{NESTED}, {FLAT}]")
+    told = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert int(told.stdout) < most_kb, "kilobytes"
+
+
+def test_the_later_parts_of_one_child_take_bounded_memory(monkeypatch):
+    room = 8 * 1024 * 1024
+    monkeypatch.setattr(report_digest, "PARTS_BYTES_MAX", room)
+    reporting = Reporting(lambda _child: 0, lambda _child, _key: facts(edge=False, most=9))
+    tracemalloc.start()
+    taken = 0
+    try:
+        for number in range(1, 20):
+            results = [[["", "", "", str(at)], 0] for at in range(5_900)]
+            data = codec.pack([short_key(bytes(20)), number, 1, 1, 7, results])
+            assert len(data) <= PART_MAX_BYTES
+            part = decode_report(data)
+            if not reporting.has_room("a", part):
+                break
+            reporting.take_part("a", part)
+            taken += 1
+        assert tracemalloc.get_traced_memory()[0] < room * 3 // 2
+    finally:
+        tracemalloc.stop()
+    assert 1 < taken < 10
+    assert not reporting.has_room("a", part)
+    # What is said again instead, and what is said no more, gives its room back.
+    reporting.take("a", report(parts=0), "i")
+    assert reporting.has_room("a", part)
