@@ -105,8 +105,8 @@ def _reader_of(names: tuple[str, ...]) -> Callable[[Any], Iterable[Any]]:
 def _record(kind: Any) -> Decoder:
     hints = typing.get_type_hints(kind)
     fields = [(field.name, _decoder(hints[field.name])) for field in dataclasses.fields(kind)]
-    # What is exactly of the type need not be looked at again; of integers the range is.
-    quick = [(_text_kind(hints[name]), decoder) for name, decoder in fields]
+    # What is exactly of the type need not be looked at again, but for the range of integers.
+    quick = [(_exact_kind(hints[name]), decoder) for name, decoder in fields]
     required = sum(field.default is dataclasses.MISSING for field in dataclasses.fields(kind))
 
     def decode(value: Any, path: str | None) -> Any:
@@ -114,7 +114,9 @@ def _record(kind: Any) -> Decoder:
             raise ShapeError(path, f"an array of {required} or more", value)
         if path is None:
             arguments = [
-                item if type(item) is exact else decoder(item, None)
+                item
+                if type(item) is exact and (exact is not int or 0 <= item <= INT_MAX)
+                else decoder(item, None)
                 for (exact, decoder), item in zip(quick, value, strict=False)
             ]
         else:
@@ -132,10 +134,10 @@ def _record(kind: Any) -> Decoder:
     return decode
 
 
-def _text_kind(hint: Any) -> type[Any] | None:
+def _exact_kind(hint: Any) -> type[Any] | None:
     while hasattr(hint, "__supertype__"):  # NewType
         hint = hint.__supertype__
-    return hint if hint in (str, bytes, bool) else None
+    return hint if hint in (int, str, bytes, bool) else None
 
 
 def _decoder(hint: Any) -> Decoder:
