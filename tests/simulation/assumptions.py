@@ -1,7 +1,7 @@
 """What the world assumes of a bus on JetStream, and the contract test that holds each to it.
 
-The contract tests run over the bus in memory, whose streams the world uses, and over real
-nats-servers. A test checks that each one named here exists.
+So too of spaces, of the driver and of the syncer. The contract tests run over the parts in memory,
+some of which the world uses, and over real nats-servers. That each one named exists is tested, too.
 
 The world goes further than the real bus where it may: it loses session messages at any time,
 delivers mail twice, breaks a link at any moment and everything on its way with it, and keeps the
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 BUS, FAULTS, ORDER = "test_bus.py", "test_bus_faults.py", "test_bus_order.py"
 KEPT, STAGES = "test_bus_kept.py", "test_stages.py"
+SPACE, SYNCER = "test_space.py", "test_syncer.py"
 
 ASSUMPTIONS = {
     "A stored record, a blob and the children's mail outlive the process": (
@@ -154,5 +155,45 @@ ASSUMPTIONS = {
     "A bus that cannot keep something ends the run": (
         STAGES,
         "test_nothing_follows_what_could_not_be_kept",
+    ),
+    "A watch goes on without a gap after a list": (
+        SPACE,
+        "test_a_watch_goes_on_without_a_gap_after_a_list",
+    ),
+    "A watch tells each change in order, and a deletion as such": (
+        SPACE,
+        "test_a_watch_tells_what_happens_while_it_runs",
+    ),
+    "A watch that missed something says so instead of going on": (
+        SPACE,
+        "test_a_resume_older_than_what_is_surely_known_is_refused",
+    ),
+    "An object made again is another one": (
+        SPACE,
+        "test_delete_takes_only_the_object_that_was_meant",
+    ),
+    "Two writers of an object lose nothing": (SPACE, "test_two_writers_at_once_lose_nothing"),
+    "A space has one identity, and keeps it": (
+        SPACE,
+        "test_a_bucket_is_the_same_space_after_a_restart",
+    ),
+    "A syncer does nothing before it was told what is wanted": (
+        SYNCER,
+        "test_nothing_is_done_before_the_first_wants",
+    ),
+    "It writes down what it is about to create": (
+        SYNCER,
+        "test_intent_is_on_record_before_an_object_is_created",
+    ),
+    "It removes nothing without leave": (SYNCER, "test_without_leave_nothing_is_pruned"),
+    "It removes only what it made": (SYNCER, "test_it_prunes_only_what_it_applied"),
+    "It is told of drift, and repairs it": (SYNCER, "test_drift_is_repaired"),
+    "What the cluster does not take holds up nothing else": (
+        SYNCER,
+        "test_one_bad_object_holds_up_no_other",
+    ),
+    "A watch that broke is followed by a look at all": (
+        SYNCER,
+        "test_it_reads_the_space_again_when_the_watch_cannot_go_on",
     ),
 }
