@@ -1,0 +1,103 @@
+"""A node's name cannot lead out of its subtree, wherever it is said: all places refuse it."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from click.testing import CliRunner
+
+from leafcast.bundle import BundleRefused, _digest, read_bundle
+from leafcast.main import cli
+from relay.adapters.jetstream_reading import Stored
+from relay.adapters.jetstream_records import reported
+from relay.adapters.nats_config import check_child, render
+from schemas.api import parse_kind
+from schemas.asks import GET
+from schemas.codec import pack
+from schemas.faults import InvalidObject
+from schemas.identity import BadIdentity
+from schemas.moves import MOVED_ANNOTATION, former_paths
+from schemas.records import API_ASK, AskRecord, RecordRefused, Source, decode_payload
+from schemas.shape import to_array
+from tests.property.test_hostile_bytes import BUNDLE, PATH
+from tests.unit.test_nats_config import SETTINGS
+from tests.unit.test_wire_golden import HERE, RECORDS
+
+NAMES = [
+    "..",
+    ".",
+    "",
+    "*",
+    ">",
+    "a.b",
+    "a b",
+    "A",
+    "_mail",
+    "a\n",
+    "ä",
+    "а",  # noqa: RUF001 - Cyrillic, to look like another's name
+    "a" * 64,
+    "-a",
+    "a-",
+    "\0",
+    '"; }',
+    "../../etc",
+    "$JS",
+    "\u202ea",
+]
+ASK = AskRecord(Source(API_ASK, "t" * 26, "", "c" * 26), 1, False, "", (), GET, HERE, 9, {})
+pytestmark = pytest.mark.parametrize("name", NAMES)
+
+
+def test_a_sync_target_hangs_at_no_such_path(name):
+    target = {
+        "apiVersion": "edge.kubestellar.io/v2alpha1",
+        "kind": "SyncTarget",
+        "metadata": {"name": "t", "annotations": {"leafcast.io/path": f"/emea/{name}"}},
+    }
+    with pytest.raises(InvalidObject, match="leafcast"):
+        parse_kind(target)
+
+
+def test_no_signed_record_names_such_a_path(name):
+    for kind, record in (*RECORDS.items(), ("ask", ASK)):
+        fields = to_array(record)
+        if str(HERE) in fields:
+            fields[fields.index(str(HERE))] = f"/emea/{name}"
+            with pytest.raises(RecordRefused):
+                decode_payload(kind, pack(fields))
+
+
+def test_no_bundle_is_for_such_a_path_though_its_hash_is_right(name, tmp_path):
+    for field, value in (("path", f"/emea/{name}"), ("former", [f"/emea/{name}"])):
+        form = {**json.loads(BUNDLE.to_text()), field: value}
+        form.pop("sha256")
+        file = tmp_path / "bundle.json"
+        file.write_text(json.dumps({**form, "sha256": _digest(form)}))
+        with pytest.raises(BundleRefused, match="node path"):
+            read_bundle(file)
+
+
+def test_no_command_adds_such_a_node(name):
+    for command in ("add", "remove"):
+        result = CliRunner().invoke(cli, ["node", command, f"/emea/{name}"])
+        assert result.exit_code == 2
+        assert "is not a node path" in result.output
+
+
+def test_no_servers_configuration_has_such_a_child(name):
+    nkey = next(iter(SETTINGS.children.values()))
+    with pytest.raises(BadIdentity):
+        check_child(SETTINGS, name, nkey)
+    with pytest.raises(BadIdentity):
+        render(replace(SETTINGS, children={name: nkey}))
+
+
+def test_nobody_hung_at_such_a_path_before_and_nobody_reports_from_it(name):
+    said = f"{PATH},/emea/{name}"
+    assert former_paths({MOVED_ANNOTATION: said})[:1] == (PATH,)
+    assert all(str(path) in said for path in former_paths({MOVED_ANNOTATION: said}))
+    if "." not in name.strip("."):
+        for tail in ("_node.self", "_stat.k"):
+            heard = reported(Stored(f"lc.emea.{name}.{tail}", b"", {}, 1))
+            assert heard is None or heard.child != name
