@@ -91,6 +91,11 @@ class Inbox:
         return self.remembers and self.shown_index
 
     @property
+    def recalls(self) -> bool:
+        """Whether the mailbox was read in this session, by a node that finished a read before."""
+        return bool(self.epoch) and self.settled and self.remembers
+
+    @property
     def calm(self) -> bool:
         """Whether nothing is pending: a moment at which something may be taken away."""
         return self.settled and not self.pending and not self.parked

@@ -92,10 +92,11 @@ class Node:
     @property
     def ready(self) -> bool:
         """Whether the node is in session with its parent and may act on all that it is sent."""
-        inbox = self._state.inbox
-        if self._state.is_root:
-            return True
-        return bool(inbox.epoch) and inbox.settled and inbox.remembers and not inbox.parked
+        return self._state.is_root or (self._state.inbox.recalls and not self._state.inbox.parked)
+
+    def unjudged(self) -> list[tuple[MailKey, bytes]] | None:
+        """Mail that waits for a key or the index; None before all was read, or without memory."""
+        return self._state.inbox.parked.mail() if self._state.inbox.recalls else None
 
     @property
     def superseded(self) -> bool:

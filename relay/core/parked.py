@@ -39,6 +39,10 @@ class Parked:
             self._lowest = min(self._mail)
         return self._lowest
 
+    def mail(self) -> list[tuple[MailKey, bytes]]:
+        """The messages, as they came."""
+        return [(event.key, event.data) for event, _ in self._mail.values()]
+
     def put(self, event: MailArrived, believed: Believed | None = None) -> None:
         """Park a message, with what is known of it."""
         self._mail[event.sequence] = event, believed

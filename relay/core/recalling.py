@@ -12,23 +12,30 @@ from typing import Any
 from relay.core.answers import BadArguments
 from relay.core.node import Node
 from schemas.blobs import Reference
-from schemas.identity import ContentHash
+from schemas.identity import ContentHash, MailKey
 
 PAGE_BYTES_MAX = 4 * 1024 * 1024
 
 
 def records_answer(node: Node, arguments: Mapping[str, str]) -> dict[str, Any]:
-    """Records held, tombstones included: `{ready, records: [bytes], next: key}`."""
-    after = arguments.get("after", "")
-    keys = sorted(key for key in node.records if key > after)
+    """Records held, tombstones included: `{ready, records: [bytes], next: key}`.
+
+    So is mail that the node cannot judge: what it waits for may be what was lost.
+    """
+    after, unjudged = arguments.get("after", ""), node.unjudged()
+    ready = node.ready or unjudged is not None
+    shown: dict[MailKey, list[bytes]] = {key: [held.data] for key, held in node.records.items()}
+    for key, data in unjudged or ():
+        shown.setdefault(key, []).append(data)
+    keys = sorted(key for key in shown if key > after)
     page: list[bytes] = []
     size = 0
     for at, key in enumerate(keys):
         if page and size > PAGE_BYTES_MAX:
-            return {"ready": node.ready, "records": page, "next": keys[at - 1]}
-        page.append(node.records[key].data)
-        size += len(page[-1])
-    return {"ready": node.ready, "records": page, "next": ""}
+            return {"ready": ready, "records": page, "next": keys[at - 1]}
+        page += shown[key]
+        size += sum(map(len, shown[key]))
+    return {"ready": ready, "records": page, "next": ""}
 
 
 def reference_of(arguments: Mapping[str, str]) -> Reference:

@@ -2,10 +2,13 @@
 
 from dataclasses import replace
 
-from relay.core.events import MailArrived
+from relay.core.events import Instant, MailArrived, Remembered
 from relay.core.inbox import Park, Refuse, Take
+from relay.core.node import Node
 from relay.core.parked import Parked
-from schemas.identity import short_key
+from relay.core.recalling import records_answer
+from relay.core.state import NodeConfig
+from schemas.identity import NodePath, TreeId, random_id, short_key
 from schemas.records import KeysRecord, Source
 from tests.unit.test_inbox import HASHED, delta, inbox, view
 
@@ -60,3 +63,15 @@ def test_what_an_earlier_key_signed_is_judged_again_once_other_keys_are_in_force
     box.trust.adopt(KeysRecord(Source("leafcast.io/Keys", "", "", ""), 2, False, "", (), ()))
     box.index, box.settled = view(6, {event.key: 5}), True
     assert isinstance(box.judge(event, None, 2, parked.believed), Refuse)
+
+
+def test_a_centre_that_reads_back_is_shown_what_waits_for_what_it_lost():
+    config = NodeConfig(NodePath.parse("/emea"), TreeId(random_id(bytes(16))), {}, "run")
+    node = Node(config, Remembered(), [], Instant(0.0, 1))
+    own = node._state.inbox
+    own.parked.put(MailArrived(5, FIRST, b"as it came", 0))
+    own.epoch, own.settled = 1, True
+    assert not records_answer(node, {})["ready"]
+    own.remembers = True
+    assert not node.ready
+    assert records_answer(node, {}) == {"ready": True, "records": [b"as it came"], "next": ""}
