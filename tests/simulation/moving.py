@@ -68,7 +68,7 @@ class Move:
 
     name: str
     path: NodePath
-    old: NodePath = field(default_factory=NodePath)
+    old: NodePath
     tries: int = TRIES_MAX
     waits: bool = True
 
@@ -112,7 +112,8 @@ class Moving:
         host = self._world.hosts.get(said.path) if mover is None else mover.host
         if not parents or host is None:
             return
-        move = Move(name, self._register.place(name, said.path, random.choice(parents)))
+        path = self._register.place(name, said.path, random.choice(parents))
+        move = Move(name, path, said.path)
         if move.path in self._world.hosts and move.path != host.path:
             return
         self._world.note("user", f"moves {name} from {said.path} to {move.path}")
@@ -148,7 +149,8 @@ class Moving:
         if not register.ready():
             self._soon(self._say, move)
             return
-        if said is None or mover is None or move.path == said.path:
+        if said is None or mover is None or said.path != move.old or register.has_left(move.path):
+            # It was moved elsewhere meanwhile, or the place was taken away again.
             self._give_up(move)
             return
         parent = self._world.hosts.get(move.path.parent)
@@ -159,7 +161,6 @@ class Moving:
             else:
                 self._give_up(move)
             return
-        move.old = said.path
         if not register.say(move.name, move.path):
             self._give_up(move)
             return

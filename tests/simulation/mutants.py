@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tests.simulation import laws, oracle, planted, planted_views
+from tests.simulation import laws, oracle, planted, planted_moves, planted_views
 from tests.simulation.mutants_centre import PLANTED as IN_THE_CENTRE
 from tests.simulation.planted import Patch
 from tests.simulation.run import Outcome, run
-from tests.simulation.sizes import BLIND, SMALL, TINY, Size, seed_of
+from tests.simulation.sizes import BLIND, SMALL, TINY, WIDE, Size, seed_of
 from tests.simulation.worlds import is_world, play
 
 SEEDS_TO_KILL = 150
@@ -72,7 +72,7 @@ MUTANTS = (
     Mutant(planted.trust_unsigned, oracle.ONLY_SIGNED, "small:13"),
     Mutant(planted.trust_another_tree, oracle.ONLY_SIGNED, "small:17"),
     Mutant(planted.ignore_scope, oracle.ONLY_SIGNED, "small:13"),
-    Mutant(planted.believe_any_body, oracle.ONLY_SIGNED, "small:13"),
+    Mutant(planted.believe_any_body, oracle.ONLY_SIGNED, "other_body:0"),
     Mutant(planted.keep_any_blob, oracle.ONLY_SIGNED, "small:18"),
     Mutant(planted.ignore_the_key, oracle.NO_RESURRECTION, "tiny:58"),
     Mutant(planted.believe_any_profile, oracle.EXACTLY_ONCE, "wide-still:22"),
@@ -92,7 +92,9 @@ MUTANTS = (
     Mutant(planted.shrink_before_gain, oracle.NO_IGNORANCE, "deep:38"),
     Mutant(planted.profile_before_its_locations, oracle.EXACTLY_ONCE, "wide:4"),
     Mutant(planted.count_twice, oracle.EXACTLY_ONCE, "small:13"),
-    Mutant(planted.count_twice_after_a_move, oracle.EXACTLY_ONCE, "small-still:29"),
+    Mutant(planted.count_twice_after_a_move, oracle.EXACTLY_ONCE, "wide:22", (SMALL, WIDE)),
+    Mutant(planted_moves.keep_the_place_it_left, laws.CONVERGENCE, "small:26", (SMALL,)),
+    Mutant(planted_moves.forget_where_it_hung, laws.NO_IGNORANCE, "small:278", (SMALL, WIDE)),
     Mutant(planted.complete_too_early, oracle.EXACTLY_ONCE, "small:1"),
     Mutant(planted.never_read_again, oracle.ACKNOWLEDGED, "small-still:40"),
     Mutant(planted.ignore_the_report_digest, oracle.CONVERGENCE, "lost_reports:0"),
