@@ -9,6 +9,7 @@ from relay.core.effects import WriteMail
 from relay.core.events import MailArrived
 from relay.core.freshness import LOOK_SECONDS, STALE_AFTER_SECONDS
 from schemas.identity import INDEX_KEY
+from schemas.signing import Envelope, decode_envelope
 from tests.simulation.centre import placement_key
 from tests.simulation.chaos import FORGER, newer
 from tests.simulation.faults import NO_FAULTS
@@ -87,6 +88,23 @@ def told_lies(one: Run) -> None:
         for key, data in lies:
             edge.receive_mail(MailArrived(edge.read_through, key, data, 0))
     one.world.run(10)
+
+
+def other_body(one: Run) -> None:
+    """A relay hands its children a true head with the body of another one."""
+    region, key = region_of(one), placement_key("p1")
+
+    def latest(name: str) -> Envelope:
+        wanted = placement_key(name)
+        return decode_envelope(next(d for k, d in reversed(one.centre.history) if k == wanted))
+
+    with withholding(one, lambda host, mail: host is region and mail.key == key):
+        everywhere(one, "p1", A)
+        one.world.run(1)
+        data = replace(latest("p1"), body=latest("p2").body).encode()
+        for edge in edges_of(one):
+            edge.receive_mail(MailArrived(edge.read_through, key, data, 0))
+        one.world.run(10)
 
 
 def no_end(one: Run) -> None:

@@ -19,6 +19,7 @@ LIVES = (
     broken_paths.outdated,
     broken_paths.old_index,
     broken_paths.no_end,
+    broken_paths.other_body,
     broken_paths.told_lies,
     broken_paths.refused,
     broken_paths.lost_content,
