@@ -40,7 +40,7 @@ check: $(VENV)/.installed-dev ## format, lint, types, import contracts, tidiness
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q -m 'not nats and not slow and not docker' $(FAST_TESTS)
 
-simulate: $(VENV)/.installed-dev ## run the seeded simulation and kill its mutants, SEEDS=500, SIZE=small, SEED=small:17
+simulate: $(VENV)/.installed-dev ## run the seeded simulation and kill its mutants, SEEDS=500, SIZE=tiny, SEED=small:17
 	$(BIN)/python -m tests.simulation --seeds $(SEEDS) $(if $(SIZE),--size $(SIZE)) $(if $(SEED),--seed $(SEED))
 
 fuzz: $(VENV)/.installed-dev ## throw bytes at every decoder, SECONDS=20 for each, ARGS='envelope --seed 7'

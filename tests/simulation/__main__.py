@@ -83,7 +83,7 @@ def _swarm(given: argparse.Namespace, chosen: Faults | None) -> int:
             virtual += outcome.seconds
             traces.update(outcome.trace.encode())
     print(
-        f"{count} seeds, {virtual:.0f} virtual seconds in {cpu:.1f} s of CPU:"
+        f"{count} {given.size} seeds, {virtual:.0f} virtual seconds in {cpu:.1f} s of CPU:"
         f" {count / cpu:.1f} seeds a second and core, {failed} failed,"
         f" trace {traces.hexdigest()[:16]}"
     )
