@@ -12,6 +12,10 @@ INDEX_TO_EDGE_SECONDS = 600.0
 LIST_EVERY_SECONDS = 60.0
 DIFFER_MAX = 2
 REPORTS_DIFFER_SECONDS = 10.0
+REWRITE_AFTER_MISMATCHES = 2
+REWRITE_EVERY_SECONDS = 10.0
+"""A mailbox that differs however often it is written again (as while a centre with an old ledger
+reads it back) is left alone meanwhile: a child answers each reading at once."""
 SAY_EVERY_SECONDS, SAY_EVERY_MAX_SECONDS = 60.0, 3600.0
 SAYS_AT_ONCE = 10
 """So often reports are asked for every minute, as answers get lost, and then ever more rarely."""
@@ -49,6 +53,7 @@ class Child:
     labels_stamp: tuple[int, int] = (0, 0)
     index_sent: float = float("-inf")
     mismatches: int = 0
+    rewritten: float = float("-inf")
     cursor: int = 0
     said: int = 0
     list_asked: float = float("-inf")
@@ -89,6 +94,14 @@ class Child:
         self.says = min(self.says + 1, 2 * SAYS_AT_ONCE)
         return replace(answer, want=WANT_SAY)
 
+    def is_rewritten(self, now: float) -> bool:
+        """Whether its mailbox is to be written again, by what `answer` found; it is noted then."""
+        due = now >= self.rewritten + REWRITE_EVERY_SECONDS
+        if self.mismatches < REWRITE_AFTER_MISMATCHES or not due:
+            return False
+        self.mismatches, self.rewritten = 0, now
+        return True
+
     def answer(
         self, heartbeat: Heartbeat, mail: SessionMessage, digest: bytes, wall_ms: int
     ) -> SessionMessage:
@@ -112,7 +125,8 @@ class Child:
         differs = comparable and heartbeat.mail_digest != digest
         if not foreign:
             self.mismatches = self.mismatches + 1 if differs else 0
-        want = WANT_AGAIN if differs else WANT_NONE
+        again = differs and self.mismatches <= REWRITE_AFTER_MISMATCHES
+        want = WANT_AGAIN if again else WANT_NONE
         return SessionMessage(
             mail.incarnation,
             self.epoch,

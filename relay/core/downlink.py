@@ -34,7 +34,6 @@ from schemas.reports import (
 LABELS_AGAIN_SECONDS = 2.0
 LABELS_AGAIN_MAX_SECONDS = 30.0
 """How long labels are waited for while other reports come: these are read in one stream."""
-REWRITE_AFTER_MISMATCHES = 2
 NOTE_EVERY_SECONDS = 1.0
 """A child that is refused without end is noted so often."""
 
@@ -73,8 +72,7 @@ class Downlink:
         if heartbeat.incarnation == state.config.incarnation:
             self._read_on(name, child, heartbeat.sequence)
             self._beginning.has_read(name, heartbeat.sequence if heartbeat.epoch else 0)
-        if child.mismatches >= REWRITE_AFTER_MISMATCHES:
-            child.mismatches = 0
+        if child.is_rewritten(state.now.seconds):
             state.out.append(Noted("MailDiffers", name, "its mailbox is written again"))
             state.mailboxes.rewrite(name)
         if not heartbeat.epoch:
