@@ -88,6 +88,7 @@ def reached(run: Callable[[], None]) -> set[str]:
         if event == "call":
             codes.add((frame.f_code.co_filename, frame.f_code.co_qualname))
 
+    _forget()
     before = sys.getprofile()
     sys.setprofile(see)
     try:
@@ -96,3 +97,12 @@ def reached(run: Callable[[], None]) -> set[str]:
         sys.setprofile(before)
     ours = f"{ROOT}/"
     return {f"{file.removeprefix(ours)}::{name}" for file, name in codes if file.startswith(ours)}
+
+
+def _forget() -> None:
+    """What a cache knows already would not be called."""
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] in PACKAGES:
+            for held in list(vars(module).values()):
+                if callable(clear := getattr(held, "cache_clear", None)):
+                    clear()

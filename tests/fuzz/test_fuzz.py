@@ -15,7 +15,7 @@ from tests.fuzz.table import targets
 
 TARGETS = targets()
 CHANGES = 60
-RUNS, SECONDS_MAX = 1_000, 240
+RUNS, SECONDS_EACH, SECONDS_MAX = 1_000, 120, 500
 EXEMPT = {
     "controllers/core/workloads.py::Workloads._read": "parse_kind reads it",
     "controllers/following.py::Gathering.read_to": "it reads nothing",
@@ -86,8 +86,9 @@ def test_every_decoder_is_fuzzed():
 )
 @pytest.mark.timeout(SECONDS_MAX + 60)
 def test_a_guided_fuzz_finds_the_planted_defects_and_no_others(tmp_path):
+    bounds = ["--runs", str(RUNS), "--seconds", str(SECONDS_EACH)]
     said = subprocess.run(  # noqa: PLW1510 - what it found is in its output
-        [sys.executable, "-m", "tests.fuzz", "wire", "planted", "--runs", str(RUNS)],
+        [sys.executable, "-m", "tests.fuzz", "wire", "planted", *bounds],
         cwd=ROOT,
         env={**os.environ, "TMPDIR": str(tmp_path)},
         capture_output=True,
