@@ -4,6 +4,8 @@ Not promised is that a reset takes back an acknowledgement just before it: what 
 its session begins counts for nothing, and a session begins with a reset.
 """
 
+import asyncio
+
 import pytest
 
 from relay.adapters import jetstream_streams
@@ -14,7 +16,7 @@ from relay.ports import OwnRecord
 from schemas.blobs import OBJECT, store
 from schemas.objects import ObjectKey
 from schemas.reports import Done, SessionMessage, encode
-from tests.contract.buses import TREES, NatsTree, key, letter, mails, of
+from tests.contract.buses import TREES, WAIT_SECONDS, NatsTree, key, letter, mails, of
 
 
 @pytest.fixture(params=TREES[:2])
@@ -22,6 +24,17 @@ async def tree(request, tmp_path):
     async with request.param(tmp_path) as tree:
         await tree.plant("/")
         yield tree
+
+
+async def loads(bus, reference):
+    return (await bus.load_blob(reference)).value is not None
+
+
+async def sooner_or_later(holds):
+    """Ask again until it is so: on a link that has just opened not all ways lead through yet."""
+    async with asyncio.timeout(WAIT_SECONDS):
+        while not await holds():
+            await asyncio.sleep(0.05)
 
 
 async def test_what_was_confirmed_outlives_its_server_however_that_ends(tree):
@@ -66,10 +79,11 @@ async def test_mail_content_and_reports_need_the_parents_server_alone(tree):
     await tree.close("/")
 
     bus, emea = await tree.open("/emea")
+    await emea.linked()
     await emea.mail(1)
-    assert (await bus.load_blob(blob.reference)).value is not None
-    assert await bus.send_report({"a": b"1"})
-    assert await bus.send_heartbeat(b"beat")
+    await sooner_or_later(lambda: loads(bus, blob.reference))
+    await sooner_or_later(lambda: bus.send_report({"a": b"1"}))
+    await sooner_or_later(lambda: bus.send_heartbeat(b"beat"))
     await bus.ack_mail(AckMail(written.sequence))
 
     _, listener = await tree.open()

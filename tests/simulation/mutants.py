@@ -77,7 +77,7 @@ MUTANTS = (
     Mutant(planted.ignore_the_key, oracle.NO_RESURRECTION, "tiny:58"),
     Mutant(planted.believe_any_profile, oracle.EXACTLY_ONCE, "wide-still:22"),
     Mutant(planted.ignore_generation, oracle.NO_RESURRECTION, "small:13"),
-    Mutant(planted.forget_tombstone, oracle.NO_RESURRECTION, "small-still:87"),
+    Mutant(planted.forget_tombstone, oracle.NO_RESURRECTION, "small-still:15"),
     Mutant(planted.remember_at_once, oracle.NO_RESURRECTION, "tiny:0"),
     Mutant(planted.ask_no_index, oracle.NO_RESURRECTION, "tiny:0"),
     Mutant(planted.drop_the_epoch_check, oracle.CONVERGENCE, "tiny:0"),
