@@ -95,6 +95,8 @@ class Mailboxes:
         self.paused = False
         self.unheard: dict[str, None] = {}
         self.calm = True
+        # To whom the index may take something: they may have been shown one that is forgotten here.
+        self.unproven: Callable[[str], bool] = lambda _child: False
         self.touched: dict[tuple[str, MailKey], None] = {}
         self._having: dict[MailKey, dict[str, None]] = {}
         self._out = out
@@ -199,7 +201,8 @@ class Mailboxes:
             if wish is Send.NOTHING or _same(slot, held, wish):
                 self._settle(child, key)
                 continue
-            due.append((order, _takes(slot, held, wish), held, wish))
+            takes = _takes(slot, held, wish) or (key == INDEX_KEY and self.unproven(child))
+            due.append((order, takes, held, wish))
         givers = [order for order, _, held, wish in due if _gives(held, wish)]
         ranked = []
         for order, takes, held, wish in due:

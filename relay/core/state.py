@@ -91,6 +91,7 @@ class State:
             self.out, self.meant, self.supply, self.held.get, lambda: self.now.wall_ms
         )
         self.mailboxes.calm = self.is_root
+        self.mailboxes.unproven = lambda name: not self.children[name].proven
         below = str(config.path) if config.path.is_root else f"{config.path}/"
         self.reporting = Reporting(self.place, self.facts, below)
         self.edge: Edge | None = None
