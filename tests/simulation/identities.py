@@ -136,7 +136,11 @@ def moved(one: Run) -> None:
     world.hosts[path] = new
     one.oracle.disk_restored(new)
     new.start()
-    world.run(world.random.uniform(0, 5))
+    world.run(world.random.uniform(1, 5))
+    counted = new.node.summary(placement_key("p1")).destinations if new.node else 0
+    require(
+        not counted, EXACTLY_ONCE, f"{path} counts, though its record says that it is elsewhere"
+    )
     centre.put_target(replace(target, path=path))
     one.oracle.model_changed()
     world.run(world.random.uniform(0, 5))
