@@ -5,12 +5,12 @@ from __future__ import annotations
 from tests.simulation import oracle, planted_centre
 
 PLANTED = (
-    (planted_centre.believe_an_empty_list, oracle.NO_IGNORANCE, "blind:3"),
+    (planted_centre.believe_an_empty_list, oracle.NO_IGNORANCE, "blind:21"),
     (planted_centre.believe_an_empty_inventory, oracle.NO_IGNORANCE, "blind:0"),
-    (planted_centre.believe_another_space, oracle.NO_IGNORANCE, "blind:32"),
+    (planted_centre.believe_another_space, oracle.NO_IGNORANCE, "blind:0"),
     (planted_centre.hold_no_removal, oracle.NO_IGNORANCE, "blind:2"),
-    (planted_centre.hold_only_by_kind, oracle.NO_IGNORANCE, "blind-still:0"),
-    (planted_centre.hold_only_by_number, oracle.NO_IGNORANCE, "blind:5"),
+    (planted_centre.hold_only_by_kind, oracle.NO_IGNORANCE, "blind:71"),
+    (planted_centre.hold_only_by_number, oracle.NO_IGNORANCE, "blind:10"),
     (planted_centre.count_no_destinations, oracle.NO_IGNORANCE, "crowded:0"),
     (planted_centre.withdraw_from_many, oracle.NO_IGNORANCE, "withdrawn:0"),
     (planted_centre.forget_what_was_issued, oracle.NO_IGNORANCE, "blind:3"),
