@@ -104,8 +104,8 @@ class Uplink:
             other = ("Superseded", "a newer run of this node") if message.epoch else _ELSEWHERE
             self._state.out.append(Noted(other[0], "session", other[1]))
             return
-        if not message.epoch or message.epoch < inbox.last_epoch:
-            # One before: a parent that starts answers also what a former session left in its slot.
+        if not message.epoch or message.epoch < inbox.last_epoch + fresh:
+            # Who asks anew is granted a later one: this answers what the session before had said.
             return
         if not fresh and message.incarnation != inbox.incarnation:
             self.link(up=True)

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from relay.adapters.nkey_pairs import new_user_nkey
-from relay.core.effects import Noted, SendHeartbeat, SendSession
+from relay.core.effects import Noted, ResetMail, SendHeartbeat, SendSession
 from relay.core.events import (
     HeartbeatArrived,
     Instant,
@@ -139,6 +139,25 @@ def test_what_a_parent_that_starts_finds_of_an_older_session_begins_none(link):
     link.now += 3
     link.tell(run, Tick())
     assert run.own_state()["epoch"] > granted
+
+
+def test_who_asks_anew_begins_with_no_answer_to_what_it_said_in_the_session_before(link):
+    """A parent put back to an old disk finds it there: it compared what was held at that time."""
+    run = link.run("one")
+    link.tell(run, LinkChanged(up=True))
+    before = run.own_state()["epoch"]
+    link.now += 30
+    (old,) = [e.data for e in run.handle(Tick(), link.instant) if isinstance(e, SendHeartbeat)]
+    link.parent = link.start_parent()
+    run.handle(LinkChanged(up=True), link.instant)
+    begun = []
+    for answer in link.parent.handle(HeartbeatArrived(link.path.name, old), link.instant):
+        if isinstance(answer, SendSession):
+            begun += run.handle(SessionArrived(decode(SessionMessage, answer.data)), link.instant)
+    assert not [effect for effect in begun if isinstance(effect, ResetMail)]
+    link.now += 3
+    link.tell(run, Tick())
+    assert run.own_state()["epoch"] > before
 
 
 def test_an_older_run_whose_link_comes_back_does_not_take_the_session_back(link):
