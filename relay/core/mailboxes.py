@@ -152,7 +152,7 @@ class Mailboxes:
         elif box.fresh:
             fresh, box.fresh = box.fresh, {}
             due = self._due(child, box, fresh)
-            if self.calm and any(takes for takes, _, _ in due):
+            if self.calm and any(takes and held.key not in box.flying for takes, held, _ in due):
                 self.flush(child)
             else:
                 held_back = box.held_back
@@ -172,6 +172,9 @@ class Mailboxes:
             if wish is Send.WHOLE and (supply := self._content(held.key)) is not Supply.HERE:
                 waiting = waiting or supply is Supply.COMING
                 box.held_back = box.held_back or takes
+            elif held.key in box.flying:
+                # It goes once the version before it is confirmed, and what takes goes after it.
+                waiting = True
             elif waiting and takes:
                 box.held_back = True
             else:
@@ -190,16 +193,15 @@ class Mailboxes:
         due = []
         for key in keys:
             order = box.queue.get(key)
-            if order is None or key in box.flying:
+            if order is None:
                 continue
-            held = self._lookup(key)
-            if held is None:
-                self._settle(child, key)
-                self.clear(child, key)
-                continue
-            slot, wish = box.slots.get(key), self._meant(child, held)
-            if wish is Send.NOTHING or _same(slot, held, wish):
-                self._settle(child, key)
+            held, slot = self._lookup(key), box.slots.get(key)
+            wish = Send.NOTHING if held is None else self._meant(child, held)
+            if held is None or wish is Send.NOTHING or _same(slot, held, wish):
+                if key not in box.flying:
+                    self._settle(child, key)
+                    if held is None:
+                        self.clear(child, key)
                 continue
             takes = _takes(slot, held, wish) or (key == INDEX_KEY and self.unproven(child))
             due.append((order, takes, held, wish))

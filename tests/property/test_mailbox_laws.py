@@ -260,6 +260,30 @@ def test_what_takes_waits_for_nothing_that_came_in_a_later_batch():
     assert bench.flush() == [taker]
 
 
+@pytest.mark.parametrize("taker", TAKERS)
+def test_what_takes_waits_for_an_earlier_one_whose_version_before_is_on_its_way(taker):
+    bench = Bench()
+    bench.settled(held(KEYS[1], 4))
+    bench.put(held(KEYS[0], 4))
+    assert bench.put(held(KEYS[0], 5)) == []
+    record, wish = TAKERS[taker]
+    assert bench.put(record(), wish) == []
+    assert bench.confirm() == [KEYS[0], KEYS[1]]
+
+
+def test_what_takes_waits_for_no_change_after_it_however_often_others_change():
+    bench, (changing, other, taker) = Bench(), KEYS[:3]
+    bench.settled(held(taker, 1))
+    for generation in (2, 3):
+        bench.put(held(changing, generation))
+        bench.put(held(other, generation))
+    assert bench.put(held(taker, 4, deleted=True), Send.BARE) == []
+    bench.order = next_batch(bench.order)
+    assert bench.confirm() == [changing]
+    assert bench.put(held(changing, 5)) == []
+    assert bench.confirm() == [other, taker]
+
+
 def test_a_delta_that_came_to_mean_others_waits_for_what_is_coming():
     bench, (moved, coming) = Bench(), KEYS[:2]
     bench.put(held(moved, 1))
