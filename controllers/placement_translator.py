@@ -147,11 +147,11 @@ class PlacementTranslator:
     async def _read(self, head: DeltaHead) -> Issued:
         """A placement as the ledger and the blobs behind it say it.
 
-        One that was read back without its body concerns nobody: no one holds anything of it.
+        Of one that was read back without its body no one holds anything: it is issued anew.
         """
-        bare = self._issuer.ledger.bare
-        if head.deleted or not head.references or head.source.key in bare:
-            return Issued(head, {})
+        bare = head.source.key in self._issuer.ledger.bare
+        if head.deleted or not head.references or bare:
+            return Issued(head, {}, bare=bare)
         entries: Entries | None = None
         kept = {reference.address for reference in head.references}
         try:

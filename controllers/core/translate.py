@@ -42,13 +42,15 @@ Entries = Mapping[ObjectKey, ManifestEntry]
 class Issued:
     """A placement as the ledger has it; entries are None if its manifest could not be read.
 
-    Of its manifest these blobs are `kept`; of its objects the content of some may be `lost`.
+    Of its manifest these blobs are `kept`; of its objects the content of some may be `lost`. Of one
+    that is `bare` the head alone was read back: no one can be sent it as it is.
     """
 
     head: DeltaHead
     entries: Entries | None
     kept: frozenset[ContentHash] = frozenset()
     lost: frozenset[ContentHash] = frozenset()
+    bare: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +147,8 @@ def translate(
     lost = before.lost if before else frozenset[ContentHash]()
     again = lost & {entries[key].address for key in shown}
     loses = _loses(before, losses)
-    draft = _draft(head, manifest[0].reference, before, loses=loses, anew=bool(again))
+    anew = bool(again) or (before is not None and before.bare)
+    draft = _draft(head, manifest[0].reference, before, loses=loses, anew=anew)
     if draft is not None:
         known = before.kept if before else frozenset[ContentHash]()
         stored = [blob for blob in manifest if blob.reference.address not in known]
@@ -259,6 +262,6 @@ def _unhinted(head: DeltaHead) -> DeltaHead:
 
 def _loses(before: Issued | None, losses: frozenset[ObjectKey]) -> bool:
     """Whether an object goes; if what was there cannot be read, one may."""
-    return bool(losses) or (
-        before is not None and before.entries is None and not before.head.deleted
-    )
+    if before is None or before.head.deleted:
+        return bool(losses)
+    return bool(losses) or before.entries is None or before.bare

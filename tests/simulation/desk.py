@@ -298,8 +298,9 @@ class Desk:
 
     def _known(self, head: DeltaHead) -> Known:
         """A placement as the ledger and the blobs behind it say it."""
-        if head.deleted or not head.references or head.source.key in self.ledger.bare:
-            return Known(head, {})
+        bare = head.source.key in self.ledger.bare
+        if head.deleted or not head.references or bare:
+            return Known(head, {}, bare=bare)
         plain = open_blob(self.root, head.references[0])
         chunks = read_root(plain).chunks if plain is not None else ()
         parts = [open_blob(self.root, chunk) for chunk in chunks]

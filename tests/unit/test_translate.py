@@ -109,6 +109,18 @@ def test_content_that_is_lost_is_taken_from_the_space_again_as_far_as_it_shows_i
     assert say(items, rest).draft is not None
 
 
+def test_what_came_back_without_its_body_goes_out_again_though_nothing_changed():
+    items = objects(config("a"))
+    before = issued(say(items))
+    came_back = Issued(before.head, {}, bare=True)
+    again = say(items, came_back)
+    assert again.draft.body is not None
+    assert before.entries[key("a")].address in again.draft.blobs
+    # What those hold who had it whole cannot be known: some of it may go.
+    assert issued(again, 9).head.last_loss == 9
+    assert say(items, issued(again, 9)).draft is None
+
+
 def test_an_object_over_the_limit_is_named_and_holds_up_no_other():
     translation = say(objects(config("big", value="x" * OBJECT_MAX_BYTES), config("a")))
     (fault,) = translation.faults
