@@ -122,7 +122,7 @@ class Uplink:
         elif message.want == WANT_SAY:
             self._begin_reports()
         elif message.want == WANT_LIST and inbox.settled:
-            self._list(self._beyond())
+            self._list(self._beyond(), asked=True)
 
     def mail(self, event: MailArrived) -> None:
         """Judge a message, act on it, and acknowledge what is dealt with."""
@@ -359,10 +359,10 @@ class Uplink:
         ]
         return [*kept, *(Listed(key, 0) for key in state.mailboxes.owed())]
 
-    def _list(self, beyond: list[Listed]) -> None:
-        """Say what is held beyond the mailbox, if it is other than what was said last."""
+    def _list(self, beyond: list[Listed], *, asked: bool = False) -> None:
+        """Say what is held beyond the mailbox, if that is news or was lost."""
         entries = tuple(sorted(beyond, key=lambda entry: entry.key))
-        if entries == self._listed:
+        if entries == self._listed and not asked:
             return
         parts = [
             entries[at : at + LIST_ENTRIES_MAX] for at in range(0, len(entries), LIST_ENTRIES_MAX)

@@ -10,7 +10,7 @@ from relay.core.book import Held
 from relay.core.effects import ClearMail, WriteMail, still_meant
 from relay.core.events import MailSlot
 from relay.core.mailboxes import Mailbox, Mailboxes, Send, Supply, next_batch
-from schemas.identity import short_key
+from schemas.identity import INDEX_KEY, short_key
 from schemas.records import API_PLACEMENT, DeltaBody, DeltaHead, Gate, Source, digest_term
 
 KEYS = [short_key(bytes([at]) * 20) for at in range(4)]
@@ -282,6 +282,17 @@ def test_what_takes_waits_for_no_change_after_it_however_often_others_change():
     assert bench.confirm() == [changing]
     assert bench.put(held(changing, 5)) == []
     assert bench.confirm() == [other, taker]
+
+
+@pytest.mark.parametrize("unproven", [True, False])
+def test_an_index_waits_for_what_it_lists_if_the_child_may_have_been_shown_one(unproven):
+    bench = Bench()
+    bench.boxes.unproven = lambda _child: unproven
+    bench.put(held(KEYS[0], 5), supply=Supply.COMING)
+    index = held(INDEX_KEY, 6, content=False, kind="index")
+    assert bench.put(index) == ([] if unproven else [INDEX_KEY])
+    bench.supply[KEYS[0]] = Supply.HERE
+    assert bench.flush() == ([KEYS[0], INDEX_KEY] if unproven else [KEYS[0]])
 
 
 def test_a_delta_that_came_to_mean_others_waits_for_what_is_coming():
