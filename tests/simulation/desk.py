@@ -145,7 +145,8 @@ class Desk:
         if self.reading.lost:
             for name, nkey in sorted(self._enrolled.items()):
                 draft = node_draft(NodePath().child(name), nkey)
-                if draft.slot not in self.ledger.records:
+                known = self.ledger.records.get(draft.slot)
+                if known is None or known.deleted:
                     self.issue([draft])
         Recall(self, self._reconcile).begin()
 
