@@ -133,7 +133,9 @@ class People:
         """Let go, after a good look, what is really gone, and what another space left behind.
 
         A centre that reads its ledger back waits for no node that was let in and never came; one
-        that went back to a backup has nodes that had left, and they are removed again.
+        that went back to a backup has nodes that had left, and they are removed again. A place
+        that was lost with the centre before anyone came to it is made once more, as its SyncTarget
+        says that it is none, and the one before is given up.
         """
         if self._centre.ready:
             self._centre.go_on_without_missing()
@@ -142,6 +144,21 @@ class People:
             self._centre.withdraw_orphans()
             for path in list(self._centre.model.nodes):
                 if not self._moving.is_awaited(path):
+                    self._centre.remove_node(path)
+            for name, said in self._hanging.items():
+                self._move_on(name, said)
+
+    def _move_on(self, name: str, said: Said) -> None:
+        """Do what a lost centre forgot of a move that the inventory says."""
+        target, nodes = self._centre.model.targets.get(name), self._centre.model.nodes
+        if target is None or target.path != said.path or not self._moving.is_moving(name):
+            return
+        if said.path not in nodes:
+            self._world.note("user", f"makes {said.path} once more")
+            self._centre.put_node(said.path)
+            hung = {target.path for target in self._centre.model.targets.values()}
+            for path in said.former:
+                if path not in hung:
                     self._centre.remove_node(path)
 
     # Objects.
