@@ -6,6 +6,7 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
+from controllers.centre import Controllers
 from leafcast.api import Api, ApiError
 from leafcast.asking import CentreAsks
 from leafcast.awaiting import register_wait
@@ -45,10 +46,8 @@ class TreeVerbs:
 
     async def status(self, placement: str = "", *, by_node: bool = False) -> dict[str, Any]:
         """One placement, or all of them by name; raises ApiError while none can be known."""
-        controllers = self._tree.controllers
-        awaited = awaited_for_ledger(controllers) if controllers else None
-        if awaited is not None:
-            raise reading_back(awaited)
+        if self._tree.controllers is not None:
+            await _until_sure(self._tree.controllers)
         names = [await self._named(placement)] if placement else placement_names(self._tree)
         forms = [placement_form(self._tree, name, by_node=by_node) for name in names]
         for form in forms if placement else ():
@@ -83,6 +82,18 @@ class TreeVerbs:
             return placement
         remedy = f"there are: {', '.join(names)}" if names else "there are none yet: apply one"
         raise ApiError("NotFound", f'there is no EdgePlacement "{placement}"', remedy)
+
+
+async def _until_sure(controllers: Controllers) -> None:
+    """Wait while a centre that starts looks whether it has its ledger; ApiError if it has not."""
+    recovery = controllers.recovery
+    if recovery is not None and not recovery.lost:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CAUGHT_UP_SECONDS_MAX):
+                await recovery.done.wait()
+    awaited = awaited_for_ledger(controllers)
+    if awaited is not None:
+        raise reading_back(awaited)
 
 
 def register_tree_verbs(
