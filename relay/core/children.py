@@ -31,7 +31,8 @@ class Child:
     `former` are runs that lost it to a later one: none of them gets it back by asking anew.
 
     It is `proven` once it is known to hold nothing beyond its mailbox: a node without memory cannot
-    tell what it had sent, so until then a child's say does not make a summary complete.
+    tell what it had sent, so until then a child's say does not make a summary complete. One that is
+    `blank` held nothing when it asked for its session: no index takes anything from it.
 
     One that `left` said farewell, and counts as silent until another run of it is heard of; one
     that is `unlinked` has lost its link since it was heard of last.
@@ -42,6 +43,7 @@ class Child:
     nkey: str
     heard: float
     proven: bool = True
+    blank: bool = False
     silent_since_ms: int | None = None
     left: bool = False
     unlinked: bool = False
@@ -118,6 +120,8 @@ class Child:
                 self.former = (*self.former, self.run)[-FORMER_RUNS_MAX:]
                 self.list_asked = float("-inf")
             self.run = heartbeat.run
+            sent_here = self.blank and heartbeat.incarnation == mail.incarnation
+            self.blank = sent_here or not any(heartbeat.mail_digest)
         elif heartbeat.epoch > self.epoch:
             self.epoch, self.run = heartbeat.epoch, heartbeat.run
         foreign = heartbeat.incarnation != mail.incarnation

@@ -11,7 +11,7 @@ from relay.core.book import is_delta
 from relay.core.children import LIST_EVERY_SECONDS, SILENT_AFTER_SECONDS, Child
 from relay.core.effects import DropReport, Noted, SendSession
 from relay.core.events import ReportArrived
-from relay.core.slots import owe_listed, read_slot
+from relay.core.slots import owe_listed, owe_no_more, read_slot
 from relay.core.state import State
 from schemas.identity import MailKey
 from schemas.reports import (
@@ -333,6 +333,7 @@ class Downlink:
         if not (same and read and whole):
             return answer
         if not heartbeat.withheld:
+            owe_no_more(state, name)
             if not child.proven:
                 child.proven = True
                 self._refresh(name)

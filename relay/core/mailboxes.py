@@ -203,7 +203,9 @@ class Mailboxes:
                     if held is None:
                         self.clear(child, key)
                 continue
-            takes = _takes(slot, held, wish) or (key == INDEX_KEY and self.unproven(child))
+            takes = _takes(slot, held, wish)
+            if key == INDEX_KEY and self.unproven(child):
+                order, takes = BATCH << 32, True  # After what could be judged only by it, too.
             due.append((order, takes, held, wish))
         givers = [order for order, _, held, wish in due if _gives(held, wish)]
         ranked = []
@@ -348,10 +350,8 @@ class Mailboxes:
         box.flying[key] = tuple(p for p in borne if p in box.slots)
         self._settle(child, key)
         data = held.data if wish is Send.WHOLE else held.bare_data()
-        trace = held.record.trace
-        hashed = held.payload_hash
-        expected = slot.sequence
-        hops = (*held.hops, self._stamp())
+        trace, hashed = held.record.trace, held.payload_hash
+        expected, hops = slot.sequence, (*held.hops, self._stamp())
         self._out.append(
             WriteMail(child, key, data, held.generation, hashed, content, trace, expected, hops)
         )

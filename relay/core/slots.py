@@ -68,3 +68,10 @@ def owe_listed(state: State, child: str, part: ListPart) -> None:
             room -= 1
             if not known:
                 state.quiet_at = state.now.seconds + QUIET_SECONDS
+
+
+def owe_no_more(state: State, child: str) -> None:
+    """Forget what a child listed once and holds no more, if nobody above knew of it either."""
+    slots = state.mailboxes.boxes[child].slots
+    for key in [key for key, slot in slots.items() if not slot.sequence and key not in state.held]:
+        state.mailboxes.clear(child, key)

@@ -91,7 +91,7 @@ class State:
             self.out, self.meant, self.supply, self.held.get, lambda: self.now.wall_ms
         )
         self.mailboxes.calm = self.is_root
-        self.mailboxes.unproven = lambda name: not self.children[name].proven
+        self.mailboxes.unproven = self._is_unproven
         below = str(config.path) if config.path.is_root else f"{config.path}/"
         self.reporting = Reporting(self.place, self.facts, below)
         self.edge: Edge | None = None
@@ -231,6 +231,11 @@ class State:
         if record.deleted:
             goes = False
         return Send.WHOLE if goes or slot is not None else Send.NOTHING
+
+    def _is_unproven(self, child: str) -> bool:
+        """Whether an index may take something from a child of which nothing here knows."""
+        known = self.children[child]
+        return not known.proven and not known.blank
 
     def supply(self, key: MailKey) -> Supply:
         """How far the content of a delta is; the first look at a delta has it fetched.
