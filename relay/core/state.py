@@ -233,9 +233,12 @@ class State:
         return Send.WHOLE if goes or slot is not None else Send.NOTHING
 
     def _is_unproven(self, child: str) -> bool:
-        """Whether an index may take something from a child of which nothing here knows."""
+        """Whether an index may take something from a child, or below it, that nothing here tells.
+
+        Below a relay that holds nothing others may hold what they were sent before.
+        """
         known = self.children[child]
-        return not known.proven and not known.blank
+        return not known.proven and not (known.blank and self.where.branch(child).is_edge)
 
     def supply(self, key: MailKey) -> Supply:
         """How far the content of a delta is; the first look at a delta has it fetched.

@@ -4,6 +4,8 @@ import asyncio
 import hashlib
 from dataclasses import replace
 
+import pytest
+
 from controllers.core.index import index_draft
 from controllers.core.translate import bare_head
 from relay.core.effects import SendReport, WriteMail
@@ -23,11 +25,12 @@ from relay.core.events import (
 from relay.core.node import Node
 from relay.core.state import NodeConfig
 from schemas.chunks import build_index, build_manifest
-from schemas.identity import Generation, NodePath
+from schemas.identity import Generation, NodePath, destination_id
 from schemas.records import (
     API_KEYS,
     API_NODE,
     API_PLACEMENT,
+    API_SYNC_TARGET,
     OVER_SYNC_TARGET,
     Alternative,
     DeltaBody,
@@ -35,6 +38,7 @@ from schemas.records import (
     KeyGrant,
     KeysRecord,
     NodeRecord,
+    Profile,
     Source,
 )
 from schemas.records import encode_payload as encoded
@@ -129,12 +133,12 @@ class Reader:
         answer = SessionMessage("parent", 1, 5, 0, 0, WANT_AGAIN, "one")
         self.node.handle(SessionArrived(answer), self.at)
         self.wrote = []
-        grant = KeyGrant(SIGNER.key_id, SIGNER.public_key, ("node", "delta", "index"))
+        grant = KeyGrant(SIGNER.key_id, SIGNER.public_key, ("node", "profile", "delta", "index"))
         keys = KeysRecord(Source(API_KEYS, TREE, "", "keys"), 1, False, "", (), (grant,))
         source = Source(API_NODE, TREE, "", str(SITE))
         site = NodeRecord(source, 2, False, "", (), SITE, NKEY)
-        self.mail("_keys", ROOT.seal("keys", encoded(keys)), 3)
-        self.mail(source.key, SIGNER.seal("node", encoded(site)), 2)
+        self.mail("_keys", ROOT.seal("keys", encoded(keys)), 4)
+        self.mail(source.key, SIGNER.seal("node", encoded(site)), 3)
 
     def tell(self, event):
         effects = self.node.handle(event, self.at)
@@ -152,6 +156,12 @@ class Reader:
         """The site asks for a session, with the digest of what it holds."""
         beat = Heartbeat(0, "", 0, held, bytes(16), b"", 0, has_memory=False, run="site")
         self.tell(HeartbeatArrived("s1", encode(beat)))
+
+    def is_an_edge(self):
+        source = Source(API_SYNC_TARGET, "space", "", "t1")
+        target = destination_id("space", "uid")
+        profile = Profile(source, 2, False, "", (), target, SITE, {}, {}, {})
+        self.mail(source.key, SIGNER.seal("profile", encoded(profile)), 2)
 
     def index_before_content(self):
         """A placement and the index that lists it are read; the content of both comes later."""
@@ -189,12 +199,16 @@ def test_a_child_that_may_have_been_shown_an_index_before_gets_what_it_lists_fir
     assert region.wrote.index(key) < region.wrote.index("_index")
 
 
-def test_a_child_that_holds_nothing_is_shown_the_index_at_once():
+@pytest.mark.parametrize("is_edge", [True, False])
+def test_an_edge_that_holds_nothing_is_shown_the_index_at_once(is_edge):
+    """Below a relay that lost its disk, too, others may hold what they were sent before."""
     region = Reader()
+    if is_edge:
+        region.is_an_edge()
     key, index, _ = region.index_before_content()
     region.begins(held=bytes(16))
     region.brings(index)
-    assert "_index" in region.wrote
+    assert ("_index" in region.wrote) == is_edge
     assert key not in region.wrote
 
 
