@@ -48,6 +48,7 @@ class RemovalOracle(Oracle, Judge):
         self._unwanted: dict[tuple[str, ObjectKey], float] = {}
         self._shown: dict[str, dict[ObjectKey, None]] = {WORKLOADS: {}, INVENTORY: {}}
         self._accepted: dict[tuple[str, ObjectKey], None] = {}
+        self._told_gone: dict[ObjectKey, None] = {}
         self._recovered: dict[str, None] = {}
         self._came_back: dict[str, int] = {}
         self._after = centre.model
@@ -66,12 +67,15 @@ class RemovalOracle(Oracle, Judge):
     def seen(self, space: str, objects: Iterable[ObjectKey]) -> None:
         if space in self._shown:
             self._shown[space] = dict.fromkeys(objects)
+            self._told_gone.clear()
             self._confirm()
 
     def heard(self, space: str, what: str, key: ObjectKey) -> None:
         if space in self._shown:
             self._shown[space].pop(key, None)
+            self._told_gone[key] = None
             if what == "put":
+                del self._told_gone[key]
                 self._shown[space][key] = None
                 self._confirm()
 
@@ -160,6 +164,9 @@ class RemovalOracle(Oracle, Judge):
         name, key = about
         said = self._unwanted.get(about, -1.0) >= self._gained.get(about, 0.0)
         if said or about in self._accepted or not self._is_said(name, key):
+            return
+        if key in self._told_gone or _placement(name) in self._told_gone:
+            # It is there again, but the watch, which is late and unbroken, has come to its end.
             return
         why = self._is_too_much(name, key, gone)
         if why:
