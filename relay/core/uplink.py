@@ -36,6 +36,7 @@ from schemas.subjects import CURSOR_KEY, LABELS_KEY, LIST_KEY
 
 SESSION_RETRY_SECONDS = 2.0
 SESSION_RETRY_MAX_SECONDS = 30.0
+LIST_AGAIN_MAX = 5  # A list may be lost, but one that nobody can act on is not said for ever.
 _ELSEWHERE = ("SecondHome", "this node runs elsewhere")
 
 
@@ -46,9 +47,8 @@ class Uplink:
         self._state = state
         self._accepting = accepting
         self._up = False
-        self._asked = 0
+        self._asked = self._revision = self._withheld = self._list_again = 0
         self._beat_at: float | None = None
-        self._revision = 0
         self._sent: dict[MailKey, bytes] = {}
         self._parts: dict[MailKey, int] = {}
         self._said_early: dict[MailKey, None] = {}
@@ -56,7 +56,6 @@ class Uplink:
         self._labels: bytes = b""
         self._listed: tuple[Listed, ...] = ()
         self._stored = state.inbox.cursor()
-        self._withheld = 0
         self._superseded = self.second = False
 
     @property
@@ -362,8 +361,9 @@ class Uplink:
     def _list(self, beyond: list[Listed], *, asked: bool = False) -> None:
         """Say what is held beyond the mailbox, if that is news or was lost."""
         entries = tuple(sorted(beyond, key=lambda entry: entry.key))
-        if entries == self._listed and not asked:
+        if entries == self._listed and not (asked and self._list_again):
             return
+        self._list_again = LIST_AGAIN_MAX if entries != self._listed else self._list_again - 1
         parts = [
             entries[at : at + LIST_ENTRIES_MAX] for at in range(0, len(entries), LIST_ENTRIES_MAX)
         ]

@@ -19,6 +19,8 @@ from tests.simulation.worlds import is_world, play
 
 SEEDS_TO_KILL = 150
 """How many seeds of each of a fault's sizes are tried."""
+WORLDS_TO_KILL = 12
+"""How many lives of the world are tried that a fault names: not each shows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,9 @@ def in_force(mutant: Mutant) -> Iterator[None]:
 def kill(mutant: Mutant, seeds: int = SEEDS_TO_KILL) -> Outcome | None:
     """The first seed that breaks the mutant's law; None if none of so many does."""
     hinted = [mutant.seed] if mutant.seed else []
+    if is_world(mutant.seed):
+        world = mutant.seed.partition(":")[0]
+        hinted += [f"{world}:{n}" for n in range(WORLDS_TO_KILL)]
     others = [f"{size.name}:{n}" for n in range(seeds) for size in mutant.sizes]
     with in_force(mutant):
         for name in (*hinted, *others):

@@ -67,6 +67,7 @@ class Oracle(Watcher):
         self.conduct = Conduct(world, centre)
         self.handled = self.conduct.handled
         self._highest: dict[tuple[NodePath, str], int] = {}
+        self._behind: dict[NodePath, None] = {}
         self._orphans: dict[NodePath, dict[ObjectKey, None]] = {}
         self._not_wanted: dict[tuple[NodePath, ObjectKey], float] = {}
         self._settled_at: float | None = None
@@ -277,8 +278,7 @@ class Oracle(Watcher):
 
     def disk_lost(self, host: Host) -> None:
         """Without its record of what it did, an edge leaves what it no longer knows."""
-        if host.former:
-            # Its parent may know less than the one before.
+        if host.former or host.path in self._behind:  # Its parent may know less than one did.
             forget(self._highest, host.path)
         self._orphans.setdefault(host.path, {}).update(dict.fromkeys(host.space.objects))
 
@@ -286,8 +286,8 @@ class Oracle(Watcher):
         """What nodes here and below may be told again starts from what each of them holds."""
         self.conduct.forgets(host)
         for below in [h for path, h in self.world.hosts.items() if host.path.holds(path)]:
-            for at in [at for at in self._highest if at[0] == below.path]:
-                del self._highest[at]
+            self._behind[below.path] = None
+            forget(self._highest, below.path)
             for key, kept in below.streams.own.items():
                 if key not in NOTES:
                     self._highest[below.path, key] = read_record(kept.data, 0)[1].generation
