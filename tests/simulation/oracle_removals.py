@@ -110,6 +110,10 @@ class RemovalOracle(Oracle, Judge):
             space = INVENTORY if key.resource in ("synctargets", "locations") else WORKLOADS
             if name == placement and (unseen or not _is_there(key, self._shown[space])):
                 self._accepted[name, key] = None
+        widgets = [about for about in _things(self.centre.model) if about[1].resource == "widgets"]
+        if all(about in self._accepted for about in widgets if about[0] == placement):
+            # Their definition is there for them alone.
+            self._accepted[placement, CRD] = None
         self._recovered.pop(placement_key(placement), None)
 
     # What is issued.
@@ -186,7 +190,8 @@ class RemovalOracle(Oracle, Judge):
         if self._mail_key(name, key) in self._recovered:
             return "it was read back, and nobody said that it goes"
         whole = _placement(name) not in shown and not inventory
-        lost = sum(1 for of, _ in gone if of == name)
+        # What an edit does not select any more is said to go, and counts for nothing inferred.
+        lost = sum(1 for of, one in gone if of == name and self._is_said(of, one))
         held = sum(1 for of, _ in _things(self.centre.model) if of == name)
         if not inventory and lost > max(LEAST, held * SHARE):
             return f"{lost} of {held} would go at once"
