@@ -40,6 +40,7 @@ class Conduct:
         self.world, self.centre = world, centre
         self._shown: dict[NodePath, tuple[Node, int, float]] = {}
         self._gone: dict[tuple[NodePath, str], None] = {}
+        self._put_back: dict[NodePath, None] = {}
         self._failures: dict[tuple[NodePath, int, int, str], deque[float]] = {}
 
     def effect(self, host: Host, effect: object) -> None:
@@ -73,6 +74,7 @@ class Conduct:
     def forgets(self, host: Host) -> None:
         """A node that is put back to an older disk does not know what it answered."""
         self._gone = {at: None for at in self._gone if at[0] != host.path}
+        self._put_back[host.path] = None
 
     def arrived(self, host: Host, old: NodePath) -> None:
         """A machine knows at its new place what it answered, unless it is told anew there."""
@@ -180,6 +182,9 @@ class Conduct:
             answered = report.answered if isinstance(report, Report) else 0
             if isinstance(report, Report) and report.gone:
                 self._gone[host.path.child(clear.child), clear.key] = None
+        elif host.path.child(clear.child) in self._put_back:
+            # It answered, maybe in this very batch, and then began anew on an older cursor.
+            return
         if answered < clear.sequence:
             what = f"{host.path} sweeps {record.source.name} before {clear.child} answered for it"
             raise LawBroken(NO_RESURRECTION, what)
