@@ -110,7 +110,7 @@ class Oracle(Watcher):
             what = f"{host.path} goes back from {highest} to {generation} under {key}"
             raise LawBroken(NO_RESURRECTION, what)
         self._highest[host.path, key] = generation
-        record = self.centre.records[MailKey(key)]
+        record = self.centre.records.get(MailKey(key))  # None: lost, and still on its way.
         if isinstance(record, DeltaHead) and host.node is not None:
             self._not_gone(host, MailKey(key), generation)
 
@@ -278,7 +278,7 @@ class Oracle(Watcher):
 
     def disk_lost(self, host: Host) -> None:
         """Without its record of what it did, an edge leaves what it no longer knows."""
-        if host.former or host.path in self._behind:  # Its parent may know less than one did.
+        if host.former or host.path in self._behind or self.world.lied:  # Its parent may know less.
             forget(self._highest, host.path)
         self._orphans.setdefault(host.path, {}).update(dict.fromkeys(host.space.objects))
 

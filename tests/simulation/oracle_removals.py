@@ -88,12 +88,16 @@ class RemovalOracle(Oracle, Judge):
             if isinstance(record, DeltaHead | Profile | LocationRecord) and not record.deleted:
                 self._recovered[record.source.key] = None
         ledger = self.centre.desk.ledger.records
+        hung = {target.path for target in self.centre.model.targets.values()}
         for host in self.world.hosts.values():
             # Who was lied to may hold what his parent was never sent.
             node = None if host.path.is_root or self.world.lied else host.node
             for key, held in node.records.items() if node is not None else ():
                 known = ledger.get(key)
                 lacks = known is None or known.generation < held.generation
+                if held.kind == "delta" and host.attached and host.path not in hung:
+                    # It keeps until it moves on what its parent was told to let go of.
+                    continue
                 if lacks and held.kind in ("delta", "profile", "location") and held.has_content:
                     what = f"the ledger is sure without {held.record.source.name}, as {host.path}"
                     raise LawBroken(NO_IGNORANCE, f"{what} holds it")
