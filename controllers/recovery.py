@@ -145,14 +145,14 @@ class Recovery:
 
     async def _superseded(self, reading: ReadingBack) -> list[DeltaHead]:
         """What an old ledger holds, and a later index that a child was shown does not."""
-        index = reading.index()
-        if index is None:
-            return []
-        (reference,) = index.record.references
-        root = await self._fetch(reading, index.child, reference)
-        chunks = [await self._fetch(reading, index.child, r) for r in leads_to(reference, root)]
-        listed = read_index(root, chunks)
-        return [] if listed is None else reading.superseded(index, listed)
+        for index in reading.indexes():
+            (reference,) = index.record.references
+            root = await self._fetch(reading, index.child, reference)
+            chunks = [await self._fetch(reading, index.child, r) for r in leads_to(reference, root)]
+            listed = read_index(root, chunks)
+            if listed is not None:
+                return reading.superseded(index, listed)
+        return []
 
     async def _try(self, child: str, keys: CentreKeys) -> list[Recalled] | None:
         """What a child holds; None if it does not answer now."""

@@ -101,14 +101,15 @@ class ReadingBack:
             if slot in records and records[slot].generation == item.record.generation
         ]
 
-    def index(self) -> Recalled | None:
-        """The newest index that a child showed, if the ledger's is not as new."""
+    def indexes(self) -> list[Recalled]:
+        """What children showed of indexes newer than the ledger's, the newest first.
+
+        A child may show one whose content it has not fetched yet; another may have it.
+        """
+        held = self._ledger.index_generation
         shown = [item for item in self._recalled if item.slot == INDEX_KEY]
-        newest = max(shown, key=lambda item: item.record.generation, default=None)
-        held = self._ledger.records.get(INDEX_KEY)
-        if newest is None or (held and held.generation >= newest.record.generation):
-            return None
-        return newest
+        newer = [item for item in shown if item.record.generation > held]
+        return sorted(newer, key=lambda item: item.record.generation, reverse=True)
 
     def superseded(self, index: Recalled, listed: Mapping[MailKey, int]) -> list[DeltaHead]:
         """Placements of the ledger that this later index does not list as they are.

@@ -107,14 +107,15 @@ class Recall:
         self._then([item.record for item in restored])
 
     def _superseded(self) -> list[DeltaHead]:
-        index = self._desk.reading.index()
-        child = self._world.hosts.get(NodePath().child(index.child)) if index else None
-        if index is None or child is None:
-            return []
-        (reference,) = index.record.references
-        root = open_blob(child, reference)
-        listed = read_index(root, [open_blob(child, r) for r in leads_to(reference, root)])
-        return [] if listed is None else self._desk.reading.superseded(index, listed)
+        for index in self._desk.reading.indexes():
+            child = self._world.hosts.get(NodePath().child(index.child))
+            (reference,) = index.record.references
+            root = open_blob(child, reference) if child is not None else None
+            chunks = [open_blob(child, r) for r in leads_to(reference, root)] if child else []
+            listed = read_index(root, chunks)
+            if listed is not None:
+                return self._desk.reading.superseded(index, listed)
+        return []
 
     # Asks.
 

@@ -94,11 +94,17 @@ def test_what_a_later_index_does_not_list_is_superseded_and_nothing_else():
     index = index_draft(TREE, {}, 0)[0].stamped(9)
     shown = keys.seal("index", encode_payload(index))
     reading = ReadingBack(ledger, Notes())
-    assert reading.index() is None
+    assert reading.indexes() == []
     reading.showed("emea", [Recalled(shown, index, "emea")])
-    assert reading.index().record == index
-    assert reading.superseded(reading.index(), {}) == [head]
-    assert reading.superseded(reading.index(), {head.source.key: head.generation}) == []
+    (found,) = reading.indexes()
+    assert found.record == index
+    assert reading.superseded(found, {}) == [head]
+    assert reading.superseded(found, {head.source.key: head.generation}) == []
+    # One that showed it first may not have its content yet; an older one may do, too.
+    before = Recalled(shown, replace(index, generation=8), "apac")
+    reading.showed("apac", [before, Recalled(shown, index, "apac")])
+    told = [(item.record.generation, item.child) for item in reading.indexes()]
+    assert told == [(9, "emea"), (9, "apac"), (8, "apac")]
     later = Recalled(shown, replace(index, generation=head.generation - 1), "emea")
     assert reading.superseded(later, {}) == []
 
