@@ -153,6 +153,7 @@ class Chaos:
             return None
         key, data = write.key, write.data
         key, data = self._made_up(key, data)
+        self._note_ahead(self._world.hosts.get(host.path.child(write.child)), key, data)
         self._world.note(host.path, f"lies to {write.child} about {key[:8]}", data)
         return MailArrived(sequence, key, data, 0)
 
@@ -166,8 +167,16 @@ class Chaos:
             return
         recent = self._centre.history[-RECENT:] if random.random() < 0.5 else self._centre.history
         key, data = self._made_up(*random.choice(recent))
+        self._note_ahead(child, key, data)
         self._world.note(liar.path, f"lies to {child.path} about {key[:8]}", data)
         child.receive_mail(MailArrived(child.read_through, key, data, 0))
+
+    def _note_ahead(self, child: Host | None, key: MailKey, data: bytes) -> None:
+        """Who is told what is true ahead of its turn lacks what should have come before it."""
+        if child is not None and child.node is not None and (key, data) in self._centre.history:
+            held = child.node.records.get(key)
+            news = held is None or held.generation < read_record(data, 0)[1].generation
+            self._world.withheld |= news
 
     def _withholds(self, host: Host, kept: Kept) -> bool:
         """Whether to keep a message from a child, and go on as if it had been sent.
