@@ -28,6 +28,7 @@ async def test_edges_that_reconnect_at_once_read_in_turn_are_all_served_and_writ
             print(f"\n{edges} edges back and exact after {seen.seconds:.1f} s,", end=" ")
             print(f"{seen.reading} reading at a time; at most: {peaks}")
             assert seen.writes == edges
-            assert 1 <= seen.reading <= at_once
+            # None reads that came back before the change did: it has its session by then.
+            assert seen.reading <= at_once
             assert seen.peaks[RELAY] - seen.before[RELAY] < GROWS_MB_MAX
             assert seen.peaks[SERVER] - seen.before[SERVER] < GROWS_MB_MAX
