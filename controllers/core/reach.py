@@ -10,25 +10,20 @@ from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 
 from controllers.core.removal import Held, removals_max
-from schemas.identity import MailKey
-from schemas.records import (
-    OVER_LOCATION,
-    Alternative,
-    DeltaHead,
-    LocationRecord,
-    Profile,
-    Record,
-)
+from relay.core.where import Where
+from schemas.identity import MailKey, NodePath
+from schemas.records import Alternative, DeltaHead, LocationRecord, Profile, Record
 
 _Alternatives = tuple[Alternative, ...]
+_ASKED = MailKey("")
+"""Under which what is asked for is in force, in a `Where` of this question's own."""
 
 
 def destinations(records: Iterable[Record], alternatives: Iterable[Alternative]) -> set[MailKey]:
     """The mail keys of the profiles in force that these alternatives select."""
     there = [record for record in records if not record.deleted]
     profiles = [record for record in there if isinstance(record, Profile)]
-    locations = [record for record in there if isinstance(record, LocationRecord)]
-    return _selected(tuple(alternatives), profiles, locations)
+    return _selected(_located(there), tuple(alternatives), profiles)
 
 
 def hold_destinations(records: Collection[Record], unseen: AbstractSet[MailKey]) -> Held[MailKey]:
@@ -41,22 +36,27 @@ def hold_destinations(records: Collection[Record], unseen: AbstractSet[MailKey])
         return Held(frozenset())
     there = [record for record in records if not record.deleted]
     profiles = [record for record in there if isinstance(record, Profile)]
-    locations = [record for record in there if isinstance(record, LocationRecord)]
     lost = [record for record in profiles if record.source.key in unseen]
-    left = [record for record in locations if record.source.key in unseen]
+    left = [
+        record
+        for record in there
+        if isinstance(record, LocationRecord) and record.source.key in unseen
+    ]
     few = len(lost) <= removals_max(0)
     if few and not left:
         return Held(frozenset())
     kept = [record for record in profiles if record.source.key not in unseen]
-    still = [record for record in locations if record.source.key not in unseen]
+    whole = _located(there)
+    still = _located(record for record in there if record.source.key not in unseen)
     held: set[MailKey] = set()
     reason = ""
     for alternatives, name in _placements(there).items():
-        gone = [record for record in left if _chooses(alternatives, record)]
+        whole.set_delta(_ASKED, alternatives)
+        gone = [record for record in left if whole.bears_on(record, _ASKED)]
         if few and not gone:
             continue
-        before = _selected(alternatives, profiles, locations)
-        after = _selected(alternatives, kept, still)
+        before = _selected(whole, alternatives, profiles)
+        after = _selected(still, alternatives, kept)
         if len(before - after) <= removals_max(len(before)):
             continue
         held |= {record.source.key for record in gone}
@@ -77,36 +77,17 @@ def _placements(records: Iterable[Record]) -> Mapping[_Alternatives, str]:
     }
 
 
+def _located(records: Iterable[Record]) -> Where:
+    """These Locations in force, and nothing else yet."""
+    where = Where(NodePath())
+    for record in records:
+        if isinstance(record, LocationRecord):
+            where.set_location(record.source.key, record)
+    return where
+
+
 def _selected(
-    alternatives: _Alternatives, profiles: Iterable[Profile], locations: Iterable[LocationRecord]
+    where: Where, alternatives: _Alternatives, profiles: Iterable[Profile]
 ) -> set[MailKey]:
-    chosen = [record for record in locations if _chooses(alternatives, record)]
-    return {
-        profile.source.key
-        for profile in profiles
-        if _means(alternatives, profile) or any(_holds(record, profile) for record in chosen)
-    }
-
-
-def _chooses(alternatives: _Alternatives, location: LocationRecord) -> bool:
-    return any(
-        alternative.over == OVER_LOCATION
-        and alternative.space in ("", location.source.space)
-        and alternative.selector.matches(location.labels)
-        for alternative in alternatives
-    )
-
-
-def _means(alternatives: _Alternatives, profile: Profile) -> bool:
-    return any(
-        alternative.over != OVER_LOCATION
-        and alternative.space in ("", profile.source.space)
-        and alternative.selector.matches(profile.labels)
-        for alternative in alternatives
-    )
-
-
-def _holds(location: LocationRecord, profile: Profile) -> bool:
-    selector = location.instance_selector
-    same = location.source.space == profile.source.space
-    return same and selector is not None and selector.matches(profile.labels)
+    where.set_delta(_ASKED, alternatives)
+    return {profile.source.key for profile in profiles if where.matches(_ASKED, profile)}

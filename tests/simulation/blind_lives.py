@@ -9,6 +9,7 @@ from controllers.core import removal
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
 from tests.simulation import oracle_removals
+from tests.simulation.blind_space import BlindSpace
 from tests.simulation.blindness import Blindness
 from tests.simulation.faults import NO_FAULTS
 from tests.simulation.oracle_removals import KIND
@@ -60,14 +61,8 @@ def crowded(one: SpacedRun) -> None:
     inventory.put(*everywhere)
     inventory.put(*nowhere)
     one.settle()
-    with few_are_many():
-        inventory.hidden = {everywhere[0]: None}
-        inventory.break_watch()
-        one.world.run(20.0)
+    with few_are_many(), listed_without(one, inventory, everywhere[0]):
         assert "locations/RemovalHeld" in one.spaced.desk.registry.errors
-        inventory.hidden = {}
-        inventory.break_watch()
-        one.settle()
 
 
 def withdrawn(one: SpacedRun) -> None:
@@ -76,14 +71,20 @@ def withdrawn(one: SpacedRun) -> None:
     some = {"namespaces": [SHOP], "objectNames": [KEYS[0].name]}
     workloads.put(*edge_placement("p1", {}, [some]))
     one.settle()
-    with few_are_many():
-        workloads.hidden = {key: None}
-        workloads.break_watch()
-        one.world.run(20.0)
+    with few_are_many(), listed_without(one, workloads, key):
         assert "p1" in one.spaced.desk.placements.held
-        workloads.hidden = {}
-        workloads.break_watch()
-        one.settle()
+
+
+@contextmanager
+def listed_without(one: SpacedRun, space: BlindSpace, key: ObjectKey) -> Iterator[None]:
+    """A list lacks an object for a time; then it is there again, and all settles."""
+    space.hidden = {key: None}
+    space.break_watch()
+    one.world.run(20.0)
+    yield
+    space.hidden = {}
+    space.break_watch()
+    one.settle()
 
 
 @contextmanager
