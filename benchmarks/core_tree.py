@@ -133,7 +133,6 @@ class CoreTree:
         self.now = 0.0
         self.blobs: dict[ContentHash, bytes] = {}
         self.up: dict[str, Traffic] = {"regions": Traffic(), "centre": Traffic()}
-        self.mail_of_the_centre = 0
         self.placements: set[MailKey] = set()
         self.use("shop")
         self.hosts: dict[NodePath, Host] = {}
@@ -294,8 +293,6 @@ class CoreTree:
     def _written(self, host: Host, write: fx.WriteMail) -> None:
         host.last += 1
         child = self.hosts.get(host.path.child(write.child))
-        if host.path.is_root:
-            self.mail_of_the_centre += write.key != "_index"
         if host.path.is_root:
             host.mail.setdefault(write.child, {})[write.key] = (host.last, write.data)
         if child is not None:

@@ -36,7 +36,6 @@ class CountingLink:
     def __init__(self, port: int) -> None:
         self.bytes = 0
         self._port = port
-        self._group: asyncio.TaskGroup | None = None
 
     async def open(self) -> int:
         """The port to dial instead."""

@@ -3,7 +3,8 @@
 `python -m benchmarks.soak [SECONDS]`. Tombstones are kept, and blobs looked for, in seconds instead
 of days and hours: what grows only until then has its time within the run. A server keeps what it
 wrote last of each stream, up to 4 or 8 MB; so before anything is measured large changes are made
-until each stream has filled that once.
+until each stream has filled that once. CPython keeps freed tuples, up to 2,000 of a length, until
+it collects all garbage, which it does every few minutes: here it does so before each sample.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import linear_regression, median
 
 from benchmarks.report import Report
 from leafcast.session import Session
+from schemas import subjects
 from schemas.objects import ObjectKey
 from tests.nats.chaos_member import Member
 from tests.nats.chaos_tree import PRODUCTION, ChaosTree
@@ -39,20 +41,33 @@ SETTINGS = {
 GROWTH_MAX_BYTES = {"process": 1_000_000, "server": 6_000_000, "storage": 8_000_000}
 """A server's memory goes up and down with its buffers, and its storage grows until the next
 compaction."""
+GROWTH_MAX = {"blocks": 2500, "tasks": 4, "files": 2, "threads": 0}
+"""What is on its way at a moment takes up to a thousand blocks of memory more or less."""
 FILLED: dict[str, tuple[str, ...]] = dict.fromkeys(("/", "/r1"), ("MAIL", "OWN", "STAT", "BLOB"))
-FILLED |= dict.fromkeys(EDGES, ("OWN", "BLOB", "KV_wec"))
+FILLED |= dict.fromkeys(EDGES, ("OWN", "BLOB", "DONE", "KV_wec"))
 """The streams of each node that are written all the time."""
 FILL_SECONDS_MAX = 300.0
 LABELS, LARGE_BYTES, TEXT_BYTES = 200, 12_000, 1000
+FILLING_BYTES, FILLING_MESSAGES = 500_000, 24
 
 
 @dataclass
 class Node:
-    """Samples of one node, in bytes: its process, its server, and what that keeps on disk."""
+    """Samples of one node: bytes of its process, of its server, and of what that keeps on disk.
+
+    `held` counts what the process holds, and `kept` what the server had at first and at the end.
+    """
 
     process: list[int] = field(default_factory=list)
     server: list[int] = field(default_factory=list)
     storage: list[int] = field(default_factory=list)
+    held: dict[str, list[int]] = field(default_factory=lambda: {what: [] for what in GROWTH_MAX})
+    kept: list[dict[str, int]] = field(default_factory=list)
+
+    @property
+    def sizes(self) -> dict[str, list[int]]:
+        """What is measured in bytes."""
+        return {"process": self.process, "server": self.server, "storage": self.storage}
 
 
 @dataclass
@@ -66,10 +81,20 @@ class Soak:
         """What is not flat: the last third of the samples against the middle one."""
         found = []
         for path, node in self.nodes.items():
-            for what, samples in asdict(node).items():
+            for what, samples in node.sizes.items():
                 middle, last = thirds(samples)
                 if last > middle + GROWTH_MAX_BYTES[what] + slack:
                     found.append(f"{path} {what}: {middle / 1e6:.1f} MB, then {last / 1e6:.1f} MB")
+            for what, samples in node.held.items():
+                middle, last = thirds(samples)
+                if last > middle + GROWTH_MAX[what]:
+                    found.append(f"{path} {what}: {middle:.0f}, then {last:.0f}")
+            first, end = node.kept
+            found += [
+                f"{path} {what}: {first[what]}, then {count}"
+                for what, count in end.items()
+                if count > first[what]
+            ]
         return found
 
 
@@ -105,6 +130,8 @@ async def grow(folder: Path) -> ChaosTree:
 async def warm_up(tree: ChaosTree) -> float:
     """Make large changes until every server has filled its buffers once; in how many seconds."""
     dice, begun = random.Random(2), time.monotonic()
+    for path in EDGES:
+        await _fill_done(tree.members[path])
     async with tree.session() as session:
         listed = await session.inventory.list("edge.kubestellar.io", "synctargets")
         former = {obj["metadata"]["name"]: obj["metadata"]["labels"] for obj in listed.objects}
@@ -122,6 +149,19 @@ async def warm_up(tree: ChaosTree) -> float:
     await tree.exact(EDGES)
     assert filled, f"buffers were not filled within {FILL_SECONDS_MAX} s"
     return time.monotonic() - begun
+
+
+async def _fill_done(member: Member) -> None:
+    """What an edge has done takes hundreds of bytes at a time: a stranger's records fill up DONE.
+
+    A node reads it at its start only.
+    """
+    subject = subjects.done(member.path, "filling")
+    async with member.client("relay") as client:
+        stream = client.jetstream()
+        for _ in range(FILLING_MESSAGES):
+            await stream.publish(subject, bytes(FILLING_BYTES))
+        await stream.purge_stream("DONE", subject=subject)
 
 
 async def _relabel(session: Session, name: str, labels: Mapping[str, str]) -> None:
@@ -146,6 +186,7 @@ async def soak(tree: ChaosTree, seconds: float) -> Soak:
     """Change what the tree delivers for so long, and take samples; the end is exact everywhere."""
     seen = Soak(nodes={path: Node() for path in tree.members})
     dice = random.Random(1)
+    await _note_kept(tree, seen)
     until = time.monotonic() + seconds
     async with asyncio.TaskGroup() as group:
         group.create_task(_sample(tree, seen, until))
@@ -154,6 +195,7 @@ async def soak(tree: ChaosTree, seconds: float) -> Soak:
             seen.changes += 1
             await asyncio.sleep(PAUSE_SECONDS)
     await tree.exact(EDGES)
+    await _note_kept(tree, seen)
     return seen
 
 
@@ -180,15 +222,23 @@ async def _change(tree: ChaosTree, dice: random.Random, seen: Soak) -> None:
 async def _sample(tree: ChaosTree, seen: Soak, until: float) -> None:
     while time.monotonic() < until:
         for path, member in tree.members.items():
-            node, (process, server) = seen.nodes[path], member.memory()
+            held, node = await member.held(), seen.nodes[path]
+            process, server = member.memory()
             node.process.append(process)
             node.server.append(server)
             node.storage.append(member.stored_bytes())
+            for what, count in held.items():
+                node.held[what].append(count)
         await asyncio.sleep(SAMPLE_SECONDS)
 
 
+async def _note_kept(tree: ChaosTree, seen: Soak) -> None:
+    for path, member in tree.members.items():
+        seen.nodes[path].kept.append(await member.kept())
+
+
 async def main(seconds: float) -> None:
-    columns = ("node", "what", "MB at first", "middle", "last", "MB a minute")
+    columns = ("node", "what", "MB (or so many) at first", "middle", "last", "a minute")
     report = Report("soak", f"{seconds:.0f} s of changes without end, process and server", columns)
     with tempfile.TemporaryDirectory() as folder:
         tree = await grow(Path(folder))
@@ -199,9 +249,10 @@ async def main(seconds: float) -> None:
         finally:
             await tree.close()
     for path, node in seen.nodes.items():
-        for what, samples in asdict(node).items():
+        for what, samples in (*node.sizes.items(), *node.held.items()):
             row = (samples[0], *thirds(samples), 60 * slope(samples, seconds))
-            report.row(path, what, *(part / 1e6 for part in row))
+            report.row(path, what, *(part / (1e6 if what in node.sizes else 1) for part in row))
+        report.note(f"{path}: its server had {node.kept[0]} at first, {node.kept[1]} at the end")
     report.note(f"measured after {warm:.0f} s of large changes, which filled each stream's buffer")
     report.note(f"{seen.changes} changes; every edge exact at the end")
     for line in seen.grown():

@@ -38,7 +38,6 @@ class Controllers:
         recovery: Recovery | None = None,
     ) -> None:
         self._relay = relay
-        self._clock = clock
         self.keys = load_or_make_keys(keys_folder, dice)
         if self.keys.tree != relay.tree:
             raise KeysUnusable(self.keys.path, "they are another tree's", "name the right folder")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from relay.ports import Dice
+from relay.whole_file import write_whole
 from schemas.codec import from_json
 from schemas.identity import KeyId, TreeId, check_id, random_id
 from schemas.signing import Signer
@@ -56,18 +56,8 @@ def _new_signer(tree: TreeId, dice: Dice) -> Signer:
 
 
 def _write(path: Path, keys: CentreKeys) -> None:
-    """Whole or not at all, and never readable by others."""
-    text = json.dumps(
-        {"tree": keys.tree, "root": _fields(keys.root), "signing": _fields(keys.signing)}, indent=2
-    )
-    draft = path.with_suffix(".new")
-    draft.unlink(missing_ok=True)
-    opened = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(opened, "w") as file:
-        file.write(text + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
+    form = {"tree": keys.tree, "root": _fields(keys.root), "signing": _fields(keys.signing)}
+    write_whole(path, json.dumps(form, indent=2) + "\n")
 
 
 def _fields(signer: Signer) -> dict[str, str]:

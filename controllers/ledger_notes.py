@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from controllers.core.notes import Notes
+from relay.whole_file import write_whole
 from schemas.codec import from_json
 from schemas.identity import BadIdentity, MailKey, check_mail_key
 
@@ -29,9 +30,7 @@ class LedgerNotes(Notes):
             "recovered": sorted(self.recovered),
             "reading": self.reading,
         }
-        draft = self._file.with_suffix(".new")
-        draft.write_text(json.dumps(form), encoding="utf-8")
-        draft.replace(self._file)
+        write_whole(self._file, json.dumps(form), durable=False)
 
     def _read(self) -> tuple[int, list[MailKey], bool]:
         """A damaged file is as none: the tree itself still shows what was issued."""

@@ -62,7 +62,7 @@ def answerers(
         assert driver is not None
         role = "edge" if runtime.attached else "relay"
         said = node_answer(driver.node, path)
-        for name, figures in counted_by_child(driver.node).items():
+        for name, figures in _counted_by_child(driver.node).items():
             said["children"][name]["counts"] = figures
         return {
             **said,
@@ -96,7 +96,7 @@ def answerers(
     return {GET: get, STATUS: status, NODE: node, RECORDS: records, CONTENT: content}
 
 
-def counted_by_child(node: Node) -> dict[str, dict[str, object]]:
+def _counted_by_child(node: Node) -> dict[str, dict[str, object]]:
     """What each child counts for in all placements together, in the words of `tree_facts`."""
     found: dict[str, list[Summary]] = {name: [] for name in node.children()}
     for held in node.records.values():

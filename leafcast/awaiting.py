@@ -12,6 +12,7 @@ from typing import Any
 
 from controllers.centre import Controllers
 from leafcast.api import Api, ApiError
+from leafcast.running_centre import running
 from leafcast.tree import LocalTree
 from leafcast.tree_facts import summary_form
 from relay.core.node import Node
@@ -124,9 +125,7 @@ class _Waiting:
                 raise ApiError("NotFound", said, remedy)
 
     def _controllers(self) -> Controllers:
-        if self._tree.controllers is None:
-            raise ApiError("Restarting", "the centre is starting", "try again in a moment")
-        return self._tree.controllers
+        return running(self._tree.controllers)
 
 
 def _all(summary: Summary, count: int) -> bool:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from relay.adapters.nkey_pairs import BadNkey, public_nkey
+from relay.whole_file import write_whole
 from schemas import codec
 from schemas.identity import KeyId, NodePath, TreeId, check_id
 
@@ -71,18 +71,7 @@ class Bundle:
 
 def write_bundle(file: Path, bundle: Bundle) -> None:
     """Write it whole or not at all, readable by the owner only."""
-    write_bundle_text(file, bundle.to_text())
-
-
-def write_bundle_text(file: Path, text: str) -> None:
-    """Write what `Bundle.to_text` gave elsewhere, as `write_bundle` does."""
-    draft = file.with_name(f".{file.name}.new")
-    opened = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(opened, "w", encoding="utf-8") as out:
-        out.write(text)
-        out.flush()
-        os.fsync(out.fileno())
-    draft.replace(file)
+    write_whole(file, bundle.to_text())
 
 
 def read_bundle(file: Path) -> Bundle:

@@ -16,6 +16,8 @@ from schemas.identity import NodePath
 
 FREE_BYTES_MIN, FREE_BYTES_FEW = 200_000_000, 2_000_000_000
 LAG_MESSAGES_MAX = 100
+REFUSED_MAX = 100
+"""Word of a change of parent or of a lost disk may be late, and is refused then, too."""
 CLOCK_MS_MAX = 5_000
 CLOCK_MS_REFUSED = 60_000
 """From here on a node refuses questions."""
@@ -103,6 +105,8 @@ def _links(facts: Facts) -> Iterator[Check]:
     mute = {node.path for node in facts.nodes if not node.answers}
 
     def judge(node: NodeFacts) -> Check | None:
+        if node.refused > REFUSED_MAX:
+            return _refused(node)
         if node.state in IN_SESSION or _behind(node.path, silent):
             return None
         if node.since_ms is not None:
@@ -126,6 +130,19 @@ def _silent(facts: Facts, node: NodeFacts) -> Check:
     cause = "its program or its server is down or frozen, or the network between is cut"
     remedy = _revive(facts, node) if node.here else f"{_revive(facts, node)}; {remove}"
     return Check("Links", "failure", said, cause, remedy, node.path)
+
+
+def _refused(node: NodeFacts) -> Check:
+    return Check(
+        "Links",
+        "warning",
+        f"{node.path} said {many(node.refused, 'thing')} to its parent that nobody takes",
+        "it was broken into, its key is stolen, or its program is of another version; what others "
+        "say is not touched, but waits behind it",
+        f"if it is not what you think it is: leafcast node add {node.path} makes a new bundle and "
+        f"voids its key; leafcast node remove {node.path} --force ends it",
+        node.path,
+    )
 
 
 def _awaited(facts: Facts, node: NodeFacts) -> Check:
@@ -223,6 +240,8 @@ def _staleness(facts: Facts) -> Iterator[Check]:
 
     def judge(node: NodeFacts) -> Check | None:
         age = node.index_age_ms
+        if node.disbelieved:
+            return _lied_to(facts, node)
         if node.withheld:
             return Check(
                 "Staleness",
@@ -248,6 +267,19 @@ def _staleness(facts: Facts) -> Iterator[Check]:
         return f"no index is older than {span_text(max(ages, default=0) / 1000)}"
 
     yield from _each("Staleness", known, judge, fine)
+
+
+def _lied_to(facts: Facts, node: NodeFacts) -> Check:
+    messages = many(node.disbelieved, "message")
+    return Check(
+        "Staleness",
+        "failure",
+        f"{node.path} was sent {messages} that the centre did not sign, or not for it",
+        "a node above it invents, alters or misdirects what it passes on; nothing came of it",
+        f"{_log(facts, node)} says what; do not trust the relays above {node.path}: run them on "
+        "new machines, with new bundles",
+        node.path,
+    )
 
 
 def _each(

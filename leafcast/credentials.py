@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 from controllers.nodes import NodeCredentials
 from relay.adapters.nkey_pairs import BadNkey, public_nkey
+from relay.whole_file import write_whole
 from schemas.codec import from_json
 from schemas.identity import NodePath
 
@@ -38,10 +38,5 @@ def load_credentials(folder: Path, path: NodePath) -> NodeCredentials | None:
 def keep_credentials(folder: Path, credentials: NodeCredentials) -> None:
     """Keep them for the next start, whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
-    draft = folder / f"{FILE}.new"
-    opened = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(opened, "w", encoding="utf-8") as file:
-        json.dump({"path": str(credentials.path), "seed": credentials.seed}, file)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(folder / FILE)
+    form = {"path": str(credentials.path), "seed": credentials.seed}
+    write_whole(folder / FILE, json.dumps(form))

@@ -14,6 +14,7 @@ from controllers.adoption import CannotAdopt, objects_of, write_back
 from controllers.centre import Controllers
 from controllers.core.recovery import Orphan
 from leafcast.api import Api, ApiError
+from leafcast.running_centre import running
 from leafcast.tree import LocalTree
 from schemas.identity import NodePath
 from schemas.records import DeltaHead
@@ -27,7 +28,7 @@ Json = dict[str, Any]
 
 
 class Custody:
-    """The verbs of a daemon about what waits."""
+    """The verbs of a daemon about what waits; each raises BusBroken while the centre starts."""
 
     def __init__(self, tree: LocalTree) -> None:
         self._tree = tree
@@ -88,9 +89,7 @@ class Custody:
         head = controllers.issuer.records[orphan.key]
         assert isinstance(head, DeltaHead)
         assert self._tree.workloads is not None
-        centre = self._tree.nodes[NodePath()].driver
-        if centre is None:
-            raise ApiError("Restarting", "the centre is starting", "try again in a moment")
+        centre = running(self._tree.nodes[NodePath()].driver)
         try:
             objects = await objects_of(centre, orphan, head)
         except CannotAdopt as error:
@@ -153,9 +152,7 @@ class Custody:
         return controllers
 
     def _controllers(self) -> Controllers:
-        if self._tree.controllers is None:
-            raise ApiError("Restarting", "the centre is starting", "try again in a moment")
-        return self._tree.controllers
+        return running(self._tree.controllers)
 
 
 def register_custody(api: Api, tree: LocalTree) -> None:
@@ -186,9 +183,13 @@ def reading_back(awaited: Sequence[str]) -> ApiError:
 
 
 async def _settle(controllers: Controllers) -> None:
-    """Wait until the ledger says what the spaces hold."""
-    async with asyncio.timeout(SETTLED_SECONDS_MAX):
-        await controllers.caught_up()
+    """Wait until the ledger says what the spaces hold; raises ApiError if that takes too long."""
+    try:
+        async with asyncio.timeout(SETTLED_SECONDS_MAX):
+            await controllers.caught_up()
+    except TimeoutError as error:
+        message = f"the centre is behind its spaces, still after {SETTLED_SECONDS_MAX:g} s"
+        raise ApiError("Timeout", message, "try again, or see `leafcast doctor`") from error
 
 
 def held_inventory(controllers: Controllers) -> dict[str, str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from relay.whole_file import write_whole
 from schemas.codec import from_json
 from schemas.identity import NodePath
 
@@ -136,11 +137,4 @@ class DataDir:
         return form
 
     def _write(self, name: str, form: Mapping[str, Any]) -> None:
-        """Whole or not at all, and never readable by others."""
-        draft = self.folder / f"{name}.new"
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(json.dumps(form, indent=2) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(self.folder / name)
+        write_whole(self.folder / name, json.dumps(form, indent=2) + "\n")

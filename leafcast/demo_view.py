@@ -16,7 +16,6 @@ from rich.text import Text
 from leafcast.progress import Progress, has_all, seconds_text
 from leafcast.views import NodeView, PlacementView, TreeView
 
-WIDTH = 80
 BAR_CELLS = 12
 PLACEMENTS_MAX = 4
 EXCEPTIONS_SHOWN_MAX = 3
@@ -47,7 +46,7 @@ def draw(frame: Frame, console: Console) -> RenderableType:
     title = _title(frame)
     used = sum(len(console.render_lines(part, pad=False)) for part in (title, below))
     rows = max(console.height - used - 2, TREE_ROWS_MIN)
-    return Group(title, tree_table(frame.view.nodes, rows), below)
+    return Group(title, _tree_table(frame.view.nodes, rows), below)
 
 
 def summary_table(document: Mapping[str, Any]) -> Table:
@@ -68,7 +67,7 @@ def summary_table(document: Mapping[str, Any]) -> Table:
     return table
 
 
-def tree_table(nodes: Sequence[NodeView], rows_max: int) -> Table:
+def _tree_table(nodes: Sequence[NodeView], rows_max: int) -> Table:
     """The tree with a row a node; with more rows than there is room for, sites become counts."""
     table = _table()
     table.add_column("node", no_wrap=True, ratio=1)

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
+from leafcast.answered import BadAnswer
 from leafcast.session import CallFailed, Session
 from schemas.asks import STATUS
 from schemas.identity import NodePath
@@ -56,17 +57,13 @@ async def nodes_below(
     return found[:LISTED_MAX], [*silent, *map(str, waiting)]
 
 
-class BadAnswer(ValueError):
-    """What a relay answered is no page of its children."""
-
-
 def page_of(path: NodePath, answer: Any) -> tuple[list[Form], str]:
     """The children that a page names, and where the next one begins; raises BadAnswer."""
     try:
         nodes = [_node(path.child(child["name"]), child) for child in answer["children"]]
         return nodes, str(answer["next"])
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise BadAnswer(str(path)) from error
+        raise BadAnswer("it is no page of its children") from error
 
 
 def _node(path: NodePath, child: Form) -> Form:

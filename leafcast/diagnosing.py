@@ -112,7 +112,8 @@ def _node(form: Form, said: Form | AskFault | None, now_ms: int) -> NodeFacts:
         clock_ms=answer.get("clockMs", 0),
         index_age_ms=max(0, now_ms - index) if index else None,
         withheld=answer.get("withheld", 0),
-        refused=answer.get("refused", 0),
+        refused=form["refused"],
+        disbelieved=answer.get("disbelieved", 0),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from leafcast.asking import CentreAsks
@@ -24,7 +25,7 @@ _OWN_FIGURES = (
     "serverStarts",
     "serverUpMs",
     "withheld",
-    "refused",
+    "disbelieved",
     "objectsApplied",
 )
 TEXT_MAX_CHARACTERS = 1000
@@ -61,15 +62,13 @@ async def ask_nodes(
                     form = {**form, "clockMs": form.get("nowMs", middle) - middle}
                 found[path] = form
 
-    try:
+    with suppress(TimeoutError):
         async with asyncio.timeout(ASK_SECONDS_MAX):
             for tier in _tiers(sorted(paths)[:ASKED_MAX]):
                 async with asyncio.TaskGroup() as group:
                     for path in tier:
                         if path.is_root or _reached(path, {**known, **found}.get(path.parent)):
                             group.create_task(ask(path))
-    except TimeoutError:
-        pass
     return found
 
 
@@ -98,7 +97,7 @@ def _checked_child(child: object) -> dict[str, Any] | None:
         "inSession": child.get("inSession") is True,
         "left": child.get("left") is True,
         "nkey": _text(child, "nkey"),
-        **_figures(child, ("lag",)),
+        **_figures(child, ("lag", "refused")),
     }
     figures = _figures(counts, _COUNTS) if isinstance(counts, Mapping) else {}
     if isinstance(counts, Mapping) and len(figures) == len(_COUNTS):

@@ -32,7 +32,15 @@ _GOOD_NEWS = frozenset({"FreshView", "LedgerReadBack", "DiskHasRoom"})
 _DESTINATIONS = re.compile(r" \(\d+ destinations?, e\.g\. [^()]*\)$")
 _OF_SILENCE = frozenset({"Unreachable", "Left"})
 _OF_CHILDREN = frozenset(
-    {"MailDiffers", "ReportsDiffer", "SecondHome", "BadReport", "ChildStale", "BadAnswer"}
+    {
+        "MailDiffers",
+        "ReportsDiffer",
+        "SecondHome",
+        "SecondRun",
+        "BadReport",
+        "ChildStale",
+        "BadAnswer",
+    }
 )
 _OF_STATE = {
     "up": ("Reached", "it is heard of again"),

@@ -39,6 +39,8 @@ class NodeFacts:
     is not why. `starts` is how often its server was started in this run of ours, None where someone
     else runs it, and `server_up_ms` for how long that has run. `clock_ms` is how much its clock is
     ahead of ours. `index_age_ms` is None where there is no index yet.
+    `refused` is how much of what it said its parent did not take, `disbelieved` how much of what
+    its parent sent it did not take itself.
     """
 
     path: str
@@ -60,6 +62,7 @@ class NodeFacts:
     index_age_ms: int | None = None
     withheld: int = 0
     refused: int = 0
+    disbelieved: int = 0
 
 
 @dataclass(frozen=True, slots=True)

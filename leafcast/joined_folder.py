@@ -17,6 +17,7 @@ from typing import Any
 from leafcast.bundle import Bundle, BundleRefused, check_expiry, read_bundle, write_bundle
 from leafcast.data_dir import DataDir, DataDirUnusable
 from relay.ports import Clock, Dice
+from relay.whole_file import write_whole
 from schemas.codec import from_json
 from schemas.identity import NodePath, TreeId, random_id
 from schemas.moves import FORMER_MAX
@@ -59,9 +60,7 @@ class JoinedFolder:
             "former": [str(path) for path in self.former],
             "arriving": [str(path) for path in self.arriving],
         }
-        draft = self.folder / f"{FILE}.new"
-        draft.write_text(json.dumps(form) + "\n", encoding="utf-8")
-        draft.replace(self.folder / FILE)
+        write_whole(self.folder / FILE, json.dumps(form) + "\n")
 
     def at(self, path: NodePath) -> JoinedFolder:
         """The same folder once its node hangs elsewhere, where no one let it in yet."""

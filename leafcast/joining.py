@@ -51,7 +51,6 @@ class JoinedNode:
         self._clock = clock
         self._dice = dice
         self._say = say
-        self.runtime: NodeRuntime | None = None
 
     async def run(self) -> None:
         """Run until cancelled; raises JoinFailed if the tree does not let the node in."""
@@ -59,7 +58,7 @@ class JoinedNode:
         try:
             async with Guard() as guard:
                 world = World(guard, self._clock, self._dice, bundle.tree, bundle.roots)
-                runtime = self.runtime = NodeRuntime(
+                runtime = NodeRuntime(
                     world,
                     bundle.path,
                     self._place.node_folder,

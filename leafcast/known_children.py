@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
+from relay.whole_file import write_whole
 from schemas.codec import from_json
 
 FILE = "children.json"
@@ -54,9 +55,7 @@ class KnownChildren:
 
     def _write(self) -> None:
         self._kept = dict(self.nkeys)
-        draft = self._file.with_suffix(".new")
-        draft.write_text(json.dumps(self.nkeys), encoding="utf-8")
-        draft.replace(self._file)
+        write_whole(self._file, json.dumps(self.nkeys), durable=False)
 
     def told_of(self, server: Server) -> RememberingServer:
         """The server, with each change of its children kept here."""
@@ -78,13 +77,16 @@ class RememberingServer:
             self._known.put(name, nkey)
 
     async def remove_child(self, name: str) -> None:
-        await self._server.remove_child(name)
         self._known.put(name, None)
+        await self._server.remove_child(name)
 
     async def forget_others(self, children: Container[str]) -> None:
-        """Close the accounts kept of children that the node's records do not know any more."""
-        stale, self._unconfirmed = self._unconfirmed, set()
-        for name in stale:
+        """Close the accounts kept of children that the node's records do not know any more.
+
+        A child that is added meanwhile stays: who lost its records is told of each child anew.
+        """
+        while self._unconfirmed:
+            name = self._unconfirmed.pop()
             if name not in children:
                 await self.remove_child(name)
 

@@ -62,6 +62,10 @@ class Tree(Protocol):
         """Whether the node is one of those that this very program starts."""
         ...
 
+    def retire(self, path: NodePath) -> None:
+        """End the run of a node that was removed, if this program started it."""
+        ...
+
 
 class Membership:
     """The verbs `node-add`, `node-move`, `node-remove` and `node-list` of a daemon."""
@@ -169,6 +173,7 @@ class Membership:
                 seconds = 0.0 if force else DRAIN_SECONDS_MAX
                 left += _left(gone, await self._drained(gone, seconds) if answers else None)
                 await remove_node(issuer, tree, gone)
+                self._tree.retire(gone)
         return {"removed": [str(node) for node in going], "left": left}
 
     async def all(self) -> Json:
@@ -274,7 +279,7 @@ class Membership:
         return answer
 
     async def _admitted(self, path: NodePath, nkey: str) -> None:
-        """Wait until the parent knows the child's key, so that a join finds its place."""
+        """Wait a while until the parent knows the child's key, so that a join finds its place."""
         until = self._clock.now().seconds + ADMIT_SECONDS_MAX
         while self._clock.now().seconds < until:
             parent = await self._answer(path.parent, "ask again")

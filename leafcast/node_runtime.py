@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
@@ -36,6 +35,7 @@ from relay.core.state import NodeConfig
 from relay.driver import Driver
 from relay.ports import BusBroken, Clock, Dice, SpaceError, first_of
 from relay.syncer.syncer import ContentMissing, Syncer
+from relay.whole_file import write_whole
 from schemas.blobs import Reference
 from schemas.codec import from_json
 from schemas.identity import KeyId, NodePath, TreeId, random_id
@@ -205,9 +205,10 @@ class NodeRuntime:
             began = self._world.clock.now().seconds
             try:
                 await self._run_once()
-            except* BusBroken as broken:
+            except* (BusBroken, OSError) as broken:  # The disk of its folder may be full, or gone.
                 log.warning("node %s starts again: %s", self.path, first_of(broken))
             self._running.clear()
+            await self._make_store_again()
             if self._world.clock.now().seconds - began > RESTART_SECONDS_MAX:
                 pause = RESTART_SECONDS_MIN
             await self._world.clock.sleep(pause)
@@ -222,7 +223,7 @@ class NodeRuntime:
         server, told, starts = self.server, False, 1
         while not isinstance(server, ExternalServer):
             await self._world.clock.sleep(STORE_LOOK_SECONDS)
-            if not server.store_failed:
+            if not server.store_failed or server.wiped:
                 told = False
             elif await server.renew():
                 starts = server.starts
@@ -236,6 +237,20 @@ class NodeRuntime:
                 starts = server.starts
                 said = "it ended by itself or was killed, and was started again"
                 self._note(Noted("ServerRestarted", "nats-server", said))
+
+    async def _notice_wiping(self) -> None:
+        """End the run when its store was removed: what it remembers of it is there no more."""
+        while isinstance(self.server, EmbeddedServer):
+            await self._world.clock.sleep(STORE_LOOK_SECONDS)
+            if self.server.wiped:
+                raise BusBroken(f"what it stores in {self._folder} was removed")
+
+    async def _make_store_again(self) -> None:
+        if isinstance(self.server, EmbeddedServer) and self.server.wiped:
+            said = "what it stores was removed while it ran: it begins again with nothing"
+            self._note(Noted("StoreRemoved", str(self._folder), said))
+            if await self.server.renew():
+                _keep_seeds(self._folder, self._seeds)
 
     async def _run_once(self) -> None:
         world = self._world
@@ -270,6 +285,7 @@ class NodeRuntime:
                 self._running.set()
                 group.create_task(self._watch(driver), name=f"watch {self.path}")
                 await driver.started.wait()
+                group.create_task(self._notice_wiping(), name=f"wiped {self.path}")
                 # A laid-out node has its children's accounts before it has heard of any of them;
                 # a centre that lost its ledger reads it back from those that its server knows.
                 told = self._external is None and not self.path.is_root
@@ -337,10 +353,12 @@ def account_seeds(folder: Path, dice: Dice) -> AccountSeeds:
         return _kept_seeds(path)
     seeds = AccountSeeds(*(new_user_nkey(dice.entropy(32))[0] for _ in range(4)))
     folder.mkdir(parents=True, exist_ok=True)
-    opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(opened, "w") as file:
-        json.dump(asdict(seeds), file)
+    _keep_seeds(folder, seeds)
     return seeds
+
+
+def _keep_seeds(folder: Path, seeds: AccountSeeds) -> None:
+    write_whole(folder / SEEDS_FILE, json.dumps(asdict(seeds)))
 
 
 def _kept_seeds(file: Path) -> AccountSeeds:

@@ -97,7 +97,7 @@ def pod_ready(obj: Fields) -> str:
     statuses = listed(obj, "status", "containerStatuses")
     ready = sum(at(one, "ready") is True for one in statuses)
     whole = len(listed(obj, "spec", "containers"))
-    if not statuses and condition_of(obj, "Ready") == "True":
+    if not statuses and _condition_of(obj, "Ready") == "True":
         ready = whole
     return f"{ready}/{whole}"
 
@@ -108,7 +108,7 @@ def restarts(obj: Fields) -> str:
     )
 
 
-def condition_of(obj: Fields, type_: str) -> str:
+def _condition_of(obj: Fields, type_: str) -> str:
     """A condition's status, "" if it is not there."""
     for one in listed(obj, "status", "conditions"):
         if at(one, "type") == type_:
@@ -118,7 +118,7 @@ def condition_of(obj: Fields, type_: str) -> str:
 
 def job_status(obj: Fields) -> str:
     for type_, word in (("Complete", "Complete"), ("Failed", "Failed"), ("Suspended", "Suspended")):
-        if condition_of(obj, type_) == "True":
+        if _condition_of(obj, type_) == "True":
             return word
     return "Running"
 

@@ -82,11 +82,11 @@ class Rows:
 
 def document(objects: Sequence[Object], format_: Format, *, single: bool) -> str:
     """YAML or JSON: the object itself if it is the `single` one asked for, else a List."""
-    shown: Any = objects[0] if single else as_list(objects)
+    shown: Any = objects[0] if single else _as_list(objects)
     return yaml_text(shown) if format_ == "yaml" else json_text(shown)
 
 
-def as_list(objects: Sequence[Object]) -> dict[str, Any]:
+def _as_list(objects: Sequence[Object]) -> dict[str, Any]:
     """The List that kubectl makes of several objects."""
     items = [dict(obj) for obj in objects]
     return {"apiVersion": "v1", "items": items, "kind": "List", "metadata": {"resourceVersion": ""}}

@@ -25,7 +25,7 @@ def observe_tree(nodes: Mapping[NodePath, NodeRuntime]) -> TreeView:
     return TreeView(tuple(map(_node_view, runtimes)), placements, noted)
 
 
-def sample_text(sample: ExceptionSample) -> str:
+def _sample_text(sample: ExceptionSample) -> str:
     """What is wrong, in one line."""
     where = f" ({sample.count}, e.g. {sample.path})"
     return f"{sample.object}: {sample.reason}{where}" if sample.object else sample.reason + where
@@ -57,7 +57,7 @@ def _placements(node: Node) -> tuple[PlacementView, ...]:
                     states=summary.states,
                     health=summary.health,
                     complete=summary.complete,
-                    exceptions=tuple(map(sample_text, summary.exceptions)),
+                    exceptions=tuple(map(_sample_text, summary.exceptions)),
                 )
             )
     return tuple(sorted(views, key=lambda view: view.name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 from controllers.centre import Controllers
 from controllers.issuing import Issuer
@@ -11,6 +12,8 @@ from leafcast.tree import LocalTree
 from relay.asker import Asker
 from relay.ports import BusBroken, Space
 from schemas.identity import KeyId, NodePath, TreeId
+
+T = TypeVar("T")
 
 
 class RunningCentre:
@@ -21,9 +24,7 @@ class RunningCentre:
 
     def asker(self) -> Asker:
         centre = self._tree.nodes.get(NodePath())
-        if centre is None or centre.asker is None:
-            raise BusBroken("the centre is starting")
-        return centre.asker
+        return running(centre.asker if centre is not None else None)
 
     def keys(self) -> CentreKeys:
         return self._controllers().keys
@@ -40,15 +41,22 @@ class RunningCentre:
         return {root.key_id: root.public_key}
 
     def inventory_space(self) -> Space:
-        if self._tree.inventory is None:
-            raise BusBroken("the centre is starting")
-        return self._tree.inventory
+        return running(self._tree.inventory)
 
     def runs_here(self, path: NodePath) -> bool:
         """Whether the node is one of those that this very program starts."""
         return path in self._tree.nodes
 
+    def retire(self, path: NodePath) -> None:
+        """End the run of a node that was removed, if this program started it."""
+        self._tree.retire(path)
+
     def _controllers(self) -> Controllers:
-        if self._tree.controllers is None:
-            raise BusBroken("the centre is starting")
-        return self._tree.controllers
+        return running(self._tree.controllers)
+
+
+def running(part: T | None) -> T:
+    """A part of the centre's run now; raises BusBroken between runs, when there is none."""
+    if part is None:
+        raise BusBroken("the centre is starting")
+    return part

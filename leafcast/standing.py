@@ -18,9 +18,11 @@ def standing(
 
     `serverUpMs` is how long ago it was started last.
     """
+    # A folder that was removed as the node runs is made again on the disk that it was on.
+    there = next(it for it in (folder, *folder.parents) if it.exists())
     said: dict[str, object] = {
         "nowMs": clock.now().wall_ms,
-        "diskFree": shutil.disk_usage(folder).free,
+        "diskFree": shutil.disk_usage(there).free,
     }
     if isinstance(server, EmbeddedServer):
         said |= {

@@ -68,6 +68,7 @@ class LocalTree:
         self._progress = progress
         self._clock, self._dice = SystemClock(), SystemDice()
         self.nodes: dict[NodePath, NodeRuntime] = {}
+        self._runs: dict[NodePath, asyncio.Task[None]] = {}
         self.workloads: Space | None = None
         self.inventory: Space | None = None
         self.controllers: Controllers | None = None
@@ -117,6 +118,13 @@ class LocalTree:
         changed = self._changed
         await self._clock.sleep(VIEW_SECONDS)
         await changed.wait()
+
+    def retire(self, path: NodePath) -> None:
+        """End the run of a node that was removed from the tree; one that runs elsewhere is left."""
+        if run := self._runs.pop(path, None):
+            del self.nodes[path]
+            run.cancel()
+            self._touch()
 
     async def _start_centre(self, world: World, group: asyncio.TaskGroup) -> None:
         folder = self._place.node(NodePath())
@@ -207,7 +215,7 @@ class LocalTree:
         link = ParentLink(parent.server.leaf_url, credentials.seed)
         settings = Settings() if edge else None
         node = self._add(NodeRuntime(world, path, folder, parent=link, attached=settings))
-        group.create_task(_run_one(node), name=str(path))
+        self._runs[path] = group.create_task(_run_one(node), name=str(path))
         driver = await node.running()
         await driver.until(lambda node: node.ready)
 

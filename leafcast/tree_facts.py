@@ -190,6 +190,7 @@ def _node_form(tree: LocalTree, path: NodePath, counts: Summary) -> Form:
         **_state(tree, path),
         "children": len(node.children()) if node else 0,
         "lag": _lag(tree, path),
+        "refused": 0,
         "mail_written": driver.counters.mail_written if driver else 0,
         "index_written": driver.counters.index_written if driver else 0,
         "blobs_kept": driver.counters.blobs_kept if driver else 0,
@@ -214,7 +215,8 @@ def _told(child: Mapping[str, Any] | None) -> Form:
     word = "up" if child["inSession"] else "connecting"
     if since is not None:
         word = "stopped" if child.get("left") else "unreachable"
-    said = {"state": word, "silent_since_ms": since, "lag": child.get("lag", 0)}
+    figures = {name: child.get(name, 0) for name in ("lag", "refused")}
+    said = {"state": word, "silent_since_ms": since, **figures}
     return {**said, **child.get("counts", {})}
 
 

@@ -100,7 +100,7 @@ def _destinations(form: Form, now_ms: int) -> Iterator[RenderableType]:
         wrong = ": ".join(filter(None, (item["object"], item["reason"])))
         if item["silent_since_ms"] is not None:
             word = "stopped " if item.get("left") else ""
-            wrong = f"{word}since {since_text(item['silent_since_ms'], now_ms)}"
+            wrong = f"{word}since {_since_text(item['silent_since_ms'], now_ms)}"
         table.add_row(
             Text(item["path"], overflow="ellipsis"),
             Text(item["state"], style=_DELIVERED_STYLES.get(item["state"], "yellow")),
@@ -122,7 +122,7 @@ def worst_first(forms: Sequence[Form]) -> list[Form]:
     return sorted(sorted(forms, key=lambda form: str(form["name"])), key=_badness, reverse=True)
 
 
-def since_text(since_ms: int, now_ms: int) -> str:
+def _since_text(since_ms: int, now_ms: int) -> str:
     """`2026-02-01 10:20:30Z (5m10s)`."""
     moment = datetime.fromtimestamp(since_ms // 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
     return f"{moment} ({span_text((now_ms - since_ms) / 1000)})"
@@ -252,7 +252,7 @@ def _behind(path: str, silent: Container[str]) -> bool:
 
 def _silent_lines(found: Sequence[Form], now_ms: int) -> Iterator[Text]:
     for item in found[:UNREACHABLE_LINES_MAX]:
-        when = since_text(item["since_ms"], now_ms)
+        when = _since_text(item["since_ms"], now_ms)
         word, count = item.get("state", "unreachable"), item["destinations"]
         behind = f" ({count} destinations)" if count > 1 else ""
         yield Text(f"  {item['path']} is {word} since {when}{behind}", style="red")

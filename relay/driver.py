@@ -54,13 +54,14 @@ from schemas.identity import ContentHash, MailKey, NodePath, TreeId
 from schemas.reports import ObjectResult, Summary, greeting
 from schemas.signing import Envelope, decode_envelope
 
-INBOX_MAX = 10_000
+INBOX_MAX = 1_024
+"""A change waits behind what is in it: of a flood by a child behind no more than that."""
 BATCH_MAX = 512
 LOADS_AT_ONCE = 32
 LEAVE_SECONDS = 1.0
 
 IN_STAGES = frozenset({KeepBlob, StoreOwn, WriteMail, AckMail, LoadBlob, DropReport})
-"""Effects that are carried out many at a time, before the others of their batch."""
+"""Effects that are carried out many at a time, each kind at its own stage."""
 
 log = logging.getLogger("leafcast.relay")
 
@@ -105,7 +106,7 @@ class Driver:
         self._progress = asyncio.Event()
         self._reading = 0
         self._publishing: list[frozenset[ContentHash]] = []
-        self._sweeping = asyncio.Lock()
+        self._sweeping, self._issuing = asyncio.Lock(), asyncio.Lock()
         self._recent = Recent(wanted=config.attached)
 
     @property
@@ -136,11 +137,9 @@ class Driver:
         except* Superseded as stopped:
             raise Superseded(self.config.path, second=self.node.second) from stopped
 
-    async def leave(self) -> None:
-        """Once the run was cancelled: tell the parent that it ended, if it can be told soon."""
-        if self._node is None:
-            return
-        effects = self._node.handle(Ending(), self._clock.now())
+    async def leave(self, last: Sequence[Effect] = ()) -> None:
+        """Once the run is over: tell the parent its last, or that it ended, if it can be soon."""
+        effects = last or (self._node.handle(Ending(), self._clock.now()) if self._node else ())
         with suppress(TimeoutError, BusBroken):
             async with asyncio.timeout(LEAVE_SECONDS):
                 for effect in effects:
@@ -190,18 +189,19 @@ class Driver:
     ) -> None:
         """Keep blobs, then records in the ledger, then send them to whom they concern."""
         hops, fresh = (self._clock.now().wall_ms,), frozenset(blobs)
-        issued = [Issued(envelope.encode(), hops) for envelope in envelopes]
+        issued = [Issued(e.encode(), hops, more=e.kind == "delta") for e in envelopes]
+        if issued:
+            issued[-1] = replace(issued[-1], blobs=fresh, more=False)
         if issued and blobs:
-            issued[-1] = replace(issued[-1], blobs=fresh)
             self._publishing.append(fresh)
         if blobs:
             self.counters.blobs_kept += len(blobs)
             async with self._sweeping:
                 await self._bus.keep_blobs(blobs)
-        kept = [to_keep(read_record(event.data, 0, hops)[1]) for event in issued]
-        await self._bus.store_own(kept)
-        for event in issued:
-            await self._inbox.put(event)
+        await self._bus.store_own([to_keep(read_record(e.data, 0, hops)[1]) for e in issued])
+        async with self._issuing:
+            for event in issued:
+                await self._inbox.put(event)
 
     def summary(self, key: MailKey) -> Summary | None:
         """What is known of a placement in the whole tree; None if it is not in force."""
@@ -240,6 +240,7 @@ class Driver:
             progress, self._progress = self._progress, asyncio.Event()
             progress.set()
             if node.superseded:
+                await self.leave(effects)
                 raise Superseded(self.config.path, second=node.second)
 
     def _come_already(self, made: Sequence[Effect], batch: deque[Event]) -> list[Effect]:
@@ -371,8 +372,7 @@ class Driver:
         self.counters.noted[noted.reason] += 1
         if self._on_noted is not None:
             self._on_noted(noted)
-        where = f"{self.config.path}: {noted.reason}"
-        log.info("%s: %s: %s", where, noted.subject, noted.detail)
+        log.info("%s: %s: %s: %s", self.config.path, noted.reason, noted.subject, noted.detail)
 
     async def _load(self, effect: LoadBlob) -> None:
         async with self._loads:

@@ -1,13 +1,13 @@
 """What a node needs of the world, as protocols whose names tell the guarantee.
 
-Decisions are in `relay.core`; adapters keep these promises on JetStream, in memory, on Kubernetes.
+Decisions are in `relay.core`; adapters keep these promises on JetStream and in memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 from relay.core.asking import AnswerArrived, AskArrived
 from relay.core.effects import AckMail, ClearMail, DropReport, StoreOwn, WriteMail
@@ -73,7 +73,10 @@ class BusBroken(Exception):
     """The bus did not keep its promise in time; the node's run ends and starts again."""
 
 
-def first_of(group: BaseExceptionGroup[BusBroken]) -> BusBroken:
+_Failure = TypeVar("_Failure", bound=Exception)
+
+
+def first_of(group: BaseExceptionGroup[_Failure]) -> _Failure:
     """What broke first, however deep the groups are in which it comes."""
     found = group.exceptions[0]
     return first_of(found) if isinstance(found, BaseExceptionGroup) else found

@@ -20,6 +20,8 @@ VALUES_MAX = 1_000_000
 """In what is longer than a record: an empty map of one byte takes 64 once it is opened."""
 FILE_MAX_BYTES = 16 * 1024 * 1024
 """Of the JSON of a small file, or of an answer."""
+PACKED_MEAN_BYTES = 1024
+"""Room is made for so much at first: msgpack itself would begin with a megabyte."""
 DEPTH_MAX = 100
 _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
 _EXACT_FLOAT = 2**53
@@ -130,7 +132,8 @@ _SIZES = _sizes()
 
 
 def _pack(value: object) -> bytes:
-    packed = msgpack.packb(value, use_bin_type=True)
+    # As `packb`, which takes longer to pass its settings on than to pack a record.
+    packed = msgpack.Packer(buf_size=PACKED_MEAN_BYTES).pack(value)
     assert isinstance(packed, bytes)
     return packed
 

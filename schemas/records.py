@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
 from schemas import codec
 from schemas.blobs import MANIFEST_CHUNK, OBJECT, Reference
@@ -32,7 +31,6 @@ API_ASK = "leafcast.io/Ask"
 BUCKETS = 10_000
 CENTRE = NodePath()
 OVER_LOCATION, OVER_SYNC_TARGET = "location", "synctarget"
-Over = Literal["location", "synctarget"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,7 +182,8 @@ class Heartbeat:
     whether the node may act on deltas that the index does not list yet; `withheld` counts the
     records that it holds and its mailbox does not: it lists them if asked. `home` is random, kept
     where the node keeps its state: while one is heard of, another with the same credentials is told
-    to stop. `farewell` is the last word of a run that ends in good order.
+    to stop. `farewell` is the last word of a run that ends in good order. `question` counts the
+    sessions that the run asked for, from 1: it is the same when one is asked for again.
     """
 
     epoch: int
@@ -199,6 +200,7 @@ class Heartbeat:
     run: str = ""
     home: str = ""
     farewell: bool = False
+    question: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +208,7 @@ class SessionMessage:
     """Parent to child, the answer to each heartbeat; it only steers reading.
 
     `run` names the start of the child that is answered; empty when the parent speaks by itself.
+    `question` is that of the heartbeat; 0 from who does not know of it.
     """
 
     incarnation: str
@@ -215,6 +218,7 @@ class SessionMessage:
     index_generation: int
     want: str
     run: str = ""
+    question: int = 0
 
 
 def greeting(incarnation: str) -> bytes:

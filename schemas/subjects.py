@@ -120,6 +120,7 @@ def kept_for_itself(path: NodePath) -> tuple[str, ...]:
 HEADER_GENERATION = "Lc-Gen"
 HEADER_HASH = "Lc-Hash"
 HEADER_HAS_BODY = "Lc-Has-Body"
+HEADER_MORE = "Lc-More"
 HEADER_TRACE = "Lc-Trace"
 HEADER_ORIGIN = "Lc-Origin"
 HEADER_HOPS = "Lc-Hops"

@@ -1,9 +1,12 @@
-"""Waiting for an object of a space to be as it should be, told by the space's own watch."""
+"""Waiting: for an object by its space's own watch, for what nothing tells of by looking again."""
 
 import asyncio
+import inspect
+import time
 from contextlib import aclosing
 
-WAIT_SECONDS = 60
+WAIT_SECONDS = 80
+LOOK_SECONDS = 0.02
 
 
 async def until_object(space, key, holds, seconds=WAIT_SECONDS):
@@ -19,3 +22,34 @@ async def until_object(space, key, holds, seconds=WAIT_SECONDS):
 async def until_gone(space, key):
     """Wait until there is no such object."""
     await until_object(space, key, lambda found: found is None)
+
+
+async def eventually(
+    holds, said="it did not come to be", *, seconds=WAIT_SECONDS, every=LOOK_SECONDS
+):
+    """Look until a fact, plain or to be awaited, holds; for what tells no one that it changed.
+
+    Returns what it is then. If time is up it fails with `said`: a text, or what makes one.
+    """
+    end = time.monotonic() + seconds
+    while True:
+        found = holds()
+        if inspect.isawaitable(found):
+            found = await found
+        if found:
+            return found
+        assert time.monotonic() < end, _text(said)
+        await asyncio.sleep(every)
+
+
+def until(holds, said="it did not come to be", *, seconds=WAIT_SECONDS):
+    """As `eventually`, for a plain fact and a test without a loop."""
+    end = time.monotonic() + seconds
+    while not (found := holds()):
+        assert time.monotonic() < end, _text(said)
+        time.sleep(LOOK_SECONDS)
+    return found
+
+
+def _text(said):
+    return said() if callable(said) else said

@@ -30,11 +30,11 @@ def merged(
     for type_, item in said.items():
         known = old.get(type_, {})
         since = known.get("lastTransitionTime") if known.get("status") == item.status else None
-        listed.append({**item.to_mapping(), "lastTransitionTime": since or rfc3339(now_ms)})
+        listed.append({**item.to_mapping(), "lastTransitionTime": since or _rfc3339(now_ms)})
     return listed
 
 
-def rfc3339(now_ms: int) -> str:
+def _rfc3339(now_ms: int) -> str:
     """Milliseconds since 1970 as Kubernetes writes a time, to the second."""
     return datetime.fromtimestamp(now_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 

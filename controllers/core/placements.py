@@ -93,6 +93,7 @@ class Placements:
             if not issued.head.deleted
         }
         self.known = True
+        self._cleaned.keep_only(objects)
         return self.workloads.listed(objects, in_ledger)
 
     def put(self, key: ObjectKey, obj: Object) -> frozenset[str]:

@@ -291,8 +291,11 @@ class Registry:
         target = self._targets.get(name)
         if target is None or target.path is None:
             return set()
-        self._hanging[target.path].discard(name)
-        return {target_key(other) for other in self._hanging[target.path]}
+        others = self._hanging[target.path]
+        others.discard(name)
+        if not others:
+            del self._hanging[target.path]
+        return {target_key(other) for other in others}
 
 
 def target_key(name: str) -> ObjectKey:

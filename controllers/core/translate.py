@@ -7,7 +7,7 @@ becomes a fault that names it, keeps its last good content, and holds up no othe
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -99,6 +99,11 @@ class CleanObjects:
 
     def forget(self, key: ObjectKey) -> None:
         self._known.pop(key, None)
+
+    def keep_only(self, keys: Container[ObjectKey]) -> None:
+        """Forget all other objects."""
+        for key in [key for key in self._known if key not in keys]:
+            del self._known[key]
 
     def _bytes(self, key: ObjectKey, obj: Mapping[str, Any]) -> bytes:
         try:

@@ -93,6 +93,8 @@ class WhatResolver:
             return
         for hint in _hints(rules):
             self._wanting[hint].discard(name)
+            if not self._wanting[hint]:
+                del self._wanting[hint]
         for key in list(self._selected[name]):
             self._drop(key, name)
         del self._selected[name]
@@ -172,6 +174,8 @@ class WhatResolver:
         self._kinds[kind][name] -= 1
         if not self._kinds[kind][name]:
             del self._kinds[kind][name]
+        if not self._kinds[kind]:
+            del self._kinds[kind]
         self._selecting[key].discard(name)
         if not self._selecting[key]:
             del self._selecting[key]

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
 from leafcast.commands.options import data_dir_option
-from leafcast.commands.running import in_session
+from leafcast.commands.running import call
 
 SECONDS = 90.0
+
+_call = partial(call, seconds=SECONDS)
 
 
 @click.command()
@@ -40,7 +43,3 @@ def _lines(found: dict[str, Any]) -> list[str]:
     remedy = "apply them again, or let them go with `leafcast accept --inventory`"
     lines += [f"{name}: {why}; {remedy}" for name, why in sorted(inventory.items())]
     return lines or ["No removal is held."]
-
-
-def _call(data_dir: Path | None, verb: str, **arguments: Any) -> Any:
-    return in_session(data_dir, lambda session: session.call(verb, seconds=SECONDS, **arguments))

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from leafcast.commands.options import data_dir_option
-from leafcast.commands.running import in_session
+from leafcast.commands.running import call
 
 SECONDS = 120.0
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+_call = partial(call, seconds=SECONDS)
 
 
 def _space_option(command: Command) -> Command:
@@ -93,7 +96,3 @@ def _lines(found: dict[str, Any]) -> list[str]:
     ]
     width = max(len(name) for name, _ in rows)
     return [f"{name:<{width}}   {space}" for name, space in rows] + lost
-
-
-def _call(data_dir: Path | None, verb: str, **arguments: Any) -> Any:
-    return in_session(data_dir, lambda session: session.call(verb, seconds=SECONDS, **arguments))

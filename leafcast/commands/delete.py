@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 import click
@@ -12,19 +14,21 @@ from leafcast.commands.object_options import (
     load_files,
     meant_by,
     objects_options,
-    refuse,
+    refusals,
 )
 from leafcast.commands.options import data_dir_option
 from leafcast.commands.running import in_session
-from leafcast.kinds_spoken import SpokenKind, SpokenKinds, UnknownKind
-from leafcast.manifest_sources import BadManifests
+from leafcast.kinds_spoken import SpokenKind, SpokenKinds
 from leafcast.object_readers import CentreReader, NotFound
 from leafcast.session import Session
 from leafcast.spoken_objects import BadArguments, Meant, read_arguments, with_kinds
-from relay.ports import Object
+from relay.ports import Object, SpaceError
 from schemas.manifests import LoadedObject
-from schemas.objects import DEFAULT_NAMESPACE, apply_order
+from schemas.objects import DEFAULT_NAMESPACE, ObjectKey, apply_order
 from schemas.selectors import LabelSelector
+
+AT_ONCE = 16
+"""So many deletions are under way at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,11 @@ class Doomed:
 
     kind: SpokenKind
     object: Object
+
+    @property
+    def key(self) -> ObjectKey:
+        metadata = self.object["metadata"]
+        return self.kind.key(metadata.get("namespace", ""), metadata["name"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,41 +85,71 @@ def delete(  # noqa: PLR0913 - click passes options by name
     """Delete objects at the centre; edges that hold copies delete them in their turn."""
     if bool(objects) == bool(files):
         raise click.UsageError("name objects, or files with -f; one of the two")
-    try:
+    with refusals():
         loaded = tuple(load_files(files, recursive=recursive)) if files else ()
         request = Request(
-            objects,
-            loaded,
-            namespace,
-            all_namespaces,
-            selector,
-            every,
-            ignore_not_found,
-            dry_run != "none",
+            arguments=objects,
+            loaded=loaded,
+            namespace=namespace,
+            all_namespaces=all_namespaces,
+            selector=selector,
+            every=every,
+            ignore_not_found=ignore_not_found,
+            dry=dry_run != "none",
         )
         missing = in_session(data_dir, lambda session: delete_all(session, request))
-    except BadManifests as error:
-        refuse(error.faults)
-    except (BadArguments, UnknownKind) as error:
-        refuse([str(error)])
     if missing and not ignore_not_found:
         raise click.exceptions.Exit(1)
 
 
 async def delete_all(session: Session, request: Request) -> int:
-    """Delete what is asked for and tell it; how many named objects are not there."""
+    """Delete what is asked for and tell it; how many named objects are not there.
+
+    Raises SpaceError if the space refuses one: then what others lean on stays.
+    """
     found, missing = await _found(session, request)
-    for doomed in [*await _inside(session, found), *found]:
-        key = doomed.kind.key(
-            doomed.object["metadata"].get("namespace", ""), doomed.object["metadata"]["name"]
-        )
-        if not request.dry:
-            await session.space_for(key).delete(key, doomed.object["metadata"]["uid"])
-        said = f"{doomed.kind.quoted(key.name)} deleted"
-        click.echo(f"{said} (dry run)" if request.dry else said)
+    for _, alike in groupby([*await _inside(session, found), *found], key=_late_first):
+        if request.dry:
+            for doomed in alike:
+                click.echo(f"{_told(doomed)} (dry run)")
+        else:
+            await _delete_at_once(session, list(alike))
     if not found and not missing:
         click.echo("No resources found", err=True)
     return missing
+
+
+async def _delete_at_once(session: Session, alike: Sequence[Doomed]) -> None:
+    """Delete objects of which none leans on another; each is told of, in their order.
+
+    Raises the first SpaceError, once what was begun is done; after it no other is begun.
+    """
+    limit = asyncio.Semaphore(AT_ONCE)
+    refused: list[SpaceError] = []
+
+    async def is_gone(doomed: Doomed) -> bool:
+        async with limit:
+            if refused:
+                return False
+            space, uid = session.space_for(doomed.key), doomed.object["metadata"]["uid"]
+            try:
+                await space.delete(doomed.key, uid)
+            except SpaceError as error:
+                refused.append(error)
+                return False
+            return True
+
+    async with asyncio.TaskGroup() as group:
+        deletions = [(doomed, group.create_task(is_gone(doomed))) for doomed in alike]
+        for doomed, gone in deletions:
+            if await gone:
+                click.echo(_told(doomed))
+    if refused:
+        raise refused[0]
+
+
+def _told(doomed: Doomed) -> str:
+    return f"{doomed.kind.quoted(doomed.key.name)} deleted"
 
 
 async def _found(session: Session, request: Request) -> tuple[list[Doomed], int]:
@@ -160,11 +199,11 @@ async def _inside(session: Session, found: Iterable[Doomed]) -> list[Doomed]:
         if (doomed.kind.group, doomed.kind.resource) == ("", "namespaces"):
             held = await session.workloads.list(namespace=doomed.object["metadata"]["name"])
             kinds = await with_kinds(session, lambda kinds: kinds)
-            inside += _told(kinds, held.objects, known)
+            inside += _fresh(kinds, held.objects, known)
     return sorted(inside, key=_late_first)
 
 
-def _told(kinds: SpokenKinds, objects: Iterable[Object], known: set[str]) -> list[Doomed]:
+def _fresh(kinds: SpokenKinds, objects: Iterable[Object], known: set[str]) -> list[Doomed]:
     fresh = [obj for obj in objects if obj["metadata"]["uid"] not in known]
     return [Doomed(kinds.of(obj), obj) for obj in fresh]
 

@@ -12,17 +12,16 @@ from leafcast.commands.object_options import (
     load_files,
     meant_by,
     objects_options,
-    refuse,
+    refusals,
 )
 from leafcast.commands.options import data_dir_option
 from leafcast.commands.running import in_session
 from leafcast.describing import described
 from leafcast.harmless import harmless
-from leafcast.kinds_spoken import SpokenKind, UnknownKind
-from leafcast.manifest_sources import BadManifests
+from leafcast.kinds_spoken import SpokenKind
 from leafcast.object_readers import NotFound, Reader, reader_of
 from leafcast.session import Session
-from leafcast.spoken_objects import BadArguments, Meant, read_arguments, with_kinds
+from leafcast.spoken_objects import Meant, read_arguments, with_kinds
 from relay.ports import Object
 from schemas.objects import DEFAULT_NAMESPACE
 from schemas.selectors import LabelSelector
@@ -55,12 +54,8 @@ def describe(  # noqa: PLR0913 - click passes options by name
         meant = await with_kinds(session, lambda kinds: read_arguments(kinds, objects))
         return await tell(session, [(one, where) for one in meant], selector, at)
 
-    try:
+    with refusals():
         missing = in_session(data_dir, work)
-    except BadManifests as error:
-        refuse(error.faults)
-    except (BadArguments, UnknownKind) as error:
-        refuse([str(error)])
     if missing:
         raise click.exceptions.Exit(1)
 

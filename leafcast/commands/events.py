@@ -67,7 +67,7 @@ def events(
                     click.echo(json.dumps(item))
             elif found:
                 now_ms = clock.now().wall_ms
-                table = events_table(found, now_ms, titled=titled, aligned=stays)
+                table = _events_table(found, now_ms, titled=titled, aligned=stays)
                 print_view(console, table)
                 titled = False
             elif not stays:
@@ -101,7 +101,7 @@ def events_wanted(about: str, types: str) -> Callable[[Mapping[str, Any]], bool]
     return wanted
 
 
-def events_table(
+def _events_table(
     found: Sequence[dict[str, Any]], now_ms: int, *, titled: bool = True, aligned: bool = False
 ) -> Table:
     """A row an event; `aligned` ones come below each other in several tables."""

@@ -15,13 +15,12 @@ from leafcast.commands.object_options import (
     load_files,
     meant_by,
     objects_options,
-    refuse,
+    refusals,
 )
 from leafcast.commands.options import data_dir_option
 from leafcast.commands.running import in_session
 from leafcast.harmless import harmless
-from leafcast.kinds_spoken import SpokenKind, UnknownKind
-from leafcast.manifest_sources import BadManifests
+from leafcast.kinds_spoken import SpokenKind
 from leafcast.object_output import (
     FORMATS,
     Format,
@@ -114,14 +113,10 @@ def get(  # noqa: PLR0913 - click passes options by name
         raise click.UsageError("files say which objects are meant: leave out names, -l, -A and -w")
     style = TableStyle(output == "wide", all_namespaces, show_labels, not no_headers)
     where = "" if all_namespaces else namespace
-    try:
+    with refusals():
         loaded = tuple(load_files(files, recursive=recursive)) if files else ()
         asked = Asked(objects, where, selector, output, style, at, watch, ignore_not_found, loaded)
         missing = in_session(data_dir, lambda session: show(session, asked))
-    except BadManifests as error:
-        refuse(error.faults)
-    except (BadArguments, UnknownKind) as error:
-        refuse([str(error)])
     if missing and not ignore_not_found:
         raise click.exceptions.Exit(1)
 

@@ -6,20 +6,21 @@ import datetime as dt
 import json
 import os
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from leafcast.bundle import write_bundle_text
 from leafcast.commands import completing
 from leafcast.commands.options import data_dir_option
-from leafcast.session import open_session
-from leafcast.signals import run_until_signal
+from leafcast.commands.running import call
+from relay.whole_file import write_whole
 from schemas import names
 from schemas.identity import BadIdentity, NodePath
 
 REMOVE_SECONDS = 90.0
+_call = partial(call, seconds=REMOVE_SECONDS)
 _SPAN = re.compile(r"([1-9][0-9]{0,5})(s|m|h|d)\Z")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
@@ -95,7 +96,7 @@ def add(
         raise click.UsageError("a relay has no labels; leave out --labels or --relay")
     target = _writable(file, path)
     answer = _call(data_dir, "node-add", path=path, relay=relay, labels=given, valid_seconds=valid)
-    write_bundle_text(target, answer["bundle"])
+    write_whole(target, answer["bundle"])
     what = "A new bundle for" if answer["again"] else "Added"
     click.echo(f"{what} {path}: {target}")
     if answer["labels"]:
@@ -128,9 +129,10 @@ def move(
     `leafcast up` starts do not move.
     """
     given, target = _labels(labels), _writable(file, new_path)
-    arguments = {"path": path, "new_path": new_path, "labels": given, "valid_seconds": valid}
-    answer = _call(data_dir, "node-move", **arguments)
-    write_bundle_text(target, answer["bundle"])
+    answer = _call(
+        data_dir, "node-move", path=path, new_path=new_path, labels=given, valid_seconds=valid
+    )
+    write_whole(target, answer["bundle"])
     click.echo(f"Moved {path} to {new_path}: {target}")
     said = _spoken(answer["labels"])
     click.echo(f"Its SyncTarget and Location are {answer['name']} still, with the labels {said}.")
@@ -211,11 +213,3 @@ def _labels(text: str) -> dict[str, str]:
             raise click.UsageError(f"--labels: {item!r}: {why}; write key=value")
         found[key] = value
     return found
-
-
-def _call(data_dir: Path | None, verb: str, **arguments: Any) -> Any:
-    async def call() -> Any:
-        async with open_session(data_dir) as session:
-            return await session.call(verb, seconds=REMOVE_SECONDS, **arguments)
-
-    return run_until_signal(call())

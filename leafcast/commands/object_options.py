@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn, TypeVar
 
 import click
 
 from leafcast.applying import complete
 from leafcast.commands import completing
+from leafcast.kinds_spoken import UnknownKind
 from leafcast.label_text import BadLabelText, read_labels
-from leafcast.manifest_sources import read_manifests
+from leafcast.manifest_sources import BadManifests, read_manifests
 from leafcast.session import Session
-from leafcast.spoken_objects import Meant
+from leafcast.spoken_objects import BadArguments, Meant
 from schemas.manifests import LoadedObject
 from schemas.selectors import LabelSelector
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-Decorator = Callable[[Command], Command]
 
 
 class _Labels(click.ParamType[LabelSelector]):
@@ -120,6 +121,17 @@ async def meant_by(
     """The objects that manifests name, each with its namespace; raises BadManifests."""
     wishes = await complete(session, loaded, namespace)
     return [(Meant(wish.kind, (wish.key.name,)), wish.key.namespace) for wish in wishes]
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """End as `refuse` does where arguments, kinds or manifests are wrong."""
+    try:
+        yield
+    except BadManifests as error:
+        refuse(error.faults)
+    except (BadArguments, UnknownKind) as error:
+        refuse([str(error)])
 
 
 def refuse(faults: Sequence[str]) -> NoReturn:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -28,3 +28,8 @@ def in_session(data_dir: Path | None, work: Callable[[Session], Awaitable[T]]) -
         return run_until_signal(attended())
     except Ended as end:
         raise click.exceptions.Exit(end.exit_code) from None
+
+
+def call(data_dir: Path | None, verb: str, *, seconds: float, **arguments: Any) -> Any:
+    """As Session.call, in a session of its own; raises what that does, and in_session."""
+    return in_session(data_dir, lambda session: session.call(verb, seconds=seconds, **arguments))

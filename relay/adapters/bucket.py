@@ -31,6 +31,7 @@ from relay.adapters.bucket_values import (
     split,
     unpack,
 )
+from relay.adapters.jetstream_publish import EXPECTED_SEQUENCE, REPLACED_MAX, REPLACES
 from relay.adapters.patient_client import patient_jetstream
 from relay.ports import SpaceError
 
@@ -73,11 +74,12 @@ class Bucket:
         self._replicas = replicas
 
     async def open(self) -> None:
-        """Make the bucket if it is missing."""
+        """Make the bucket, or give the one that is there today's settings."""
         config = StreamConfig(
             name=self._stream,
             subjects=[f"{self._prefix}>"],
-            max_msgs_per_subject=1,
+            # Each write replaces what it follows, and says so on disk; a limit would not.
+            max_msgs_per_subject=REPLACED_MAX,
             storage=StorageType.FILE,
             discard=DiscardPolicy.NEW,
             num_replicas=self._replicas,
@@ -92,6 +94,7 @@ class Bucket:
             except APIError as error:
                 if error.err_code != _NAME_IN_USE:
                     raise
+                await self._jetstream.update_stream(config)
 
     async def last_revision(self) -> int:
         """The revision of the last write, 0 if there was none."""
@@ -182,7 +185,7 @@ class Bucket:
             return None
 
     async def _put(self, key: str, stored: bytes, expected: int, *, deleted: bool) -> int | None:
-        headers = {"Nats-Expected-Last-Subject-Sequence": str(expected)}
+        headers = {EXPECTED_SEQUENCE: str(expected)} | REPLACES
         if deleted:
             headers |= {"KV-Operation": "DEL", "Nats-TTL": f"{DELETIONS_KEPT_SECONDS}s"}
         try:

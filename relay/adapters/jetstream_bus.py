@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
@@ -21,10 +21,11 @@ from relay.adapters.jetstream_asks import AskLines
 from relay.adapters.jetstream_blobs import Blobs
 from relay.adapters.jetstream_connection import ApiError, Connection, links_of
 from relay.adapters.jetstream_enclosures import Enclosing
-from relay.adapters.jetstream_publish import Outgoing, Publisher
+from relay.adapters.jetstream_publish import Publisher
 from relay.adapters.jetstream_reading import Stored, StreamReader
 from relay.adapters.jetstream_records import (
     mail_slot,
+    outgoing_done,
     outgoing_mail,
     outgoing_own,
     own_record,
@@ -54,13 +55,15 @@ from relay.ports import BusBroken, Clock, Dice
 from schemas import subjects
 from schemas.blobs import Reference
 from schemas.identity import ContentHash, NodePath
-from schemas.reports import Done, decode, encode
+from schemas.reports import Done, decode
 
 CONSUMER_ATTEMPTS, CONSUMERS_AT_ONCE = 4, 32
 """Of thousands asked for at once the last ones would not be answered in time."""
 LINKS_SUBJECT = "$SYS.ACCOUNT.*.SERVER.CONNS"
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class ServerControl(Protocol):
@@ -265,29 +268,30 @@ class JetStreamBus:
         await erase_child(self._relay, self.path, name)
 
     async def load_done(self) -> list[Done]:
-        found: list[Done] = []
-
-        async def take(stored: Stored) -> None:
-            found.append(decode(Done, stored.data))
-
-        await StreamReader(self._relay, self._clock, "DONE").read_all(take)
-        return found
+        return await self._read_last("DONE", lambda stored: decode(Done, stored.data))
 
     async def store_done(self, key: str, done: Done | None) -> None:
-        subject = subjects.done(self.path, key)
         if done is None:
-            await purge(self._relay, "DONE", subject)
+            await purge(self._relay, "DONE", subjects.done(self.path, key))
         else:
-            await self._publisher.publish([Outgoing(subject, encode(done))])
+            await self._publisher.publish([outgoing_done(self.path, key, done)])
 
     async def _read_own(self) -> list[OwnRecord]:
-        found: list[OwnRecord] = []
+        return await self._read_last("OWN", own_record)
+
+    async def _read_last(self, stream: str, read: Callable[[Stored], T]) -> list[T]:
+        """What the last message of each subject says, in their order.
+
+        A server that was killed in the middle of a write may still have the one before it.
+        """
+        found: dict[str, T] = {}
 
         async def take(stored: Stored) -> None:
-            found.append(own_record(stored))
+            found.pop(stored.subject, None)
+            found[stored.subject] = read(stored)
 
-        await StreamReader(self._relay, self._clock, "OWN").read_all(take)
-        return found
+        await StreamReader(self._relay, self._clock, stream).read_all(take)
+        return list(found.values())
 
     async def _read_mail(self) -> list[MailSlot]:
         found: list[MailSlot] = []

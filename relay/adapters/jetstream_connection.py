@@ -49,6 +49,7 @@ class Connection:
         self._name = name
         self._inbox_prefix = inbox_prefix
         self._connected = asyncio.Event()
+        self._begun = False
         self.client = LastingClient()
         self.when_lost: list[Callable[[], None]] = []
         self.when_back: list[Callable[[], None]] = []
@@ -57,6 +58,7 @@ class Connection:
 
     async def open(self) -> None:
         """Connect; raises BusBroken if the server does not let us in."""
+        self._begun = True
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
                 await self.client.connect(
@@ -82,7 +84,8 @@ class Connection:
         self.when_lost.clear()
         self.when_back.clear()
         self.when_dropped.clear()
-        if not self.client.is_closed:
+        # A client that never began to connect cannot be closed, says the library.
+        if self._begun and not self.client.is_closed:
             await close(self.client)
 
     async def ready(self) -> None:

@@ -29,6 +29,8 @@ CHILD_BYTES_MAX, CHILD_SECONDS = 64 * 1024, 10.0
 RECORDS_MAX = 16
 """Of more at once none has content enclosed: in a burst, fetching costs less than it delays."""
 WAITING_BYTES_MAX = 64 * 1024
+ENTRY_BYTES = 200
+"""What an entry takes besides its address and its value."""
 
 logger = logging.getLogger(__name__)
 
@@ -44,17 +46,16 @@ class _Values:
     def put(self, address: ContentHash, value: bytes) -> None:
         self.pop(address)
         self._held[address] = value
-        self._size += len(value)
+        self._size += _size(address, value)
         while self._size > self._size_max:
-            _, dropped = self._held.popitem(last=False)
-            self._size -= len(dropped)
+            self._size -= _size(*self._held.popitem(last=False))
 
     def get(self, address: ContentHash) -> bytes | None:
         return self._held.get(address)
 
     def pop(self, address: ContentHash) -> bytes | None:
         value = self._held.pop(address, None)
-        self._size -= len(value or b"")
+        self._size -= _size(address, value) if value is not None else 0
         return value
 
     def clear(self) -> None:
@@ -63,6 +64,11 @@ class _Values:
 
     def __bool__(self) -> bool:
         return bool(self._held)
+
+
+def _size(address: ContentHash, value: bytes) -> int:
+    """What a value takes, about: a parent may send ever new addresses of nothing."""
+    return ENTRY_BYTES + len(address) + len(value)
 
 
 class Enclosing:

@@ -33,7 +33,7 @@ from relay.adapters.jetstream_connection import (
     is_control,
 )
 from relay.adapters.jetstream_delivery import Place, count_of, place_of
-from relay.adapters.jetstream_records import hops_of
+from relay.adapters.jetstream_records import hops_of, says_more
 from relay.core.events import MailArrived
 from relay.ports import Clock
 from schemas import subjects
@@ -169,14 +169,9 @@ class Mailbox:
         except BadIdentity as error:
             logger.warning("mail on a strange subject: %s", error)
             return
-        arrived = MailArrived(
-            place.sequence,
-            key,
-            message.data,
-            place.pending,
-            self._inbox.reading,
-            hops_of(message.headers or {}),
-        )
+        headers, reading = message.headers or {}, self._inbox.reading
+        hops, more = hops_of(headers), says_more(headers)
+        arrived = MailArrived(place.sequence, key, message.data, place.pending, reading, hops, more)
         self._open_end = arrived if arrived.pending else None
         if arrived.pending:
             self._end_opened.set()

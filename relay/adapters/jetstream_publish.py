@@ -33,6 +33,17 @@ WINDOWS_AT_ONCE = 3
 ANSWER_SECONDS = 10.0
 LOOKS = 10
 EXPECTED_SEQUENCE = "Nats-Expected-Last-Subject-Sequence"
+REPLACES = {"Nats-Rollup": "sub"}
+"""Has the stream note on disk that what it kept under the subject before is gone.
+
+What a limit of one message per subject drops is dropped without such a note: a server that was
+killed reads it from its files again, and if what followed it was erased since, it is the last.
+"""
+REPLACED_MAX = 64
+"""The limit of a stream whose messages replace others: never met, so nothing is dropped by it.
+
+Said all the same: without one the server makes its files, and reads them, twice as large.
+"""
 
 _WRONG_SEQUENCE = 10071
 _SEQUENCE = re.compile(rb'"seq": ?(\d{1,19})\b')

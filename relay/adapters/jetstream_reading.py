@@ -30,7 +30,6 @@ HEARTBEAT_SECONDS = 5
 SILENCE_SECONDS = 12.0
 """Two heartbeats missing."""
 AGAIN_SECONDS = 0.25
-STALL_SECONDS = 60.0
 
 _SECOND = 1_000_000_000
 _NO_HEADERS: Mapping[str, str] = {}

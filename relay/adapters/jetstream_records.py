@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from relay.adapters.jetstream_publish import EXPECTED_SEQUENCE, Outgoing
+from relay.adapters.jetstream_publish import EXPECTED_SEQUENCE, REPLACES, Outgoing
 from relay.adapters.jetstream_reading import Stored
 from relay.core.effects import StoreOwn, WriteMail
 from relay.core.events import HeartbeatArrived, MailSlot, OwnRecord, ReportArrived
 from relay.ports import BusBroken
 from schemas import subjects
 from schemas.identity import DEPTH_MAX, BadIdentity, MailKey, NodePath
+from schemas.reports import Done, encode
 
 _YES, _NO = "1", "0"
 HOPS_MAX = 2 * DEPTH_MAX
@@ -21,10 +22,15 @@ logger = logging.getLogger(__name__)
 
 def outgoing_own(path: NodePath, write: StoreOwn) -> Outgoing:
     """A record for OWN."""
-    headers = _told(write) | {subjects.HEADER_SEQUENCE: str(write.sequence)}
+    headers = _told(write) | REPLACES | {subjects.HEADER_SEQUENCE: str(write.sequence)}
     if write.incarnation:
         headers[subjects.HEADER_INCARNATION] = write.incarnation
     return Outgoing(subjects.own(path, write.key), write.data or b"", headers)
+
+
+def outgoing_done(path: NodePath, key: str, done: Done) -> Outgoing:
+    """What became of an object, for DONE."""
+    return Outgoing(subjects.done(path, key), encode(done), REPLACES)
 
 
 def own_record(stored: Stored) -> OwnRecord:
@@ -44,6 +50,8 @@ def own_record(stored: Stored) -> OwnRecord:
 def outgoing_mail(path: NodePath, write: WriteMail) -> Outgoing:
     """A message for MAIL, that the stream takes only if the slot is as the writer believes."""
     headers = _told(write) | {EXPECTED_SEQUENCE: str(write.expected)}
+    if write.more:
+        headers[subjects.HEADER_MORE] = _YES
     return Outgoing(subjects.mail(path.child(write.child), write.key), write.data, headers)
 
 
@@ -68,6 +76,11 @@ def hops_of(headers: Mapping[str, str]) -> tuple[int, ...]:
     return tuple(int(part) for part in parts[:HOPS_MAX] if part.isdecimal() and len(part) < 16)
 
 
+def says_more(headers: Mapping[str, str]) -> bool:
+    """Whether a message of MAIL goes together with the one after it."""
+    return headers.get(subjects.HEADER_MORE) == _YES
+
+
 def mail_slot(stored: Stored) -> MailSlot:
     """Read a slot's headers back; raises BusBroken if they are damaged."""
     try:
@@ -79,6 +92,7 @@ def mail_slot(stored: Stored) -> MailSlot:
             generation=int(stored.headers[subjects.HEADER_GENERATION]),
             payload_hash=bytes.fromhex(stored.headers[subjects.HEADER_HASH]),
             has_body=stored.headers[subjects.HEADER_HAS_BODY] == _YES,
+            more=says_more(stored.headers),
         )
     except (ValueError, KeyError) as error:
         raise BusBroken(f"the slot {stored.subject} in MAIL has no headers: {error}") from error

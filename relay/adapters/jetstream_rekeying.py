@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from relay.adapters.jetstream_connection import ApiError, Connection
-from relay.adapters.jetstream_publish import Outgoing, Publisher
+from relay.adapters.jetstream_publish import REPLACES, Outgoing, Publisher
 from relay.adapters.jetstream_reading import Stored, StreamReader
-from relay.adapters.jetstream_streams import make_stream, purge
+from relay.adapters.jetstream_streams import REPLACING, make_stream, purge
 from relay.ports import Clock
 from schemas import subjects
 from schemas.identity import NodePath
@@ -65,7 +65,8 @@ class _Copy:
         if subject.path != self.old:
             return
         moved = subjects.Subject(self.new, subject.tail, subject.key)
-        self.batch.append(Outgoing(str(moved), stored.data, dict(stored.headers) or None))
+        headers = dict(stored.headers) | (REPLACES if self.stream in REPLACING else {})
+        self.batch.append(Outgoing(str(moved), stored.data, headers or None))
         self.size += len(stored.data)
         if len(self.batch) >= BATCH_MESSAGES or self.size >= BATCH_BYTES:
             await self.flush()

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from relay.adapters.jetstream_connection import ApiError, Connection
+from relay.adapters.jetstream_publish import REPLACED_MAX
 from relay.ports import BusBroken, first_of
 from schemas import subjects
 from schemas.identity import NodePath
@@ -33,6 +34,13 @@ DELETED_AT_ONCE = 64
 
 
 CREATE_SECONDS = 3.0
+REPLACING = frozenset({"OWN", "DONE"})
+"""Streams whose messages each replace the one before (`jetstream_publish.REPLACES`).
+
+What is erased there stays erased also if the server is killed. A replacing message costs time for
+each consumer that the stream has, so MAIL, which has one for each child, leaves it to the limit;
+and a child that may replace could erase what others reported.
+"""
 
 
 async def make_streams(connection: Connection, path: NodePath) -> None:
@@ -58,6 +66,8 @@ async def make_stream(connection: Connection, name: str, captured: Iterable[str]
         "max_consumers": CONSUMERS_MAX,
         "allow_direct": True,
     }
+    if name in REPLACING:
+        config |= {"max_msgs_per_subject": REPLACED_MAX, "allow_rollup_hdrs": True}
     said = {"STAT": STAT_MAX_BYTES, "UP": UP_MAX_BYTES}.get(name)
     if said is None:
         return await _make(connection, name, config)

@@ -190,9 +190,9 @@ class MemoryBus:
                 pending = (
                     len(batch) - place - 1 + mail.count_after(batch[-1][1].sequence, self.path.name)
                 )
-                hops = kept.mail.hops if kept.mail else ()
+                hops, more = (kept.mail.hops, kept.mail.more) if kept.mail else ((), False)
                 yield MailArrived(
-                    kept.sequence, MailKey(key), kept.data, pending, self._reading, hops
+                    kept.sequence, MailKey(key), kept.data, pending, self._reading, hops, more
                 )
 
     async def store_own(self, writes: Sequence[StoreOwn]) -> None:
@@ -358,4 +358,5 @@ class MemoryBus:
 def _slot(child: str, key: MailKey, kept: Kept) -> MailSlot:
     write = kept.mail
     assert write is not None
-    return MailSlot(child, key, kept.sequence, write.generation, write.payload_hash, write.has_body)
+    hashed, content = write.payload_hash, write.has_body
+    return MailSlot(child, key, kept.sequence, write.generation, hashed, content, write.more)

@@ -5,7 +5,6 @@ An installed Leafcast has the templates beside this module, a checkout has them 
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from relay.adapters.nkey_pairs import check_public_nkey, public_nkey
+from relay.whole_file import write_whole
 from schemas.identity import NodePath
 
 _INSTALLED = Path(__file__).with_name("server_config")
@@ -110,12 +110,7 @@ def render(settings: ServerSettings) -> str:
 
 def write_config(file: Path, settings: ServerSettings) -> None:
     """Render into the file, whole or not at all, readable by the owner only; raises as `render`."""
-    text = render(settings)
-    draft = file.with_suffix(".draft")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as out:
-        out.write(text)
-    draft.replace(file)
+    write_whole(file, render(settings), durable=False)
 
 
 def check_child(settings: ServerSettings, name: str, nkey: str) -> None:

@@ -64,6 +64,7 @@ class EmbeddedServer:
         self.path = path
         self._folder = folder
         self._config = folder / "nats.conf"
+        self._store_dir = folder / "jetstream"
         self._nkeys = seeds.public()
         self._system_seed = seeds.system
         self._guard = guard
@@ -170,10 +171,23 @@ class EmbeddedServer:
         """Whether a stream could not be written in this run: it keeps nothing until the next."""
         return self._process is not None and self._process.store_failed
 
+    @property
+    def wiped(self) -> bool:
+        """Whether its store was removed while it ran: it goes on from open files for a while."""
+        try:
+            return self._starts > 0 and not any(self._store_dir.iterdir())
+        except FileNotFoundError:
+            return True
+
     async def renew(self) -> bool:
-        """Start the server anew if its disk has room; else nothing is done."""
+        """Start the server anew if its disk has room; else nothing is done.
+
+        A folder that was removed is made again, with the same ports: children know them.
+        """
+        self._folder.mkdir(parents=True, exist_ok=True)
         if shutil.disk_usage(self._folder).free < ROOM_BYTES_MIN:
             return False
+        keep_ports(self._folder, self._ports)
         seen, process = self._starts, await self._up()
         await process.stop()
         await self.next_start(seen)
@@ -265,7 +279,13 @@ class EmbeddedServer:
             )
             await self._clock.sleep(delay)
             delay = min(2 * delay, BACKOFF_SECONDS_MAX)
-            await self._start_on_kept_ports()
+            try:
+                await self._start_on_kept_ports()
+            except PortTaken:
+                raise
+            except OSError as error:  # Its configuration finds no room, or no folder: no crash.
+                logger.warning("the nats-server of %s cannot be started: %s", self.path, error)
+                crashes -= 1
 
     async def _up(self) -> ServerProcess:
         """The run that serves now, or the next one."""
@@ -284,7 +304,7 @@ class EmbeddedServer:
             path=self.path,
             port=self._ports.client,
             leaf_port=self._ports.leaf,
-            store_dir=self._folder / "jetstream",
+            store_dir=self._store_dir,
             nkeys=self._nkeys,
             parent=self._parent,
             children=children,

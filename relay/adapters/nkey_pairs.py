@@ -7,7 +7,6 @@ import re
 
 import nkeys
 
-ENTROPY_BYTES = 32
 _PUBLIC = re.compile(r"U[A-Z2-7]{55}\Z")
 
 

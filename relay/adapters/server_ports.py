@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from relay.adapters.port_holder import Holder
+from relay.whole_file import write_whole
 from schemas.codec import from_json
 
 _FIRST, _COUNT = 20_000, 12_000
@@ -45,8 +46,19 @@ class PortTaken(OSError):
         self.holder = holder
 
 
+class PortsDamaged(ValueError):
+    """A file of ports that holds none; names it, and the remedy."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(
+            f"{file} is damaged: it should hold a client and a leaf port; restore it, or remove it "
+            "for new ports (children that joined need new bundles then)"
+        )
+        self.file = file
+
+
 def kept_ports(folder: Path) -> ServerPorts | None:
-    """The ports this folder's server had, None if it never ran; raises ValueError if damaged."""
+    """The ports this folder's server had, None if it never ran; raises PortsDamaged."""
     file = folder / _FILE
     try:
         ports = ServerPorts(**from_json(file.read_bytes()))
@@ -54,7 +66,7 @@ def kept_ports(folder: Path) -> ServerPorts | None:
     except FileNotFoundError:
         return None
     except (ValueError, TypeError) as error:
-        raise ValueError(f"{file} is damaged: it should hold a client and a leaf port") from error
+        raise PortsDamaged(file) from error
     return ports
 
 
@@ -64,10 +76,8 @@ def _check(ports: ServerPorts) -> None:
 
 
 def keep_ports(folder: Path, ports: ServerPorts) -> None:
-    """Remember them for the next start, whole or not at all."""
-    draft = folder / f"{_FILE}.draft"
-    draft.write_text(json.dumps(asdict(ports)))
-    draft.replace(folder / _FILE)
+    """Remember them for the next start."""
+    write_whole(folder / _FILE, json.dumps(asdict(ports)))
 
 
 def free_ports(folder: Path, attempt: int) -> ServerPorts:

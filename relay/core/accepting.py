@@ -8,18 +8,12 @@ from relay.core.book import Held, bare_of, is_delta, regrouped, to_keep
 from relay.core.children import INDEX_TO_EDGE_SECONDS, Child
 from relay.core.effects import AddChild, Noted, RemoveChild, StoreOwn
 from relay.core.index import Unknown
-from relay.core.mailboxes import Mailbox, Send
+from relay.core.mailbox import Mailbox
 from relay.core.state import State
+from relay.core.turns import Send
 from schemas.chunks import read_root
 from schemas.identity import INDEX_KEY, KEYS_KEY, MailKey
-from schemas.records import (
-    DeltaHead,
-    IndexRecord,
-    KeysRecord,
-    LocationRecord,
-    NodeRecord,
-    Profile,
-)
+from schemas.records import DeltaHead, IndexRecord, KeysRecord, LocationRecord, NodeRecord, Profile
 
 INDEX_ROOT, INDEX_CHUNKS = "index/root", "index/chunks"
 
@@ -66,20 +60,6 @@ class Accepting:
             state.unmeant.pop(held.key)
         self._spread(held)
 
-    def refresh_child(self, child: str) -> None:
-        """Look at all that a child may need: it is new, or its key is."""
-        state, branch = self._state, self._state.where.branch(child)
-        if state.mailboxes.paused:
-            # At the start every record is looked at for every child, in the end.
-            return
-        own = branch.profiles | branch.locations | dict.fromkeys(state.mailboxes.boxes[child].slots)
-        own[KEYS_KEY] = None
-        named = [state.held[key] for key in own if key in state.held and key != INDEX_KEY]
-        # Nothing here grows with the other children: each of 2,000 comes by.
-        for held in (*named, *state.deltas(), *state.nodes_below(child)):
-            state.mailboxes.mark(child, held.key, held.order)
-        state.mailboxes.flush(child)
-
     def refresh_all(self) -> None:
         """Look at every record and every child that it may concern: at the start."""
         state = self._state
@@ -105,12 +85,6 @@ class Accepting:
         named = [child for child in goes if child is not None]
         return [*named, *self._having(held.key, named)]
 
-    def refresh_deltas(self, child: str) -> None:
-        """Look again at which deltas concern a child: its label digest changed."""
-        for held in self._state.deltas():
-            self._state.mailboxes.mark(child, held.key, held.order)
-        self._state.mailboxes.flush(child)
-
     def forget_if_done(self, key: MailKey) -> None:
         """Let go of a record that is deleted, or not meant, once nothing of it is left below."""
         state = self._state
@@ -127,7 +101,6 @@ class Accepting:
                 state.out.append(to_keep(bare, state.inbox.incarnation))
             return
         state.let_go(key)
-        state.unmeant.pop(key, None)
         state.where.set_delta(key, None)
         state.forget_supply(key)
         state.reporting.forget(key)
@@ -148,9 +121,9 @@ class Accepting:
         state = self._state
         plains = state.content.plains(owner)
         if owner == INDEX_ROOT:
-            record = state.held[INDEX_KEY].record
-            assert isinstance(record, IndexRecord)
-            state.index.adopt(record, read_root(plains[record.root.address]))
+            held = state.held[INDEX_KEY]
+            assert isinstance(held.record, IndexRecord)
+            state.index.adopt(held.record, read_root(plains[held.record.root.address]), held.data)
         for address, plain in list(plains.items()):
             if owner == INDEX_CHUNKS:
                 state.index.add_chunk(address, plain)
@@ -275,6 +248,8 @@ class Accepting:
                 if step := path.step_towards(known.path):
                     steps[step] = None
         state.where.set_profile(held.key, None if record.deleted else record)
+        for child in state.where.take_come_to_know():
+            state.recount(child)
         if not record.deleted:
             bears |= state.where.deltas_of_profile(record)
         for child in (*steps, *self._having(held.key, steps)):
@@ -353,10 +328,13 @@ class Accepting:
         path = state.config.path
         if record.path.is_root or not path.holds(record.path) or path == record.path:
             return
+        # Without a node of its own a destination counts nowhere: from now on it does, or no more.
+        bears = state.where.deltas_at(record.path)
+        self._answer(bears)
         if record.path.parent != path:
             step = path.step_towards(record.path)
             if step is not None:
-                self._mark(step, held, ())
+                self._mark(step, held, bears)
             return
         name = record.path.name
         if record.deleted:
@@ -370,8 +348,23 @@ class Accepting:
         proven = remembers and name not in state.unproven
         state.children[name] = Child(record.nkey, state.now.seconds, proven=proven)
         state.mailboxes.boxes.setdefault(name, Mailbox())
+        state.where.come(name)
         state.out.append(AddChild(record.path, record.nkey))
-        self.refresh_child(name)
+        self._refresh_child(name)
+
+    def _refresh_child(self, child: str) -> None:
+        """Look at all that a child may need: it is new, or its key is."""
+        state, branch = self._state, self._state.where.branch(child)
+        if state.mailboxes.paused:
+            # At the start every record is looked at for every child, in the end.
+            return
+        own = branch.profiles | branch.locations | dict.fromkeys(state.mailboxes.boxes[child].slots)
+        own[KEYS_KEY] = None
+        named = [state.held[key] for key in own if key in state.held and key != INDEX_KEY]
+        # Nothing here grows with the other children: each of 2,000 comes by.
+        for held in (*named, *state.deltas(), *state.nodes_below(child)):
+            state.mailboxes.mark(child, held.key, held.order)
+        state.mailboxes.flush(child)
 
     def _remove_child(self, record: NodeRecord) -> None:
         state, name = self._state, record.path.name
@@ -380,7 +373,7 @@ class Accepting:
         state.mailboxes.remove(name)
         state.admission.forget(name)
         state.reporting.forget_child(name)
-        state.where.set_digests(name, None)
+        state.where.leave(name)
         state.labels_dirty = True
         state.out.append(RemoveChild(record.path))
 

@@ -33,6 +33,7 @@ class BadArguments(ValueError):
 def node_answer(node: Node, path: str) -> Json:
     """Who the node is, and how it is with its parent and its children."""
     own = node.own_state()
+    refused = own.pop("refusedOf")
     known, left = node.sessions(), node.left()
     children = {
         name: {
@@ -40,6 +41,7 @@ def node_answer(node: Node, path: str) -> Json:
             "inSession": name in known,
             "left": name in left,
             "lag": node.lag(name),
+            "refused": refused.get(name, 0),
             "destination": node.destination_of(name) or "",
             "nkey": node.nkey_of(name),
         }

@@ -128,4 +128,5 @@ def regrouped(held: Held, former: Held | None, *, sure: bool) -> Held:
         return held if sure else replace(held, regrouped=held.generation)
     before = former.record
     same = isinstance(before, DeltaHead) and before.alternatives == record.alternatives
-    return replace(held, regrouped=former.regrouped if same else held.generation)
+    since = former.regrouped if same else held.generation
+    return held if since == held.regrouped else replace(held, regrouped=since)

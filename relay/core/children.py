@@ -20,6 +20,8 @@ SAY_EVERY_SECONDS, SAY_EVERY_MAX_SECONDS = 60.0, 3600.0
 SAYS_AT_ONCE = 10
 """So often reports are asked for every minute, as answers get lost, and then ever more rarely."""
 FORMER_RUNS_MAX = 4
+NOTE_EVERY_SECONDS = 1.0
+"""A child that is refused without end is noted so often."""
 EPOCH_MAX = 1 << 62
 """What a child claims beyond does not count: epochs stay within 64 bits."""
 
@@ -36,7 +38,7 @@ class Child:
 
     One that `left` said farewell, and counts as silent until another run of it is heard of; one
     that is `unlinked` has lost its link since it was heard of last.
-    `said` is the newest epoch that a report of it named.
+    `said` is the newest epoch that a report of it named, `refused` how often it was refused.
     Times are the node's own monotonic seconds; `silent_since_ms` is wall time, for people.
     """
 
@@ -67,6 +69,15 @@ class Child:
     say_from: float = float("-inf")
     says: int = 0
     noted: float = float("-inf")
+    refused: int = 0
+
+    def refuse(self, now: float) -> bool:
+        """Count what it said and nobody takes; whether to note it, which not each of a flood is."""
+        self.refused += 1
+        due = now >= self.noted + NOTE_EVERY_SECONDS
+        if due:
+            self.noted = now
+        return due
 
     def want_said(
         self, heartbeat: Heartbeat, answer: SessionMessage, reports: bytes, now: float
@@ -139,4 +150,5 @@ class Child:
             mail.index_generation,
             want,
             heartbeat.run,
+            heartbeat.question,
         )

@@ -34,8 +34,6 @@ from schemas.reports import (
 LABELS_AGAIN_SECONDS = 2.0
 LABELS_AGAIN_MAX_SECONDS = 30.0
 """How long labels are waited for while other reports come: these are read in one stream."""
-NOTE_EVERY_SECONDS = 1.0
-"""A child that is refused without end is noted so often."""
 
 
 class Downlink:
@@ -62,7 +60,8 @@ class Downlink:
         if self._is_of_no_session(name, child, heartbeat):
             return
         self._heard(name, child)
-        digest = state.mailboxes.boxes[name].digest.to_bytes(16, "big")
+        foreign = heartbeat.incarnation != state.config.incarnation
+        digest = state.mailboxes.digest(name, foreign=foreign)
         mail = self._mail_of(name, child)
         if not self._beginning.admits(name, data, heartbeat, mail, digest):
             return
@@ -219,10 +218,15 @@ class Downlink:
             # Another run has the session now; or this one missed the answer that gave it.
             if heartbeat.run == child.run:
                 self._heard(name, child)
+            if taken:
+                self._state.out.append(
+                    Noted("SecondRun", name, "an older run was up; told to stop")
+                )
             if taken and not heartbeat.last_epoch:
                 # It never heard that it had the session, so it cannot know that it lost it.
                 self._stop(name, child, heartbeat.run, child.epoch)
-            self._send(name, replace(self._mail_of(name, child), run=child.run))
+            mail, asked = self._mail_of(name, child), heartbeat.question
+            self._send(name, replace(mail, run=child.run, question=asked))
             return True
         return False
 
@@ -307,7 +311,7 @@ class Downlink:
         if former != report.spaces:
             state.where.set_digests(name, report.spaces)
             state.labels_dirty = True
-            self._accepting.refresh_deltas(name)
+            state.look_again(name)
         self._heard_labels([name])
 
     def _want_said(
@@ -391,8 +395,6 @@ class Downlink:
 
     def _refuse(self, name: str, child: Child, error: ReportRefused) -> None:
         """Count a refusal, and note it, but not each of a flood."""
-        now = self._state.now.seconds
         self._state.refused += 1
-        if now >= child.noted + NOTE_EVERY_SECONDS:
-            child.noted = now
+        if child.refuse(self._state.now.seconds):
             self._state.out.append(Noted("BadReport", name, error.reason))

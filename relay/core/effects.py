@@ -36,6 +36,7 @@ class WriteMail:
     """Put a message into a child's mailbox; answered by `MailWritten`.
 
     `expected` is the sequence of the slot's last message (0: none): another writer is noticed.
+    `more` tells the child that the next message goes together with it.
     """
 
     child: str
@@ -47,6 +48,7 @@ class WriteMail:
     trace: str
     expected: int
     hops: tuple[int, ...] = ()
+    more: bool = False
 
 
 @dataclass(frozen=True, slots=True)

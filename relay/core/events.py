@@ -36,7 +36,8 @@ class OwnRecord:
 class MailSlot:
     """The headers of the last message in a child's slot: what the child was sent.
 
-    `has_body` says that the slot holds content: a delta with body, or another record in force.
+    `has_body` says that the slot holds content: a delta with body, or another record in force;
+    `more` that the message goes together with the one after it.
     """
 
     child: str
@@ -45,6 +46,7 @@ class MailSlot:
     generation: int
     payload_hash: bytes
     has_body: bool
+    more: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,8 @@ class Remembered:
 class MailArrived:
     """A message of the node's mailbox; `pending` more are on their way, by its metadata.
 
-    `reading` numbers the bus's resets: what an earlier reading delivered is passed over.
+    `reading` numbers the bus's resets: what an earlier reading delivered is passed over. `more`
+    says that the next message goes together with this one: between them nothing is taken away.
     """
 
     sequence: int
@@ -69,6 +72,7 @@ class MailArrived:
     pending: int
     reading: int = 0
     hops: tuple[int, ...] = ()
+    more: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +132,14 @@ class ChildUnlinked:
 class Issued:
     """At the centre: a record that is in the ledger already, to be sent where it is meant.
 
-    `blobs` are kept since the record before.
+    `blobs` are kept since the record before. If there is `more`, the next one goes together with
+    it: they are published at once, and nobody is to lose by one what another brings.
     """
 
     data: bytes
     hops: tuple[int, ...] = ()
     blobs: frozenset[ContentHash] = frozenset()
+    more: bool = False
 
 
 @dataclass(frozen=True, slots=True)

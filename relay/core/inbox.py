@@ -14,7 +14,7 @@ from relay.core.index import IndexView, Unknown
 from relay.core.parked import Believed, Parked
 from relay.core.trust import Trust, Verdict
 from schemas.blobs import Reference
-from schemas.identity import MailKey
+from schemas.identity import INDEX_KEY, MailKey
 from schemas.records import DIGEST_MODULUS, RecordRefused
 from schemas.reports import Cursor, SessionMessage
 from schemas.signing import EnvelopeRefused
@@ -55,6 +55,9 @@ class Refuse:
     detail: str
 
 
+SUPERSEDED = "Superseded"
+"""The reason to refuse what was in force once: honest mail that is late."""
+
 Ruling = Take | PassOver | Park | Refuse
 
 
@@ -64,8 +67,10 @@ class Inbox:
 
     `incarnation` is the parent's, `high` the last sequence read in it. `settled` is true once the
     mailbox was read to its end in this session; `pending` more messages are on their way.
+    What was read last may be `half` of what goes together.
     `index_came` is the generation of the index that came in this session, 0 for none; it is shown
-    once it can be looked through.
+    once it can be looked through. `question` counts the sessions that this run asked for; `greeted`
+    is the parent's run that said last that it is new.
     """
 
     trust: Trust
@@ -74,8 +79,11 @@ class Inbox:
     high: int = 0
     epoch: int = 0
     last_epoch: int = 0
+    question: int = 0
+    greeted: str = ""
     settled: bool = False
     pending: int = 0
+    half: bool = False
     read_whole: bool = False
     index_came: int = 0
     shown_index: bool = False
@@ -98,7 +106,12 @@ class Inbox:
     @property
     def calm(self) -> bool:
         """Whether nothing is pending: a moment at which something may be taken away."""
-        return self.settled and not self.pending and not self.parked
+        return self.settled and not self.unread and not self.parked
+
+    @property
+    def unread(self) -> int:
+        """How many messages are known to follow what was read."""
+        return self.pending or int(self.half)
 
     @property
     def answered(self) -> int:
@@ -110,13 +123,48 @@ class Inbox:
     def digest(self) -> int:
         return sum(self.terms.values()) % DIGEST_MODULUS
 
-    def cursor(self) -> Cursor:
-        return Cursor(self.incarnation, self.answered, self.stored_index, self.remembers)
+    def besides(self) -> list[tuple[MailKey, bytes]] | None:
+        """What is read but not held: mail that waits to be judged, and the index looked through.
+
+        That is an older one than the one held while this is fetched. None before all was read, or
+        without memory.
+        """
+        if not self.recalls:
+            return None
+        viewed = [(INDEX_KEY, self.index.data)] if self.index.data else []
+        return [*viewed, *self.parked.mail()]
+
+    def cursor(self, unproven: tuple[str, ...] = ()) -> Cursor:
+        """What OWN shall hold of it, with the names of the children that are unproven."""
+        index, memory = self.stored_index, self.remembers
+        return Cursor(self.incarnation, self.answered, index, memory, unproven)
 
     def restore(self, cursor: Cursor) -> None:
         """Go on from what OWN holds."""
         self.incarnation, self.high = cursor.incarnation, cursor.sequence
         self.stored_index, self.remembers = cursor.index_generation, cursor.has_memory
+
+    def ask(self, greeting: str = "") -> None:
+        """Ask for a session, the next one of this run: until it is granted there is none.
+
+        `greeting` is the parent's run, if that said that it is new. Who says so again before it
+        answered is asked the same: it may greet more often than an answer takes to come.
+        """
+        if self.epoch or not greeting or greeting != self.greeted:
+            self.question += 1
+        self.epoch = 0
+        self.greeted = greeting or self.greeted
+
+    def is_answered(self, message: SessionMessage) -> bool:
+        """Whether this answers what was asked last, or something said in the session since.
+
+        A parent that is put back to an old copy of its disk answers what it finds there, though it
+        was asked by this very run: of what has become of the node since that answer knows nothing.
+        Who asks anew is granted a later epoch, too; a parent of before this answers for question 0.
+        """
+        asked = message.question in (0, self.question)
+        least = self.last_epoch if self.epoch else self.last_epoch + 1
+        return asked and bool(message.epoch) and message.epoch >= least
 
     def begin_session(self, message: SessionMessage) -> int:
         """Start reading in a granted session; returns the sequence to read from.
@@ -127,7 +175,7 @@ class Inbox:
         self.epoch = self.last_epoch = message.epoch
         self.shown_index = self.settled = False
         self.pending = self.index_came = 0
-        self.high = self.answered
+        self.high, self.half = self.answered, False
         same = message.incarnation == self.incarnation
         resumable = same and message.swept_through <= self.high <= message.last_sequence
         adopted = not same and message.want == "none"
@@ -144,7 +192,7 @@ class Inbox:
 
     def read_again(self, last_sequence: int) -> int:
         """Begin a full read; returns the sequence to read from."""
-        self.high, self.seen, self.settled = 0, {}, False
+        self.high, self.seen, self.settled, self.half = 0, {}, False, False
         self.parked.clear()
         if not last_sequence:
             self._finish()
@@ -152,6 +200,9 @@ class Inbox:
 
     def arrived(self, event: MailArrived) -> None:
         """Count a message that was judged, or parked."""
+        if event.sequence > self.high:
+            self.half = event.more
+        self.half = self.half or (event.more and event.sequence == self.high)
         self.high = max(self.high, event.sequence)
         if self.seen is not None:
             self.seen[event.key] = None
@@ -233,7 +284,7 @@ class Inbox:
             return Take(held)
         if newer:
             return self._park(held, "no index shown here lists it yet")
-        return Refuse("Superseded", f"the index lists {listed or 'nothing'} for it")
+        return Refuse(SUPERSEDED, f"the index lists {listed or 'nothing'} for it")
 
     def _park(self, held: Held, reason: str, chunk: Reference | None = None) -> Park:
         return Park(reason, chunk, Believed(held, self.trust.adopted))

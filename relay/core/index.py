@@ -23,9 +23,13 @@ class Unknown:
 
 @dataclass(slots=True)
 class IndexView:
-    """The newest index whose root is here; chunks are read as acceptance needs them."""
+    """The newest index whose root is here; chunks are read as acceptance needs them.
+
+    `data` is that index as it was signed, once it came from above.
+    """
 
     record: IndexRecord | None = None
+    data: bytes = b""
     root: ListRoot | None = None
     _chunks: dict[ContentHash, dict[MailKey, int]] = field(default_factory=dict)
     _unread: tuple[Reference, ...] | None = None
@@ -34,9 +38,9 @@ class IndexView:
     def generation(self) -> int:
         return self.record.generation if self.record else 0
 
-    def adopt(self, record: IndexRecord, root: ListRoot) -> None:
+    def adopt(self, record: IndexRecord, root: ListRoot, data: bytes = b"") -> None:
         """Look through a newer index from now on; chunks it shares with the former stay."""
-        self.record, self.root = record, root
+        self.record, self.root, self.data = record, root, data
         named = {chunk.address for chunk in root.chunks}
         self._chunks = {a: chunk for a, chunk in self._chunks.items() if a in named}
         self._unread = None

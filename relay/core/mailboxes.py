@@ -1,77 +1,22 @@
-"""The children's mailboxes: what each was sent, what it lacks, and in which order it gets it.
+"""The children's mailboxes: what each was sent, what it lacks, and when it gets it.
 
 A relay writes to each child in the order of its own mail. A delta that waits for blobs lets others
 pass, except those that take something from this child (wire.md, "Order of writing"). Mail that was
 read in one batch lies there in the order of last writing, not of first: so of a batch goes first
-what gives, and what takes waits until the batch is read to its end.
+what gives, and what takes waits until the batch is read to its end, and goes together (`turns`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from enum import Enum
 
 from relay.core.book import Held, is_delta
 from relay.core.effects import ClearMail, Effect, WriteMail
 from relay.core.events import MailSlot
+from relay.core.mailbox import Mailbox, Slot
+from relay.core.turns import BATCH, Due, Send, Supply, in_turns, placed, same, takes
 from schemas.identity import INDEX_KEY, KEYS_KEY, MailKey
-from schemas.records import DIGEST_MODULUS, DeltaHead, digest_term
-
-BATCH = 1 << 32
-"""How many records a batch may hold; the order of a record counts batches in its high part."""
-
-
-class Send(Enum):
-    """What a child's slot should hold of a record."""
-
-    NOTHING = "nothing"
-    BARE = "bare"
-    WHOLE = "whole"
-
-
-class Supply(Enum):
-    """How far the content is that a record names; what takes waits for what is coming."""
-
-    HERE = "here"
-    COMING = "coming"
-    REFUSED = "refused"
-
-
-@dataclass(slots=True)
-class Slot:
-    """The last message in one slot.
-
-    Sequence 0 says that the child holds something of the key that was not sent from here: it was
-    listed. `bearing` is the sequence at which something that bears on the placement was last
-    written to the child; `flying` counts such writes that are not confirmed yet.
-    """
-
-    sequence: int
-    generation: int
-    content: bool
-    term: int
-    bearing: int = 0
-    flying: int = 0
-
-
-@dataclass(slots=True)
-class Mailbox:
-    """One child's mailbox, as its parent knows it.
-
-    Of the `queue` nobody looked yet at what is `fresh`, `others` are no deltas, and something that
-    takes is `held_back` until there is a look at all of it.
-    """
-
-    slots: dict[MailKey, Slot] = field(default_factory=dict)
-    queue: dict[MailKey, int] = field(default_factory=dict)
-    fresh: dict[MailKey, None] = field(default_factory=dict)
-    others: dict[MailKey, None] = field(default_factory=dict)
-    held_back: bool = False
-    bears: dict[MailKey, dict[MailKey, None]] = field(default_factory=dict)
-    flying: dict[MailKey, tuple[MailKey, ...]] = field(default_factory=dict)
-    digest: int = 0
-    last_sequence: int = 0
+from schemas.records import DIGEST_MODULUS, digest_term
 
 
 class Mailboxes:
@@ -111,7 +56,8 @@ class Mailboxes:
         term = digest_term(kept.key, kept.generation.to_bytes(8, "big") + kept.payload_hash)
         slot = Slot(kept.sequence, kept.generation, kept.has_body, term)
         self._put(child, kept.key, slot)
-        box.last_sequence = max(box.last_sequence, kept.sequence)
+        if kept.sequence > box.last_sequence:
+            box.last_sequence, box.half = kept.sequence, kept.more
         if slot.content:
             box.digest = (box.digest + term) % DIGEST_MODULUS
 
@@ -152,7 +98,7 @@ class Mailboxes:
         elif box.fresh:
             fresh, box.fresh = box.fresh, {}
             due = self._due(child, box, fresh)
-            if self.calm and any(takes and held.key not in box.flying for takes, held, _ in due):
+            if self.calm and any(d.takes and d.held.key not in box.flying for d in due):
                 self.flush(child)
             else:
                 held_back = box.held_back
@@ -166,19 +112,27 @@ class Mailboxes:
                 box.fresh[key] = None
                 self.look(child)
 
-    def _write_due(self, child: str, box: Mailbox, due: Iterable[tuple[bool, Held, Send]]) -> None:
+    def _write_due(self, child: str, box: Mailbox, due: Iterable[Due]) -> None:
         waiting, box.held_back = not self.calm, False
-        for takes, held, wish in due:
-            if wish is Send.WHOLE and (supply := self._content(held.key)) is not Supply.HERE:
-                waiting = waiting or supply is Supply.COMING
-                box.held_back = box.held_back or takes
-            elif held.key in box.flying:
-                # It goes once the version before it is confirmed, and what takes goes after it.
-                waiting = True
-            elif waiting and takes:
+        for turn in in_turns(due):
+            ready: list[Due] = []
+            for item in turn:
+                whole, key = item.wish is Send.WHOLE, item.held.key
+                supply = self._content(key) if whole else Supply.HERE
+                if supply is Supply.HERE and key not in box.flying:
+                    ready.append(item)
+                else:
+                    # What flies goes once the version before it is confirmed, all that takes after.
+                    waiting = waiting or supply is not Supply.REFUSED
+                    box.held_back = box.held_back or item.takes
+            if turn[0].takes and waiting:
                 box.held_back = True
-            else:
-                self._write(child, box, held, wish)
+                continue
+            last = max((at for at, item in enumerate(ready) if item.gives), default=0)
+            if turn[0].takes and ready:
+                box.half = False
+            for at, item in enumerate(ready):
+                self._write(child, box, item, more=box.half or (item.takes and at < last))
 
     def flush_all(self) -> None:
         """Write to each child what may be written now."""
@@ -186,10 +140,8 @@ class Mailboxes:
             if box.queue:
                 self.flush(child)
 
-    def _due(
-        self, child: str, box: Mailbox, keys: Iterable[MailKey]
-    ) -> list[tuple[bool, Held, Send]]:
-        """What of these in the queue is to be written, in order, and whether it takes something."""
+    def _due(self, child: str, box: Mailbox, keys: Iterable[MailKey]) -> list[Due]:
+        """What of these in the queue is to be written."""
         due = []
         for key in keys:
             order = box.queue.get(key)
@@ -197,23 +149,17 @@ class Mailboxes:
                 continue
             held, slot = self._lookup(key), box.slots.get(key)
             wish = Send.NOTHING if held is None else self._meant(child, held)
-            if held is None or wish is Send.NOTHING or _same(slot, held, wish):
+            if held is None or wish is Send.NOTHING or same(slot, held, wish):
                 if key not in box.flying:
                     self._settle(child, key)
                     if held is None:
                         self.clear(child, key)
                 continue
-            takes = _takes(slot, held, wish)
+            taking = takes(slot, held, wish)
             if key == INDEX_KEY and self.unproven(child):
-                order, takes = BATCH << 32, True  # After what could be judged only by it, too.
-            due.append((order, takes, held, wish))
-        givers = [order for order, _, held, wish in due if _gives(held, wish)]
-        ranked = []
-        for order, takes, held, wish in due:
-            at = _place(order, held, givers, gives=_gives(held, wish)) if takes else order
-            ranked.append(((at // BATCH, takes, at), held, wish))
-        ranked.sort(key=lambda item: item[0])
-        return [(rank[1], held, wish) for rank, held, wish in ranked]
+                order, taking = BATCH << 32, True  # After what could be judged only by it, too.
+            due.append((order, taking, held, wish))
+        return placed(due)
 
     def written(self, child: str, key: MailKey, sequence: int) -> tuple[MailKey, ...]:
         """Take in where the stream put a message; names the placements that it bears on."""
@@ -221,6 +167,7 @@ class Mailboxes:
         if box is None:
             return ()
         box.last_sequence = max(box.last_sequence, sequence)
+        box.listed.pop(key, None)
         if key in box.slots:
             box.slots[key].sequence = sequence
         borne = box.flying.pop(key, ())
@@ -241,12 +188,27 @@ class Mailboxes:
         if slot is None or key in box.flying or key in box.queue:
             return
         del box.slots[key]
+        box.listed.pop(key, None)
         self._drop(child, key)
         self.touched[child, key] = None
         if slot.content:
             box.digest = (box.digest - slot.term) % DIGEST_MODULUS
         if slot.sequence:
             self._out.append(ClearMail(child, key, slot.sequence))
+
+    def digest(self, child: str, *, foreign: bool) -> bytes:
+        """The digest of what a child should hold; b"", which is none, if it is to read in full.
+
+        One with a `foreign` cursor may hold half of what goes together, and could not know it.
+        """
+        if foreign and self.is_open(child):
+            return b""
+        return self.boxes[child].digest.to_bytes(16, "big")
+
+    def is_open(self, child: str) -> bool:
+        """Whether the mailbox ends, or may end, between what goes together."""
+        box = self.boxes[child]
+        return box.half or bool(box.flying)
 
     def pending(self, child: str, key: MailKey) -> bool:
         """Whether the child was not sent yet what it should have of this record."""
@@ -288,6 +250,7 @@ class Mailboxes:
         If none of the key is here, it will be written once it is.
         """
         self._put(child, key, Slot(0, 0, content=False, term=0))
+        self.boxes[child].listed[key] = None
         if (held := self._lookup(key)) is not None:
             self.mark(child, key, held.order)
             self.flush(child)
@@ -333,7 +296,8 @@ class Mailboxes:
         for placement in (key, *box.bears.pop(key, ())):
             self.touched[child, placement] = None
 
-    def _write(self, child: str, box: Mailbox, held: Held, wish: Send) -> None:
+    def _write(self, child: str, box: Mailbox, item: Due, *, more: bool) -> None:
+        held, wish = item.held, item.wish
         key, content = held.key, wish is Send.WHOLE and held.has_content
         former = box.slots.get(key)
         slot = Slot(0, held.generation, content, held.term)
@@ -353,48 +317,7 @@ class Mailboxes:
         trace, hashed = held.record.trace, held.payload_hash
         expected, hops = slot.sequence, (*held.hops, self._stamp())
         self._out.append(
-            WriteMail(child, key, data, held.generation, hashed, content, trace, expected, hops)
+            WriteMail(
+                child, key, data, held.generation, hashed, content, trace, expected, hops, more
+            )
         )
-
-
-def _same(slot: Slot | None, held: Held, wish: Send) -> bool:
-    content = wish is Send.WHOLE and held.has_content
-    return slot is not None and slot.generation == held.generation and slot.content == content
-
-
-def _gives(held: Held, wish: Send) -> bool:
-    """Whether writing this may give the child something that another record takes."""
-    return wish is Send.WHOLE and held.kind == "delta" and held.has_content
-
-
-def _place(order: int, held: Held, givers: Iterable[int], *, gives: bool) -> int:
-    """Where what takes stands, if an older version of it waited here from `order` on.
-
-    It waits for all before it; if it gives, too, for no more than for what gives.
-    """
-    if not gives:
-        return max(order, held.order)
-    return max((at for at in givers if order <= at <= held.order), default=order)
-
-
-def next_batch(order: int) -> int:
-    """The order from which the next batch counts; the same while nothing came since the last."""
-    return -(-order // BATCH) * BATCH
-
-
-def _takes(slot: Slot | None, held: Held, wish: Send) -> bool:
-    """Whether writing this may take something from the child, so that it waits for what gives.
-
-    A child without a slot may have been sent one before this node lost its memory.
-    """
-    if held.kind in ("keys", "node"):
-        return False
-    if held.kind == "index":
-        # What it does not list goes; a child that was never shown one has nothing to lose by it.
-        return slot is not None
-    if wish is Send.BARE or held.record.deleted or held.kind in ("profile", "location"):
-        return True
-    generation = slot.generation if slot is not None else 0
-    if not isinstance(held.record, DeltaHead):
-        return False
-    return max(held.record.last_loss, held.regrouped) > generation

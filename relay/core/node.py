@@ -94,9 +94,9 @@ class Node:
         """Whether the node is in session with its parent and may act on all that it is sent."""
         return self._state.is_root or (self._state.inbox.recalls and not self._state.inbox.parked)
 
-    def unjudged(self) -> list[tuple[MailKey, bytes]] | None:
-        """Mail that waits for a key or the index; None before all was read, or without memory."""
-        return self._state.inbox.parked.mail() if self._state.inbox.recalls else None
+    def besides(self) -> list[tuple[MailKey, bytes]] | None:
+        """What is read but not among the records; None before all was read, or without memory."""
+        return self._state.inbox.besides()
 
     @property
     def superseded(self) -> bool:
@@ -315,12 +315,12 @@ class Node:
             summary = self.summary(key)
             at_work = not state.children and "pending" in summary.states
             waits = self._windows.waits(key, now, at_work=at_work)
-            if not waits and self._uplink.report(key, summary):
+            if not waits and self._uplink.saying.report(key, summary):
                 self._accepting.forget_if_done(key)
         if self._uplink is None:
             state.labels_dirty = False
         elif state.labels_dirty:
-            self._uplink.labels()
+            self._uplink.saying.labels()
 
     def _content_here(self, owner: str) -> None:
         state = self._state
@@ -333,8 +333,8 @@ class Node:
 
     def _issued(self, event: Issued) -> None:
         self._state.content.held |= event.blobs
-        held = self._read_own("issued here", event.data, event.hops)
-        if held is not None:
+        self._state.begin_batch(more=event.more)
+        if (held := self._read_own("issued here", event.data, event.hops)) is not None:
             self._accepting.put(held)
 
     def _read_own(self, what: str, data: bytes, hops: tuple[int, ...]) -> Held | None:

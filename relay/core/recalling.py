@@ -20,13 +20,15 @@ PAGE_BYTES_MAX = 4 * 1024 * 1024
 def records_answer(node: Node, arguments: Mapping[str, str]) -> dict[str, Any]:
     """Records held, tombstones included: `{ready, records: [bytes], next: key}`.
 
-    So is mail that the node cannot judge: what it waits for may be what was lost.
+    So is mail that the node cannot judge: what it waits for may be what was lost. And so is the
+    index that it looks through: of the one held, which is newer, the content may be lost.
     """
-    after, unjudged = arguments.get("after", ""), node.unjudged()
-    ready = node.ready or unjudged is not None
+    after, besides = arguments.get("after", ""), node.besides()
+    ready = node.ready or besides is not None
     shown: dict[MailKey, list[bytes]] = {key: [held.data] for key, held in node.records.items()}
-    for key, data in unjudged or ():
-        shown.setdefault(key, []).append(data)
+    for key, data in besides or ():
+        if data not in shown.setdefault(key, []):
+            shown[key].append(data)
     keys = sorted(key for key in shown if key > after)
     page: list[bytes] = []
     size = 0

@@ -5,6 +5,7 @@ While such a relay cannot be reached, what it said last counts others than hang 
 
 from __future__ import annotations
 
+from relay.core.book import is_delta
 from relay.core.events import MailWritten
 from relay.core.state import State
 from schemas.records import Profile
@@ -15,9 +16,11 @@ def written(state: State, event: MailWritten) -> None:
     child = event.child
     borne = state.mailboxes.written(child, event.key, event.sequence)
     held = state.held.get(event.key)
-    if held is not None and held.kind == "profile" and not state.where.branch(child).is_edge:
-        for placement in borne:
-            state.reporting.regrouped(child, placement, event.sequence)
+    if borne and held is not None and held.kind == "profile":
+        relay = not state.where.branch(child).is_edge
+        for placement in borne if relay else ():
+            if is_delta(state.held.get(placement)):
+                state.reporting.regrouped(child, placement, event.sequence)
     state.mailboxes.look(child)
 
 

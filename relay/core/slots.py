@@ -59,11 +59,11 @@ def owe_listed(state: State, child: str, part: ListPart) -> None:
 
     Of what is unknown here the node asks its own parent, by its own list.
     """
-    slots = state.mailboxes.boxes[child].slots
-    room = OWED_MAX - sum(1 for slot in slots.values() if not slot.sequence)
+    box = state.mailboxes.boxes[child]
+    room = OWED_MAX - len(box.listed)
     for entry in part.entries[:LIST_ENTRIES_MAX]:
         known = entry.key in state.held
-        if room > 0 and entry.key not in slots and (known or not state.is_root):
+        if room > 0 and entry.key not in box.slots and (known or not state.is_root):
             state.mailboxes.owe(child, entry.key)
             room -= 1
             if not known:
@@ -72,6 +72,6 @@ def owe_listed(state: State, child: str, part: ListPart) -> None:
 
 def owe_no_more(state: State, child: str) -> None:
     """Forget what a child listed once and holds no more, if nobody above knew of it either."""
-    slots = state.mailboxes.boxes[child].slots
-    for key in [key for key, slot in slots.items() if not slot.sequence and key not in state.held]:
+    listed = state.mailboxes.boxes[child].listed
+    for key in [key for key in listed if key not in state.held]:
         state.mailboxes.clear(child, key)

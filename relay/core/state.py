@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -12,14 +12,15 @@ from relay.core.book import Held, is_delta
 from relay.core.children import Child
 from relay.core.content import Content
 from relay.core.edge import CONTENT_REFUSED, Edge
-from relay.core.effects import Effect, RemoveChild, StoreOwn
+from relay.core.effects import Effect, Noted, RemoveChild, StoreOwn
 from relay.core.events import Instant, Remembered
-from relay.core.inbox import Inbox
+from relay.core.inbox import SUPERSEDED, Inbox
 from relay.core.index import IndexView
-from relay.core.mailboxes import Mailboxes, Send, Supply, next_batch
+from relay.core.mailboxes import Mailboxes
 from relay.core.reduce import EMPTY
 from relay.core.reporting import UNCONCERNED, Facts, Reporting
 from relay.core.trust import Trust
+from relay.core.turns import Send, Supply, next_batch
 from relay.core.where import Where
 from schemas.identity import KeyId, MailKey, NodePath, TreeId
 from schemas.records import LocationRecord, NodeRecord, Profile
@@ -68,13 +69,14 @@ class State:
         self.now = now
         self.out: list[Effect] = []
         self.order = 0
-        self.refused = 0
+        self.refused = self.disbelieved = 0
         self.unproven: frozenset[str] = frozenset()
         self.old_view = ""
         self.withheld: dict[MailKey, str] = {}
         self.swept_through = 0
         self.quiet_at: float | None = None
         """When a heartbeat is due: mail came, or word of what is held here or below beyond it."""
+        self.issuing = False
         self.labels_dirty = True
         self.held: dict[MailKey, Held] = {}
         self._deltas: dict[MailKey, Held] = {}
@@ -111,11 +113,16 @@ class State:
     def cursor(self) -> Cursor:
         """What the cursor in OWN shall say."""
         unproven = sorted(name for name, child in self.children.items() if not child.proven)
-        return replace(self.inbox.cursor(), unproven=tuple(unproven))
+        return self.inbox.cursor(tuple(unproven))
 
     def next_order(self) -> int:
         self.order += 1
         return self.order
+
+    def begin_batch(self, *, more: bool) -> None:
+        """Let what takes wait if `more` is to come than what is being accepted."""
+        self.issuing = self.is_root and more
+        self.mailboxes.calm = self.mailboxes.calm and not more
 
     def end_batch(self) -> bool:
         """Let children have what takes, if nothing is pending; whether that is news.
@@ -124,7 +131,7 @@ class State:
         """
         boxes = self.mailboxes
         former = boxes.calm
-        boxes.calm = calm = self.is_root or self.inbox.calm
+        boxes.calm = calm = not self.issuing if self.is_root else self.inbox.calm
         if calm:
             self.order = next_batch(self.order)
         return calm and not former
@@ -140,15 +147,23 @@ class State:
             "stale": self.stale,
             "placements": len([held for held in self.deltas() if not held.record.deleted]),
             "refused": self.refused,
+            "disbelieved": self.disbelieved,
+            "refusedOf": {n: child.refused for n, child in self.children.items() if child.refused},
             "reads": reads,
         }
+
+    def refuse(self, reason: str, subject: str, detail: str) -> None:
+        """Count and note mail that is not taken; what is older than the index is honest mail."""
+        self.refused += 1
+        self.disbelieved += reason != SUPERSEDED
+        self.out.append(Noted(reason, subject, detail))
 
     @property
     def on_its_way(self) -> int:
         """How many messages are on their way to this node, to its children, or wait here."""
         boxes = self.mailboxes.boxes.values()
         going = sum(len(box.flying) + len(box.queue) for box in boxes)
-        return self.inbox.pending + len(self.inbox.parked) + going
+        return self.inbox.unread + len(self.inbox.parked) + going
 
     def place(self, child: str) -> int:
         """A small number for each child, for the blocks of the fold."""
@@ -179,6 +194,17 @@ class State:
         """The placements' deltas held, tombstones included."""
         return list(self._deltas.values())
 
+    def look_again(self, child: str) -> None:
+        """Look again at which deltas concern a child: what is known of labels below it changed."""
+        for held in self._deltas.values():
+            self.mailboxes.mark(child, held.key, held.order)
+        self.mailboxes.flush(child)
+
+    def recount(self, child: str) -> None:
+        """Look again at which placements a child has a say in: none that no longer concern it."""
+        for key in self.reporting.keys_of(child):
+            self.reporting.refresh(child, key)
+
     def hold(self, held: Held) -> None:
         """Hold a record, in place of the one of its key."""
         self.held[held.key] = held
@@ -191,6 +217,7 @@ class State:
         """Hold the record no longer."""
         held = self.held.pop(key)
         self._deltas.pop(key, None)
+        self.unmeant.pop(key, None)
         if (step := self._way_to(held)) is not None:
             self._deeper[step].pop(key, None)
 

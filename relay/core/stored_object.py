@@ -67,7 +67,7 @@ def admit(obj: Mapping[str, Any]) -> None:
         raise Refused(INVALID, str(error)) from error
 
 
-def check_version(key: ObjectKey, wish: Mapping[str, Any], revision: int | None) -> None:
+def _check_version(key: ObjectKey, wish: Mapping[str, Any], revision: int | None) -> None:
     """Hold a caller to the resourceVersion it named, if it did; raises Refused (Conflict)."""
     version = wish["metadata"].get("resourceVersion")
     if version and version != (str(revision) if revision else ""):
@@ -103,7 +103,7 @@ def applied(
 
     `revision` is where `held` lies; `uid` is for an object that is new. Raises Refused.
     """
-    check_version(key, wish, revision if held else None)
+    _check_version(key, wish, revision if held else None)
     said = fields_said(wish)
     if held is None:
         fresh = _named(wish_of(wish), key)

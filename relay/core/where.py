@@ -25,10 +25,14 @@ _NO, _YES = 1, 2
 
 
 class Branch:
-    """What is known of the destinations at and below one child; `place` is a number of its own."""
+    """What is known of the destinations at and below one child; `place` is a number of its own.
+
+    It lasts while the child is `here`, or destinations hang there by their records.
+    """
 
     def __init__(self, place: int = 0) -> None:
         self.place = place
+        self.here = False
         self.profiles: dict[MailKey, None] = {}
         self.direct: MailKey | None = None
         self.labels: dict[str, LabelCount] = {}
@@ -54,8 +58,11 @@ class Where:
     def __init__(self, path: NodePath) -> None:
         self.path = path
         self.branches: dict[str, Branch] = {}
+        self._free_places: list[int] = []
         self.locations: dict[MailKey, LocationRecord] = {}
         self.profiles: dict[MailKey, Profile] = {}
+        self._at: dict[NodePath, MailKey] = {}
+        self._come_to_know: dict[str, None] = {}
         self._all: dict[str, LabelCount] = {}
         self._noted: dict[MailKey, bytearray] = {}
         self._alternatives: dict[MailKey, tuple[Alternative, ...]] = {}
@@ -97,9 +104,11 @@ class Where:
         if held is not None:
             self._drop(key, held)
             self._all[held.source.space].remove(held.labels)
+            if self._at.get(held.path) == key:
+                del self._at[held.path]
         if profile is None or not self.path.holds(profile.path):
             return
-        self.profiles[key] = profile
+        self.profiles[key], self._at[profile.path] = profile, key
         self._all.setdefault(profile.source.space, LabelCount()).add(profile.labels)
         step = self.path.step_towards(profile.path)
         if step is None:
@@ -108,18 +117,41 @@ class Where:
         branch.profiles[key] = None
         if profile.path == self.path.child(step):
             branch.direct = key
+        here_before = held is not None and self.path.step_towards(held.path) == step
+        if profile.source.space in branch.foreign() and not here_before:
+            self._come_to_know[step] = None
         branch.labels.setdefault(profile.source.space, LabelCount()).add(profile.labels)
         self._refresh(branch, profile)
+
+    def take_come_to_know(self) -> list[str]:
+        """The children of which an inventory space was known by their word only until now.
+
+        By that any delta may have concerned them. Each is told once.
+        """
+        children, self._come_to_know = list(self._come_to_know), {}
+        return children
 
     def set_digests(self, child: str, digests: Digests | None) -> None:
         """Put in force what a child says of its subtree's labels; None: nothing is known."""
         self._noted.clear()
         self.branch(child).digests = digests
 
+    def come(self, child: str) -> None:
+        """The child is a node of the tree."""
+        self.branch(child).here = True
+
+    def leave(self, child: str) -> None:
+        """The child is none any more; once no destination hangs there its place is another's."""
+        branch = self.branch(child)
+        branch.here, branch.digests = False, None
+        self._noted.clear()
+        self._let_go(child, branch)
+
     def branch(self, child: str) -> Branch:
         branch = self.branches.get(child)
         if branch is None:
-            branch = self.branches[child] = Branch(len(self.branches))
+            place = self._free_places.pop() if self._free_places else len(self.branches)
+            branch = self.branches[child] = Branch(place)
         return branch
 
     def destination_of(self, child: str) -> DestinationId | None:
@@ -136,7 +168,7 @@ class Where:
         """
         branch, noted = self.branch(child), self._noted.get(key)
         if noted is None or branch.place >= len(noted):
-            noted = self._noted[key] = bytearray(len(self.branches))
+            noted = self._noted[key] = bytearray(len(self.branches) + len(self._free_places))
         if not noted[branch.place]:
             noted[branch.place] = _YES if self._concerns(key, branch) else _NO
         return noted[branch.place] == _YES
@@ -191,6 +223,11 @@ class Where:
             found |= self.deltas_of_location(self.locations[location])
         return found
 
+    def deltas_at(self, path: NodePath) -> dict[MailKey, None]:
+        """The deltas of the destination that hangs at a path; a path has one claimant."""
+        key = self._at.get(path)
+        return self.deltas_of_profile(self.profiles[key]) if key is not None else {}
+
     def bears_on(self, record: Profile | LocationRecord, delta: MailKey) -> bool:
         """Whether the delta is among those of the profile, or of the location."""
         alternatives = self._alternatives.get(delta, ())
@@ -243,6 +280,12 @@ class Where:
         if not count.total:
             del branch.labels[held.source.space]
         self._refresh(branch, held)
+        self._let_go(step, branch)
+
+    def _let_go(self, child: str, branch: Branch) -> None:
+        if not branch.here and not branch.profiles:
+            del self.branches[child]
+            self._free_places.append(branch.place)
 
     def _refresh(self, branch: Branch, changed: Profile) -> None:
         """Look again at the locations that the changed destination is, or was, selected by."""

@@ -88,6 +88,12 @@ class Observations:
         self._told.pop(key, None)
         return _absent(key, reason=reason)
 
+    def forget(self, key: ObjectKey) -> ObjectObserved | None:
+        """The object never came to be, and is not wanted any more: the last word, if one is due."""
+        told = key in self._told
+        farewell = self.farewell(key, "")
+        return farewell if told else None
+
     def _tell(self, key: ObjectKey, said: ObjectObserved) -> ObjectObserved | None:
         if self._told.get(key) == said:
             return None

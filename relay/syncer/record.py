@@ -70,13 +70,13 @@ class Record:
                 self._writing = {key: self._unkept.pop(key) for key in keys}
                 async with asyncio.TaskGroup() as group:
                     for key, done in self._writing.items():
-                        group.create_task(self._store.store_done(done_key(key), done))
+                        group.create_task(self._store.store_done(_done_key(key), done))
                 self._writing = {}
                 wrote, self._wrote = self._wrote, asyncio.Event()
                 wrote.set()
 
 
-def done_key(key: ObjectKey) -> str:
+def _done_key(key: ObjectKey) -> str:
     """The slot of an object in DONE: one subject token."""
     parts = "\0".join((key.group, key.resource, key.namespace, key.name))
     return short_key(hashlib.sha256(parts.encode()).digest()[:20])

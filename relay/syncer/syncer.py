@@ -85,6 +85,7 @@ class Syncer:
         self._pending = Pending()
         self._busy: set[ObjectKey] = set()
         self._seen_meanwhile: dict[ObjectKey, Object | None] = {}
+        self._unwanted: dict[ObjectKey, None] = {}
         self._told_wants = asyncio.Event()
         self._listed = False
         self._wake = asyncio.Event()
@@ -101,6 +102,8 @@ class Syncer:
                 # No one looked after it meanwhile; applying what is there already writes nothing.
                 self._drifted.add(key)
             self._reconsider(key)
+        self._unwanted |= dict.fromkeys(former.keys() - self._wanted.keys())
+        self._wake.set()
         self._told_wants.set()
 
     @property
@@ -140,7 +143,16 @@ class Syncer:
             self._wake.clear()
             while action := self._pending.begin(self._clock.now().seconds):
                 group.create_task(self._carry_out(action), name=f"syncer:{key_of(action)}")
+            await self._part()
             await self._woken()
+
+    async def _part(self) -> None:
+        """Say the last word on what is wanted no more and never came to be: nothing ends it."""
+        unwanted, self._unwanted = self._unwanted, {}
+        for key in unwanted:
+            if key not in self._busy and key not in self._done and key not in self._wanted:
+                self._errors.pop(key, None)
+                await self._say(self._observed.farewell(key, ""))
 
     async def _woken(self) -> None:
         """Until something happens, or it is time to try again what failed."""
@@ -309,10 +321,12 @@ class Syncer:
 
     async def _tell(self, key: ObjectKey) -> None:
         wanted, done = self._wanted.get(key), self._done.get(key)
-        if not any(item.placements for item in (wanted, done) if item):
-            return
-        address = done.address if done and done.uid and key not in self._drifted else ""
-        await self._say(self._observed.news(key, address, self._errors.get(key, "")))
+        if wanted is None and done is None:
+            self._errors.pop(key, None)
+            await self._say(self._observed.forget(key))
+        elif any(item.placements for item in (wanted, done) if item):
+            address = done.address if done and done.uid and key not in self._drifted else ""
+            await self._say(self._observed.news(key, address, self._errors.get(key, "")))
 
     async def _say(self, news: ObjectObserved | None) -> None:
         if news is not None:

@@ -311,7 +311,7 @@ def key(number):
     return mail_key("leafcast.io/Delta", "wds", "shop", f"placement-{number}")
 
 
-def letter(child, number, expected=0, generation=1, data=None):
+def letter(child, number, expected=0, generation=1, data=None, *, more=False):
     return WriteMail(
         child=child,
         key=key(number),
@@ -321,4 +321,5 @@ def letter(child, number, expected=0, generation=1, data=None):
         has_body=number % 2 == 0,
         trace="trace",
         expected=expected,
+        more=more,
     )

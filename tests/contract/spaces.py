@@ -1,15 +1,44 @@
 """Clocks, dice and objects for the tests of spaces."""
 
 import asyncio
+import json
 import random
+import subprocess
+import sys
 import time
 import uuid
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
 
 import nats
 
 from relay.adapters.embedded_space import EmbeddedSpace
 from relay.core.events import Instant
+from tests.awaiting import until
+
+START_SECONDS = 60
+
+
+@contextmanager
+def running_server(folder, *, killed=False):
+    """A nats-server on what the folder holds: its address. At the end it stops, or is `killed`."""
+    binary = Path(sys.executable).with_name("nats-server")
+    arguments = ["-a", "127.0.0.1", "-p", "-1", "-js", "-sd", folder, "--ports_file_dir", folder]
+    process = subprocess.Popen([binary, *arguments], stderr=subprocess.DEVNULL)
+    try:
+        yield _url(folder / f"nats-server_{process.pid}.ports")
+    finally:
+        (process.kill if killed else process.terminate)()
+        process.wait()
+
+
+def _url(ports: Path) -> str:
+    def written() -> str | None:
+        with suppress(OSError, ValueError):
+            return json.loads(ports.read_text())["nats"][0]
+        return None
+
+    return until(written, "nats-server did not start", seconds=START_SECONDS)
 
 
 class HandClock:

@@ -8,8 +8,7 @@ from relay.syncer.syncer import ContentMissing, Syncer
 from schemas import blobs, codec
 from schemas.blobs import Reference
 from schemas.objects import BUILT_IN_KINDS, apply_order
-
-SECONDS = 60
+from tests.awaiting import eventually
 
 
 class MemoryDone:
@@ -74,7 +73,6 @@ class Bench:
         self.blobs = {}
         self.said = {}
         self.history = []
-        self._changed = asyncio.Event()
         self.syncer = None
 
     @asynccontextmanager
@@ -107,14 +105,7 @@ class Bench:
 
     async def until(self, holds):
         """Wait until a fact holds; it may change with each step of the loop."""
-        async with asyncio.timeout(SECONDS):
-            while not holds():
-                await asyncio.sleep(0.002)
-
-    async def eventually(self, read):
-        async with asyncio.timeout(SECONDS):
-            while not await read():
-                await asyncio.sleep(0.002)
+        await eventually(holds, lambda: f"said last: {self.history[-5:]}", every=0.002)
 
     async def _load(self, reference):
         if reference.address not in self.blobs:

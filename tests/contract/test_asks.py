@@ -141,8 +141,8 @@ def ask_record(path, verb="node", expires_ms=None):
 class Questions:
     """Askers at nodes of a tree; `ask` is put in at the centre."""
 
-    def __init__(self, tree, group) -> None:
-        self._tree, self._group = tree, group
+    def __init__(self, group) -> None:
+        self._group = group
         self._tasks = []
         self.answers = {}
 
@@ -180,7 +180,7 @@ async def questions(tree):
     store, _ = await tree.sprout("/emea/s1", emea)
     here = Heard(SystemClock().now().wall_ms, silent=False)
     async with asyncio.TaskGroup() as group:
-        served = Questions(tree, group)
+        served = Questions(group)
         served.serve(centre, Place({"emea": here, "away": Heard(1234, silent=True)}))
         served.serve(emea, Place({"s1": here, "deaf": Heard(5678, silent=False)}))
         served.serve(store, Place())

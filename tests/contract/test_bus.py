@@ -36,7 +36,7 @@ async def test_what_was_stored_is_remembered_after_a_restart(tree):
             StoreOwn("late", b"l", 4),
         ]
     )
-    (written,) = await centre.write_mail([letter("emea", 2, generation=5)])
+    (written,) = await centre.write_mail([letter("emea", 2, generation=5, more=True)])
     await centre.keep_blobs(blob.values)
     await centre.store_done("a", done)
     await centre.store_done("b", done)
@@ -50,7 +50,8 @@ async def test_what_was_stored_is_remembered_after_a_restart(tree):
         OwnRecord("_cursor", b"c2", "inc", 8),
         OwnRecord("late", b"l", "", 0),
     ]
-    assert remembered.mail == (MailSlot("emea", key(2), written.sequence, 5, b"\2" * 32, True),)
+    slot = MailSlot("emea", key(2), written.sequence, 5, b"\2" * 32, has_body=True, more=True)
+    assert remembered.mail == (slot,)
     assert remembered.blobs == set(blob.values)
     assert await centre.load_done() == [done]
 
@@ -60,12 +61,13 @@ async def test_mail_arrives_at_its_child_only_in_order_and_says_when_none_is_lef
     _, emea = await tree.sprout("/emea", centre)
     _, apac = await tree.sprout("/apac", centre)
 
-    written = await centre.write_mail([letter("emea", number) for number in range(20)])
+    written = await centre.write_mail([letter("emea", n, more=n % 3 == 0) for n in range(20)])
     await centre.write_mail([letter("apac", 99)])
 
     came = await emea.mail(20)
     assert [(mail.key, mail.sequence) for mail in came] == [(w.key, w.sequence) for w in written]
     assert [mail.data for mail in came] == [b"delta %d" % number for number in range(20)]
+    assert [mail.more for mail in came] == [number % 3 == 0 for number in range(20)]
     assert came[-1].pending == 0
     assert [mail.key for mail in await apac.mail(1)] == [key(99)]
 

@@ -3,13 +3,17 @@
 from dataclasses import replace
 
 import pytest
+from nats.aio.msg import Msg
 
 from controllers.core.translate import bare_head
 from relay.adapters.jetstream_enclosures import (
     CHILD_BYTES_MAX,
+    ENTRY_BYTES,
     NEW_SECONDS,
     RECORDS_MAX,
     VALUE_BYTES_MAX,
+    WAITING_BYTES_MAX,
+    Enclosed,
     Enclosing,
 )
 from schemas import codec
@@ -90,3 +94,14 @@ async def test_a_child_is_sent_no_more_than_its_share(clock):
         await enclosing.send(client, [letter("a", 2 * at, data=naming(blob))])
     sent = sum(len(codec.pack(content)) for _, content in client.sent)
     assert CHILD_BYTES_MAX / 2 < sent <= CHILD_BYTES_MAX
+
+
+async def test_ever_new_addresses_of_nothing_are_not_all_held():
+    enclosed = Enclosed()
+    addresses = [f"{number:064x}" for number in range(2000)]
+    for address in addresses:
+        await enclosed.came(Msg(None, data=codec.pack([[address, b""]])))
+    held = [address for address in addresses if enclosed.take(address) is not None]
+    assert held == addresses[-len(held) :]
+    assert 100 < len(held) <= WAITING_BYTES_MAX / ENTRY_BYTES
+    assert enclosed.take(addresses[0]) is None

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from relay.ports import SpaceError
+from relay.ports import ResumeTooOld, SpaceError
 from schemas.chunks import CREATE_ONLY
 from schemas.objects import ObjectKey
+from tests.awaiting import until_object
 from tests.contract.spaces import config_map, deployment, namespace
 from tests.contract.syncing import Bench
 
@@ -147,11 +148,7 @@ async def test_drift_is_repaired(bench, space):
         bench.want(config_map(a="1"))
         await bench.settled()
         await space.apply(config_map(a="2", b="3"), "they")
-
-        async def repaired():
-            return (await space.get(CONFIG))["data"] == {"a": "1", "b": "3"}
-
-        await bench.eventually(repaired)
+        await until_object(space, CONFIG, lambda live: live["data"] == {"a": "1", "b": "3"})
 
 
 async def test_what_vanished_is_made_again(bench, space):
@@ -159,11 +156,7 @@ async def test_what_vanished_is_made_again(bench, space):
         bench.want(config_map(a="1"))
         await bench.settled()
         await space.delete(CONFIG)
-
-        async def back():
-            return await space.get(CONFIG) is not None
-
-        await bench.eventually(back)
+        await until_object(space, CONFIG, lambda live: live is not None)
         await bench.until(lambda: bench.said[CONFIG].present)
         assert bench.done.of(CONFIG).made
 
@@ -212,6 +205,22 @@ async def test_content_that_is_missing_is_waited_for(bench):
         bench.want(config_map(), deployment())
         await bench.settled()
         assert bench.said[CONFIG].error == ""
+
+
+async def test_what_never_came_to_be_and_is_wanted_no_more_has_its_last_word(bench):
+    bench.space.gates["other"] = asyncio.Event()
+    async with bench.running():
+        bench.want(config_map(), config_map("other"), deployment(), lost=("settings",))
+        await bench.until(lambda: CONFIG in bench.said and bench.said[CONFIG].error)
+        bench.want(deployment())
+        await bench.until(lambda: not bench.said[CONFIG].error)
+        bench.space.gates["other"].set()
+        await bench.settled()
+        assert not bench.said[CONFIG].present
+        assert not bench.said[OTHER].present
+        assert await bench.space.get(OTHER) is None
+        assert not bench.syncer._observed.keys() - {WEB, SHOP}
+        assert not bench.syncer._errors
 
 
 async def test_it_prunes_only_what_it_applied(bench, space):
@@ -283,12 +292,7 @@ async def test_create_only_is_never_overwritten_while_it_exists(bench, space):
         await bench.settled()
         assert (await space.get(CONFIG))["data"] == {"a": "2"}
         await space.delete(CONFIG)
-
-        async def back():
-            live = await space.get(CONFIG)
-            return live and live["data"] == {"a": "3"}
-
-        await bench.eventually(back)
+        await until_object(space, CONFIG, lambda live: live and live["data"] == {"a": "3"})
 
 
 async def test_an_intent_left_by_a_crash_is_ours_only_if_it_holds_what_was_intended(bench, space):
@@ -337,8 +341,6 @@ async def test_many_objects_are_applied_and_taken_back(bench, space):
 
 
 async def test_it_reads_the_space_again_when_the_watch_cannot_go_on(bench, space):
-    from relay.ports import ResumeTooOld
-
     broken = []
 
     async def watch(since):
@@ -355,8 +357,4 @@ async def test_it_reads_the_space_again_when_the_watch_cannot_go_on(bench, space
     bench.space.watch = watch
     async with bench.running():
         bench.want(config_map())
-
-        async def back():
-            return broken and await space.get(CONFIG)
-
-        await bench.eventually(back)
+        await until_object(space, CONFIG, lambda live: broken and live)

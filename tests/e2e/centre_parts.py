@@ -22,5 +22,8 @@ class Parts:
     def roots(self):
         return {self._tree.keys.root.key_id: self._tree.keys.root.public_key}
 
+    def retire(self, path):
+        self.here.discard(path)
+
     def runs_here(self, path):
         return path in self.here

@@ -15,7 +15,8 @@ from relay.adapters.nats_server import EmbeddedServer
 from relay.adapters.space_connection import space_connection
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
-from tests.e2e.test_up import Program, until
+from tests.awaiting import until
+from tests.e2e.test_up import Program
 from tests.memory_tree import config_map, placement
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]

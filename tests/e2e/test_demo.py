@@ -8,12 +8,14 @@ import struct
 import subprocess
 import sys
 import termios
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from tests.awaiting import until
+from tests.processes import alive
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -98,13 +100,6 @@ def demo(tmp_path):
     return Demo(tmp_path)
 
 
-def until(fact: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + WAIT_SECONDS
-    while not fact():
-        assert time.monotonic() < end, f"not within {WAIT_SECONDS} s: {what}"
-        time.sleep(0.02)
-
-
 def servers_of(process: subprocess.Popen[str]) -> set[int]:
     """The nats-servers that the program has started."""
     listed = subprocess.run(
@@ -118,18 +113,10 @@ def servers_of(process: subprocess.Popen[str]) -> set[int]:
     }
 
 
-def alive(pid: int) -> bool:
-    """Whether it runs; one that has ended, and that nobody has asked about yet, does not."""
-    listed = subprocess.run(
-        ["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False
-    )
-    return bool(listed.stdout.strip()) and not listed.stdout.strip().startswith("Z")
-
-
 def nothing_is_left(demo: Demo, servers: set[int]) -> None:
     assert servers
-    until(lambda: not any(map(alive, servers)), "all servers ended")
-    until(lambda: not any(demo.temporary.iterdir()), "the temporary folder removed")
+    until(lambda: not any(map(alive, servers)), "servers are left")
+    until(lambda: not any(demo.temporary.iterdir()), "the temporary folder is left")
 
 
 def result_of(ran: subprocess.CompletedProcess[str]) -> dict:
@@ -206,7 +193,7 @@ def test_a_real_application_works_at_every_site(demo):
 
 def test_kill_leaves_nothing_behind(demo):
     with demo.running() as process:
-        until(lambda: len(servers_of(process)) == 9, "all servers started")
+        until(lambda: len(servers_of(process)) == 9, "a server does not start")
         servers = servers_of(process)
         process.kill()
         process.communicate()
@@ -216,7 +203,7 @@ def test_kill_leaves_nothing_behind(demo):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_while_starting_ends_it_quietly_and_leaves_nothing_behind(demo, number):
     with demo.running() as process:
-        until(lambda: bool(servers_of(process)), "a server started")
+        until(lambda: bool(servers_of(process)), "no server starts")
         servers = servers_of(process)
         process.send_signal(number)
         said = process.communicate(timeout=WAIT_SECONDS)

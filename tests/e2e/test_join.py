@@ -1,5 +1,6 @@
 """A site joins a running tree with one bundle file, as its user does it, and leaves it again."""
 
+import asyncio
 import json
 import os
 import signal
@@ -7,16 +8,36 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+
+from leafcast.session import CallFailed, open_session
+from schemas.api import GROUP
+from schemas.objects import ObjectKey
+from tests.awaiting import until
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).resolve().parents[2]
 WAIT_SECONDS = 80
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "80"}
+HOSTILE_NAMES = [
+    "..",
+    "../site-1",
+    "a.b",
+    ">",
+    "*",
+    "a b",
+    "a\u2024b",
+    "n" * 300,
+    "",
+    "$SYS",
+    "_INBOX",
+]
+UNNAMABLE = [name for name in HOSTILE_NAMES if name != "a.b"]
+KINDS = ("SyncTarget", "Location")
 WORKLOAD = """\
 apiVersion: v1
 kind: ConfigMap
@@ -47,6 +68,7 @@ class Site:
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
         )
         self._said: list[str] = []
+        self._heard = threading.Condition()
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
 
@@ -55,7 +77,10 @@ class Site:
         return "".join(self._said)
 
     def until(self, text: str, times: int = 1) -> None:
-        until(lambda: self.said.count(text) >= times, lambda: self.said)
+        """Wait until it has said this so many times."""
+        with self._heard:
+            said = self._heard.wait_for(lambda: self.said.count(text) >= times, WAIT_SECONDS)
+        assert said, self.said
 
     def end(self, number: int = signal.SIGINT) -> int:
         if self.process.poll() is None:
@@ -69,14 +94,10 @@ class Site:
         return code
 
     def _read(self) -> None:
-        self._said.extend(iter(self.process.stdout.readline, ""))
-
-
-def until(met, what=lambda: "it did not come to be") -> None:
-    end = time.monotonic() + WAIT_SECONDS
-    while not met():
-        assert time.monotonic() < end, what()
-        time.sleep(0.05)
+        for line in self.process.stdout:
+            with self._heard:
+                self._said.append(line)
+                self._heard.notify_all()
 
 
 class Tree:
@@ -140,15 +161,65 @@ class Tree:
             timeout=WAIT_SECONDS,
         ).stdout
 
+    def standing(self) -> list[object]:
+        """The nodes, the inventory, and the accounts of two servers."""
+        seen = [json.loads(self.run("node", "list", "-o", "json"))]
+        kinds = self.run("get", "synctargets,locations", "-o", "json")
+        files = self.folder.glob("tree/*/nats.conf")
+        return [*seen, json.loads(kinds)["items"], {f: f.read_text() for f in files}]
+
     def settings_at(self, path: str) -> list[str]:
         found = self.ask(path, "get", resource="configmaps", namespace="shop")
         return [obj["data"]["colour"] for obj in found["objects"]]
 
 
+def documents(objects: Sequence[dict]) -> str:
+    return "\n---\n".join(map(json.dumps, objects))
+
+
+def hanging(name: str, path: str) -> dict:
+    """A SyncTarget that hangs at a path."""
+    metadata = {"name": name, "annotations": {"leafcast.io/path": path}}
+    return {
+        "apiVersion": "edge.kubestellar.io/v2alpha1",
+        "kind": "SyncTarget",
+        "metadata": metadata,
+    }
+
+
+async def asked_for_each(folder: Path, names: Sequence[str]) -> dict[tuple[str, str], str]:
+    """What a daemon says to each of its verbs about a path with such a name, and of its objects."""
+    here, said = "/region-1/site-1", {}
+    async with open_session(folder) as session:
+        for name in names:
+            path = f"/region-1/{name}"
+            for what, verb, arguments in (
+                ("add", "node-add", {"path": path}),
+                ("remove", "node-remove", {"path": path, "force": True}),
+                ("move", "node-move", {"path": path, "new_path": "/region-1/y"}),
+                ("move to", "node-move", {"path": here, "new_path": path}),
+                ("ask", "ask", {"path": path, "verb": "node"}),
+            ):
+                with pytest.raises(CallFailed) as refused:
+                    await session.call(verb, **arguments)
+                said[what, name] = str(refused.value)
+        # A space takes what it gets, as a cluster without admission does: the centre judges it.
+        targets = {f"n-{n}": name for n, name in enumerate(names)}
+        for target, name in targets.items():
+            await session.inventory.apply(hanging(target, f"/region-1/{name}"), "somebody")
+        wrong: dict[str, str] = {}
+        while len(wrong) < len(names):
+            wrong = (await session.call("doctor"))["ledger"]["wrong"]
+        said |= {("space", name): wrong[f"synctarget/{it}"] for it, name in targets.items()}
+        for target in targets:
+            await session.inventory.delete(ObjectKey(GROUP, "synctargets", "", target))
+    return said
+
+
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory) -> Iterator[Tree]:
     grown = Tree(tmp_path_factory.mktemp("join"))
-    grown.run("up", "--regions", "1", "--sites", "1")
+    grown.run("up", "--regions", "1", "--sites", "2")
     grown.run("apply", "-f", "-", stdin=WORKLOAD)
     try:
         yield grown
@@ -181,6 +252,13 @@ def test_a_site_joins_goes_on_after_a_stop_and_leaves_clean(tree):
     site.until("does not know this bundle's key")
     site.end()
     assert "/region-1/new-1" not in tree.reached()
+
+
+def test_a_node_that_up_started_ends_when_it_is_removed(tree):
+    assert "site-2" in tree.run("tree")
+    tree.run("node", "remove", "/region-1/site-2")
+    until(lambda: "site-2" not in tree.run("tree"))
+    assert "/region-1/site-2" not in tree.run("doctor")
 
 
 def test_a_bundle_serves_one_home_at_a_time_and_until_the_next_is_made(tree):
@@ -275,6 +353,33 @@ def test_a_site_moves_with_the_folder_it_has(tree):
     assert "`leafcast up` starts it here" in here
     tree.run("node", "remove", "/new-5")
     site.end()
+
+
+def test_no_name_leads_out_of_its_subtree_at_a_running_tree(tree):
+    """Also past the checks of the commands: asked of the daemon, and written into the space."""
+    before = tree.standing()
+    asked = asyncio.run(asked_for_each(tree.folder / "tree", HOSTILE_NAMES))
+    assert len(asked) == 6 * len(HOSTILE_NAMES)
+    for (what, name), said in asked.items():
+        field = "metadata.annotations[leafcast.io/path]: " if what == "space" else ""
+        rule = "is not a path in the tree; " if what == "space" else "is not a node path: "
+        assert field in said, (what, name, said)
+        assert rule in said, (what, name, said)
+    paths = [hanging(f"n-{n}", f"/region-1/{name}") for n, name in enumerate(HOSTILE_NAMES)]
+    named = [{**hanging(name, "/region-1/x"), "kind": kind} for kind in KINDS for name in UNNAMABLE]
+    for objects, field in (
+        (paths, "metadata.annotations[leafcast.io/path]"),
+        (named, "metadata.name"),
+    ):
+        lines = tree.run("apply", "-f", "-", stdin=documents(objects), code=1).splitlines()
+        assert lines.pop() == "leafcast: nothing was applied; correct this, and apply again"
+        assert len(lines) == len(objects)
+        for line, obj in zip(lines, objects, strict=True):
+            assert obj["kind"] in line
+            assert obj["metadata"]["name"] in line
+            assert f": {field}: " in line
+            assert "; " in line, "what to do"
+    assert tree.standing() == before
 
 
 def test_what_cannot_be_joined_with_is_said_with_its_remedy(tree):

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.test_up import SMALL, WAIT_SECONDS, Program, until
+from tests.awaiting import until
+from tests.e2e.test_up import SMALL, WAIT_SECONDS, Program
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(240)]
 

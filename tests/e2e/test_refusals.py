@@ -8,10 +8,12 @@ from dataclasses import replace
 import pytest
 
 from relay.core.effects import WriteMail
+from relay.ports import SpaceError
 from schemas import blobs
 from schemas.blobs import store
 from schemas.chunks import ManifestEntry, build_manifest
 from schemas.identity import KeyId, NodePath, TreeId
+from schemas.objects import ObjectKey
 from schemas.records import (
     API_PLACEMENT,
     OVER_LOCATION,
@@ -56,9 +58,7 @@ async def still_works(tree) -> None:
     await tree.until("shop", lambda s: s.complete and s.states == {"synced": 2})
 
 
-def delta(
-    tree, name: str, entries: list[ManifestEntry], generation: int
-) -> tuple[DeltaHead, bytes]:
+def delta(name: str, entries: list[ManifestEntry], generation: int) -> tuple[DeltaHead, bytes]:
     root = build_manifest(entries)[0].reference
     body = DeltaBody((Gate(root),)).encode()
     head = DeltaHead(
@@ -93,7 +93,7 @@ async def test_an_altered_message_is_refused_and_changes_nothing(tree):
 
 
 async def test_what_an_unknown_key_or_another_tree_signed_is_refused(tree):
-    head, body = delta(tree, "evil", [], tree.clock.now().wall_ms)
+    head, body = delta("evil", [], tree.clock.now().wall_ms)
     unknown = Signer(tree.keys.tree, KeyId("b" * 26), b"x" * 32)
     foreign = Signer(TreeId("c" * 26), tree.keys.signing.key_id, tree.keys.signing.seed)
     for signer, reason in ((unknown, "UnknownKey"), (foreign, "Forged")):
@@ -140,7 +140,7 @@ async def test_a_manifest_that_names_a_missing_blob_goes_no_further(tree):
     entry = ManifestEntry(
         "", "configmaps", "shop", "ghost", reference.address, reference.size, "elsewhere", "u", 1
     )
-    head, body = delta(tree, "ghosts", [entry], tree.clock.now().wall_ms + 1000)
+    head, body = delta("ghosts", [entry], tree.clock.now().wall_ms + 1000)
     values = {a: v for blob in build_manifest([entry]) for a, v in blob.values.items()}
     envelope = tree.keys.signing.seal("delta", encode_payload(head), body)
     await tree.centre.publish(values, [envelope])
@@ -149,4 +149,17 @@ async def test_a_manifest_that_names_a_missing_blob_goes_no_further(tree):
     await tree.centre.until(lambda node: node.summary(key).exceptions != ())
     assert not tree.centre.node.summary(key).complete
     assert key not in tree.drivers[EDGE].node.records
+    await still_works(tree)
+
+
+async def test_what_came_and_went_while_a_cluster_was_away_is_gone(tree, monkeypatch):
+    async def away(*_):
+        raise SpaceError("ServiceUnavailable", "the cluster is away")
+
+    monkeypatch.setattr(tree.spaces[EDGE], "get", away)
+    await tree.apply(placement("brief", "brief"), config_map("b", "brief"))
+    await tree.until("brief", lambda s: s.states == {"synced": 1, "failing": 1})
+    await tree.workloads.delete(ObjectKey("edge.kubestellar.io", "edgeplacements", "", "brief"))
+    await tree.until("brief", lambda s: not s.destinations)
+    monkeypatch.undo()
     await still_works(tree)

@@ -7,12 +7,13 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from leafcast.data_dir import DataDir
+from tests.awaiting import until
+from tests.processes import alive
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -57,20 +58,6 @@ class Program:
         done = self.run(*arguments, "-o", "json")
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
-def until(met, what: str) -> None:
-    end = time.monotonic() + WAIT_SECONDS
-    while not met():
-        assert time.monotonic() < end, what
-        time.sleep(0.05)
 
 
 def command(pid: int) -> list[str]:

@@ -31,8 +31,12 @@ def main() -> int:
     parser.add_argument("--replay", type=Path, help="run this input on the target, and no other")
     given = parser.parse_args()
     if given.replay:
-        (name,) = given.targets
-        return campaign.replay(targets((*GROUPS, PLANTED))[name], given.replay)
+        known = targets((*GROUPS, PLANTED))
+        if len(given.targets) != 1 or given.targets[0] not in known:
+            parser.error(f"--replay needs one target of {', '.join(known)}")
+        if not given.replay.is_file():
+            parser.error(f"there is no input {given.replay}")
+        return campaign.replay(known[given.targets[0]], given.replay)
     asked = set(given.targets)
     by_group = asked <= {*GROUPS, PLANTED}
     known = _instrumented([it for it in (*GROUPS, PLANTED) if it in asked] if by_group else GROUPS)

@@ -25,7 +25,7 @@ from leafcast.planned import planned_nodes
 from leafcast.run_config import RunConfigRefused, read_run_config
 from relay.adapters.clock import SystemDice
 from relay.adapters.nkey_pairs import new_user_nkey
-from relay.adapters.server_ports import kept_ports
+from relay.adapters.server_ports import PortsDamaged, kept_ports
 from tests.fuzz.target import Form, Target
 from tests.property.test_hostile_bytes import BUNDLE, PATH
 
@@ -141,6 +141,6 @@ TARGETS = {
         dict.fromkeys(("relay", "uplink", "space", "system"), SEED),
     ),
     "children": file("children.json", KnownChildren, (), {"emea": "U"}),
-    "ports": file("ports.json", kept_ports, ValueError, {"client": 4222, "leaf": 7422}),
+    "ports": file("ports.json", kept_ports, PortsDamaged, {"client": 4222, "leaf": 7422}),
     "run": file("run.yaml", lambda at: read_run_config(at / "run.yaml"), RunConfigRefused, RUN),
 }

@@ -9,7 +9,6 @@ from contextlib import suppress
 from leafcast.answered import BadAnswer, read_content, read_objects, read_records
 from leafcast.answering import read_selector
 from leafcast.api import Api
-from leafcast.destinations import BadAnswer as BadPage
 from leafcast.destinations import page_of
 from leafcast.durations import BadDuration, moment_seconds, read_duration
 from leafcast.elsewhere import checked_answer
@@ -123,7 +122,7 @@ def told(data: bytes) -> None:
         return
     found = checked_answer(PATH, answer)
     assert isinstance(found, AskFault) or isinstance(found["children"], dict)
-    with suppress(BadPage):
+    with suppress(BadAnswer):
         page_of(PATH, answer)
     for read in (read_records, read_objects, read_content):
         with suppress(BadAnswer):

@@ -17,7 +17,7 @@ from relay.adapters.jetstream_delivery import place_of
 from relay.adapters.jetstream_enclosures import read_enclosed
 from relay.adapters.jetstream_publish import sequence_of
 from relay.adapters.jetstream_reading import Stored
-from relay.adapters.jetstream_records import hops_of, mail_slot, own_record, reported
+from relay.adapters.jetstream_records import hops_of, mail_slot, own_record, reported, says_more
 from relay.adapters.jetstream_uplink import links_of, mailbox_info
 from relay.adapters.nats_config import BadServerSettings, check_child, render
 from relay.adapters.nkey_pairs import BadNkey
@@ -114,6 +114,7 @@ def message(data: bytes) -> None:
             read(kept)
     reported(kept)
     hops_of(told)
+    says_more(told)
     place_of(found[0])
 
 
@@ -147,6 +148,7 @@ def messages() -> list[bytes]:
         subjects.HEADER_TRACE: "t",
         subjects.HEADER_ORIGIN: "3",
         subjects.HEADER_HOPS: "1,2",
+        subjects.HEADER_MORE: "1",
         subjects.HEADER_INCARNATION: "inc",
         subjects.HEADER_SEQUENCE: "9",
     }

@@ -3,6 +3,8 @@
 import asyncio
 from contextlib import suppress
 
+from tests.awaiting import eventually
+
 PIECE_BYTES = 64 * 1024
 
 
@@ -52,8 +54,7 @@ class Wire:
         self._drop()
         if self._server is not None:
             self._server.close()
-            while self._writers:
-                await asyncio.sleep(0.01)
+            await eventually(lambda: not self._writers)
 
     def _drop(self) -> None:
         for writer in self._writers:

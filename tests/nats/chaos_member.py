@@ -1,6 +1,5 @@
 """One node of a chaos tree: its process, the nats-server beside it, and what its cluster holds."""
 
-import asyncio
 import json
 import os
 import shutil
@@ -21,6 +20,7 @@ from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.embedded_space import EmbeddedSpace
 from relay.adapters.request_reply import brief_connection
 from schemas.identity import NodePath
+from tests.awaiting import eventually
 from tests.nats.chaos_link import Wire
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,7 +67,9 @@ class Member:
         self.command = command
         self.tally = folder.with_name(f"{folder.name}.tally")
         self.clock = folder.with_name(f"{folder.name}.clock")
-        self.settings = {**settings, "tally": str(self.tally), "clock": str(self.clock)}
+        self.counts = folder.with_name(f"{folder.name}.counts")
+        told = {"tally": self.tally, "clock": self.clock, "counts": self.counts}
+        self.settings = {**settings, **{name: str(file) for name, file in told.items()}}
         self.process: subprocess.Popen | None = None
         self.wire: Wire | None = None
         self.log = folder.with_name(f"{folder.name}.log")
@@ -151,6 +153,25 @@ class Member:
         ]
         return tuple(count * os.sysconf("SC_PAGE_SIZE") for count in pages)
 
+    async def held(self) -> dict[str, int]:
+        """What the process holds by its own count, and the open files of it and of its server."""
+        self.counts.unlink(missing_ok=True)
+        self.kill(signal.SIGUSR2)
+        await until(self.counts.exists, lambda: f"{self.path} does not count")
+        pids = [self.process.pid, *self.server_pids()]
+        files = sum(len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in pids)
+        threads = len(list(Path(f"/proc/{self.process.pid}/task").iterdir()))
+        return {**json.loads(self.counts.read_text()), "files": files, "threads": threads}
+
+    async def kept(self) -> dict[str, int]:
+        """How many streams and consumers its server has."""
+        found = Counter[str]()
+        for account in ("relay", "space"):
+            async with self.client(account) as client:
+                info = await client.jetstream().account_info()
+            found.update(streams=info.streams, consumers=info.consumers)
+        return dict(found)
+
     def stored_bytes(self) -> int:
         """What the server's store takes on disk."""
         total = 0
@@ -220,15 +241,18 @@ def spent(before: Mapping[str, Space], after: Mapping[str, Space]) -> dict[str, 
     }
 
 
+def stalled_seconds() -> float:
+    """How long some process of this machine has had to wait, ever; 0 where nobody counts it."""
+    files = [Path("/proc/pressure") / name for name in ("cpu", "io")]
+    said = [file.read_text().split("total=")[1].split()[0] for file in files if file.exists()]
+    return sum(map(int, said)) / 1e6
+
+
 async def until(met, what=lambda: "it did not come to be", seconds: float = WAIT_SECONDS) -> float:
     """Wait until a condition holds; how long that took, in seconds."""
     began = time.monotonic()
-    while True:
-        result = met()
-        if await result if asyncio.iscoroutine(result) else result:
-            return time.monotonic() - began
-        assert time.monotonic() - began < seconds, what()
-        await asyncio.sleep(LOOK_SECONDS)
+    await eventually(met, what, seconds=seconds, every=LOOK_SECONDS)
+    return time.monotonic() - began
 
 
 def copy_folder(source: Path, target: Path) -> None:

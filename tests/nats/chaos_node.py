@@ -7,32 +7,31 @@ set before anyone has read it, and names of files for what else is other than it
 - `clock` holds milliseconds to add to the wall clock, read again at each SIGUSR1;
 - `tally` gets a line with the name of each ConfigMap that a cluster is asked to hold, or with its
   name after a minus where it is asked to drop it, also if nothing differs;
-- `replays_index`: while it exists, the relay shows each child the first index that this had from
-  it, and all else as it is.
+- `counts` gets, at each SIGUSR2, what the process holds once all garbage is collected, as JSON;
+- `lies`: while it exists, the relay lies to its children in the ways that stand in it
+  (tests.nats.chaos_lies).
 
 `dies_rekeying` kills the process as it carries over so many batches, of 10 messages each. All ends
 with the standard input, so that no test leaves a process behind.
 """
 
+import asyncio
+import gc
 import json
 import os
 import runpy
 import signal
 import sys
 import threading
-from collections.abc import Sequence
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
 from relay.adapters import clock as adapter
 from relay.adapters import jetstream_rekeying as rekeying
 from relay.adapters.embedded_space import EmbeddedSpace
-from relay.adapters.jetstream_bus import JetStreamBus
-from relay.core.effects import WriteMail
-from relay.core.events import Instant, MailWritten
-from schemas.identity import INDEX_KEY
+from relay.core.events import Instant
 from schemas.objects import ObjectKey
+from tests.nats.chaos_lies import lie
 
 
 def use_clock(file: Path) -> None:
@@ -84,23 +83,26 @@ def keep_tally(file: Path) -> None:
     EmbeddedSpace.apply, EmbeddedSpace.delete = apply, delete
 
 
-def replay_index(while_there: Path) -> None:
-    """Put an old index, as the centre signed it, wherever a newer one should go."""
-    honest, first = JetStreamBus.write_mail, dict[str, bytes]()
+def count_what_is_held(file: Path) -> None:
+    """Count blocks of memory and tasks; a full collection empties the interpreter's free lists."""
 
-    async def write_mail(bus: JetStreamBus, writes: Sequence[WriteMail]) -> list[MailWritten]:
-        for write in writes:
-            if write.key == INDEX_KEY:
-                first.setdefault(write.child, write.data)
-        if while_there.exists():
-            lies = {INDEX_KEY: first}
-            writes = [replace(w, data=lies.get(w.key, {}).get(w.child, w.data)) for w in writes]
-        return await honest(bus, writes)
+    def count(*_: object) -> None:
+        gc.collect()
+        tasks = len(asyncio.all_tasks(asyncio.get_running_loop()))
+        said = json.dumps({"blocks": sys.getallocatedblocks(), "tasks": tasks})
+        whole = file.with_suffix(".whole")
+        whole.write_text(said)
+        whole.replace(file)
 
-    JetStreamBus.write_mail = write_mail
+    signal.signal(signal.SIGUSR2, count)
 
 
-TOLD = {"clock": use_clock, "tally": keep_tally, "replays_index": replay_index}
+TOLD = {
+    "clock": use_clock,
+    "tally": keep_tally,
+    "counts": count_what_is_held,
+    "lies": lie,
+}
 
 
 def end_with_the_test() -> None:

@@ -6,6 +6,10 @@ writes them, so that each write to an edge's space is one that the syncer made.
 """
 
 import asyncio
+import json
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -18,10 +22,27 @@ from relay.adapters.request_reply import CannotConnect
 from relay.ports import SpaceError
 from schemas.objects import ObjectKey
 from tests.nats.chaos_link import Wire
-from tests.nats.chaos_member import LOOK_SECONDS, WAIT_SECONDS, Member, Space, until
+from tests.nats.chaos_member import (
+    LIFELINE,
+    LOOK_SECONDS,
+    ROOT,
+    WAIT_SECONDS,
+    Member,
+    Space,
+    until,
+)
 
 PRODUCTION = {"env": "prod"}
 AWAY = (CannotConnect, SpaceError, OSError, KeyError, CallFailed, NotRunning, TimeoutError)
+SOON_STALE = {
+    "relay.core.children.HEARTBEAT_SECONDS": 1.0,
+    "relay.core.children.SILENT_AFTER_SECONDS": 3.0,
+    "relay.core.children.INDEX_TO_EDGE_SECONDS": 1.0,
+    "relay.core.freshness.STALE_AFTER_SECONDS": 6.0,
+    "relay.core.freshness.LOOK_SECONDS": 0.5,
+    "controllers.index_keeper.INDEX_MAX_AGE_SECONDS": 1.0,
+}
+"""Times at which a view is old after seconds, and a silent child is missed."""
 
 
 @dataclass
@@ -181,17 +202,19 @@ class ChaosTree:
 
     async def holds(self, path: str, values: Mapping[str, str], seconds: float = WAIT_SECONDS):
         """Wait until an edge holds exactly these values; what it holds then."""
-        until_s, seen, member = time.monotonic() + seconds, None, self.members[path]
-        while True:
+        member = self.members[path]
+        seen: Space | Exception | None = None
+
+        async def met() -> bool:
+            nonlocal seen
             try:
                 seen = await member.look()
             except AWAY as error:
                 seen = error
-            if isinstance(seen, Space) and seen.values == values:
-                return seen
-            if time.monotonic() > until_s:
-                raise AssertionError(f"{path}: {seen}, not {values}\n{member.said[-3000:]}")
-            await asyncio.sleep(LOOK_SECONDS)
+            return isinstance(seen, Space) and seen.values == values
+
+        await until(met, lambda: f"{path}: {seen}, not {values}\n{member.said[-3000:]}", seconds)
+        return seen
 
     async def look(self, paths: Iterable[str]) -> dict[str, Space]:
         return {path: await self.members[path].look() for path in paths}
@@ -210,6 +233,23 @@ class ChaosTree:
 
         await until(met, lambda: f"{placement}: {found}, not {states}")
         return found
+
+
+async def doctor(tree: ChaosTree, settings: Mapping[str, object] = {}) -> dict[str, str]:
+    """What `leafcast doctor` says, causes and remedies too, by group."""
+    program = [sys.executable, "-m", "tests.nats.chaos_node", json.dumps(settings), "leafcast"]
+    process = await asyncio.create_subprocess_exec(
+        *[*program, "doctor", "--json", "--data-dir", str(tree.centre.folder)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=LIFELINE,
+        stdout=subprocess.PIPE,
+    )
+    said: dict[str, str] = {}
+    for check in json.loads((await process.communicate())[0])["checks"]:
+        lines = (said.get(check["group"], ""), check["said"], check["cause"], check["remedy"])
+        said[check["group"]] = "\n".join(lines)
+    return said
 
 
 def placement_object(name: str, selector: Mapping) -> dict:
@@ -247,13 +287,13 @@ async def patiently(work, *arguments):
 @asynccontextmanager
 async def chaos_tree(
     folder: Path,
-    regions: Iterable[str],
-    edges: Iterable[str],
+    regions: Iterable[str] = (),
+    edges: Iterable[str] = (),
     settings: Mapping[str, object] | None = None,
     *,
     wired: bool = False,
 ):
-    """A tree with these relays, and these edges below them; all is ended with it."""
+    """A centre with these relays, and these edges below them; all is ended with it."""
     tree = ChaosTree(folder, settings or {})
     try:
         await tree.start()

@@ -1,6 +1,5 @@
 """Real servers for tests: `async with Grove(tmp_path) as grove`, then nodes and connections."""
 
-import asyncio
 import json
 import os
 from contextlib import AsyncExitStack, suppress
@@ -21,6 +20,7 @@ from relay.adapters.nats_server import EmbeddedServer
 from relay.adapters.nkey_pairs import new_user_nkey
 from schemas.identity import NodePath
 from schemas.subjects import stream_subjects
+from tests.awaiting import eventually
 
 
 def new_nkey() -> tuple[str, str]:
@@ -123,14 +123,15 @@ async def in_force(client: Client) -> None:
 
 async def until_answered(client: Client, subject: str) -> None:
     """Ask until a link is up and somebody answers."""
-    async with asyncio.timeout(60):
-        while True:
-            try:
-                await client.request(subject, b"beat", timeout=1)
-            except (NoRespondersError, NatsTimeout):
-                await asyncio.sleep(0.02)
-            else:
-                return
+
+    async def answered() -> bool:
+        try:
+            await client.request(subject, b"beat", timeout=1)
+        except (NoRespondersError, NatsTimeout):
+            return False
+        return True
+
+    await eventually(answered, f"nobody answers {subject}")
 
 
 async def make_streams(relay: Client, path: NodePath, *children: str) -> None:

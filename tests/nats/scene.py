@@ -28,6 +28,7 @@ class Scene:
     relay: Client
     intruder: Client
     victim: Client
+    space: Client
     victim_mail: list[Msg]
 
     async def stored(self) -> dict[str, object]:
@@ -44,6 +45,8 @@ class Scene:
                 if message and not self.may_change(message["subject"]):
                     found[f"{stream}/{message['subject']}"] = (sequence, message.get("data"))
             found[stream] = (info["config"], info["state"]["consumer_count"])
+        workloads = await call(self.space, "$JS.API.STREAM.INFO.KV_workloads")
+        found["workloads"] = (workloads["config"], workloads["state"])
         eb = await call(self.relay, "$JS.API.CONSUMER.INFO.MAIL.eb")
         found["eb"] = (eb["config"], eb["created"], eb["delivered"], eb["ack_floor"])
         return found
@@ -68,6 +71,10 @@ async def staged(grove: Grove, way: str):
         relay = await grove.connect(centre, centre.seeds.relay)
         await make_streams(relay, centre.path, "ea", "eb")
         victim = await grove.connect(centre, edge_b.link_seed, inbox_prefix="_INBOX_eb")
+        space = await grove.connect(centre, centre.seeds.space)
+        bucket = {"name": "KV_workloads", "subjects": ["$KV.workloads.>"], "allow_direct": True}
+        assert "error" not in await call(space, "$JS.API.STREAM.CREATE.KV_workloads", bucket)
+        await space.request("$KV.workloads.k", SECRET, timeout=5)
         victim_mail: list[Msg] = []
         came = asyncio.Event()
 
@@ -76,7 +83,8 @@ async def staged(grove: Grove, way: str):
             came.set()
 
         # A consumer notices interest in exactly its deliver subject; a wildcard would not do.
-        for subject in ("lc._d.eb.m", "lc._d.eb.session", "lc._d.eb.ask.get"):
+        own = (".m", ".session", ".ask.get", ".content")
+        for subject in [f"lc._d.eb{tail}" for tail in own]:
             await victim.subscribe(subject, cb=keep)
         await in_force(victim)
         await victim.request("lc.eb._stat.k", b"eb's report", timeout=5)
@@ -94,7 +102,7 @@ async def staged(grove: Grove, way: str):
         await until_answered(intruder, "lc.ea._node.self")
         edge_b_uplink = await grove.connect(edge_b, edge_b.seeds.uplink)
         await until_answered(edge_b_uplink, "lc.eb._node.self")
-        yield Scene(grove, centre, edge_a, edge_b, relay, intruder, victim, victim_mail)
+        yield Scene(grove, centre, edge_a, edge_b, relay, intruder, victim, space, victim_mail)
 
 
 async def answer_to(client: Client, subject: str, body: bytes = b"", **options) -> Msg | None:

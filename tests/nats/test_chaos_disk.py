@@ -92,6 +92,18 @@ async def test_a_node_whose_disk_is_full_says_so_and_goes_on_once_there_is_room(
     await tree.counted("shop", synced=1)
 
 
+async def test_folders_that_are_removed_as_nodes_run_are_made_again_and_filled_again(tree):
+    await grown(tree)
+    for path in (REGION, EDGE):
+        member = tree.members[path]
+        member.folder.rename(member.folder.with_suffix(".removed"))
+        await tree.put("shop", changed=f"after what {path} stored was removed")
+        await until(lambda it=member: "was removed" in it.said, lambda it=member: it.said)
+        await tree.exact([EDGE])
+        assert member.process.poll() is None
+    await tree.counted("shop", synced=1)
+
+
 async def test_a_centre_whose_disk_is_full_refuses_what_it_cannot_keep_and_loses_nothing(
     tree, disk
 ):

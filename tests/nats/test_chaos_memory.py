@@ -1,4 +1,6 @@
-"""Edges without memory, with an old one, or with a double: each comes to hold the present."""
+"""Nodes without memory, with an old one, or with a double: each edge comes to hold the present."""
+
+import json
 
 import pytest
 import pytest_asyncio
@@ -20,10 +22,13 @@ SETTINGS = {
     "relay.core.children.SILENT_AFTER_SECONDS": 3 * HEARTBEAT_SECONDS,
 }
 
+NOT_LET_IN = "runs elsewhere already, with the same bundle, so this run was not let in"
+
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def tree(tmp_path_factory):
-    async with chaos_tree(tmp_path_factory.mktemp("memory"), REGIONS, EDGES, SETTINGS) as grown:
+    folder = tmp_path_factory.mktemp("memory")
+    async with chaos_tree(folder, REGIONS, EDGES, SETTINGS, wired=True) as grown:
         yield grown
 
 
@@ -89,24 +94,10 @@ async def test_of_two_processes_with_one_identity_the_older_stops_with_a_clear_m
     await tree.put("shop", kept="k")
     before = (await tree.exact(EDGES))[EDGES[0]]
     older = tree.members[EDGES[0]]
-    sessions = older.said.count("in session")
-    await older.stop()
-    twin = tree.add(
-        EDGES[0], tree.folder / "twin", [*older.command[:-1], str(tree.folder / "twin")]
-    )
-    copy_folder(older.folder, twin.folder)
-    (twin.node_folder / "ports.json").unlink()
-    older.start()
-    await until(lambda: older.said.count("in session") > sessions)
-    twin.start()
-    await until(lambda: older.process.poll() is not None, lambda: older.said + twin.said)
-    assert older.process.returncode == 1
-    assert "this older one stops; if that was a mistake, stop it there" in older.said
-    await until(lambda: "in session" in twin.said)
+    twin = await doubled(tree, EDGES[0])
     # With the bundle alone, in a folder of its own, it is the one that came second: not let in, or,
     # if the other's link was seen closed before that, the newer one.
-    folder = tree.folder / "second"
-    second = Member(EDGES[0], folder, [*older.command[:-1], str(folder)], tree.settings)
+    second = elsewhere(tree, older, "second")
     second.start()
     runs = (second, twin)
     await until(
@@ -115,8 +106,7 @@ async def test_of_two_processes_with_one_identity_the_older_stops_with_a_clear_m
     stays = tree.members[EDGES[0]] = twin if second.process.poll() is not None else second
     (stopped,) = (run for run in runs if run is not stays)
     assert stopped.process.returncode == 1
-    not_let_in = "runs elsewhere already, with the same bundle, so this run was not let"
-    assert (not_let_in if stopped is second else "so this older one stops") in stopped.said
+    assert (NOT_LET_IN if stopped is second else "so this older one stops") in stopped.said
     await tree.put("shop", more="m")
     after = await tree.exact(EDGES)
     if stays is twin:
@@ -124,6 +114,69 @@ async def test_of_two_processes_with_one_identity_the_older_stops_with_a_clear_m
         assert after[EDGES[0]].asked == {"more": 1}
     assert stays.process.poll() is None
     await tree.counted("shop", synced=2)
+
+
+async def test_of_two_relays_with_one_identity_the_older_stops_and_those_below_go_on(tree):
+    """What is below finds the newer where the older was, as behind one address."""
+    await tree.place("shop")
+    await tree.place("going")
+    await tree.put("shop", kept="k", changed="1")
+    await tree.put("going", g="g")
+    before = await tree.exact(EDGES)
+    await tree.counted("shop", synced=2)
+    relay = EDGES[0].rpartition("/")[0]
+    # With the bundle alone, in a folder of its own, it is not let in, and disturbs nobody.
+    second = elsewhere(tree, tree.members[relay], "second-relay")
+    second.start()
+    assert await second.ended() == 1
+    assert NOT_LET_IN in second.said
+    assert "`leafcast node add /r1`" in second.said
+
+    twin = await doubled(tree, relay)
+    # Nobody below reaches it yet: the centre says so, and what they hold stays.
+    await tree.counted("shop", unreachable=2)
+    said = (await tree.call("events"))["events"]
+    assert any((it["reason"], it["object"]) == ("SecondRun", relay) for it in said), said
+    await tree.put("shop", changed="2")
+    await tree.withdraw("going")
+    assert await tree.look(EDGES) == before
+    leaf_port = json.loads((twin.node_folder / "ports.json").read_text())["leaf"]
+    for path in EDGES:
+        tree.members[path].wire.port = leaf_port
+    after = await tree.exact(EDGES)
+    await tree.counted("shop", synced=2)
+    for path in EDGES:
+        assert after[path].objects["kept"] == before[path].objects["kept"]
+        assert after[path].asked - before[path].asked == {"changed": 1, "-g": 1}
+    assert await tree.look(EDGES) == after
+    assert twin.process.poll() is None
+
+
+async def doubled(tree, path: str) -> Member:
+    """A copy of a node's whole folder runs as well: the older one has said so and ended."""
+    older = tree.members[path]
+    sessions = older.said.count("in session")
+    await older.stop()
+    twin = elsewhere(tree, older, f"{older.folder.name}-twin")
+    copy_folder(older.folder, twin.folder)
+    (twin.node_folder / "ports.json").unlink()
+    older.start()
+    await until(lambda: older.said.count("in session") > sessions)
+    # From here on the tree's own, so that it ends with it, whatever becomes of the test.
+    tree.members[path], tree.members[f"{path}-older"] = twin, older
+    twin.start()
+    assert await older.ended() == 1
+    assert "this older one stops; if that was a mistake, stop it there" in older.said
+    await until(lambda: "in session" in twin.said, lambda: twin.said)
+    return twin
+
+
+def elsewhere(tree, node: Member, name: str) -> Member:
+    """The same node, by its bundle and over the same wire, in another folder."""
+    folder = tree.folder / name
+    member = Member(str(node.path), folder, [*node.command[:-1], str(folder)], tree.settings)
+    member.wire = node.wire
+    return member
 
 
 async def test_removing_a_node_that_never_answers_ends_and_says_what_it_leaves(tree):

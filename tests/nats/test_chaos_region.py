@@ -4,12 +4,11 @@ import asyncio
 import random
 import time
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
-from tests.nats.chaos_member import GOES_ON, PAUSED, spent, until
+from tests.nats.chaos_member import GOES_ON, PAUSED, spent, stalled_seconds, until
 from tests.nats.chaos_tree import chaos_tree
 
 pytestmark = [
@@ -42,13 +41,6 @@ def wire(tree):
     """The region's way to the centre; whole again after each test."""
     yield tree.members[REGION].wire
     tree.members[REGION].wire.mend()
-
-
-def stalled_seconds() -> float:
-    """How long some process of this machine has had to wait, ever; 0 where nobody counts it."""
-    files = [Path("/proc/pressure") / name for name in ("cpu", "io")]
-    said = [file.read_text().split("total=")[1].split()[0] for file in files if file.exists()]
-    return sum(map(int, said)) / 1e6
 
 
 async def back(tree, what: str, writes: dict[str, int]) -> None:
@@ -91,8 +83,11 @@ async def test_a_region_that_was_away_holds_exactly_the_present_soon_after(tree,
         await space.apply({**_bare(one), "data": {"value": "by hand"}}, "somebody")
     again = tree.members[restarted]
     sessions = again.said.count("in session")
-    # In good order: a server that is killed may bring back what was erased (docs/known-limits.md).
-    await again.restart()
+    # What was erased there stays erased, so nothing comes back even for a moment.
+    again.strike_server()
+    again.kill()
+    await again.ended()
+    again.start()
     repaired = await tree.holds(drifting, held)
     # By hand, and back.
     assert spent(before, {drifting: repaired}) == {drifting: (2, 1)}

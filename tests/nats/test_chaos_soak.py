@@ -1,7 +1,5 @@
 """Changes without end: what each node takes of memory and storage is bounded."""
 
-from dataclasses import asdict
-
 import pytest
 
 from benchmarks.soak import grow, soak, thirds
@@ -20,7 +18,10 @@ async def test_a_tree_under_changes_without_end_stays_as_large_as_it_is(tmp_path
         await tree.close()
     print(f"\n{seen.changes} changes in {SECONDS:.0f} s")
     for path, node in seen.nodes.items():
-        for what, samples in asdict(node).items():
+        for what, samples in node.sizes.items():
             middle, last = thirds(samples)
             print(f"{path} {what}: {middle / 1e6:.1f}, then {last / 1e6:.1f} MB")
+        for what, samples in node.held.items():
+            print(f"{path} {what}: {samples[0]}, {thirds(samples)}")
+        print(f"{path} {node.kept}")
     assert not seen.grown(SLACK_BYTES)

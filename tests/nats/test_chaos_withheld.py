@@ -1,11 +1,5 @@
 """A relay that withholds the index, or shows an old one, is seen by those below it."""
 
-import asyncio
-import json
-import os
-import subprocess
-import sys
-
 import pytest
 from nats.errors import Error as NatsError
 
@@ -14,27 +8,17 @@ from schemas.identity import mail_key
 from schemas.records import API_PLACEMENT
 from schemas.reports import decode_report
 from schemas.subjects import stat
-from tests.nats.chaos_member import LIFELINE, ROOT, Member, copy_folder, spent, until
-from tests.nats.chaos_tree import AWAY, ChaosTree
+from tests.nats.chaos_member import Member, copy_folder, spent, until
+from tests.nats.chaos_tree import AWAY, SOON_STALE, chaos_tree, doctor
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
 
 HONEST, LYING = "/r1", "/r2"
-SETTINGS = {
-    "relay.core.children.HEARTBEAT_SECONDS": 1.0,
-    "relay.core.children.SILENT_AFTER_SECONDS": 3.0,
-    "relay.core.children.INDEX_TO_EDGE_SECONDS": 1.0,
-    "relay.core.freshness.STALE_AFTER_SECONDS": 6.0,
-    "relay.core.freshness.LOOK_SECONDS": 0.5,
-    "controllers.index_keeper.INDEX_MAX_AGE_SECONDS": 1.0,
-}
 WITHHOLDS = {"relay.core.children.INDEX_TO_EDGE_SECONDS": 1e9}
 
 
 async def test_an_edge_whose_relay_withholds_the_index_says_so_to_the_centre(tmp_path):
-    tree = ChaosTree(tmp_path, SETTINGS)
-    try:
-        await tree.start()
+    async with chaos_tree(tmp_path, settings=SOON_STALE) as tree:
         await tree.place("shop")
         await tree.put("shop", kept="k")
         await tree.join(HONEST, relay=True)
@@ -48,26 +32,22 @@ async def test_an_edge_whose_relay_withholds_the_index_says_so_to_the_centre(tmp
         # What it withholds takes nothing away; and it is over when the index is shown again.
         assert await tree.look(edges) == before
         await liar.stop()
-        liar.settings.update(SETTINGS)
+        liar.settings.update(SOON_STALE)
         liar.start()
         await until(lambda: seen(tree, set()))
         assert await tree.look(edges) == before
-    finally:
-        await tree.close()
 
 
 async def test_a_relay_that_replays_an_old_index_is_noticed_and_changes_nothing(tmp_path):
     """It hands on all else: what is new since is taken, what is gone since stays gone."""
-    tree, lies = ChaosTree(tmp_path, SETTINGS), tmp_path / "lies"
-    edges = [f"{HONEST}/e1", f"{LYING}/e2"]
-    try:
-        await tree.start()
+    edges, lies = [f"{HONEST}/e1", f"{LYING}/e2"], tmp_path / "lies"
+    async with chaos_tree(tmp_path, settings=SOON_STALE) as tree:
         await tree.place("shop")
         await tree.place("gone")
         await tree.put("shop", kept="k", changed="1")
         await tree.put("gone", g="g")
         await tree.join(HONEST, relay=True)
-        liar = await tree.join(LYING, relay=True, settings={"replays_index": str(lies)})
+        liar = await tree.join(LYING, relay=True, settings={"lies": str(lies)})
         for path in edges:
             await tree.join(path)
         deceived = tree.members[edges[1]]
@@ -78,7 +58,7 @@ async def test_a_relay_that_replays_an_old_index_is_noticed_and_changes_nothing(
         await tree.put("shop", changed="2")
         await until(lambda: index_is_after(deceived, first))
 
-        lies.touch()
+        lies.write_text("index")
         await tree.place("late")
         await tree.put("late", oflate="l")
         before = await tree.exact(edges)
@@ -86,7 +66,7 @@ async def test_a_relay_that_replays_an_old_index_is_noticed_and_changes_nothing(
         print(f"\nnoticed {seconds:.1f} s later")
         assert await index_below(liar, "e2") <= first < max((await liar.generations()).values())
         assert await tree.look(edges) == before
-        said = await doctor(tree)
+        said = await doctor(tree, {"leafcast.checks.INDEX_MS_MAX": 5_000})
         assert f"{edges[1]} was shown no index for" in said["Staleness"]
         assert "StaleView" in said["Objects"]
         assert "do not trust" in said["Objects"]
@@ -107,8 +87,6 @@ async def test_a_relay_that_replays_an_old_index_is_noticed_and_changes_nothing(
         for placement in ("shop", "late"):
             await tree.counted(placement, synced=2)
         assert await tree.look(edges) == changed
-    finally:
-        await tree.close()
 
 
 async def test_an_edge_below_a_relay_restored_from_an_old_backup_keeps_the_newer_and_says_so(
@@ -116,9 +94,7 @@ async def test_an_edge_below_a_relay_restored_from_an_old_backup_keeps_the_newer
 ):
     """Its parent is out of reach, so all that it can show is an index and mail of before."""
     edge = f"{HONEST}/e1"
-    tree = ChaosTree(tmp_path, SETTINGS)
-    try:
-        await tree.start()
+    async with chaos_tree(tmp_path, settings=SOON_STALE) as tree:
         await tree.place("shop")
         await tree.put("shop", kept="k", changed="1", dropped="d")
         region = await tree.join(HONEST, relay=True, wired=True)
@@ -149,8 +125,6 @@ async def test_an_edge_below_a_relay_restored_from_an_old_backup_keeps_the_newer
         await until(lambda: seen(tree, set()))
         await tree.counted("shop", synced=1)
         assert await tree.look([edge]) == before
-    finally:
-        await tree.close()
 
 
 async def says_stale(relay: Member, slot: str) -> bool:
@@ -168,24 +142,6 @@ async def seen(tree, paths: set[str]) -> bool:
     form = (await tree.call("status", placement="shop"))["placements"][0]
     stale = {said["path"] for said in form["exceptions"] if "StaleView" in said["reason"]}
     return stale == paths
-
-
-async def doctor(tree) -> dict[str, str]:
-    """What `leafcast doctor` says, causes and remedies too, by group."""
-    settings = {"leafcast.checks.INDEX_MS_MAX": 5_000}
-    program = [sys.executable, "-m", "tests.nats.chaos_node", json.dumps(settings), "leafcast"]
-    process = await asyncio.create_subprocess_exec(
-        *[*program, "doctor", "--json", "--data-dir", str(tree.centre.folder)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdin=LIFELINE,
-        stdout=subprocess.PIPE,
-    )
-    said: dict[str, str] = {}
-    for check in json.loads((await process.communicate())[0])["checks"]:
-        lines = (said.get(check["group"], ""), check["said"], check["cause"], check["remedy"])
-        said[check["group"]] = "\n".join(lines)
-    return said
 
 
 async def shown_newest(member: Member) -> bool:

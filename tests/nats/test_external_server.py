@@ -15,10 +15,9 @@ from relay.adapters.server_ports import free_ports
 from relay.adapters.server_process import server_binary
 from relay.ports import BusBroken
 from schemas.identity import NodePath
+from tests.awaiting import eventually
 
 pytestmark = pytest.mark.nats
-
-READY_SECONDS = 60
 
 
 def nkey():
@@ -48,11 +47,13 @@ async def process(server, tmp_path):
     started = subprocess.Popen(
         [server_binary(), "--config", tmp_path / "nats.conf"], stderr=subprocess.DEVNULL
     )
+
+    async def serves() -> bool:
+        assert started.poll() is None
+        return await answers(server)
+
     try:
-        async with asyncio.timeout(READY_SECONDS):
-            while not await answers(server):
-                assert started.poll() is None
-                await asyncio.sleep(0.05)
+        await eventually(serves)
         yield started
     finally:
         started.terminate()

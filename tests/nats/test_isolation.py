@@ -12,6 +12,7 @@ import pytest
 from nats.aio.msg import Msg
 
 from relay.adapters.nkey_pairs import public_nkey
+from tests.awaiting import eventually
 from tests.nats.conftest import call, in_force
 from tests.nats.scene import HASH, SECRET, answer_to, ask_system, grants, staged
 
@@ -54,6 +55,11 @@ API_ATTEMPTS = {
             "filter_subject": "lc.eb._mail.*",
         },
     },
+    "STREAM.INFO.KV_workloads": {},
+    "STREAM.DELETE.KV_inventory": {},
+    "DIRECT.GET.KV_workloads": {"last_by_subj": "$KV.workloads.k"},
+    "DIRECT.GET.KV_workloads.$KV.workloads.k": {},
+    "STREAM.CREATE.KV_workloads": {"name": "KV_workloads", "subjects": ["$KV.workloads.>"]},
     "CONSUMER.DURABLE.CREATE.MAIL.evil": {
         "stream_name": "MAIL",
         "config": {"durable_name": "evil", "deliver_subject": "lc._d.ea.m"},
@@ -96,12 +102,18 @@ FOREIGN_SUBJECTS = (
     "lc._d.eb.m",
     "lc._d.eb.session",
     "lc._d.eb.ask.get",
+    "lc._d.eb.content",
+    "$KV.workloads.k",
+    "$KV.inventory.k",
+    "leafcast.api.node-remove",
 )
 
 
 async def test_no_subject_of_another_can_be_written(grove, way):
     async with staged(grove, way) as scene:
         heard = await scene.relay.subscribe("lc.*._answer.*")
+        space_heard = await scene.space.subscribe("leafcast.api.>")
+        await in_force(scene.space)
         await in_force(scene.relay)
         before, mail_before = await scene.stored(), len(scene.victim_mail)
         for subject in FOREIGN_SUBJECTS:
@@ -110,7 +122,8 @@ async def test_no_subject_of_another_can_be_written(grove, way):
         await scene.settle()
         assert await scene.stored() == before
         assert len(scene.victim_mail) == mail_before
-        assert heard.pending_msgs == 0
+        await in_force(scene.space)
+        assert heard.pending_msgs == space_heard.pending_msgs == 0
 
 
 async def test_anothers_mail_cannot_be_acknowledged_or_its_flow_steered(grove, way):
@@ -147,7 +160,14 @@ async def test_permitted_requests_launder_nothing_into_anothers_subjects(grove, 
             (own, b"+ACK"),
             ("$JS.FC.MAIL.ea.x", b""),
         )
-        targets = (*FOREIGN_SUBJECTS, "$JS.API.STREAM.PURGE.MAIL", "$JS.API.STREAM.PURGE.STAT")
+        targets = (
+            *FOREIGN_SUBJECTS,
+            "$JS.API.STREAM.PURGE.MAIL",
+            "$JS.API.STREAM.PURGE.STAT",
+            "$JS.API.CONSUMER.DELETE.MAIL.eb",
+            "$JS.FC.MAIL.eb.x",
+            scene.victim_mail[0].reply,
+        )
         for (subject, body), target in itertools.product(permitted, targets):
             await scene.intruder.publish(subject, body, reply=target)
             # A trace of the message would be a message, too, at a place of the sender's choice.
@@ -249,9 +269,11 @@ async def test_a_child_does_all_that_is_its_own(grove, way):
         first = await mail.next_msg(timeout=10)
         assert (first.subject, first.data) == ("lc.ea._mail.k", b"of the centre")
         await child.publish(first.reply, b"+ACK")
-        async with asyncio.timeout(60):
-            while (await call(child, "up.info"))["ack_floor"]["stream_seq"] != 2:
-                await asyncio.sleep(0.01)
+
+        async def acknowledged() -> bool:
+            return (await call(child, "up.info"))["ack_floor"]["stream_seq"] == 2
+
+        await eventually(acknowledged)
         assert "error" not in await call(child, "up.reset", {"seq": 1})
         assert (await mail.next_msg(timeout=10)).data == b"of the centre"
 

@@ -7,9 +7,9 @@ from relay.adapters import jetstream_rekeying as rekeying
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.guard import Guard
 from relay.adapters.jetstream_connection import Connection
-from relay.adapters.jetstream_publish import Outgoing, Publisher
+from relay.adapters.jetstream_publish import REPLACES, Outgoing, Publisher
 from relay.adapters.jetstream_reading import StreamReader
-from relay.adapters.jetstream_streams import make_streams
+from relay.adapters.jetstream_streams import REPLACING, make_streams
 from relay.adapters.nats_server import EmbeddedServer
 from relay.ports import BusBroken
 from schemas import subjects
@@ -45,7 +45,10 @@ async def held(server, seeds):
 def kept_at(path):
     """What a node keeps, as it is told at this path."""
     return {
-        subject(path, f"k{n}"): (f"{name} {n}".encode(), {"Lc-Gen": str(n)} if n % 2 else {})
+        subject(path, f"k{n}"): (
+            f"{name} {n}".encode(),
+            ({"Lc-Gen": str(n)} if n % 2 else {}) | (REPLACES if name in REPLACING else {}),
+        )
         for name, subject in KINDS.items()
         for n in range(COUNT)
     }

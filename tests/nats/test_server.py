@@ -18,30 +18,15 @@ from relay.adapters.port_holder import stranger_on
 from relay.adapters.server_ports import PortTaken
 from relay.adapters.server_process import ServerFailed
 from schemas.identity import BadIdentity
+from tests.awaiting import eventually
 from tests.nats.conftest import new_nkey, new_seeds
+from tests.processes import alive
 
 pytestmark = pytest.mark.nats
 
 
-def is_alive(pid: int) -> bool:
-    """Running, and not merely waiting to be reaped by whoever adopted it."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    status = Path(f"/proc/{pid}/stat")
-    try:
-        return not status.parent.parent.joinpath("self").exists() or (
-            status.read_text().rpartition(")")[2].split()[0] != "Z"
-        )
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
 async def until_gone(pid: int) -> None:
-    async with asyncio.timeout(60):
-        while is_alive(pid):
-            await asyncio.sleep(0.02)
+    await eventually(lambda: not alive(pid), f"process {pid} is left")
 
 
 async def test_a_started_server_serves_its_accounts_and_no_stranger(grove):
@@ -161,7 +146,7 @@ async def test_a_server_that_does_not_answer_is_stopped_all_the_same(grove, monk
     async with grove:
         async with grove.server() as server:
             os.kill(server.pid, signal.SIGSTOP)
-        assert not is_alive(server.pid)
+        assert not alive(server.pid)
 
 
 async def test_an_added_child_is_admitted_and_nobody_else_is_disturbed(grove):
@@ -237,15 +222,13 @@ async def test_nothing_outlives_a_killed_program(tmp_path):
     with program:
         line = await asyncio.to_thread(program.stdout.readline)
         server = int(line)
-        assert is_alive(server)
+        assert alive(server)
         assert any(folder.iterdir())
         program.kill()
         # Whoever reads the program's output sees its end at once: no one else holds it open.
         assert await asyncio.to_thread(program.stdout.read) == b""
     await until_gone(server)
-    async with asyncio.timeout(60):
-        while folder.exists():
-            await asyncio.sleep(0.02)
+    await eventually(lambda: not folder.exists(), f"{folder} is left")
 
 
 async def test_the_guard_ends_only_what_is_still_registered(tmp_path):

@@ -10,10 +10,11 @@ from controllers.keys import KeysUnusable, load_or_make_keys
 from controllers.ledger_notes import LedgerNotes
 from leafcast.credentials import CredentialsUnusable, load_credentials
 from leafcast.data_dir import DataDir, DataDirUnusable
+from leafcast.errors import said
 from leafcast.known_children import KnownChildren
 from leafcast.run_config import RunConfigRefused, read_run_config
 from relay.adapters.clock import SystemDice
-from relay.adapters.server_ports import kept_ports
+from relay.adapters.server_ports import PortsDamaged, kept_ports
 from relay.core.slots import read_slot
 from schemas.reports import ReportRefused
 from tests.property.test_hostile_bytes import PATH, from_above, from_below, odd_json, slots
@@ -31,7 +32,7 @@ READERS = {
     "tree.json": (lambda folder: DataDir(folder).tree(), DataDirUnusable),
     "admin.json": (lambda folder: DataDir(folder).admin(), DataDirUnusable),
     "children.json": (KnownChildren, ()),
-    "ports.json": (kept_ports, ValueError),
+    "ports.json": (kept_ports, PortsDamaged),
     "ledger.json": (LedgerNotes, ()),
 }
 
@@ -44,6 +45,17 @@ def test_any_file_is_read_or_is_refused(tmp_path, name, data):
     (tmp_path / name).write_bytes(data)
     with suppress(refusal):
         read(tmp_path)
+
+
+@pytest.mark.parametrize("name", [name for name, (_, refusal) in READERS.items() if refusal])
+def test_a_file_that_is_refused_is_named_and_is_no_defect(tmp_path, name):
+    read, refusal = READERS[name]
+    (tmp_path / name).write_text("half")
+    with pytest.raises(refusal) as refused:
+        read(tmp_path)
+    (line,) = said(refused.value)
+    assert name in line
+    assert "defect" not in line
 
 
 @given(slots, from_below)

@@ -44,6 +44,24 @@ NAMES = [
     "../../etc",
     "$JS",
     "\u202ea",
+    "../..",
+    "..\\..",
+    "%2e%2e",
+    " ",
+    "a ",
+    "\t",
+    "a" * 300,
+    "a\u2024b",  # These look like a dot.
+    "a\u3002b",
+    "a\uff0eb",
+    "\u2026",
+    "_INBOX",
+    "$SYS",
+    "$G",
+    "RELAY",
+    "_d",
+    "*.*",
+    "${name}",
 ]
 ASK = AskRecord(Source(API_ASK, "t" * 26, "", "c" * 26), 1, False, "", (), GET, HERE, 9, {})
 pytestmark = pytest.mark.parametrize("name", NAMES)
@@ -79,8 +97,9 @@ def test_no_bundle_is_for_such_a_path_though_its_hash_is_right(name, tmp_path):
 
 
 def test_no_command_adds_such_a_node(name):
-    for command in ("add", "remove"):
-        result = CliRunner().invoke(cli, ["node", command, f"/emea/{name}"])
+    path = f"/emea/{name}"
+    for words in (["add", path], ["remove", path], ["move", path, "/apac"], ["move", "/x", path]):
+        result = CliRunner().invoke(cli, ["node", *words])
         assert result.exit_code == 2
         assert "is not a node path" in result.output
 

@@ -148,6 +148,24 @@ def test_a_destination_is_meant_exactly_if_trying_all_says_so(changes):
         found = {f"delta{number}" for number in model.deltas if model.matches(number, one)}
         assert {f"delta{n}" for n in range(4) if where.matches(f"delta{n}", one)} == found
         assert found <= set(where.deltas_of_profile(one))
+        if [other.path for other in model.profiles.values()].count(one.path) == 1:
+            assert set(where.deltas_at(one.path)) == set(where.deltas_of_profile(one))
+
+
+def test_of_a_space_that_only_a_child_knew_it_is_told_once_that_it_is_known_here():
+    where, target = Where(ROOT), NodePath.parse("/a/x")
+    count = LabelCount()
+    count.add({"env": "prod"})
+    where.set_digests("a", {"inv": count.summary()})
+    where.set_profile("t", profile(0, "inv", target, {"env": "prod"}))
+    assert where.take_come_to_know() == ["a"]
+    assert where.take_come_to_know() == []
+    # What only changes was known here before.
+    where.set_profile("t", profile(0, "inv", target, {"env": "dev"}))
+    assert where.take_come_to_know() == []
+    where.set_profile("t", None)
+    where.set_profile("t", profile(0, "own", target, {}))
+    assert where.take_come_to_know() == []
 
 
 @settings(max_examples=200)
@@ -179,6 +197,7 @@ def test_what_all_leave_leaves_nothing_behind(changes):
         where.set_location(f"location{number}", None)
     assert not where.locations
     assert not where.profiles
+    assert not where._at
     assert not where.digest()
     for branch in where.branches.values():
         assert not branch.profiles

@@ -39,8 +39,8 @@ from schemas.shape import INT_MAX
 
 numbers = st.integers(0, INT_MAX)
 texts = st.text(max_size=12)
-names = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,4}[a-z0-9])?", fullmatch=True)
-paths = st.lists(names, max_size=4).map(lambda listed: NodePath(tuple(listed)))
+node_names = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,4}[a-z0-9])?", fullmatch=True)
+paths = st.lists(node_names, max_size=4).map(lambda listed: NodePath(tuple(listed)))
 hashes = st.binary(min_size=32, max_size=32)
 addresses = hashes.map(bytes.hex)
 mail_keys = st.binary(min_size=20, max_size=20).map(short_key)

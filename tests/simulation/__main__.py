@@ -14,8 +14,9 @@ from functools import partial
 
 from tests.simulation import mutants, soak
 from tests.simulation.faults import NO_FAULTS, Faults
-from tests.simulation.replay import again, end_of
+from tests.simulation.replay import again, check, end_of
 from tests.simulation.run import Outcome, run
+from tests.simulation.signatures import REAL_EVERY, many_lives
 from tests.simulation.sizes import SIZES
 
 FAILED_TOLD = 3
@@ -33,7 +34,7 @@ def main() -> int:
     parser.add_argument(
         "--seed", help="only this one, as `small:17` or `withheld:0`, with what happened in it"
     )
-    parser.add_argument("--size", choices=[*SIZES], default="tiny", help="how large the trees are")
+    parser.add_argument("--size", choices=[*SIZES], help="how large the trees are (tiny)")
     parser.add_argument("--calm", action="store_true", help="without faults")
     parser.add_argument("--no-mutants", action="store_true", help="without the planted faults")
     parser.add_argument("--soak", type=float, help="so many virtual days instead, 365 for a year")
@@ -41,9 +42,17 @@ def main() -> int:
     given = parser.parse_args()
     chosen = NO_FAULTS if given.calm else None
     if given.seed is not None:
-        return _one(given.seed, chosen)
+        name = f"{given.size}:{given.seed}" if given.size and ":" not in given.seed else given.seed
+        try:
+            check(name)
+        except ValueError as error:
+            parser.error(f"argument --seed: {error}")
+        return _one(name, chosen)
     if given.soak:
         return _soak(given.soak)
+    if given.seeds < 1:
+        parser.error(f"argument --seeds: {given.seeds} is less than 1")
+    given.size = given.size or "tiny"
     failed = _swarm(given, chosen)
     survived = 0 if given.no_mutants else mutants.main()
     return 1 if failed or survived else 0
@@ -103,7 +112,11 @@ def _chunks(given: argparse.Namespace, chosen: Faults | None) -> Iterator[Chunk]
 
 def _some(size: str, chosen: Faults | None, seeds: range) -> Chunk:
     begun = time.process_time()
-    outcomes = [replace(run(seed, chosen, size=SIZES[size]), story=[]) for seed in seeds]
+    # Those with real signatures last, as they have all put back: no life bears on another.
+    ordered = sorted(seeds, key=lambda seed: seed % REAL_EVERY == 0)
+    with many_lives():
+        done = [replace(run(seed, chosen, size=SIZES[size]), story=[]) for seed in ordered]
+    outcomes = sorted(done, key=lambda outcome: outcome.seed)
     return outcomes, time.process_time() - begun
 
 

@@ -21,7 +21,7 @@ ASSUMPTIONS = {
         BUS,
         "test_what_was_stored_is_remembered_after_a_restart",
     ),
-    "Mail reaches its child alone, in order, with how many are to come": (
+    "Mail reaches its child alone, in order, and says what is to come": (
         BUS,
         "test_mail_arrives_at_its_child_only_in_order_and_says_when_none_is_left",
     ),
@@ -94,6 +94,10 @@ ASSUMPTIONS = {
     "What was confirmed outlives kill -9 of its server": (
         KEPT,
         "test_what_was_confirmed_outlives_its_server_however_that_ends",
+    ),
+    "What is erased of own records, and of what was applied, stays erased over kill -9": (
+        KEPT,
+        "test_what_was_erased_stays_erased_however_its_server_ends",
     ),
     "Own records come back in the order of their last writing": (
         KEPT,

@@ -273,8 +273,8 @@ class Centre(Books):
         self._keep(values_of(*stored))
         return Arm(stored[0].reference, tuple(sorted(contents.items(), key=lambda item: item[0])))
 
-    def put_placement(self, name: str, placed: Placed | None) -> None:
-        """Put a placement in force, or delete it."""
+    def put_placement(self, name: str, placed: Placed | None, *, more: bool = False) -> None:
+        """Put a placement in force, or delete it; if `more`, together with the next."""
         key = placement_key(name)
         before, held = self.model.placements.pop(name, None), self.records.get(key)
         if placed is not None:
@@ -286,7 +286,7 @@ class Centre(Books):
         for arm in arms_of(placed):
             for object_key, content in arm.contents:
                 self.contents[key, object_key, content.reference.address] = None
-        self._issue(draft)
+        self._issue(draft, more=more)
 
     # Issuing.
 
@@ -295,7 +295,7 @@ class Centre(Books):
         self.world.root.streams.blobs.update(values)
         self._fresh.update(values)
 
-    def _issue(self, draft: Draft, signer: Signer = SIGNING_KEY) -> None:
+    def _issue(self, draft: Draft, signer: Signer = SIGNING_KEY, *, more: bool = False) -> None:
         assert self.ready
         self._highest = next_generation(self._highest, self.world.root.instant().wall_ms)
         record = draft.stamped(self._highest)
@@ -308,7 +308,7 @@ class Centre(Books):
         root = self.world.root
         root.streams.own.pop(held.key, None)
         root.streams.own[held.key] = OwnRecord(held.key, data, "", 0)
-        root.tell(Issued(data, (), frozenset(self._fresh)))
+        root.tell(Issued(data, (), frozenset(self._fresh), more))
         self._fresh.clear()
         if isinstance(record, DeltaHead):
             self._in_force.pop(held.key, None)

@@ -176,7 +176,8 @@ class Chaos:
         if child is not None and child.node is not None and (key, data) in self._centre.history:
             held = child.node.records.get(key)
             news = held is None or held.generation < read_record(data, 0)[1].generation
-            self._world.withheld |= news
+            if news:
+                self._world.withheld[child.path] = None
 
     def _withholds(self, host: Host, kept: Kept) -> bool:
         """Whether to keep a message from a child, and go on as if it had been sent.
@@ -186,7 +187,8 @@ class Chaos:
         if host.path != self._liar or kept.mail is None or not kept.mail.has_body:
             return False
         withheld = self._world.random.random() < WITHHELD
-        self._world.withheld |= withheld
+        if withheld:
+            self._world.withheld[host.path.child(kept.mail.child)] = None
         return withheld
 
     def _come_clean(self) -> None:

@@ -72,9 +72,21 @@ class Conduct:
                 raise LawBroken(NO_RESURRECTION, what)
 
     def forgets(self, host: Host) -> None:
-        """A node that is put back to an older disk does not know what it answered."""
-        self._gone = {at: None for at in self._gone if at[0] != host.path}
+        """A node that is put back to an older disk does not know what it answered.
+
+        What its children are told anew lies in their mailboxes, as these were.
+        """
+        told = {
+            (host.path.child(child), MailKey(key)) for (child, key), _ in host.streams.mail.items()
+        }
+        gone = [at for at in self._gone if at[0] != host.path and at not in told]
+        self._gone = dict.fromkeys(gone)
         self._put_back[host.path] = None
+
+    def settled(self) -> None:
+        """What an old disk did not know is known again, and all that was withheld is shown."""
+        self._put_back.clear()
+        self.world.settled()
 
     def arrived(self, host: Host, old: NodePath) -> None:
         """A machine knows at its new place what it answered, unless it is told anew there."""
@@ -144,8 +156,9 @@ class Conduct:
             # Of what a child was told by a liar it asks, and is answered.
             return
         child = host.path.child(write.child)
-        held = self.world.hosts.get(child)
-        if held is not None and write.key in held.streams.own:
+        below = [host for path, host in self.world.hosts.items() if child.holds(path)]
+        if any(write.key in host.streams.own for host in below):
+            # Who moved there with it lists it, and each relay on the way asks for it.
             return
         if not any(child.holds(path) for path in self._paths_of(record)):
             what = f"{host.path} tells {write.child} of {record.source.name}, which is elsewhere"

@@ -155,7 +155,8 @@ class Desk:
         records = self.ledger.stamp(drafts, self.root.instant().wall_ms)
         for draft, record in zip(drafts, records, strict=True):
             envelope = signer.seal(draft.kind, encode_payload(record), draft.body)
-            self.put_in_ledger(envelope, record, draft.blobs, anew=True)
+            more = draft.kind == "delta" and record is not records[-1]
+            self.put_in_ledger(envelope, record, draft.blobs, anew=True, more=more)
         return records
 
     def put_in_ledger(
@@ -165,15 +166,16 @@ class Desk:
         blobs: Mapping[ContentHash, bytes],
         *,
         anew: bool = False,
+        more: bool = False,
     ) -> None:
-        """Keep a record, tell the node, and hold it for issued."""
+        """Keep a record, tell the node, and hold it for issued; if `more`, with the next one."""
         data, slot = envelope.encode(), slot_of(envelope.kind, record)
         self.world.note("centre", f"issue {envelope.kind} {record.source.name} {record.generation}")
         self.root.streams.blobs.update(blobs)
         self.clerk.entered(envelope.kind, record, envelope, anew=anew)
         self.root.streams.own.pop(slot, None)
         self.root.streams.own[slot] = OwnRecord(slot, data, "", 0)
-        self.root.tell(Issued(data, (), frozenset(blobs)))
+        self.root.tell(Issued(data, (), frozenset(blobs), more))
         self.ledger.remember(envelope.kind, record, bare=envelope.body is None)
         self.notes.issued(record.generation)
 

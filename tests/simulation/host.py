@@ -286,7 +286,8 @@ class Host:
             self._read = kept.sequence
             if self.world.withholds is not None and self.world.withholds(parent, kept):
                 continue
-            event = MailArrived(kept.sequence, MailKey(key), kept.data, pending)
+            more = kept.mail is not None and kept.mail.more
+            event = MailArrived(kept.sequence, MailKey(key), kept.data, pending, more=more)
             self._arrive("mail", event, self._read_epoch)
             if self.world.random.random() < self.world.faults.duplicate:
                 self._arrive("mail", event, self._read_epoch)

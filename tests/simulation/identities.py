@@ -31,7 +31,7 @@ from tests.simulation.laws import (
 )
 from tests.simulation.run import Run
 from tests.simulation.scenes import A, B, D, edges_of, everywhere, put, region_of, relink, require
-from tests.simulation.world import Watcher, World
+from tests.simulation.world import CENTRE, Watcher, World
 
 # Who one is.
 
@@ -180,7 +180,8 @@ def old_backup(one: Run) -> None:
     edge.receive_mail(MailArrived(edge.read_through, placement_key("p3"), old, 0))
     one.world.run(5)
     require(D not in edge.space.objects, NO_RESURRECTION, f"{edge.path} brings p3 back")
-    one.world.withholds, one.world.withheld = None, True
+    one.world.withholds = None
+    one.world.withheld[CENTRE] = None
     relink(one)
 
 

@@ -93,6 +93,10 @@ class Moving:
         """Whether this SyncTarget's machine has not come to where it is said to be yet."""
         return name in self._movers
 
+    def is_leaving(self, path: NodePath) -> bool:
+        """Whether the machine at a path is to be moved from there, or back."""
+        return any(mover.host.path == path for mover in self._movers.values())
+
     def is_awaited(self, path: NodePath) -> bool:
         """Whether someone is on the way to a path, or may be."""
         return bool(self._movers) or path in self._world.hosts

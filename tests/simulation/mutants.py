@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tests.simulation import laws, oracle, planted, planted_moves, planted_views
+from tests.simulation import laws, oracle, planted, planted_moves, planted_turns, planted_views
 from tests.simulation.mutants_centre import PLANTED as IN_THE_CENTRE
 from tests.simulation.planted import Patch
 from tests.simulation.run import Outcome, run
@@ -95,6 +95,11 @@ MUTANTS = (
     Mutant(planted.acknowledge_what_is_parked, oracle.ACKNOWLEDGED, "tiny:0"),
     Mutant(planted.delta_before_blobs, oracle.CONTENT_FIRST, "small:1"),
     Mutant(planted.shrink_before_gain, oracle.NO_IGNORANCE, "small:60"),
+    Mutant(planted_turns.take_one_by_one, laws.NO_IGNORANCE, "exchanged:0"),
+    Mutant(planted_turns.take_between_halves, laws.NO_IGNORANCE, "exchanged:1"),
+    Mutant(planted_turns.issue_one_by_one, laws.NO_IGNORANCE, "exchanged:1"),
+    Mutant(planted_turns.begin_anew_on_a_half, laws.NO_IGNORANCE, "exchanged_by_halves:0"),
+    Mutant(planted_turns.give_between_halves, laws.NO_IGNORANCE, "exchanged_by_halves:0"),
     Mutant(planted.profile_before_its_locations, oracle.EXACTLY_ONCE, "small:42"),
     Mutant(planted.count_twice, oracle.EXACTLY_ONCE, "small:42"),
     Mutant(planted.count_twice_after_a_move, oracle.EXACTLY_ONCE, "wide:16", (SMALL, WIDE)),
@@ -125,7 +130,7 @@ MUTANTS = (
     Mutant(planted_views.drop_what_a_refusal_concerns, laws.ACKNOWLEDGED, "told_lies:0"),
     Mutant(planted_views.let_go_before_the_new_is_here, laws.NO_LOSS, "lost_on_the_way:0"),
     Mutant(planted_views.count_who_is_on_the_move, laws.EXACTLY_ONCE, "moved:0"),
-    Mutant(planted_views.begin_what_is_not_meant, laws.CONVERGENCE, "wide-still:84"),
+    Mutant(planted_views.begin_what_is_not_meant, laws.CONVERGENCE, "wide-still:12"),
     Mutant(planted.forget_what_was_sent, "No exception", "tiny:5"),
     Mutant(planted.never_judge_again, oracle.CONVERGENCE, "tiny:0"),
     Mutant(planted.keep_the_label_counts, "No exception", "small:0"),

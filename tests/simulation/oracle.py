@@ -23,7 +23,6 @@ from __future__ import annotations
 from relay.core import effects as fx
 from relay.core.tombstones import SWEPT_KEY
 from schemas import blobs
-from schemas.chunks import read_manifest_chunk, read_root
 from schemas.identity import ContentHash, MailKey, NodePath
 from schemas.objects import ObjectKey
 from schemas.records import DeltaHead
@@ -31,6 +30,7 @@ from schemas.reports import Summary
 from schemas.subjects import CURSOR_KEY
 from tests.simulation.centre import Centre, arms_of, placement_key
 from tests.simulation.conduct import Conduct
+from tests.simulation.content import has_all
 from tests.simulation.host import Host
 from tests.simulation.laws import (
     ACKNOWLEDGED,
@@ -68,6 +68,7 @@ class Oracle(Watcher):
         self.handled = self.conduct.handled
         self._highest: dict[tuple[NodePath, str], int] = {}
         self._behind: dict[NodePath, None] = {}
+        self._wiped: dict[NodePath, None] = {}
         self._orphans: dict[NodePath, dict[ObjectKey, None]] = {}
         self._not_wanted: dict[tuple[NodePath, ObjectKey], float] = {}
         self._settled_at: float | None = None
@@ -157,12 +158,18 @@ class Oracle(Watcher):
                 raise LawBroken(ACKNOWLEDGED, what)
 
     def _dropped(self, host: Host, addresses: tuple[ContentHash, ...]) -> None:
-        """No blob goes that something in force leads to, at a node that keeps the record."""
-        own = host.streams.own
+        """No blob goes that something in force leads to, at a node that keeps the record.
+
+        Who has nobody below needs what is meant for its own cluster, of the arm that it is in.
+        """
+        own, paths = host.streams.own, self.world.hosts
+        last = host.attached and all(p.is_root or p.parent != host.path for p in paths)
+        targets = [t for t in self.centre.model.targets.values() if t.path == host.path]
         for name, placed in self.centre.model.placements.items():
             if placement_key(name) not in own:
                 continue
-            for arm in arms_of(placed):
+            mine = [arm_for(placed, t) for t in targets if is_meant(self.centre.model, placed, t)]
+            for arm in mine if last else arms_of(placed):
                 led = {arm.root.address, *(c.reference.address for _, c in arm.contents)}
                 if led & set(addresses) and self._is_newest(host, placement_key(name)):
                     what = f"{host.path} drops content of {name}, which is in force"
@@ -186,25 +193,9 @@ class Oracle(Watcher):
     def _sent(self, host: Host, write: fx.WriteMail) -> None:
         """What a delta leads to is in the sender's own store."""
         for reference in self.centre.records[write.key].references:
-            if reference.kind == blobs.MANIFEST and not self._has_all(host, write):
+            if reference.kind == blobs.MANIFEST and not has_all(host, write):
                 what = f"{host.path} sends {write.child} a delta before its content"
                 raise LawBroken(CONTENT_FIRST, what)
-
-    def _has_all(self, host: Host, write: fx.WriteMail) -> bool:
-        _, held = read_record(write.data, 0)
-        stored = host.streams.blobs
-        for root in held.record.references:
-            if root.kind != blobs.MANIFEST:
-                continue
-            if root.address not in stored:
-                return False
-            for chunk in read_root(blobs.open_value(root, stored[root.address])).chunks:
-                if chunk.address not in stored:
-                    return False
-                plain = blobs.open_value(chunk, stored[chunk.address])
-                if any(entry.address not in stored for entry in read_manifest_chunk(plain)):
-                    return False
-        return True
 
     def _counted(self, key: MailKey) -> None:
         """A complete summary has each destination that is meant once; who leaves is extra."""
@@ -244,10 +235,8 @@ class Oracle(Watcher):
             case fx.WriteMail() | fx.StoreOwn() if effect.key in ("_index", CURSOR_KEY):
                 return
             case fx.WriteMail() | fx.StoreOwn() | fx.ClearMail() | fx.SendReport() | fx.ResetMail():
-                what = (
-                    f"{host.path} still does {type(effect).__name__} {getattr(effect, 'key', '')}"
-                )
-                raise LawBroken(CONVERGENCE, f"no quiescence: {what}")
+                does = f"{type(effect).__name__} {getattr(effect, 'key', '')}"
+                raise LawBroken(CONVERGENCE, f"no quiescence: {host.path} still does {does}")
             case _:
                 return
 
@@ -266,7 +255,7 @@ class Oracle(Watcher):
         """What was wanted here all the time since the last rest may not be removed."""
         if not made:
             self._orphans.setdefault(host.path, {})[key] = None
-        if self.world.withheld:
+        if self.world.lacks(host):
             # Who is shown what takes and not what gives cannot know it.
             return
         at = self._places.of(host.path)
@@ -280,6 +269,7 @@ class Oracle(Watcher):
         """Without its record of what it did, an edge leaves what it no longer knows."""
         if host.former or host.path in self._behind or self.world.lied:  # Its parent may know less.
             forget(self._highest, host.path)
+        self._wiped[host.path] = None
         self._orphans.setdefault(host.path, {}).update(dict.fromkeys(host.space.objects))
 
     def disk_restored(self, host: Host) -> None:
@@ -287,10 +277,13 @@ class Oracle(Watcher):
         self.conduct.forgets(host)
         for below in [h for path, h in self.world.hosts.items() if host.path.holds(path)]:
             self._behind[below.path] = None
-            forget(self._highest, below.path)
-            for key, kept in below.streams.own.items():
-                if key not in NOTES:
-                    self._highest[below.path, key] = read_record(kept.data, 0)[1].generation
+            self._knows_what_it_keeps(below, below.path)
+
+    def _knows_what_it_keeps(self, host: Host, at: NodePath) -> None:
+        forget(self._highest, at)
+        for key, kept in host.streams.own.items():
+            if key not in NOTES:
+                self._highest[at, key] = read_record(kept.data, 0)[1].generation
 
     def said_elsewhere(self, old: NodePath, new: NodePath) -> None:
         """A destination is about to be said to have moved; its machine is where it is."""
@@ -303,6 +296,9 @@ class Oracle(Watcher):
         self._places.arrive(old, host.path)
         self.conduct.arrived(host, old)
         rename(self._orphans, old, host.path)
+        if old in self._wiped:  # Who would have told it anew what it lost is not its parent here.
+            del self._wiped[old]
+            self._knows_what_it_keeps(host, old)
         rename(self._highest, old, host.path)
         if not keeps:
             self.disk_lost(host)
@@ -327,6 +323,8 @@ class Oracle(Watcher):
             raise LawBroken(CONVERGENCE, "\n    ".join(faults[:12]))
         self._settled_at = self.world.now
         self._held = prescribed(self.centre)
+        self._behind.clear()
+        self.conduct.settled()
 
     def spaces_as_wanted(self) -> None:
         """Every edge that runs holds what is wanted, whatever else is broken."""

@@ -27,6 +27,7 @@ from tests.simulation.host import Host
 from tests.simulation.oracle import CONVERGENCE, NO_IGNORANCE, NO_RESURRECTION, Oracle
 from tests.simulation.prescribed import is_meant
 from tests.simulation.recalling import open_blob
+from tests.simulation.signatures import read_record
 from tests.simulation.spaced_centre import Judge, SpacedCentre
 from tests.simulation.world import LawBroken, World
 
@@ -51,6 +52,7 @@ class RemovalOracle(Oracle, Judge):
         self._told_gone: dict[ObjectKey, None] = {}
         self._recovered: dict[str, None] = {}
         self._came_back: dict[str, int] = {}
+        self._nobodys: dict[str, None] = {}
         self._after = centre.model
         self._hung: dict[str, NodePath] = {}
         self._between = False
@@ -87,6 +89,8 @@ class RemovalOracle(Oracle, Judge):
             self._came_back[record.source.key] = record.generation
             if isinstance(record, DeltaHead | Profile | LocationRecord) and not record.deleted:
                 self._recovered[record.source.key] = None
+        bare = self.centre.desk.ledger.bare
+        self._nobodys = {key: None for key in bare if not self._is_anywhere(key)}
         ledger = self.centre.desk.ledger.records
         hung = {target.path for target in self.centre.model.targets.values()}
         for host in self.world.hosts.values():
@@ -102,12 +106,18 @@ class RemovalOracle(Oracle, Judge):
                     what = f"the ledger is sure without {held.record.source.name}, as {host.path}"
                     raise LawBroken(NO_IGNORANCE, f"{what} holds it")
 
+    def _is_anywhere(self, key: MailKey) -> bool:
+        """Whether any node below the centre keeps some version of a placement with its content."""
+        below = [host for host in self.world.hosts.values() if not host.path.is_root]
+        kept = [host.streams.own[key] for host in below if key in host.streams.own]
+        return any(read_record(own.data, 0)[1].has_body for own in kept)
+
     def _sent(self, host: Host, write: fx.WriteMail) -> None:
         """What came back without its content is sent as it is: nobody has more of it."""
         if self._came_back.get(write.key) != write.generation:
             super()._sent(host, write)
 
-    def accepted(self, placement: str, shown: str) -> None:
+    def accepted(self, placement: str) -> None:
         """What is let go is what was not seen then, of this placement alone."""
         unseen = bool(placement) and _placement(placement) not in self._shown[WORKLOADS]
         for name, key in _things(self.centre.model):
@@ -138,6 +148,7 @@ class RemovalOracle(Oracle, Judge):
             if self.centre.desk.sure:
                 self._may_go(about, gone)
             self._recovered.pop(key, None)
+        self._nobodys.pop(key, None)
         for about in now:
             if about not in before:
                 self._gained[about] = self.world.now
@@ -173,6 +184,9 @@ class RemovalOracle(Oracle, Judge):
         said = self._unwanted.get(about, -1.0) >= self._gained.get(about, 0.0)
         if said or about in self._accepted or not self._is_said(name, key):
             return
+        if self._mail_key(name, key) in self._nobodys:
+            # It came back without its content, which no node has: nothing is taken from anyone.
+            return
         if key in self._told_gone or _placement(name) in self._told_gone:
             # It is there again, but the watch, which is late and unbroken, has come to its end.
             return
@@ -195,8 +209,10 @@ class RemovalOracle(Oracle, Judge):
             return "it was read back, and nobody said that it goes"
         whole = _placement(name) not in shown and not inventory
         # What an edit does not select any more is said to go, and counts for nothing inferred.
-        lost = sum(1 for of, one in gone if of == name and self._is_said(of, one))
-        held = sum(1 for of, _ in _things(self.centre.model) if of == name)
+        # The placement itself is none of its objects.
+        itself = (name, _placement(name))
+        lost = sum(1 for it in gone if it[0] == name and it != itself and self._is_said(*it))
+        held = sum(1 for it in _things(self.centre.model) if it[0] == name and it != itself)
         if not inventory and lost > max(LEAST, held * SHARE):
             return f"{lost} of {held} would go at once"
         if inventory or whole:

@@ -135,7 +135,8 @@ class People:
         A centre that reads its ledger back waits for no node that was let in and never came; one
         that went back to a backup has nodes that had left, and they are removed again. A place
         that was lost with the centre before anyone came to it is made once more, as its SyncTarget
-        says that it is none, and the one before is given up.
+        says that it is none, and the one before is given up. So is one that someone came to: who is
+        not let in keeps what it has, and nobody else can tell it what became of that.
         """
         if self._centre.ready:
             self._centre.go_on_without_missing()
@@ -145,8 +146,17 @@ class People:
             for path in list(self._centre.model.nodes):
                 if not self._moving.is_awaited(path):
                     self._centre.remove_node(path)
+            for path in sorted(self._world.hosts):
+                self._let_in_again(path)
             for name, said in self._hanging.items():
                 self._move_on(name, said)
+
+    def _let_in_again(self, path: NodePath) -> None:
+        """Add a node once more that runs where the centre, which lost it, knows of none."""
+        known = path.is_root or path in self._centre.model.nodes
+        if not known and not self._moving.is_leaving(path):
+            self._world.note("user", f"adds {path} once more")
+            self._centre.put_node(path)
 
     def _move_on(self, name: str, said: Said) -> None:
         """Do what a lost centre forgot of a move that the inventory says."""

@@ -224,7 +224,7 @@ def delta_before_blobs() -> Patch:
 
 def shrink_before_gain() -> Patch:
     """Send what takes without waiting for what gives."""
-    return mailboxes, "_takes", lambda *_: False
+    return mailboxes, "takes", lambda *_: False
 
 
 def profile_before_its_locations() -> Patch:

@@ -14,6 +14,7 @@ def read_back(streams: MemoryStreams) -> Remembered:
         write = kept.mail
         assert write is not None
         hashed, content = write.payload_hash, write.has_body
-        slot = MailSlot(child, MailKey(key), kept.sequence, write.generation, hashed, content)
+        told = (kept.sequence, write.generation, hashed, content, write.more)
+        slot = MailSlot(child, MailKey(key), *told)
         slots.append(slot)
     return Remembered(tuple(streams.own.values()), tuple(slots), frozenset(streams.blobs))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.simulation.faults import Faults
 from tests.simulation.run import Outcome, run
-from tests.simulation.sizes import SIZES, seed_of
+from tests.simulation.sizes import SIZES, number_of, seed_of
 from tests.simulation.worlds import is_world, play
 
 LINES_TOLD = 40
@@ -12,11 +12,20 @@ LINES_TOLD = 40
 
 
 def again(name: str, chosen: Faults | None = None) -> Outcome:
-    """Run `small:17`, or play `withheld:0`, with its whole story; raises ValueError."""
+    """Run `small:17`, or play `withheld:0`, with its whole story; raises as `check`."""
+    check(name)
     if is_world(name):
         return play(name, story=True)
     size, number = seed_of(name)
     return run(number, chosen, size=size, story=True)
+
+
+def check(name: str) -> None:
+    """Raise ValueError if this names neither a seed nor a world."""
+    if is_world(name):
+        number_of(name.partition(":")[2])
+    else:
+        seed_of(name)
 
 
 def end_of(failed: Outcome, chosen: Faults | None = None) -> str:

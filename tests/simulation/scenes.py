@@ -20,7 +20,7 @@ from tests.simulation.laws import (
 )
 from tests.simulation.run import Run
 from tests.simulation.workload import OBJECTS
-from tests.simulation.world import LawBroken
+from tests.simulation.world import CENTRE, LawBroken
 
 EVERYWHERE = (Alternative("synctarget", LabelSelector()),)
 NOWHERE = (Alternative("synctarget", LabelSelector((Requirement("nowhere", "Exists"),))),)
@@ -43,6 +43,14 @@ def put(one: Run, name: str, placed: Placed | None) -> None:
     one.oracle.model_changed()
 
 
+def put_together(one: Run, placed: dict[str, Placed]) -> None:
+    """Put these in force at once, as the centre publishes what follows from one change."""
+    one.oracle.model_changed()
+    for at, (name, said) in enumerate(placed.items(), 1):
+        one.centre.put_placement(name, said, more=at < len(placed))
+    one.oracle.model_changed()
+
+
 def everywhere(one: Run, name: str, *keys: ObjectKey) -> dict[ObjectKey, Content]:
     """Have a placement bring new versions of these objects to every edge."""
     contents = {key: one.centre.content(key.name) for key in sorted(keys)}
@@ -62,7 +70,8 @@ def withholding(
 
     Then all is put right.
     """
-    one.world.withheld = one.world.lied = True
+    one.world.withheld[CENTRE] = None
+    one.world.lied = True
     one.world.withholds = lambda host, kept: (
         kept.mail is not None and (index or kept.mail.key != INDEX_KEY) and what(host, kept.mail)
     )

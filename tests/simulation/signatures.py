@@ -16,15 +16,35 @@ from relay.core.book import Held
 from schemas import records
 from schemas.identity import TreeId, mail_key
 from schemas.signing import Envelope, RecordKind, Signer, signed_bytes
+from tests.simulation.unguarded import Replaced, unguarded
 
-REAL_EVERY = 16
-"""Every so many seeds the signatures are real."""
+REAL_EVERY = 64
+"""Every so many seeds the signatures are real; to the others nothing else is different."""
 
 
 KNOWN_MAX = 20_000
 _known: dict[bytes, tuple[Envelope, Held]] | None = None
 """What was read before, by its bytes; None while all is read as it comes."""
 _lasting: dict[bytes, tuple[Envelope, Held]] = {}
+_lasts = False
+"""Whether what is replaced stays so between lives."""
+
+
+@contextmanager
+def many_lives() -> Iterator[None]:
+    """Leave what is replaced as it is between the lives within, and take the guard off records.
+
+    To replace it each time takes the interpreter longer than it seems: whatever it had learned of
+    the classes is forgotten. Lives with real signatures find all as it is in the program.
+    """
+    global _lasts  # noqa: PLW0603 - as the methods that are replaced
+    _lasts = True
+    try:
+        yield
+    finally:
+        _lasts = False
+        _INSTEAD.put(on=False)
+        _UNGUARDED.put(on=False)
 
 
 @contextmanager
@@ -34,26 +54,16 @@ def cheap_signatures(*, real: bool = False, afresh: bool = True) -> Iterator[Non
     With `afresh` nothing is known of what was read before, as there may be faults in the reading.
     """
     global _known  # noqa: PLW0603 - as the methods that are replaced
-    if real:
-        yield
-        return
-    cheap: list[tuple[object, str, object]] = [
-        (Envelope, "verify", _verify),
-        (Signer, "seal", _seal),
-        (records, "mail_key", _mail_key),
-        (inbox, "read_record", read_record),
-        (node, "read_record", read_record),
-    ]
-    honest = [(owner, name, getattr(owner, name)) for owner, name, _ in cheap]
-    for owner, name, instead in cheap:
-        setattr(owner, name, instead)
-    _known = {} if afresh else _lasting
+    _INSTEAD.put(on=not real)
+    _UNGUARDED.put(on=not real and _lasts)
+    if not real:
+        _known = {} if afresh else _lasting
     try:
         yield
     finally:
         _known = None
-        for owner, name, was in honest:
-            setattr(owner, name, was)
+        if not _lasts:
+            _INSTEAD.put(on=False)
 
 
 def read_record(data: bytes, order: int, hops: tuple[int, ...] = ()) -> tuple[Envelope, Held]:
@@ -96,3 +106,15 @@ def _seal(self: Signer, kind: RecordKind, payload: bytes, body: bytes | None = N
 
 def _verify(self: Envelope, tree: TreeId, public_key: bytes) -> bool:
     return self.signature == _hash(tree, self.kind, self.key_id, self.payload, public_key)
+
+
+_INSTEAD = Replaced(
+    [
+        (Envelope, "verify", _verify),
+        (Signer, "seal", _seal),
+        (records, "mail_key", _mail_key),
+        (inbox, "read_record", read_record),
+        (node, "read_record", read_record),
+    ]
+)
+_UNGUARDED = Replaced(unguarded())

@@ -5,6 +5,7 @@ A seed is named `size:number`; a number alone is a seed of `wide`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from random import Random
@@ -103,24 +104,7 @@ WIDE = Size(
     draw=faults.draw,
     brief=False,
 )
-DEEP = Size(
-    "deep",
-    depths=(2, 3),
-    regions=(1, 2),
-    edges=(1, 2),
-    edges_max=9,
-    locations=(1, 3),
-    placements=(1, 3),
-    placements_max=4,
-    objects_max=6,
-    rounds=((4, 12), (0, 4)),
-    gap_seconds=5.0,
-    tail_seconds=60.0,
-    settle_step_seconds=25.0,
-    rest_every=4,
-    draw=faults.draw,
-    brief=False,
-)
+DEEP = replace(WIDE, name="deep", depths=(2, 3), rounds=((4, 12), (0, 4)))
 BLIND = Size(
     "blind",
     depths=(1, 1),
@@ -150,4 +134,11 @@ def seed_of(name: str) -> tuple[Size, int]:
     size, _, number = name.rpartition(":")
     if size and size not in SIZES:
         raise ValueError(f"no size {size!r}: one of {', '.join(SIZES)}")
-    return SIZES[size or "wide"], int(number)
+    return SIZES[size or "wide"], number_of(number)
+
+
+def number_of(text: str) -> int:
+    """The number of a seed; raises ValueError."""
+    if not re.fullmatch(r"-?[0-9]{1,18}", text):
+        raise ValueError(f"{text!r} is not the number of a seed, as 17 is in small:17")
+    return int(text)

@@ -62,8 +62,8 @@ class Judge:
     def read_back(self, records: Sequence[Record]) -> None:
         """These were read back."""
 
-    def accepted(self, placement: str, shown: str) -> None:
-        """Someone let removals go that were shown so; without a name, those of the inventory."""
+    def accepted(self, placement: str) -> None:
+        """Someone let the removals of a placement go; without a name, those of the inventory."""
 
 
 class SpacedCentre(Books, Clerk):
@@ -149,13 +149,13 @@ class SpacedCentre(Books, Clerk):
         for name in sorted(self.desk.placements.held):
             self._accept(name)
         if any(name.endswith("/RemovalHeld") for name in self.desk.registry.errors):
-            self.judge.accepted("", "")
+            self.judge.accepted("")
             self.desk.accept_inventory()
 
     def _accept(self, name: str) -> None:
         shown = self.desk.placements.held[name]
         self.world.note("user", f"accepts for {name}: {shown}")
-        self.judge.accepted(name, shown)
+        self.judge.accepted(name)
         self.desk.accept(name)
 
     def go_on_without_missing(self) -> None:
@@ -168,7 +168,7 @@ class SpacedCentre(Books, Clerk):
         """Let the placements of the other space go."""
         for orphan in self.desk.orphans():
             if not orphan.here:
-                self.judge.accepted(orphan.name, "")
+                self.judge.accepted(orphan.name)
                 self.desk.withdraw(orphan)
 
     # The books.

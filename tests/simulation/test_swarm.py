@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from relay.core import state
+from relay.core import fold, state, tombstones
 from schemas.identity import NodePath
 from tests.simulation import run as runs
 from tests.simulation import soak
@@ -166,9 +166,33 @@ def test_a_failed_seed_is_told_with_how_to_replay_it_and_its_trace():
     assert again("withheld:0").story
 
 
+@pytest.mark.parametrize("name", ["", "x", "blind:", "huge:3", "withheld", "withheld:x", "1.5"])
+def test_what_names_no_seed_is_refused_with_the_reason(name):
+    with pytest.raises(ValueError, match=r"number of a seed|no size"):
+        again(name)
+
+
 def test_a_soak_leaves_every_node_as_large_as_it_was():
     taken = list(soak.soak(days=20, changes=60, samples=9, size=TINY))
     assert soak.flat(taken), soak.told(taken)
+
+
+def test_what_is_called_otherwise_each_time_is_not_remembered(monkeypatch):
+    monkeypatch.setattr(tombstones, "RETENTION_MS", 3_600_000)
+    monkeypatch.setattr(state, "TOMBSTONES_MAX", 4)
+    monkeypatch.setattr(fold, "SHAPES_MAX", 4)
+    size = replace(SIZES["small"], attached=0.0, edges_max=4)
+    _, before, after = soak.renamed(times=3, rounds=6, size=size)
+    grown = {
+        (path, at): (before[path][at], count)
+        for path in before.keys() & after.keys()
+        for at, count in after[path].items()
+        if count > before[path][at] + 4
+    }
+    # The centre's ledger keeps what it said last of each destination, Location and node.
+    known = {at for path, at in grown if path == "/" and ("held" in at or "_deeper" in at)}
+    assert not {at: counts for at, counts in grown.items() if at[1] not in known}
+    assert {"/", "/r0"} <= before.keys() & after.keys()
 
 
 def test_every_assumption_of_the_world_has_a_contract_test():

@@ -113,6 +113,13 @@ class Workload:
         if self._centre.ready:
             self._do(getattr(self, f"_{name}"))
 
+    def rename(self, names: str) -> None:
+        """Call by other names, from now on, what is put."""
+        self._objects = tuple(replace(key, name=f"{key.name}-{names}") for key in OBJECTS[:3])
+        self._locations = (f"l-{names}",)
+        self._names_of_placements = (f"p-{names}", f"q-{names}")
+        self._latest.clear()
+
     def fill(self) -> None:
         """Have all placements in force, each with all objects, everywhere: as much at any time."""
         self._do(self._fill)

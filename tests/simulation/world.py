@@ -76,7 +76,7 @@ class World:
         self.lying_blobs: Callable[[Host, Reference, bytes], bytes | None] | None = None
         self.lied = False
         self.withholds: Callable[[Host, Kept], bool] | None = None
-        self.withheld = False
+        self.withheld: dict[NodePath, None] = {}
         self.mute: dict[NodePath, str] = {}
         self._cut: dict[NodePath, None] = {}
         self._trace: Any = None
@@ -200,6 +200,15 @@ class World:
             host.space.refusing.clear()
             if host.node is None:
                 host.start()
+
+    def settled(self) -> None:
+        """Everyone holds what is in force: unless someone goes on lying, nothing is withheld."""
+        if self.lying is None and self.withholds is None:
+            self.withheld.clear()
+
+    def lacks(self, host: Host) -> bool:
+        """Whether a node, or one above it, was not shown all since everything settled last."""
+        return any(above.holds(at) for above in self.withheld for at in (host.path, *host.former))
 
     def remove(self, path: NodePath) -> None:
         """Take a host and all below it away for good."""

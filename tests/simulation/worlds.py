@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.simulation import blind_lives, broken_paths, identities, sweeps
+from tests.simulation import blind_lives, broken_paths, exchanges, identities, sweeps
 from tests.simulation.faults import NO_FAULTS
 from tests.simulation.run import Outcome, Run, broken_by
 from tests.simulation.scenes import A, B, C, everywhere, put
@@ -33,6 +33,8 @@ LIVES = (
     identities.old_backup,
     identities.old_relay,
     identities.swept,
+    exchanges.exchanged,
+    exchanges.exchanged_by_halves,
     sweeps.superseded,
     sweeps.come_again,
 )

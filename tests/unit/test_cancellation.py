@@ -1,4 +1,4 @@
-"""A task that is cancelled as its answer comes ends, whichever Python runs it."""
+"""What is cancelled as its answer comes ends, whichever Python runs it; so does a connection."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ import asyncio
 import pytest
 
 import relay.adapters  # noqa: F401 - makes wait_for keep cancellations
-from relay.adapters import cancellation
+from relay.adapters import cancellation, jetstream_connection
+from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.jetstream_bus import BusAddress, JetStreamBus
 from relay.adapters.nkey_pairs import new_user_nkey
 from relay.adapters.request_reply import brief_connection
 from relay.adapters.space_connection import space_connection
+from relay.ports import BusBroken
+from schemas.identity import NodePath
 
 WAITS = [asyncio.wait_for, cancellation.wait_for]
 
@@ -78,3 +82,27 @@ async def test_who_is_cancelled_while_it_connects_leaves_no_socket_behind(connec
             with pytest.raises(asyncio.CancelledError):
                 await task
             await over.wait()
+
+
+async def test_a_bus_whose_server_does_not_come_in_time_is_broken_and_leaves_nothing(monkeypatch):
+    monkeypatch.setattr(jetstream_connection, "CONNECT_SECONDS", 0.1)
+
+    async def say_nothing(reader, writer):
+        await reader.read()
+        writer.close()
+
+    class NoServer:
+        async def add_child(self, name, nkey):
+            raise AssertionError(name)
+
+        async def remove_child(self, name):
+            raise AssertionError(name)
+
+    seed = new_user_nkey(bytes(32))[0]
+    async with await asyncio.start_server(say_nothing, "127.0.0.1", 0) as server:
+        url = f"nats://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        address = BusAddress(url, seed, uplink_seed=seed, system_seed=seed)
+        path = NodePath.parse("/r1")
+        bus = JetStreamBus(path, address, NoServer(), clock=SystemClock(), dice=SystemDice())
+        with pytest.raises(BusBroken, match="cannot connect"):
+            await bus.start()

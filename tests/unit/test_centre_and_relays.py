@@ -65,8 +65,7 @@ async def test_counts_come_back_from_an_edge_and_a_restart_issues_nothing_again(
         controllers = Controllers(again, wds, inventory, clock, dice, tmp_path)
         tasks.append(group.create_task(controllers.run()))
         await wds.apply(placement("second"), USER)
-        while again.ledger()["_index"].payload == issued["_index"]:
-            await asyncio.sleep(0.01)
+        await again.until(lambda _: again.ledger()["_index"].payload != issued["_index"])
         for task in tasks:
             task.cancel()
     kept = {key: envelope.payload for key, envelope in again.ledger().items()}

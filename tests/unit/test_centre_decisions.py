@@ -21,7 +21,7 @@ from schemas.identity import KeyId, TreeId, random_id
 from schemas.objects import BUILT_IN_KINDS
 from schemas.records import encode_payload
 from schemas.signing import Signer
-from tests.unit.centre_world import Centre, config, config_key, holds, placement
+from tests.unit.centre_world import Centre, config, config_key, holds, placement, target
 
 TREE = TreeId(random_id(b"a tree of tests "))
 
@@ -49,6 +49,21 @@ def test_nothing_is_decided_before_the_space_was_listed_whole():
     assert work.draft.record.deleted
     registry = Registry("space", TREE, {}, Notes())
     assert registry.next([target_key("s1")]) == ([], {})
+
+
+def test_of_what_is_gone_nothing_is_remembered():
+    seen = Placements("space", {}, Notes())
+    seen.listed(keyed(config("a"), placement()))
+    seen.next(["shop"])
+    seen.listed({})
+    assert not seen._cleaned._known
+    registry = Registry("space", TREE, {}, Notes())
+    for named in (target("s1", "/r/s1"), target("s2", "/r/s1")):
+        key = target_key(named["metadata"]["name"])
+        registry.put(key, named)
+    assert registry.deleted(target_key("s1")) == {target_key("s1"), target_key("s2")}
+    registry.deleted(target_key("s2"))
+    assert not registry._hanging
 
 
 def test_a_list_of_another_identity_is_not_believed():

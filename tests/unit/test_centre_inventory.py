@@ -1,7 +1,5 @@
 """The inventory becomes records, and whoever gets no place is told why."""
 
-import asyncio
-
 import pytest
 
 from controllers.nodes import add_node, remove_node
@@ -9,7 +7,7 @@ from relay.adapters.nkey_pairs import new_user_nkey
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
 from schemas.records import LocationRecord, Profile
-from tests.unit.centre_relay import WAIT_SECONDS
+from tests.awaiting import eventually
 from tests.unit.centre_world import USER, Centre, condition, location, target
 
 
@@ -53,9 +51,7 @@ async def test_an_inventory_that_vanished_unseen_is_kept(centre):
         await centre.relay.until(lambda relay: len(_inventory(relay)) == 1)
     await centre.inventory.delete(ObjectKey("edge.kubestellar.io", "synctargets", "", "s1"))
     async with centre.running() as controllers:
-        async with asyncio.timeout(WAIT_SECONDS):
-            while "synctargets/RemovalHeld" not in controllers.errors:
-                await asyncio.sleep(0.01)
+        await eventually(lambda: "synctargets/RemovalHeld" in controllers.errors)
         assert len(_inventory(centre.relay)) == 1
         controllers.mailboxes.accept_removals()
         await centre.relay.until(lambda relay: not _inventory(relay))

@@ -1,11 +1,9 @@
 """Nothing is deleted because something is unknown."""
 
-import asyncio
-
 import pytest
 
 from relay.adapters.memory_space import MemorySpace
-from tests.unit.centre_relay import WAIT_SECONDS
+from tests.awaiting import eventually
 from tests.unit.centre_world import (
     SHOP,
     Centre,
@@ -67,9 +65,7 @@ async def test_an_empty_space_after_a_restart_withdraws_nothing(centre):
         await centre.wds.delete(config_key(name))
     await centre.wds.delete(SHOP)
     async with centre.running() as controllers:
-        async with asyncio.timeout(WAIT_SECONDS):
-            while "edgeplacement/shop" not in controllers.errors:
-                await asyncio.sleep(0.01)
+        await eventually(lambda: "edgeplacement/shop" in controllers.errors)
     assert centre.relay.delta("shop") == before
 
 

@@ -138,6 +138,13 @@ AWAY = {"state": "unreachable", "since_ms": NOW - 5 * MINUTE, "answers": False}
         ),
         (node("/emea", index_age_ms=30 * MINUTE), "Staleness", "failure", "no index for 30m"),
         (node("/emea", withheld=2), "Staleness", "warning", "2 placements that its mailbox lacks"),
+        (node("/emea", disbelieved=1), "Staleness", "failure", "1 message that the centre did not"),
+        (
+            node("/emea", refused=101),
+            "Links",
+            "warning",
+            "said 101 things to its parent that nobody",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_node_has_a_cause_and_a_remedy(one, group, state, said):
@@ -169,6 +176,10 @@ def test_what_is_stuck_is_named_with_what_to_do(item, state, said, remedy):
     assert check.state == state
     assert said in check.said
     assert remedy in check.remedy
+
+
+def test_a_little_that_came_too_late_to_be_taken_is_no_news():
+    assert not wrong(node("/emea", refused=100))
 
 
 def test_a_server_that_ended_long_ago_is_no_news():

@@ -115,3 +115,13 @@ async def test_what_was_applied_again_is_no_longer_held(tmp_path):
         await tree.workloads.apply(config_map("a", "shop", at="1"), MANAGER)
         await tree.controllers.caught_up()
         assert tree.controllers.translator.held == {}
+
+
+async def test_a_centre_that_is_behind_says_so_and_calls_it_no_defect(tmp_path, monkeypatch):
+    monkeypatch.setattr("leafcast.custody.SETTLED_SECONDS_MAX", 0.05)
+    async with memory_tree(tmp_path, []) as tree:
+        await tree.recovery.done.wait()
+        await tree.stop_controllers()
+        await tree.apply(placement("shop", "shop"))
+        with pytest.raises(ApiError, match=r"behind its spaces.*try again"):
+            await Custody(tree).accept("shop")

@@ -119,6 +119,36 @@ async def test_children_are_known_at_the_next_start_and_strangers_go(tmp_path):
     assert KnownChildren(tmp_path).nkeys == {"s1": "U1"}
 
 
+class SlowServer(Server):
+    """Is told of each child anew while the first one is removed."""
+
+    def __init__(self):
+        super().__init__()
+        self.front = None
+        self.open = {"s1", "s2", "s3"}
+
+    async def add_child(self, name, nkey):
+        self.open.add(name)
+
+    async def remove_child(self, name):
+        self.open.remove(name)
+        if self.front is not None:
+            front, self.front = self.front, None
+            for again in ("s1", "s2", "s3"):
+                await front.add_child(again, f"U{again[1:]}")
+
+
+async def test_a_child_that_is_told_of_anew_meanwhile_is_not_locked_out(tmp_path):
+    known = KnownChildren(tmp_path)
+    for name in ("s1", "s2", "s3"):
+        known.put(name, f"U{name[1:]}")
+    server = SlowServer()
+    server.front = front = known.told_of(server)
+    await front.forget_others(set())
+    assert server.open == {"s1", "s2", "s3"}
+    assert KnownChildren(tmp_path).nkeys == {"s1": "U1", "s2": "U2", "s3": "U3"}
+
+
 def test_a_damaged_list_of_children_is_as_none(tmp_path):
     (tmp_path / "children.json").write_text("[")
     assert KnownChildren(tmp_path).nkeys == {}

@@ -84,6 +84,22 @@ def test_the_newer_run_wins_and_the_older_stops(link):
     assert (older.superseded, newer.superseded) == (True, False)
 
 
+def test_by_the_last_word_of_the_older_a_parent_knows_that_there_were_two_at_a_time(link):
+    older, newer = link.run("older"), link.run("newer")
+    link.tell(older, LinkChanged(up=True))
+    [asks] = [e.data for e in newer.handle(LinkChanged(up=True), link.instant)]
+    effects = link.parent.handle(HeartbeatArrived(link.path.name, asks), link.instant)
+    # It may have ended before: by the newer one's question alone nobody can tell.
+    assert not [e for e in effects if type(e) is Noted]
+    [taken] = [e.data for e in effects if isinstance(e, SendSession)]
+    heard = older.handle(SessionArrived(decode(SessionMessage, taken)), link.instant)
+    [last] = [e.data for e in heard if isinstance(e, SendHeartbeat)]
+    assert older.superseded
+    effects = link.parent.handle(HeartbeatArrived(link.path.name, last), link.instant)
+    noted = [(e.reason, e.subject) for e in effects if type(e) is Noted]
+    assert noted == [("SecondRun", link.path.name)]
+
+
 def test_an_older_run_that_missed_the_news_is_told_at_its_next_heartbeat(link):
     older, newer = link.run("older"), link.run("newer")
     link.tell(older, LinkChanged(up=True))
@@ -158,6 +174,31 @@ def test_who_asks_anew_begins_with_no_answer_to_what_it_said_in_the_session_befo
     link.now += 3
     link.tell(run, Tick())
     assert run.own_state()["epoch"] > before
+
+
+def test_nor_with_what_a_parent_says_after_it_answered_an_old_question_once_more(link):
+    """Put back to an old disk it grants a session to that, and tells what comes later of it."""
+    run = link.run("one")
+    asked = [e.data for e in run.handle(LinkChanged(up=True), link.instant) if _is_beat(e)]
+    for data in asked:
+        for answer in link.parent.handle(HeartbeatArrived(link.path.name, data), link.instant):
+            if isinstance(answer, SendSession):
+                run.handle(SessionArrived(decode(SessionMessage, answer.data)), link.instant)
+    link.now += 30
+    asked += [e.data for e in run.handle(Tick(), link.instant) if _is_beat(e)]
+    run.handle(LinkChanged(up=True), link.instant)
+    link.parent, begun = link.start_parent(), []
+    for data in asked:
+        for answer in link.parent.handle(HeartbeatArrived(link.path.name, data), link.instant):
+            if isinstance(answer, SendSession):
+                said = SessionArrived(decode(SessionMessage, answer.data))
+                begun += run.handle(said, link.instant)
+    assert len(asked) == 2
+    assert not [effect for effect in begun if isinstance(effect, ResetMail)]
+
+
+def _is_beat(effect):
+    return isinstance(effect, SendHeartbeat)
 
 
 def test_an_older_run_whose_link_comes_back_does_not_take_the_session_back(link):

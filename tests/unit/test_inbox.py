@@ -232,6 +232,25 @@ def test_a_session_reads_on_from_the_cursor_or_in_full(message, start, full):
     assert not box.has_memory
 
 
+def test_only_the_answer_to_what_was_asked_last_begins_a_session():
+    box = inbox()
+    box.ask()
+    first = replace(session("i", 10), question=box.question)
+    assert box.is_answered(first)
+    box.begin_session(first)
+    beat = replace(first, last_sequence=12)
+    assert box.is_answered(beat)
+    box.ask()
+    # The parent is put back to a copy of its disk in which the first question lies unanswered.
+    assert not box.is_answered(replace(first, epoch=4))
+    assert not box.is_answered(beat)
+    again = replace(first, epoch=4, question=box.question)
+    assert box.is_answered(again)
+    assert not box.is_answered(replace(again, epoch=3))
+    assert not box.is_answered(replace(again, epoch=0))
+    assert box.is_answered(replace(again, question=0)), "from a parent that knows of no questions"
+
+
 def test_what_was_parked_is_read_again_in_the_next_session():
     box = inbox()
     box.restore(Cursor("i", 7, 0, has_memory=True))
@@ -298,3 +317,13 @@ def test_what_is_parked_is_void_once_its_slot_holds_something_newer():
     box.parked.put(delta(5, source=replace(SHOP, name="b"), sequence=2))
     box.supersede(delta(6, body=False, sequence=3))
     assert list(box.parked) == [2]
+
+
+def test_between_what_goes_together_is_no_moment_to_take_anything_away():
+    box = inbox(memory=True)
+    box.settled = True
+    calm = []
+    for sequence, more in ((1, False), (2, True), (3, True), (3, False), (1, False), (4, False)):
+        box.arrived(MailArrived(sequence, SHOP.key, b"", 0, more=more))
+        calm.append(box.calm)
+    assert calm == [True, False, False, False, False, True]

@@ -8,11 +8,10 @@ import pytest
 
 from leafcast.applying import complete, judge
 from leafcast.commands.apply import apply_all
-from leafcast.commands.delete import Request, delete_all
 from leafcast.commands.describe import tell
 from leafcast.commands.diff import differences
 from leafcast.commands.get import Asked, show
-from leafcast.commands.wait import last_state
+from leafcast.commands.wait import last_state, wait
 from leafcast.data_dir import DataDir
 from leafcast.kinds_spoken import SpokenKinds
 from leafcast.manifest_sources import BadManifests, read_manifests
@@ -51,10 +50,13 @@ async def nobody(subject, question, seconds):
     raise AssertionError("the daemon is not asked")
 
 
+def session_with(workloads):
+    return Session(DataDir(Path("nowhere")), workloads, MemorySpace(CLOCK, DICE), CLOCK, nobody)
+
+
 @pytest.fixture
 def session():
-    workloads, inventory = MemorySpace(CLOCK, DICE), MemorySpace(CLOCK, DICE)
-    return Session(DataDir(Path("nowhere")), workloads, inventory, CLOCK, nobody)
+    return session_with(MemorySpace(CLOCK, DICE))
 
 
 def manifests(*texts):
@@ -213,41 +215,6 @@ def test_an_address_is_not_taken_for_a_file():
         read_manifests(["https://example.com/x.yaml"], str, recursive=False)
 
 
-async def test_objects_go_in_the_order_that_spares_what_others_lean_on(session, capsys):
-    await applied(session, WEB, SHOP, PLACEMENT)
-    capsys.readouterr()
-    assert await delete_all(session, Request(loaded=tuple(manifests(WEB, SHOP, PLACEMENT)))) == 0
-    assert capsys.readouterr().out.splitlines() == [
-        'edgeplacement.edge.kubestellar.io "shop" deleted',
-        'deployment.apps "web" deleted',
-        'namespace "shop" deleted',
-    ]
-    assert (await session.workloads.list()).objects == ()
-
-
-async def test_what_a_namespace_holds_goes_with_it(session, capsys):
-    await applied(session, WEB, SHOP, CONFIG % "other")
-    capsys.readouterr()
-    await delete_all(session, Request(("ns", "shop"), dry=True))
-    assert (await session.workloads.list(namespace="shop")).objects
-    await delete_all(session, Request(("ns", "shop")))
-    assert (await session.workloads.list(namespace="shop")).objects == ()
-    assert len((await session.workloads.list()).objects) == 1
-    assert "(dry run)" in capsys.readouterr().out
-
-
-async def test_nothing_is_deleted_without_a_name_a_selector_or_all(session):
-    await applied(session, CONFIG % "a")
-    with pytest.raises(BadArguments, match="no name was specified"):
-        await delete_all(session, Request(("cm",)))
-    with pytest.raises(BadArguments, match="leave out one"):
-        await delete_all(session, Request(("cm", "a"), every=True))
-    assert len((await session.workloads.list()).objects) == 1
-    assert await delete_all(session, Request(("cm", "b"))) == 1
-    assert await delete_all(session, Request(("cm",), every=True)) == 0
-    assert (await session.workloads.list()).objects == ()
-
-
 async def test_a_diff_tells_what_an_apply_would_change_and_nothing_else(session):
     await applied(session, WEB, KEY)
     assert await differences(session, manifests(WEB, KEY), None) == []
@@ -341,8 +308,6 @@ def test_the_last_state_says_how_far_it_is_and_what_is_wrong():
 
 
 def test_click_is_told_of_bad_durations():
-    from leafcast.commands.wait import wait
-
     with pytest.raises(click.BadParameter, match="60s"):
         wait.make_context("wait", ["shop", "--for", "synced", "--timeout", "soon"])
     with pytest.raises(click.BadParameter, match="synced or healthy"):

@@ -7,6 +7,7 @@ import pytest
 from leafcast.api import ApiError
 from leafcast.custody import Custody
 from relay.adapters.memory_space import MemorySpace
+from tests.awaiting import eventually
 from tests.memory_tree import MANAGER, config_map, inventory, memory_tree, placement
 from tests.unit.centre_world import config_key
 from tests.unit.centre_world import placement_key as key_of
@@ -130,9 +131,11 @@ async def test_the_centre_waits_for_each_child_until_someone_goes_on_without_it(
         await lose(tree)
         tree.network.cut(next(path for path in tree.drivers if str(path) == "/apac"))
         await come_back(tree)
-        async with asyncio.timeout(60):
-            while (await custody.orphans())["recovering"] != ["/apac"]:
-                await asyncio.sleep(0.01)
+
+        async def awaits_apac():
+            return (await custody.orphans())["recovering"] == ["/apac"]
+
+        await eventually(awaits_apac)
         assert "_index" not in tree.centre.node.records
         assert await tree.clusters[SITE].get(A) is not None
         with pytest.raises(ApiError, match="reads its ledger back from /apac"):

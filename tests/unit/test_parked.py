@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from relay.core.book import read_record
 from relay.core.events import Instant, MailArrived, Remembered
 from relay.core.inbox import Park, Refuse, Take
 from relay.core.node import Node
@@ -9,8 +10,8 @@ from relay.core.parked import Parked
 from relay.core.recalling import records_answer
 from relay.core.state import NodeConfig
 from schemas.identity import NodePath, TreeId, random_id, short_key
-from schemas.records import KeysRecord, Source
-from tests.unit.test_inbox import HASHED, delta, inbox, view
+from schemas.records import KeysRecord, Source, encode_payload
+from tests.unit.test_inbox import CENTRE, HASHED, delta, inbox, view
 
 FIRST, SECOND = short_key(bytes(20)), short_key(b"2" * 20)
 
@@ -75,3 +76,23 @@ def test_a_centre_that_reads_back_is_shown_what_waits_for_what_it_lost():
     own.remembers = True
     assert not node.ready
     assert records_answer(node, {}) == {"ready": True, "records": [b"as it came"], "next": ""}
+
+
+def test_a_centre_that_reads_back_is_shown_the_index_that_is_looked_through_beside_a_newer_one():
+    config = NodeConfig(NodePath.parse("/emea"), TreeId(random_id(bytes(16))), {}, "run")
+    node = Node(config, Remembered(), [], Instant(0.0, 1))
+    own = node._state.inbox
+    own.epoch, own.settled, own.remembers = 1, True, True
+    assert records_answer(node, {})["records"] == []
+    older, newer, root = index_of(8), index_of(9), view(8, {}).root
+    own.index.adopt(older.record, root, older.data)
+    node._state.hold(newer)
+    assert records_answer(node, {})["records"] == [newer.data, older.data]
+    own.index.adopt(newer.record, root, newer.data)
+    assert records_answer(node, {})["records"] == [newer.data]
+
+
+def index_of(generation):
+    """An index as a node holds it."""
+    payload = encode_payload(replace(view(8, {}).record, generation=generation))
+    return read_record(CENTRE.seal("index", payload).encode(), 0)[1]

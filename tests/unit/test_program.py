@@ -1,10 +1,15 @@
 """The program from outside: words that are no command, and errors that say what to do."""
 
+import asyncio
+import os
+import signal
 import subprocess
 import sys
+from contextlib import asynccontextmanager
 
 import pytest
 
+from leafcast.commands import running
 from leafcast.commands.showing import table_console
 from leafcast.commands.wait import placements_named
 from leafcast.main import main
@@ -82,6 +87,27 @@ def test_tables_are_never_squeezed_below_what_they_need(monkeypatch, columns, wi
 def test_placements_to_wait_for_are_named_as_kubectl_names_objects(words):
     assert placements_named(words) == ["shop", "other"]
     assert placements_named(("epl",)) == ["epl"]
+
+
+@pytest.fixture
+def heeded():
+    """Ctrl-C, also where what runs the tests ignores it."""
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, former)
+
+
+@pytest.mark.parametrize("words", [("node", "list"), ("accept",), ("tree",)])
+@pytest.mark.usefixtures("heeded")
+def test_an_interrupt_while_the_tree_is_asked_is_silent(said, monkeypatch, words):
+    @asynccontextmanager
+    async def interrupted(_data_dir):
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.Event().wait()
+        yield
+
+    monkeypatch.setattr(running, "open_session", interrupted)
+    assert said(*words) == (130, "", "")
 
 
 @pytest.mark.parametrize("module", ["click", "leafcast.errors", "leafcast.commands.crds"])

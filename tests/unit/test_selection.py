@@ -187,6 +187,16 @@ def test_a_terminating_object_counts_as_gone():
     assert selected(resolver) == []
 
 
+def test_of_what_is_gone_nothing_is_remembered():
+    resolver = WhatResolver()
+    put(resolver, *ALL)
+    resolver.put_placement("p", rules({"namespaces": ["shop"]}, {"resources": ["clusterroles"]}))
+    resolver.remove_placement("p")
+    for item in ALL:
+        resolver.remove(BUILT_IN_KINDS.key_of(item))
+    assert not any(vars(resolver).values())
+
+
 def test_the_definition_of_a_custom_resource_is_pulled_along():
     crontab = obj("CronTab", "tick", "shop", "stable.example.com/v1")
     crd = "customresourcedefinitions.apiextensions.k8s.io/crontabs.stable.example.com"

@@ -7,6 +7,7 @@ import pytest
 from relay.core.sweeping import SWEEP_EVERY_SECONDS, SWEEP_FIRST_SECONDS
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
+from tests.awaiting import eventually, until_object
 from tests.memory_tree import config_map, memory_tree, placement
 
 CENTRE, REGION, SITE = (NodePath.parse(path) for path in ("/", "/emea", "/emea/s1"))
@@ -60,9 +61,7 @@ async def test_a_superseded_version_leaves_every_store_an_hour_later(tmp_path, o
         await swept(tree, SWEEP_FIRST_SECONDS)
         assert all(stored(tree)[path] >= second[path] for path in NODES)
         await swept(tree, SWEEP_EVERY_SECONDS)
-        async with asyncio.timeout(60):
-            while not all(first[path] - stored(tree)[path] for path in NODES):
-                await asyncio.sleep(0.01)
+        await eventually(lambda: all(first[path] - stored(tree)[path] for path in NODES))
         # What is left is what the records in force lead to: a node that is new gets it all.
         tree.network.streams(SITE).own.clear()
         tree.network.streams(SITE).blobs.clear()
@@ -88,9 +87,7 @@ async def test_what_is_in_force_stays_however_often_it_is_swept(tmp_path):
         tree.network.cut(SITE)
         key = ObjectKey("", "configmaps", "shop", "a")
         await tree.clusters[SITE].delete(key)
-        async with asyncio.timeout(60):
-            while await tree.clusters[SITE].get(key) is None:
-                await asyncio.sleep(0.01)
+        await until_object(tree.clusters[SITE], key, lambda found: found is not None)
 
 
 async def test_what_comes_into_force_again_during_a_sweep_stays(tmp_path):

@@ -5,6 +5,7 @@ import asyncio
 from relay.core.freshness import LOOK_SECONDS, STALE_AFTER_SECONDS
 from relay.core.tombstones import EVERY_SECONDS, RETENTION_MS, SWEPT_KEY
 from schemas.identity import INDEX_KEY, NodePath
+from tests.awaiting import eventually
 from tests.memory_tree import memory_tree
 from tests.unit.centre_world import config_key
 from tests.unit.centre_world import placement_key as key_of
@@ -121,7 +122,8 @@ async def test_an_edge_away_for_longer_than_the_retention_knows_by_the_index_wha
         assert gone not in boxes["s1"].slots
         through = tree.drivers[REGION].node._state.swept_through
         assert through > 0
-        assert SWEPT_KEY in tree.network.streams(REGION).own
+        # The decision is made before what it asks for is written.
+        await eventually(lambda: SWEPT_KEY in tree.network.streams(REGION).own)
         assert set(await _names(tree)) == {"a", "x"}
         await renewed(tree, REGION)
         tree.network.heal(SITE)

@@ -75,9 +75,9 @@ UNSIGNED = {
     "part": reports.ReportPart(KEY, 1, 3, 4, 7, (RESULT,)),
     "labels": reports.LabelReport(3, 4, "inc", 12, SPACES),
     "heartbeat": reports.Heartbeat(
-        3, "inc", 12, bytes(16), bytes(16), b"", 6, has_memory=True, last_epoch=2, run="r"
+        3, "inc", 12, bytes(16), bytes(16), b"", 6, True, last_epoch=2, run="r", question=4
     ),
-    "session": reports.SessionMessage("inc", 3, 12, 0, 6, "none", "r"),
+    "session": reports.SessionMessage("inc", 3, 12, 0, 6, "none", "r", 4),
     "done": reports.Done(RESULT.key, "uid", "ab", (KEY,), made=True, order=12),
     "cursor": reports.Cursor("inc", 12, 6, has_memory=True),
 }
@@ -181,10 +181,10 @@ GOLDEN: dict[str, str] = {
     ),
     "labels": "950304a3696e630c81a3696e769181a3656e769291a470726f64c3",
     "heartbeat": (
-        "9e03a3696e630cc41000000000000000000000000000000000c41000000000000000000000000000"
-        "000000c40006c3000002a172a0c2"
+        "9f03a3696e630cc41000000000000000000000000000000000c41000000000000000000000000000"
+        "000000c40006c3000002a172a0c204"
     ),
-    "session": "97a3696e63030c0006a46e6f6e65a172",
+    "session": "98a3696e63030c0006a46e6f6e65a17204",
     "done": (
         "9694a0aa636f6e6669676d617073a473686f70a161a3756964a2616291d92069636a666d70646b31"
         "363176653732766f38376e6b76736d3571733273633537c30c"

@@ -1,0 +1,15 @@
+"""Processes, as a test sees them that did not start them itself."""
+
+import os
+from pathlib import Path
+
+
+def alive(pid: int) -> bool:
+    """Running, and not merely waiting to be reaped by whoever adopted it."""
+    try:
+        os.kill(pid, 0)
+        if not Path("/proc/self").exists():
+            return True
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False

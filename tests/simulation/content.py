@@ -1,0 +1,42 @@
+"""What a delta leads to, read from its blobs; read once for all who keep the same bytes."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from relay.core.effects import WriteMail
+from schemas import blobs
+from schemas.blobs import Reference
+from schemas.chunks import read_manifest_chunk, read_root
+from tests.simulation.host import Host
+from tests.simulation.signatures import read_record
+
+KNOWN_MAX = 4096
+
+
+def has_all(host: Host, write: WriteMail) -> bool:
+    """Whether all that the delta written leads to is in the host's store."""
+    _, held = read_record(write.data, 0)
+    stored = host.streams.blobs
+    for root in held.record.references:
+        if root.kind != blobs.MANIFEST:
+            continue
+        if root.address not in stored:
+            return False
+        for chunk in _chunks(root, stored[root.address]):
+            if chunk.address not in stored:
+                return False
+            if not _listed(chunk, stored[chunk.address]) <= stored.keys():
+                return False
+    return True
+
+
+@lru_cache(maxsize=KNOWN_MAX)
+def _chunks(root: Reference, value: bytes) -> tuple[Reference, ...]:
+    return read_root(blobs.open_value(root, value)).chunks
+
+
+@lru_cache(maxsize=KNOWN_MAX)
+def _listed(chunk: Reference, value: bytes) -> frozenset[str]:
+    plain = blobs.open_value(chunk, value)
+    return frozenset(entry.address for entry in read_manifest_chunk(plain))

@@ -1,0 +1,117 @@
+"""`leafcast delete` on spaces in memory: what goes, in which order, and what is told of it."""
+
+import asyncio
+
+import pytest
+
+from leafcast.commands.delete import Request, delete_all
+from leafcast.spoken_objects import BadArguments
+from relay.adapters.memory_space import MemorySpace
+from relay.ports import SpaceError
+from tests.unit.test_object_commands import (
+    CLOCK,
+    CONFIG,
+    DICE,
+    PLACEMENT,
+    SHOP,
+    WEB,
+    applied,
+    manifests,
+    session_with,
+)
+
+
+@pytest.fixture
+def session():
+    return session_with(MemorySpace(CLOCK, DICE))
+
+
+async def test_objects_go_in_the_order_that_spares_what_others_lean_on(session, capsys):
+    await applied(session, WEB, SHOP, PLACEMENT)
+    capsys.readouterr()
+    assert await delete_all(session, Request(loaded=tuple(manifests(WEB, SHOP, PLACEMENT)))) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        'edgeplacement.edge.kubestellar.io "shop" deleted',
+        'deployment.apps "web" deleted',
+        'namespace "shop" deleted',
+    ]
+    assert (await session.workloads.list()).objects == ()
+
+
+class Backwards(MemorySpace):
+    """Deletes the objects in `turns` from the last to the first, and refuses one of them."""
+
+    turns = ("a", "b", "c")
+    refused = ""
+
+    def __init__(self):
+        super().__init__(CLOCK, DICE)
+        self.left, self.gone, self.turn = list(self.turns), [], asyncio.Condition()
+
+    async def delete(self, key, uid=""):
+        async with self.turn:
+            await self.turn.wait_for(lambda: key.name not in self.left or key.name == self.left[-1])
+            if key.name in self.left:
+                self.left.pop()
+            self.turn.notify_all()
+        if key.name == self.refused:
+            raise SpaceError("ServiceUnavailable", f"{key}: it stays")
+        self.gone.append(key.name)
+        return await super().delete(key, uid)
+
+
+def in_shop(*names):
+    return (CONFIG.replace("%s", f"{name}, namespace: shop") for name in names)
+
+
+async def test_what_does_not_lean_on_another_is_deleted_at_once_and_told_in_order(capsys):
+    session = session_with(Backwards())
+    texts = [SHOP, *in_shop("a", "b", "c")]
+    await applied(session, *texts)
+    capsys.readouterr()
+    async with asyncio.timeout(60):
+        assert await delete_all(session, Request(loaded=tuple(manifests(*texts)))) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        'configmap "a" deleted',
+        'configmap "b" deleted',
+        'configmap "c" deleted',
+        'namespace "shop" deleted',
+    ]
+    assert session.workloads.gone == ["c", "b", "a", "shop"]
+
+
+async def test_where_one_deletion_is_refused_what_others_lean_on_stays(capsys):
+    session = session_with(Backwards())
+    session.workloads.refused = "b"
+    texts = [SHOP, *in_shop("a", "b", "c")]
+    await applied(session, *texts)
+    capsys.readouterr()
+    with pytest.raises(SpaceError, match="configmaps/shop/b: it stays"):
+        await delete_all(session, Request(loaded=tuple(manifests(*texts))))
+    told = capsys.readouterr().out.splitlines()
+    assert told == ['configmap "a" deleted', 'configmap "c" deleted']
+    left = (await session.workloads.list()).objects
+    assert {obj["metadata"]["name"] for obj in left} == {"b", "shop"}
+
+
+async def test_what_a_namespace_holds_goes_with_it(session, capsys):
+    await applied(session, WEB, SHOP, CONFIG % "other")
+    capsys.readouterr()
+    await delete_all(session, Request(("ns", "shop"), dry=True))
+    assert (await session.workloads.list(namespace="shop")).objects
+    await delete_all(session, Request(("ns", "shop")))
+    assert (await session.workloads.list(namespace="shop")).objects == ()
+    assert len((await session.workloads.list()).objects) == 1
+    assert "(dry run)" in capsys.readouterr().out
+
+
+async def test_nothing_is_deleted_without_a_name_a_selector_or_all(session):
+    await applied(session, CONFIG % "a")
+    with pytest.raises(BadArguments, match="no name was specified"):
+        await delete_all(session, Request(("cm",)))
+    with pytest.raises(BadArguments, match="leave out one"):
+        await delete_all(session, Request(("cm", "a"), every=True))
+    assert len((await session.workloads.list()).objects) == 1
+    assert await delete_all(session, Request(("cm", "b"))) == 1
+    assert await delete_all(session, Request(("cm",), every=True)) == 0
+    assert (await session.workloads.list()).objects == ()
