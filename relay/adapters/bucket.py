@@ -40,7 +40,7 @@ BATCH = 256
 PULL_SECONDS, HEARTBEAT_SECONDS, SILENCE_SECONDS = 30, 10, 25.0
 SILENCE_LOOKS = 25
 CONSUMER_KEPT_SECONDS = 90.0
-READS_MAX = 16
+READS_MAX = LOOKS_MAX = 16
 PARTS_OF_DELETIONS_KEPT_SECONDS = DELETIONS_KEPT_SECONDS + 60
 STRAY_MS_MIN = 3600 * 1000
 
@@ -219,21 +219,57 @@ class Bucket:
         return Entry(key, unpack(stored), revision, deleted, parts)
 
     async def list(self, pattern: str) -> AsyncGenerator[Entry, None]:
-        """What lies at the keys that match now, in order of revision."""
-        config = ConsumerConfig(deliver_policy=DeliverPolicy.LAST_PER_SUBJECT)
+        """What lies at the keys that match, in order of revision; of one key the last one counts.
+
+        So it lies there at a moment after all was read: it is read on until nothing newer is there.
+        How many the server says are left tells no end, if something is written meanwhile.
+        """
+        position, seen, looks = 0, set[str](), 0
+        end = await self._last_matching(pattern)
+        if not end:
+            return
+        config = ConsumerConfig(deliver_policy=DeliverPolicy.ALL)
         async with aclosing(self._pull(config, pattern)) as pulled:
-            async for message, pending in pulled:
+            await anext(pulled)
+            async for message in pulled:
                 if message:
-                    key, revision = self._place(message)
+                    key, position = self._place(message)
                     with _bus_errors():
-                        entry = await self._opened(key, message, revision)
-                    # What was written anew meanwhile is listed as it is now, and not left out.
+                        entry = await self._opened(key, message, position)
+                    # Its parts are gone if it was written anew meanwhile.
                     entry = entry or await self.read(key)
+                    seen.add(key)
                     if entry:
                         yield entry
-                if not pending:
-                    return
-        raise SpaceError("ServiceUnavailable", "the server fell silent while listing: try again")
+                if position >= end or not message:
+                    end, looks = await self._last_matching(pattern), looks + 1
+                    if position >= end:
+                        return
+                if looks == LOOKS_MAX:
+                    break
+            else:
+                said = "the server fell silent while listing: try again"
+                raise SpaceError("ServiceUnavailable", said)
+        # It is written to without a pause. What was always written anew before it came is read.
+        for key in await self._keys(pattern):
+            entry = None if key in seen else await self.read(key)
+            if entry:
+                yield entry
+
+    async def _last_matching(self, pattern: str) -> int:
+        """The highest revision that a key that matches has now, 0 if there is none."""
+        with _bus_errors():
+            try:
+                message = await self._jetstream.get_last_msg(self._stream, self._prefix + pattern)
+            except NotFoundError:
+                return 0
+        return message.seq or 0
+
+    async def _keys(self, pattern: str) -> tuple[str, ...]:
+        with _bus_errors():
+            found = await self._jetstream.stream_info(self._stream, self._prefix + pattern)
+        subjects = found.state.subjects or {}
+        return tuple(subject.removeprefix(self._prefix) for subject in subjects)
 
     async def follow(self, pattern: str, start: int) -> AsyncGenerator[Entry | None, None]:
         """Entries from revision `start` on; None when all is well and nothing new; ends if lost.
@@ -242,7 +278,7 @@ class Bucket:
         """
         config = ConsumerConfig(deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=start)
         async with aclosing(self._pull(config, pattern)) as pulled:
-            async for message, _ in pulled:
+            async for message in pulled:
                 if message is None:
                     yield None
                     continue
@@ -256,10 +292,8 @@ class Bucket:
                     said = f"the entry at {key} lacks its parts: list again"
                     raise SpaceError("ServiceUnavailable", said)
 
-    async def _pull(
-        self, config: ConsumerConfig, pattern: str
-    ) -> AsyncGenerator[tuple[Msg | None, int], None]:
-        """Messages and how many more are known to follow; (None, n) at the start and when idle."""
+    async def _pull(self, config: ConsumerConfig, pattern: str) -> AsyncGenerator[Msg | None, None]:
+        """Messages; None at the start and when idle."""
         config.filter_subject = self._prefix + pattern
         config.ack_policy = AckPolicy.NONE
         config.mem_storage = True
@@ -268,10 +302,10 @@ class Bucket:
         with _bus_errors():
             consumer = await self._jetstream.add_consumer(self._stream, config)
         try:
-            yield None, consumer.num_pending or 0
+            yield None
             async with aclosing(self._batches(consumer.name)) as messages:
                 async for message in messages:
-                    yield message, message.metadata.num_pending if message else 1
+                    yield message
         finally:
             with suppress(nats.errors.Error, JetStreamError, TimeoutError):
                 await self._jetstream.delete_consumer(self._stream, consumer.name)

@@ -91,17 +91,17 @@ class EmbeddedSpace:
     ) -> Listing:
         revision = self._position(await self._bucket.last_revision())
         kinds = f"{token(group)}.{resource}" if resource else "*.*"
-        found = []
+        found = dict[ObjectKey, Object]()
         where = token(namespace) if namespace else "*"
         async with aclosing(self._bucket.list(f"{_OBJECTS}.{kinds}.{where}.*")) as entries:
             async for entry in entries:
-                stored = None if entry.deleted else _decoded(entry)
+                key, stored = key_from(entry.key), None if entry.deleted else _decoded(entry)
+                found.pop(key, None)
                 if stored and (
                     selector is None or selector.matches(rules.labels_of(stored.object))
                 ):
-                    found.append((key_from(entry.key), rules.at_revision(stored, entry.revision)))
-        found.sort(key=lambda item: item[0])
-        return Listing(tuple(obj for _, obj in found), revision)
+                    found[key] = rules.at_revision(stored, entry.revision)
+        return Listing(tuple(found[key] for key in sorted(found)), revision)
 
     async def watch(self, since: str) -> AsyncGenerator[Change, None]:
         position, seen_ms = await self._resume(since)
