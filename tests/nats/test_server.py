@@ -1,6 +1,7 @@
 """The embedded server: ready by event, back after a crash, the same ports, nothing left behind."""
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -8,6 +9,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -15,6 +17,7 @@ from relay.adapters.guard import Guard, GuardLost
 from relay.adapters.nats_config import BadServerSettings
 from relay.adapters.nkey_pairs import BadNkey
 from relay.adapters.port_holder import stranger_on
+from relay.adapters.server_admin import system_connection
 from relay.adapters.server_ports import PortTaken
 from relay.adapters.server_process import ServerFailed
 from schemas.identity import BadIdentity
@@ -23,6 +26,8 @@ from tests.nats.conftest import new_nkey, new_seeds
 from tests.processes import alive
 
 pytestmark = pytest.mark.nats
+CLOSED = 1
+"""How CONNZ is asked for connections that were closed."""
 
 
 async def until_gone(pid: int) -> None:
@@ -55,6 +60,37 @@ async def test_it_collects_garbage_early_unless_told_otherwise(grove, monkeypatc
             node = await grove.plant()
             environment = Path(f"/proc/{node.server.pid}/environ").read_bytes().split(b"\0")
         assert found in environment
+
+
+async def test_it_keeps_the_last_100_of_those_that_went_and_no_more(grove):
+    async with grove:
+        node = await grove.plant()
+        address = urlsplit(node.server.url)
+        async with system_connection(node.server.url, node.seeds.system) as system:
+
+            async def told(verb, what, **asked):
+                answer = await system.request(
+                    f"$SYS.REQ.SERVER.PING.{verb}", json.dumps(asked).encode(), timeout=60
+                )
+                return json.loads(answer.data)["data"][what]
+
+            here = await told("VARZ", "connections")
+            for _ in range(150):
+                reader, writer = await asyncio.open_connection(address.hostname, address.port)
+                assert await reader.readline()
+                writer.close()
+                await writer.wait_closed()
+
+            async def gone():
+                return await told("VARZ", "connections") == here
+
+            async def noted():
+                return await told("CONNZ", "total", state=CLOSED) >= 100
+
+            # Each is noted beside its going, maybe a moment later.
+            await eventually(gone)
+            await eventually(noted)
+            assert await told("CONNZ", "total", state=CLOSED) == 100
 
 
 async def test_after_a_crash_it_is_back_on_the_same_ports_with_what_it_stored(grove):
