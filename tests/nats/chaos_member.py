@@ -22,6 +22,7 @@ from relay.adapters.request_reply import brief_connection
 from schemas.identity import NodePath
 from tests.awaiting import eventually
 from tests.nats.chaos_link import Wire
+from tests.nats.server_heap import ServerHeap, server_heap
 
 ROOT = Path(__file__).resolve().parents[2]
 WAIT_SECONDS = 60
@@ -162,6 +163,11 @@ class Member:
         files = sum(len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in pids)
         threads = len(list(Path(f"/proc/{self.process.pid}/task").iterdir()))
         return {**json.loads(self.counts.read_text()), "files": files, "threads": threads}
+
+    async def server_heap(self) -> ServerHeap:
+        """What its server holds in memory, and what of that are buffers of its streams."""
+        async with self.client("system") as system:
+            return await server_heap(system)
 
     async def kept(self) -> dict[str, int]:
         """How many streams and consumers its server has."""

@@ -16,6 +16,7 @@ with the standard input, so that no test leaves a process behind.
 """
 
 import asyncio
+import ctypes
 import gc
 import json
 import os
@@ -83,15 +84,38 @@ def keep_tally(file: Path) -> None:
     EmbeddedSpace.apply, EmbeddedSpace.delete = apply, delete
 
 
+MALLINFO2 = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
+
+
+class MallInfo(ctypes.Structure):
+    """What glibc says of its heap, by its own names."""
+
+    _fields_ = tuple((name, ctypes.c_size_t) for name in MALLINFO2.split())
+
+
+def c_heap() -> int:
+    """Bytes in use that the C library gave out, also those it mapped apart; 0 if it cannot tell."""
+    tell = getattr(ctypes.CDLL(None), "mallinfo2", None)
+    if tell is None:
+        return 0
+    tell.restype = MallInfo
+    told = tell()
+    return told.uordblks + told.hblkhd
+
+
 def count_what_is_held(file: Path) -> None:
-    """Count blocks of memory and tasks; a full collection empties the interpreter's free lists."""
+    """Count blocks of memory and tasks; a full collection empties the interpreter's free lists.
+
+    Python takes small objects from blocks of its own, and larger ones from the C library: these
+    are `heap`, the bytes in use.
+    """
 
     def count(*_: object) -> None:
         gc.collect()
         tasks = len(asyncio.all_tasks(asyncio.get_running_loop()))
-        said = json.dumps({"blocks": sys.getallocatedblocks(), "tasks": tasks})
+        held = {"blocks": sys.getallocatedblocks(), "heap": c_heap(), "tasks": tasks}
         whole = file.with_suffix(".whole")
-        whole.write_text(said)
+        whole.write_text(json.dumps(held))
         whole.replace(file)
 
     signal.signal(signal.SIGUSR2, count)
