@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import IO, Self
 
 # Lines: `+ pid`, `- pid`, `d folder`. It asks processes to end, and after five seconds makes them.
+# On a busy machine one of them may still make a file where folders are being removed.
 _GUARDIAN = """
 trap '' INT TERM HUP
 pids=' '
@@ -33,7 +34,9 @@ for pid in $pids; do kill -TERM "$pid" 2>/dev/null; done
 rounds=0
 while [ $rounds -lt 50 ] && alive; do rounds=$((rounds + 1)); sleep 0.1 || sleep 1; done
 for pid in $pids; do kill -KILL "$pid" 2>/dev/null; done
-[ $# -eq 0 ] || rm -rf -- "$@"
+[ $# -eq 0 ] && exit
+rounds=0
+until rm -rf -- "$@" || [ $rounds -eq 10 ]; do rounds=$((rounds + 1)); sleep 0.5 || sleep 1; done
 """
 # A process registers itself before it becomes what was asked for: no moment without a guardian.
 _REGISTER = 'echo "+ $$" >&0 && exec "$@" </dev/null'

@@ -1,6 +1,7 @@
 """The embedded server: ready by event, back after a crash, the same ports, nothing left behind."""
 
 import asyncio
+import itertools
 import json
 import os
 import signal
@@ -8,6 +9,8 @@ import socket
 import stat
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -283,6 +286,28 @@ async def test_the_guard_ends_only_what_is_still_registered(tmp_path):
     assert released.poll() is None
     released.kill()
     released.wait()
+
+
+async def test_a_folder_that_is_written_to_as_it_is_removed_goes_all_the_same(tmp_path):
+    folder = tmp_path / "written"
+    folder.mkdir()
+    for number in range(500):
+        (folder / f"before-{number}").touch()
+
+    def write() -> None:
+        end = time.monotonic() + 2
+        with suppress(FileNotFoundError):
+            for number in itertools.count():
+                (folder / str(number)).touch()
+                if time.monotonic() > end:
+                    break
+
+    async with asyncio.TaskGroup() as group:
+        async with Guard() as guard:
+            guard.remove_at_end(folder)
+            group.create_task(asyncio.to_thread(write))
+            await eventually((folder / "0").exists)
+        assert not folder.exists()
 
 
 async def test_a_guard_that_is_not_open_starts_nothing(tmp_path):
