@@ -7,6 +7,8 @@ from contextlib import aclosing
 
 WAIT_SECONDS = 80
 LOOK_SECONDS = 0.02
+LAST_LOOK_SECONDS = 10
+"""How much longer than the time there is a look may take, before it counts as stuck."""
 
 
 async def until_object(space, key, holds, seconds=WAIT_SECONDS):
@@ -35,11 +37,22 @@ async def eventually(
     while True:
         found = holds()
         if inspect.isawaitable(found):
-            found = await found
+            found = await _seen(found, end, said)
         if found:
             return found
         assert time.monotonic() < end, _text(said)
         await asyncio.sleep(every)
+
+
+async def _seen(look, end, said):
+    """What a look sees; one that does not end fails, too."""
+    stuck = asyncio.timeout(max(0, end - time.monotonic()) + LAST_LOOK_SECONDS)
+    try:
+        async with stuck:
+            return await look
+    except TimeoutError:
+        assert not stuck.expired(), f"looking does not end; before that: {_text(said)}"
+        raise
 
 
 def until(holds, said="it did not come to be", *, seconds=WAIT_SECONDS):

@@ -273,13 +273,17 @@ def config_map(placement: str, name: str, value: str) -> dict:
 
 
 async def patiently(work, *arguments):
-    """Do it again until nothing on the way is away."""
+    """Do it again until nothing on the way is away; fails, if that takes too long."""
     end = time.monotonic() + WAIT_SECONDS
     while True:
         try:
-            return await work(*arguments)
+            async with asyncio.timeout(WAIT_SECONDS):
+                return await work(*arguments)
         except AWAY as error:
-            if time.monotonic() > end or getattr(error, "reason", "") == "Invalid":
+            if getattr(error, "reason", "") == "Invalid":
+                raise
+            if time.monotonic() > end:
+                error.add_note(f"{work.__name__}{arguments} was tried for {WAIT_SECONDS} s")
                 raise
         await asyncio.sleep(LOOK_SECONDS)
 

@@ -19,10 +19,12 @@ REGIONS, EDGES = ("/r1", "/r2"), ("/r1/e1", "/r1/e2")
 HEARTBEAT_SECONDS = 0.5
 SETTINGS = {
     "relay.core.children.HEARTBEAT_SECONDS": HEARTBEAT_SECONDS,
-    "relay.core.children.SILENT_AFTER_SECONDS": 3 * HEARTBEAT_SECONDS,
+    # Whoever is let in as the first is silent is no second: a busy machine may hold one up so long.
+    "relay.core.children.SILENT_AFTER_SECONDS": 10 * HEARTBEAT_SECONDS,
 }
 
 NOT_LET_IN = "runs elsewhere already, with the same bundle, so this run was not let in"
+STOPS = "this older one stops; if that was a mistake, stop it there"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -95,18 +97,7 @@ async def test_of_two_processes_with_one_identity_the_older_stops_with_a_clear_m
     before = (await tree.exact(EDGES))[EDGES[0]]
     older = tree.members[EDGES[0]]
     twin = await doubled(tree, EDGES[0])
-    # With the bundle alone, in a folder of its own, it is the one that came second: not let in, or,
-    # if the other's link was seen closed before that, the newer one.
-    second = elsewhere(tree, older, "second")
-    second.start()
-    runs = (second, twin)
-    await until(
-        lambda: any(run.process.poll() is not None for run in runs), lambda: second.said + twin.said
-    )
-    stays = tree.members[EDGES[0]] = twin if second.process.poll() is not None else second
-    (stopped,) = (run for run in runs if run is not stays)
-    assert stopped.process.returncode == 1
-    assert (NOT_LET_IN if stopped is second else "so this older one stops") in stopped.said
+    stays = await one_of(tree, EDGES[0], twin, elsewhere(tree, older, "second"))
     await tree.put("shop", more="m")
     after = await tree.exact(EDGES)
     if stays is twin:
@@ -125,12 +116,11 @@ async def test_of_two_relays_with_one_identity_the_older_stops_and_those_below_g
     before = await tree.exact(EDGES)
     await tree.counted("shop", synced=2)
     relay = EDGES[0].rpartition("/")[0]
-    # With the bundle alone, in a folder of its own, it is not let in, and disturbs nobody.
-    second = elsewhere(tree, tree.members[relay], "second-relay")
-    second.start()
-    assert await second.ended() == 1
-    assert NOT_LET_IN in second.said
-    assert "`leafcast node add /r1`" in second.said
+    first = tree.members[relay]
+    if await one_of(tree, relay, first, elsewhere(tree, first, "second-relay")) is not first:
+        lead_to(tree.members[relay], tree)
+        assert (await tree.exact(EDGES)) == before
+        await tree.counted("shop", synced=2)
 
     twin = await doubled(tree, relay)
     # Nobody below reaches it yet: the centre says so, and what they hold stays.
@@ -140,9 +130,7 @@ async def test_of_two_relays_with_one_identity_the_older_stops_and_those_below_g
     await tree.put("shop", changed="2")
     await tree.withdraw("going")
     assert await tree.look(EDGES) == before
-    leaf_port = json.loads((twin.node_folder / "ports.json").read_text())["leaf"]
-    for path in EDGES:
-        tree.members[path].wire.port = leaf_port
+    lead_to(twin, tree)
     after = await tree.exact(EDGES)
     await tree.counted("shop", synced=2)
     for path in EDGES:
@@ -161,14 +149,45 @@ async def doubled(tree, path: str) -> Member:
     copy_folder(older.folder, twin.folder)
     (twin.node_folder / "ports.json").unlink()
     older.start()
-    await until(lambda: older.said.count("in session") > sessions)
+    await until(lambda: older.said.count("in session") > sessions, lambda: older.said)
     # From here on the tree's own, so that it ends with it, whatever becomes of the test.
     tree.members[path], tree.members[f"{path}-older"] = twin, older
     twin.start()
     assert await older.ended() == 1
-    assert "this older one stops; if that was a mistake, stop it there" in older.said
+    assert STOPS in older.said
     await until(lambda: "in session" in twin.said, lambda: twin.said)
     return twin
+
+
+async def one_of(tree, path: str, first: Member, second: Member) -> Member:
+    """Which of two runs stays as a second starts, by the bundle alone, in a folder of its own.
+
+    The second is not let in; or, if the first's link was seen closed just before, or it was silent
+    for as long as one that is cut off, it counts as the newer one.
+    """
+    tree.members[f"{path}-second"] = second
+    second.start()
+    runs = {first: STOPS, second: NOT_LET_IN}
+    await until(
+        lambda: any(run.process.poll() is not None for run in runs),
+        lambda: second.said + first.said,
+    )
+    (stopped,) = (run for run in runs if run.process.poll() is not None)
+    assert await stopped.ended() == 1, stopped.said
+    assert runs[stopped] in stopped.said
+    assert f"`leafcast node add {path}`" in stopped.said
+    stays = first if stopped is second else second
+    await until(lambda: "in session" in stays.said, lambda: stays.said)
+    assert stays.process.poll() is None
+    tree.members[path], tree.members[f"{path}-second"] = stays, stopped
+    return stays
+
+
+def lead_to(relay: Member, tree) -> None:
+    """Have those below find the relay where it listens now."""
+    port = json.loads((relay.node_folder / "ports.json").read_text())["leaf"]
+    for path in EDGES:
+        tree.members[path].wire.port = port
 
 
 def elsewhere(tree, node: Member, name: str) -> Member:
@@ -184,7 +203,7 @@ async def test_removing_a_node_that_never_answers_ends_and_says_what_it_leaves(t
     await tree.put("shop", one="1")
     gone = await tree.join("/r2/gone")
     await tree.holds("/r2/gone", tree.meant())
-    await until(lambda: "in session" in gone.said)
+    await until(lambda: "in session" in gone.said, lambda: gone.said)
     await tree.counted("shop", synced=3)
     gone.kill()
     await gone.ended()
@@ -196,6 +215,6 @@ async def test_removing_a_node_that_never_answers_ends_and_says_what_it_leaves(t
     await tree.counted("shop", synced=2)
     # It comes back, and finds no place: what it has stays as it is.
     gone.start()
-    await until(lambda: "does not know this bundle's key" in gone.said)
+    await until(lambda: "does not know this bundle's key" in gone.said, lambda: gone.said)
     assert (await gone.look()).values == tree.meant()
     await gone.stop()
