@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 
@@ -68,6 +68,17 @@ def draw(random: Random) -> Faults:
         restore_every=some(0.15, 5, 30),
         moving=MOVING if random.random() < 0.5 else 0.0,
     )
+
+
+def draw_uneven(random: Random) -> Faults:
+    """The same with links that are cut one way only, and with wall clocks that are off."""
+    even = draw(random)
+
+    def some(chance: float, low: float, high: float) -> float:
+        on, value = random.random() < chance, random.uniform(low, high)
+        return value if on else 0.0
+
+    return replace(even, one_way=some(0.5, 0.2, 1.0), skew_seconds=some(0.3, 1.0, 7200.0))
 
 
 def draw_brief(random: Random) -> Faults:

@@ -135,8 +135,9 @@ class People:
         A centre that reads its ledger back waits for no node that was let in and never came; one
         that went back to a backup has nodes that had left, and they are removed again. A place
         that was lost with the centre before anyone came to it is made once more, as its SyncTarget
-        says that it is none, and the one before is given up. So is one that someone came to: who is
-        not let in keeps what it has, and nobody else can tell it what became of that.
+        says that it is none. So is one that someone came to: who is not let in keeps what it has,
+        and nobody else can tell it what became of that. The place before, which a backup may have
+        again, is given up.
         """
         if self._centre.ready:
             self._centre.go_on_without_missing()
@@ -166,10 +167,11 @@ class People:
         if said.path not in nodes:
             self._world.note("user", f"makes {said.path} once more")
             self._centre.put_node(said.path)
-            hung = {target.path for target in self._centre.model.targets.values()}
-            for path in said.former:
-                if path not in hung:
-                    self._centre.remove_node(path)
+        hung = {target.path for target in self._centre.model.targets.values()}
+        for path in said.former:
+            if path not in hung and path in nodes:
+                self._world.note("user", f"removes {path} once more")
+                self._centre.remove_node(path)
 
     # Objects.
 

@@ -101,7 +101,7 @@ WIDE = Size(
     tail_seconds=60.0,
     settle_step_seconds=25.0,
     rest_every=4,
-    draw=faults.draw,
+    draw=faults.draw_uneven,
     brief=False,
 )
 DEEP = replace(WIDE, name="deep", depths=(2, 3), rounds=((4, 12), (0, 4)))
@@ -124,9 +124,14 @@ BLIND = Size(
     spaced=True,
 )
 MOVING = (SMALL, WIDE, DEEP, BLIND)
-STILL = tuple(replace(size, name=f"{size.name}-still", moves=False) for size in MOVING)
+EVEN = tuple(replace(s, name=f"{s.name}-even", draw=faults.draw) for s in (WIDE, DEEP))
+"""The same where links are cut both ways and clocks are right: seeds that once broke a law so."""
+STILL = tuple(
+    replace(size, name=f"{size.name.removesuffix('-even')}-still", moves=False)
+    for size in (SMALL, *EVEN, BLIND)
+)
 """The same where no edge moves: seeds that once broke a law without it go on as they went."""
-SIZES = {size.name: size for size in (TINY, *MOVING, *STILL)}
+SIZES = {size.name: size for size in (TINY, *MOVING, *EVEN, *STILL)}
 
 
 def seed_of(name: str) -> tuple[Size, int]:
