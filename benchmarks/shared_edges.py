@@ -23,7 +23,7 @@ from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.inbox import Inbox
 from relay.adapters.jetstream_connection import Connection
 from relay.adapters.jetstream_enclosures import Enclosed
-from relay.adapters.jetstream_uplink import Uplink
+from relay.adapters.jetstream_uplink import Unheard, Uplink
 from relay.adapters.lasting_client import LastingClient
 from relay.adapters.memory_bus import MemoryBus, MemoryNetwork
 from relay.adapters.memory_space import MemorySpace
@@ -133,7 +133,10 @@ class ClientBus(MemoryBus):
         value = None if fresh else self._streams.blobs.get(reference.address)
         if value is not None:
             return BlobArrived(reference, value, local=True)
-        found = await self._uplink.load_blob(reference.address)
+        try:
+            found = await self._uplink.load_blob(reference.address)
+        except Unheard:
+            return BlobArrived(reference, None, local=False, unheard=True)
         return BlobArrived(reference, found, local=False)
 
     async def send_report(self, reports: Mapping[str, bytes]) -> bool:

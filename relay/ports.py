@@ -156,8 +156,9 @@ class Bus(Protocol):
     async def load_blob(self, reference: Reference, *, fresh: bool = False) -> BlobArrived:
         """A stored value from the own store, else from the parent.
 
-        With its parts, if it is made of parts; value None if neither has it now. Never raises for a
-        missing blob or a lost link. With `fresh` the own store is passed over: its copy is damaged.
+        With its parts, if it is made of parts; value None if neither has it now, and `unheard` if
+        the parent did not say so. Never raises for a missing blob or a lost link. With `fresh` the
+        own store is passed over: its copy is damaged.
         """
         ...
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from relay.adapters.jetstream_connection import Connection
 from relay.adapters.jetstream_enclosures import Enclosed
 from relay.adapters.jetstream_publish import Outgoing, Publisher
 from relay.adapters.jetstream_reading import Stored, StreamReader
 from relay.adapters.jetstream_streams import purge
-from relay.adapters.jetstream_uplink import Uplink, blob_value
+from relay.adapters.jetstream_uplink import Unheard, Uplink, blob_value
 from relay.core.events import BlobArrived
 from relay.ports import Clock
 from schemas import subjects
@@ -21,6 +22,15 @@ PARTS_AT_ONCE = 2
 """So that a slow link to the parent brings each part in the time a request has."""
 LOCAL_SECONDS = 5.0
 DROPS_AT_ONCE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A stored value, if there is one; `unheard` if the parent did not say that there is none."""
+
+    value: bytes | None
+    local: bool
+    unheard: bool = False
 
 
 class Blobs:
@@ -70,29 +80,26 @@ class Blobs:
 
     async def load(self, reference: Reference, *, fresh: bool = False) -> BlobArrived:
         """From the own store, unless `fresh`, or from the parent."""
-        value, local = await self._find(reference.address, fresh=fresh)
-        missing = BlobArrived(reference, None, local=False)
-        if value is None:
-            return missing
+        found = await self._find(reference.address, fresh=fresh)
+        if found.value is None:
+            return BlobArrived(reference, None, local=False, unheard=found.unheard)
         try:
-            wanted = parts_of(reference, value)
+            wanted = parts_of(reference, found.value)
         except BlobRefused:
             wanted = ()  # Whoever opens the value refuses it, and says so.
-        found = await self._find_all([part.address for part in wanted], fresh=fresh)
-        parts = []
-        for address, (part, part_local) in found.items():
-            if part is None:
-                return missing
-            parts.append((address, part))
-            local = local and part_local
-        return BlobArrived(reference, value, local, tuple(parts))
+        local, parts = found.local, []
+        among = await self._find_all([part.address for part in wanted], fresh=fresh)
+        for address, part in among.items():
+            if part.value is None:
+                return BlobArrived(reference, None, local=False, unheard=part.unheard)
+            parts.append((address, part.value))
+            local = local and part.local
+        return BlobArrived(reference, found.value, local, tuple(parts))
 
     async def _find_all(
         self, addresses: list[ContentHash], *, fresh: bool
-    ) -> dict[ContentHash, tuple[bytes | None, bool]]:
-        found: dict[ContentHash, tuple[bytes | None, bool]] = dict.fromkeys(
-            addresses, (None, False)
-        )
+    ) -> dict[ContentHash, _Found]:
+        found = dict.fromkeys(addresses, _Found(None, local=False))
         places = asyncio.Semaphore(PARTS_AT_ONCE)
 
         async def find(address: ContentHash) -> None:
@@ -104,15 +111,15 @@ class Blobs:
                 group.create_task(find(address))
         return found
 
-    async def _find(self, address: ContentHash, *, fresh: bool) -> tuple[bytes | None, bool]:
-        """A stored value, and whether it is from here."""
-        if fresh and self._uplink is not None:
-            return await self._uplink.load_blob(address), False
-        subject = subjects.blob(self._path, address)
-        answer = await self._connection.request(
-            f"$JS.API.DIRECT.GET.BLOB.{subject}", seconds=LOCAL_SECONDS
-        )
-        value = blob_value(answer)
-        if value is not None or self._uplink is None:
-            return value, value is not None
-        return await self._uplink.load_blob(address), False
+    async def _find(self, address: ContentHash, *, fresh: bool) -> _Found:
+        """A stored value, from here or from the parent."""
+        if not fresh or self._uplink is None:
+            subject = f"$JS.API.DIRECT.GET.BLOB.{subjects.blob(self._path, address)}"
+            answer = await self._connection.request(subject, seconds=LOCAL_SECONDS)
+            value = blob_value(answer)
+            if value is not None or self._uplink is None:
+                return _Found(value, local=value is not None)
+        try:
+            return _Found(await self._uplink.load_blob(address), local=False)
+        except Unheard:
+            return _Found(None, local=False, unheard=True)

@@ -40,6 +40,10 @@ BLOB_SECONDS = 60.0
 logger = logging.getLogger(__name__)
 
 
+class Unheard(Exception):
+    """The parent did not answer, so nothing is known."""
+
+
 class Uplink:
     """What a node says to its parent and hears from it, as account UPLINK of its own server."""
 
@@ -109,10 +113,14 @@ class Uplink:
         return True
 
     async def load_blob(self, address: ContentHash) -> bytes | None:
-        """A stored value from the parent; None if it has it not, or does not answer."""
-        if not self._open:
-            return None
-        return blob_value(await self._ask(f"up.blob.{address}", BLOB_SECONDS))
+        """A stored value from the parent; None if it says that it has none.
+
+        Raises Unheard if it does not answer.
+        """
+        answer = await self._ask(f"up.blob.{address}", BLOB_SECONDS) if self._open else None
+        if answer is None or status_of(answer).startswith("5"):
+            raise Unheard
+        return blob_value(answer)
 
     async def _ask(self, subject: str, seconds: float) -> Msg | None:
         """The parent's answer; None if it has none in time, or the link is lost meanwhile."""

@@ -256,9 +256,10 @@ class MemoryBus:
         return None
 
     async def load_blob(self, reference: Reference, *, fresh: bool = False) -> BlobArrived:
+        unheard = not self._linked and not self.path.is_root
         value, local = self._find(reference.address, fresh=fresh)
         if value is None:
-            return BlobArrived(reference, None, local=False)
+            return BlobArrived(reference, None, local=False, unheard=unheard)
         try:
             wanted = parts_of(reference, value)
         except BlobRefused:
@@ -267,7 +268,7 @@ class MemoryBus:
         for part in wanted:
             found, part_local = self._find(part.address, fresh=fresh)
             if found is None:
-                return BlobArrived(reference, None, local=False)
+                return BlobArrived(reference, None, local=False, unheard=unheard)
             parts.append((part.address, found))
             local = local and part_local
         return BlobArrived(reference, value, local, tuple(parts))

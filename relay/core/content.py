@@ -19,6 +19,10 @@ from schemas.shape import ShapeError
 
 RETRY_FIRST_SECONDS = 0.5
 RETRY_MAX_SECONDS = 30.0
+UNHEARD_MAX_SECONDS = 60.0
+"""A parent that is there and does not answer for so long counts as one that lacks it: what takes
+waits for what was to come before it, and must not wait for ever."""
+_LACKED, _UNHEARD = "neither here nor at the parent", "not here, and the parent does not answer"
 _BRANCHING = frozenset({blobs.MANIFEST, blobs.MANIFEST_CHUNK, blobs.INDEX_LIST})
 
 
@@ -31,6 +35,7 @@ class Walk:
     plains: dict[ContentHash, bytes] | None = None
     expand: bool = True
     refused_since: float | None = None
+    noted: set[str] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -40,12 +45,15 @@ class _Want:
     attempts: int = 0
     fresh: bool = False
     retry_at: float | None = None
+    unheard_since: float | None = None
 
 
 class Content:
     """All walks of a node, and what is in its own blob store.
 
-    `troubled` gathers the owners whose content was refused, for the one who empties it.
+    Nothing is known of what nobody answers for: it is asked for again, and no more comes of that
+    while the link is lost. `troubled` gathers the owners whose content was refused, for the one who
+    empties it.
     """
 
     def __init__(self, held: frozenset[ContentHash], out: list[Effect]) -> None:
@@ -54,6 +62,7 @@ class Content:
         self._whole: set[ContentHash] = set()
         self._walks: dict[str, Walk] = {}
         self._wants: dict[ContentHash, _Want] = {}
+        self._linked = False
         self.troubled: dict[str, None] = {}
 
     def begin(
@@ -108,7 +117,7 @@ class Content:
             return []
         if event.value is None:
             self._lost(event.reference.address)
-            self._again(want, now, "MissingBlob", "neither here nor at the parent")
+            self._missed(want, now, unheard=event.unheard)
             return []
         parts = dict(event.parts)
         try:
@@ -117,7 +126,7 @@ class Content:
         except (BlobRefused, ShapeError, CodecError) as error:
             self._lost(want.reference.address)
             want.fresh = True
-            self._again(want, now, "BadBlob", str(error))
+            self._refused(want, now, "BadBlob", str(error))
             return []
         self._keep(event, event.value, parts)
         return self._advance(want, plain, children)
@@ -147,9 +156,16 @@ class Content:
                 want.retry_at = None
                 self._out.append(LoadBlob(want.reference, want.fresh))
 
-    def retry_all(self) -> None:
-        """Ask again for all that was refused: the link is new."""
+    def link(self, *, up: bool) -> None:
+        """Take in whether the parent can be asked; a link that is lost takes no time from it."""
+        self._linked = up
         for want in self._wants.values():
+            want.unheard_since = None
+
+    def retry_all(self) -> None:
+        """Ask again for all that was not to be had: the link or the parent's run is new."""
+        for want in self._wants.values():
+            want.unheard_since = None
             if want.retry_at is not None:
                 want.retry_at, want.attempts = None, 0
                 self._out.append(LoadBlob(want.reference, want.fresh))
@@ -201,17 +217,40 @@ class Content:
             self.held.discard(address)
             self._whole.clear()
 
-    def _again(self, want: _Want, now: float, reason: str, detail: str) -> None:
-        delay = min(RETRY_FIRST_SECONDS * 2**want.attempts, RETRY_MAX_SECONDS)
-        want.attempts += 1
-        want.retry_at = now + delay
+    def _missed(self, want: _Want, now: float, *, unheard: bool) -> None:
+        """Tell the parent's word that it lacks a value from its silence."""
+        if not unheard:
+            want.unheard_since = None
+            self._refused(want, now, "MissingBlob", _LACKED)
+            return
+        if self._linked and want.unheard_since is None:
+            want.unheard_since = now
+        since = want.unheard_since
+        if since is not None and now - since >= UNHEARD_MAX_SECONDS:
+            self._refused(want, now, "MissingBlob", _UNHEARD)
+        else:
+            self._again(want, now)
+
+    def _refused(self, want: _Want, now: float, reason: str, detail: str) -> None:
+        """Say that content cannot be had, once for each walk, however much of it that is."""
+        self._again(want, now)
+        news = False
         for owner in want.owners:
             walk = self._walks[owner]
+            news = news or reason not in walk.noted
+            walk.noted.add(reason)
             if walk.refused_since is None:
                 walk.refused_since = now
                 self.troubled[owner] = None
-        subject = f"{want.reference.kind} {want.reference.address[:12]}"
-        self._out.append(Noted(reason, subject, detail))
+        if news:
+            subject = f"{want.reference.kind} {want.reference.address[:12]}"
+            self._out.append(Noted(reason, subject, detail))
+
+    def _again(self, want: _Want, now: float) -> None:
+        """Ask once more, ever more seldom."""
+        delay = min(RETRY_FIRST_SECONDS * 2**want.attempts, RETRY_MAX_SECONDS)
+        want.attempts += 1
+        want.retry_at = now + delay
 
 
 def entries_of(plains: dict[ContentHash, bytes], root: Reference) -> tuple[ManifestEntry, ...]:

@@ -94,13 +94,15 @@ class BlobArrived:
     """The answer to `LoadBlob`: the stored value, or None if there is none to be had now.
 
     `local` says that it came out of the node's own store; `parts` holds the part values of a value
-    that is a list of parts, by address.
+    that is a list of parts, by address. If there is none, `unheard` says that nobody said so: the
+    parent did not answer, and may well have it.
     """
 
     reference: Reference
     value: bytes | None
     local: bool
     parts: tuple[tuple[ContentHash, bytes], ...] = ()
+    unheard: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,7 @@ class Uplink:
     def link(self, *, up: bool) -> None:
         """Begin a session when the way to the parent is open."""
         self._beat_at = None
+        self._state.content.link(up=up)
         if up:
             self._state.inbox.ask()
             self._begin()

@@ -5,7 +5,12 @@ import os
 import pytest
 
 from relay.core.effects import AckMail, ClearMail, StoreOwn
-from relay.core.events import HeartbeatArrived, ReportArrived, SessionArrived
+from relay.core.events import (
+    BlobArrived,
+    HeartbeatArrived,
+    ReportArrived,
+    SessionArrived,
+)
 from relay.ports import MailConflict, MailSlot, OwnRecord
 from schemas.blobs import OBJECT, Reference, open_value, store
 from schemas.identity import ContentHash
@@ -222,11 +227,22 @@ async def test_content_that_nobody_has_is_none(tree):
     blob = store(OBJECT, os.urandom(1_200_000))
     await centre.keep_blobs({blob.reference.address: blob.values[blob.reference.address]})
 
-    assert (await centre.load_blob(nothing)).value is None
-    assert (await bus.load_blob(nothing)).value is None
-    assert (await bus.load_blob(blob.reference)).value is None
+    lacked = BlobArrived(nothing, None, local=False)
+    assert await centre.load_blob(nothing) == lacked
+    assert await bus.load_blob(nothing) == lacked
+    assert await bus.load_blob(blob.reference) == BlobArrived(blob.reference, None, local=False)
+
+
+async def test_that_the_parent_does_not_answer_for_content_is_not_its_word_that_it_has_none(tree):
+    centre, _ = await tree.open()
+    bus, _ = await tree.sprout("/emea", centre)
+    there = store(OBJECT, os.urandom(100))
+    await centre.keep_blobs(there.values)
+
     await tree.cut("/emea")
-    assert (await bus.load_blob(nothing)).value is None
+
+    missed = await bus.load_blob(there.reference)
+    assert missed == BlobArrived(there.reference, None, local=False, unheard=True)
 
 
 async def test_many_letters_in_one_call_are_all_kept_and_all_arrive(tree):

@@ -28,8 +28,8 @@ from tests.simulation.places import rename
 from tests.simulation.world import LawBroken, World
 
 FAILURES_MAX, FAILURES_SECONDS = 40, 10.0
-"""So often a blob may fail within so long in one run over one link: with backoff it is 5 for each
-placement that asks for it."""
+"""So often a blob that is not here may be asked for within so long in one run over one link: with
+backoff it is 5 for each placement that asks for it."""
 SEEN_AFTER_SECONDS = STALE_AFTER_SECONDS + 2 * LOOK_SECONDS
 
 
@@ -48,8 +48,10 @@ class Conduct:
         match effect:
             case fx.ResetMail():
                 self.read_on(host, effect.sequence)
-            case fx.Noted():
-                self.noted(host, effect)
+            case fx.LoadBlob():
+                self.asked(host, effect.reference.address)
+            case fx.Noted() if effect.reason == "MissingBlob":
+                self.missed(host, effect)
 
     def handled(self, host: Host) -> None:
         """A node whose parent shows it no newer index says so within 20 minutes and two looks."""
@@ -130,17 +132,21 @@ class Conduct:
         counted = Counter(faults)
         return [f"{BOUNDED}: {fault} ({count} times)" for fault, count in counted.items()]
 
-    def noted(self, host: Host, effect: fx.Noted) -> None:
+    def asked(self, host: Host, address: str) -> None:
         """What cannot be had is asked for with patience."""
-        if effect.reason not in ("MissingBlob", "BadBlob"):
+        if address in host.streams.blobs:
             return
-        key = (host.path, host.run, host.link_epoch, effect.subject)
+        key = (host.path, host.run, host.link_epoch, address)
         times = self._failures.setdefault(key, deque(maxlen=FAILURES_MAX))
         times.append(self.world.now)
         if len(times) == FAILURES_MAX and times[-1] - times[0] < FAILURES_SECONDS:
-            what = (
-                f"{host.path} asks for {effect.subject} {len(times)} times in {FAILURES_SECONDS} s"
-            )
+            what = f"{host.path} asks for {address[:12]} {len(times)} times in {FAILURES_SECONDS} s"
+            raise LawBroken(NO_LOSS, what)
+
+    def missed(self, host: Host, noted: fx.Noted) -> None:
+        """Content is called missing by the word of one who was asked, not for want of a link."""
+        if not host.path.is_root and not host.linked:
+            what = f"{host.path} says that {noted.subject} is missing, and has no link to ask by"
             raise LawBroken(NO_LOSS, what)
 
     def written(self, host: Host, write: fx.WriteMail) -> None:

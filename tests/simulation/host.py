@@ -317,14 +317,14 @@ class Host:
     def _load(self, run: int, reference: Reference) -> None:
         if run != self.run:
             return
-        value, local = self.streams.blobs.get(reference.address), True
+        value, local, unheard = self.streams.blobs.get(reference.address), True, False
         if value is None:
-            parent, local = self._parent(), False
+            parent, local, unheard = self._parent(), False, not self.path.is_root
             if parent is not None and self.linked and self.path not in self.world.mute:
-                value = parent.streams.blobs.get(reference.address)
+                value, unheard = parent.streams.blobs.get(reference.address), False
                 if value is not None and self.world.lying_blobs:
                     value = self.world.lying_blobs(parent, reference, value)
-        self.tell(BlobArrived(reference, value, local))
+        self.tell(BlobArrived(reference, value, local, unheard=unheard))
 
     # The link: what comes down and goes up.
 

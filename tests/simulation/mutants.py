@@ -126,6 +126,7 @@ MUTANTS = (
     Mutant(planted_views.remember_without_an_index, laws.NO_RESURRECTION, "old_backup:0"),
     Mutant(planted_views.show_by_chunks, laws.NO_RESURRECTION, "old_backup:0"),
     Mutant(planted_views.ask_at_once, laws.NO_LOSS, "lost_content:0"),
+    Mutant(planted_views.silence_is_absence, laws.NO_LOSS, "small:29"),
     Mutant(planted_views.one_refusal_stops_all, laws.CONVERGENCE, "refused:0"),
     Mutant(planted_views.drop_what_a_refusal_concerns, laws.ACKNOWLEDGED, "told_lies:0"),
     Mutant(planted_views.let_go_before_the_new_is_here, laws.NO_LOSS, "lost_on_the_way:0"),

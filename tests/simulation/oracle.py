@@ -6,7 +6,8 @@
 | 2 No resurrection | `_stored`: no generation goes back, nothing comes that the index had dropped |
 | 3 Only signed, only mine | `_stored`, `_kept`, `applying`; `pruning` tells who made an object |
 | 4 No loss on reject | `settled`: all else is as it should be, `_untold`: it is said why; |
-|   | `Conduct.noted`: content is asked for with backoff; the worlds `refused`, `lost_content` |
+|   | `Conduct.asked`, `missed`: content is asked for with backoff, and called missing only by |
+|   | the word of one who was asked; the worlds `refused`, `lost_content` |
 | 5 Bounded | `leftover_faults` at each rest, `World.run`: steps; `soak`: bytes over a year |
 | 6 Autonomy | `spaces_as_wanted`, in the worlds where the parent is gone (`test_swarm`) |
 | 7 Exactly once counting | `_counted`, and `_summary_faults` once all is settled |

@@ -173,6 +173,16 @@ def ask_at_once() -> Patch:
     return content, "RETRY_MAX_SECONDS", 0.0
 
 
+def silence_is_absence() -> Patch:
+    """Call content missing when nobody answered for it."""
+    honest = content.Content._missed
+    return (
+        content.Content,
+        "_missed",
+        lambda self, want, now, **_: honest(self, want, now, unheard=False),
+    )
+
+
 def one_refusal_stops_all() -> Patch:
     """Do nothing else at a cluster before the first thing to do is done."""
     honest = space.plan

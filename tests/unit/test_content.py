@@ -4,7 +4,13 @@ import hashlib
 
 import pytest
 
-from relay.core.content import RETRY_FIRST_SECONDS, RETRY_MAX_SECONDS, Content, entries_of
+from relay.core.content import (
+    RETRY_FIRST_SECONDS,
+    RETRY_MAX_SECONDS,
+    UNHEARD_MAX_SECONDS,
+    Content,
+    entries_of,
+)
 from relay.core.effects import KeepBlob, LoadBlob, Noted
 from relay.core.events import BlobArrived
 from schemas import blobs
@@ -166,6 +172,76 @@ def test_retries_grow_rarer_up_to_a_bound_and_a_new_link_asks_at_once():
     bench.out.clear()
     bench.content.retry_all()
     assert bench.out == [LoadBlob(bench.root)]
+
+
+def unheard(reference):
+    return BlobArrived(reference, None, local=False, unheard=True)
+
+
+def test_what_nobody_answers_for_is_asked_for_again_and_nothing_is_said_of_it():
+    bench = Bench(60)
+    bench.content.link(up=True)
+    bench.content.begin("a", (bench.root,))
+    away = {reference.address for reference in bench.objects}
+    bench.serve(but=away)
+    for reference in bench.objects:
+        bench.content.arrived(unheard(reference), 10.0)
+    bench.content.link(up=False)
+    assert bench.out == []
+    assert bench.content.troubled == {}
+    assert bench.content.refused_since("a") is None
+    assert bench.content.deadline() == 10.0 + RETRY_FIRST_SECONDS
+    now = 10.0
+    while now < 10.0 + 5 * UNHEARD_MAX_SECONDS:
+        now = bench.content.deadline()
+        bench.content.retry(now)
+        asked, bench.out[:] = list(bench.out), []
+        assert {type(effect) for effect in asked} == {LoadBlob}
+        for effect in asked:
+            bench.content.arrived(unheard(effect.reference), now)
+    assert bench.content.refused_since("a") is None
+    bench.content.link(up=True)
+    bench.content.retry_all()
+    assert bench.serve(now) == ["a"]
+    assert bench.kept == bench.store
+
+
+def test_a_parent_that_is_there_and_never_answers_counts_as_one_that_lacks_it_in_the_end():
+    """What takes waits for this content, and a parent could hold it back for ever by silence."""
+    bench = Bench()
+    bench.content.link(up=True)
+    bench.content.begin("a", (bench.root,))
+    bench.out.clear()
+    now, waited = 0.0, []
+    while bench.content.refused_since("a") is None:
+        bench.content.arrived(unheard(bench.root), now)
+        waited.append(now)
+        now = bench.content.deadline()
+        bench.content.retry(now)
+    assert UNHEARD_MAX_SECONDS <= waited[-1] <= UNHEARD_MAX_SECONDS + RETRY_MAX_SECONDS
+    assert [effect.reason for effect in bench.out if isinstance(effect, Noted)] == ["MissingBlob"]
+    bench.out[:] = [effect for effect in bench.out if isinstance(effect, LoadBlob)][-1:]
+    assert bench.serve(now) == ["a"]
+
+
+def test_however_much_content_a_parent_lacks_and_for_how_long_it_is_said_once():
+    bench = Bench(200)
+    bench.content.link(up=True)
+    bench.content.begin("a", (bench.root,))
+    bench.serve(but={reference.address for reference in bench.objects})
+    now, said = 0.0, []
+    for reference in bench.objects:
+        bench.content.arrived(BlobArrived(reference, None, local=False), now)
+    for _ in range(10):
+        now = bench.content.deadline()
+        bench.content.retry(now)
+        asked = [effect for effect in bench.out if isinstance(effect, LoadBlob)]
+        said += [effect for effect in bench.out if isinstance(effect, Noted)]
+        bench.out.clear()
+        for effect in asked:
+            bench.content.arrived(BlobArrived(effect.reference, None, local=False), now)
+    assert [noted.reason for noted in said] == ["MissingBlob"]
+    assert bench.content.refused_since("a") == 0.0
 
 
 def test_a_blob_lost_from_the_store_is_found_out_and_fetched():
