@@ -6,9 +6,10 @@ and nothing of the relay's own.
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,7 +29,18 @@ from schemas.objects import ObjectKey
 WORKLOADS_BUCKET, INVENTORY_BUCKET = "workloads", "inventory"
 API_PREFIX = "leafcast.api."
 CALL_SECONDS = 15.0
+TOLD_AFTER_SECONDS = 2.0
+"""Who waits for longer is told for what."""
 
+Tell = Callable[[str], None]
+
+_AWAITED = {
+    "ask": "{path} to answer",
+    "destinations": "the nodes to name their destinations",
+    "doctor": "all nodes to answer",
+    "node-move": "{path} to be moved",
+    "node-remove": "{path} to let go of what it was sent",
+}
 _INVENTORY = frozenset({(GROUP, "locations"), (GROUP, "synctargets")})
 
 
@@ -58,13 +70,17 @@ class CallFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """An open way to the tree: `workloads` and `inventory` are the centre's spaces."""
+    """An open way to the tree: `workloads` and `inventory` are the centre's spaces.
+
+    `tell` is told what is waited for, once that takes long.
+    """
 
     data_dir: DataDir
     workloads: EmbeddedSpace
     inventory: EmbeddedSpace
     clock: Clock
     ask: Callable[[str, bytes, float], Awaitable[bytes]]
+    tell: Tell = lambda _: None
 
     def space_for(self, key: ObjectKey) -> EmbeddedSpace:
         """Where an object lies: Locations and SyncTargets in the inventory, all else beside."""
@@ -85,8 +101,10 @@ class Session:
         NotRunning if the tree was stopped meanwhile.
         """
         subject, question = API_PREFIX + verb, json.dumps(args).encode()
+        what = _AWAITED.get(verb, "the tree to answer").format(**args)
         try:
-            answer = json.loads(await self.ask(subject, question, seconds))
+            with _waiting(self.tell, f"{what}, {seconds:g} s at most"):
+                answer = json.loads(await self.ask(subject, question, seconds))
         except Unanswered as error:
             if not self.data_dir.in_use():
                 raise NotRunning(self.data_dir.folder, "the tree was stopped") from error
@@ -101,8 +119,21 @@ class Session:
         return answer["result"]
 
 
+@contextmanager
+def _waiting(tell: Tell, what: str) -> Iterator[None]:
+    """Tell what is waited for here, if it takes long."""
+    text = f"waiting for {what}"
+    told = asyncio.get_running_loop().call_later(TOLD_AFTER_SECONDS, tell, text)
+    try:
+        yield
+    finally:
+        told.cancel()
+
+
 @asynccontextmanager
-async def open_session(data_dir: Path | None = None) -> AsyncIterator[Session]:
+async def open_session(
+    data_dir: Path | None = None, tell: Tell = lambda _: None
+) -> AsyncIterator[Session]:
     """A session with the tree that runs on the data directory, or on the default one.
 
     Raises NotRunning, or DataDirUnusable.
@@ -113,14 +144,17 @@ async def open_session(data_dir: Path | None = None) -> AsyncIterator[Session]:
         raise NotRunning(place.folder)
     clock, dice, domain = SystemClock(), SystemDice(), NodePath().domain
     try:
-        async with brief_connection(admin["url"], admin["seed"], "leafcast command") as client:
-            workloads, inventory = (
-                EmbeddedSpace(client, bucket, clock, dice, domain=domain)
-                for bucket in (WORKLOADS_BUCKET, INVENTORY_BUCKET)
-            )
-            await workloads.open()
-            await inventory.open()
-            session = Session(place, workloads, inventory, clock, partial(ask, client))
+        async with AsyncExitStack() as stack:
+            with _waiting(tell, "the centre's nats-server to answer"):
+                connecting = brief_connection(admin["url"], admin["seed"], "leafcast command")
+                client = await stack.enter_async_context(connecting)
+                workloads, inventory = (
+                    EmbeddedSpace(client, bucket, clock, dice, domain=domain)
+                    for bucket in (WORKLOADS_BUCKET, INVENTORY_BUCKET)
+                )
+                await workloads.open()
+                await inventory.open()
+            session = Session(place, workloads, inventory, clock, partial(ask, client), tell)
             try:
                 yield session
             except SpaceError as error:

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from leafcast.session import Session, open_session
+from leafcast.harmless import harmless
+from leafcast.session import Session, Tell, open_session
 from leafcast.signals import Ended, run_until_signal
 
 T = TypeVar("T")
+
+
+def teller() -> Tell:
+    """Says what is waited for, each thing once, to a person: what a script reads is unchanged."""
+    said: set[str] = set()
+
+    def tell(text: str) -> None:
+        if sys.stderr.isatty() and text not in said:
+            said.add(text)
+            click.echo(f"leafcast: {harmless(text)} ...", err=True)
+
+    return tell
 
 
 def in_session(data_dir: Path | None, work: Callable[[Session], Awaitable[T]]) -> T:
@@ -21,7 +35,7 @@ def in_session(data_dir: Path | None, work: Callable[[Session], Awaitable[T]]) -
     """
 
     async def attended() -> T:
-        async with open_session(data_dir) as session:
+        async with open_session(data_dir, teller()) as session:
             return await work(session)
 
     try:

@@ -101,7 +101,7 @@ def heeded():
 @pytest.mark.usefixtures("heeded")
 def test_an_interrupt_while_the_tree_is_asked_is_silent(said, monkeypatch, words):
     @asynccontextmanager
-    async def interrupted(_data_dir):
+    async def interrupted(*_given):
         os.kill(os.getpid(), signal.SIGINT)
         await asyncio.Event().wait()
         yield
