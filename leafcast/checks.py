@@ -18,6 +18,8 @@ FREE_BYTES_MIN, FREE_BYTES_FEW = 200_000_000, 2_000_000_000
 LAG_MESSAGES_MAX = 100
 REFUSED_MAX = 100
 """Word of a change of parent or of a lost disk may be late, and is refused then, too."""
+CONTESTED_FEW = 2
+"""Once a program may have ended late, as the next was up already."""
 CLOCK_MS_MAX = 5_000
 CLOCK_MS_REFUSED = 60_000
 """From here on a node refuses questions."""
@@ -88,6 +90,8 @@ def _mute(facts: Facts, node: NodeFacts) -> Check:
 def _restarted(facts: Facts, node: NodeFacts) -> Check | None:
     if (node.starts or 0) <= 1 or node.server_up_ms > RESTART_MS:
         return None
+    if node.removals:
+        return _emptied(facts, node)
     times = many((node.starts or 0) - 1, "time")
     ago = f", {span_text(node.server_up_ms / 1000)} ago last" if node.server_up_ms else ""
     return Check(
@@ -100,11 +104,32 @@ def _restarted(facts: Facts, node: NodeFacts) -> Check | None:
     )
 
 
+def _emptied(facts: Facts, node: NodeFacts) -> Check:
+    """That a node began again with nothing: at the centre objects are lost, elsewhere none is."""
+    ago = f"{span_text(node.server_up_ms / 1000)} ago" if node.server_up_ms else "lately"
+    said = f"what {node.path} stores was removed while it ran, {ago}; it began again with nothing"
+    if node.path == "/":
+        cause = (
+            "someone or something removed its folder, and with it all objects that were applied; "
+            "its ledger is read back from the nodes below, and every edge keeps what it has"
+        )
+        remedy = (
+            "apply your manifests again, or put a backup back; leafcast adopt lists what edges "
+            "hold and no object says, and with --inventory brings SyncTargets and Locations back"
+        )
+    else:
+        cause = "someone or something removed its folder; its parent sends it again what is meant"
+        remedy = f"nothing for what is delivered; {_log(facts, node)} names the folder"
+    return Check("Servers", "warning", said, cause, remedy, node.path)
+
+
 def _links(facts: Facts) -> Iterator[Check]:
     silent = {node.path for node in facts.nodes if node.since_ms is not None}
     mute = {node.path for node in facts.nodes if not node.answers}
 
     def judge(node: NodeFacts) -> Check | None:
+        if node.contested >= CONTESTED_FEW:
+            return _contested(node)
         if node.refused > REFUSED_MAX:
             return _refused(node)
         if node.state in IN_SESSION or _behind(node.path, silent):
@@ -130,6 +155,19 @@ def _silent(facts: Facts, node: NodeFacts) -> Check:
     cause = "its program or its server is down or frozen, or the network between is cut"
     remedy = _revive(facts, node) if node.here else f"{_revive(facts, node)}; {remove}"
     return Check("Links", "failure", said, cause, remedy, node.path)
+
+
+def _contested(node: NodeFacts) -> Check:
+    return Check(
+        "Links",
+        "failure",
+        f"two programs run as {node.path}: its session was taken over {node.contested} times",
+        "its folder was copied, or its bundle is used twice from one folder, and what starts each "
+        "copy again keeps both alive; each ends the other's session, so little gets through",
+        f"end one of them where it runs; if you do not know it: leafcast node add {node.path} "
+        "makes a new bundle and voids the keys of both",
+        node.path,
+    )
 
 
 def _refused(node: NodeFacts) -> Check:

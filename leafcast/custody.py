@@ -175,6 +175,19 @@ def awaited_for_ledger(controllers: Controllers) -> list[str] | None:
     return [f"/{name}" for name in sorted(recovery.awaited)]
 
 
+def orphan_names(controllers: Controllers) -> list[str]:
+    """The placements in force that no EdgePlacement says, by name."""
+    translator = controllers.translator
+    return sorted({it.name for it in translator.orphans()} - translator.workloads.objects.keys())
+
+
+def orphan_remedy(name: str) -> str:
+    """What a person can do about one."""
+    return (
+        f"bring it back with `leafcast adopt {name}`, or remove it with `leafcast withdraw {name}`"
+    )
+
+
 def reading_back(awaited: Sequence[str]) -> ApiError:
     """That the centre cannot tell yet, for it waits for these."""
     remedy = "wait, or see `leafcast adopt` for how to go on without one"

@@ -10,7 +10,7 @@ from controllers.centre import Controllers
 from leafcast.api import Api, ApiError
 from leafcast.asking import CentreAsks
 from leafcast.awaiting import register_wait
-from leafcast.custody import awaited_for_ledger, reading_back
+from leafcast.custody import awaited_for_ledger, orphan_names, orphan_remedy, reading_back
 from leafcast.elsewhere import Form, ask_nodes
 from leafcast.event_log import EventLog
 from leafcast.tree import LocalTree
@@ -54,7 +54,9 @@ class TreeVerbs:
             named = sum(item["destinations"] for item in form["unreachable"])
             if form["states"].get("unreachable", 0) > named:
                 form["unreachable"] += silent_below(await self._elsewhere())
-        return {"placements": forms}
+        controllers = self._tree.controllers
+        orphans = orphan_names(controllers) if controllers is not None and not placement else []
+        return {"placements": forms, "orphans": orphans}
 
     async def destinations(self, placement: str) -> dict[str, Any]:
         """The destinations of a placement one by one, as far as they are known here."""
@@ -80,6 +82,9 @@ class TreeVerbs:
         names = placement_names(self._tree)
         if placement in names:
             return placement
+        if controllers is not None and placement in orphan_names(controllers):
+            message = f'"{placement}" is an orphan: edges hold it, and no EdgePlacement says it'
+            raise ApiError("Orphan", message, orphan_remedy(placement))
         remedy = f"there are: {', '.join(names)}" if names else "there are none yet: apply one"
         raise ApiError("NotFound", f'there is no EdgePlacement "{placement}"', remedy)
 

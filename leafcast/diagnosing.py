@@ -9,7 +9,7 @@ from typing import Any
 from controllers.centre import Controllers
 from leafcast.api import Api
 from leafcast.asking import CentreAsks
-from leafcast.custody import HELD_END, awaited_for_ledger, held_inventory
+from leafcast.custody import HELD_END, awaited_for_ledger, held_inventory, orphan_names
 from leafcast.elsewhere import Form, ask_nodes
 from leafcast.findings import Facts, LedgerFacts, NodeFacts, PlacementFacts, StuckFacts
 from leafcast.tree import LocalTree
@@ -66,6 +66,7 @@ class Diagnosis:
             store_bytes=standing.get("storeBytes"),
             starts=standing.get("serverStarts"),
             server_up_ms=standing.get("serverUpMs", 0),
+            removals=standing.get("storeRemovals", 0),
         )
 
 
@@ -107,12 +108,14 @@ def _node(form: Form, said: Form | AskFault | None, now_ms: int) -> NodeFacts:
         heard_ms=said.since_ms if isinstance(said, AskFault) else 0,
         starts=answer.get("serverStarts"),
         server_up_ms=answer.get("serverUpMs", 0),
+        removals=answer.get("storeRemovals", 0),
         free_bytes=answer.get("diskFree"),
         store_bytes=answer.get("storeBytes"),
         clock_ms=answer.get("clockMs", 0),
         index_age_ms=max(0, now_ms - index) if index else None,
         withheld=answer.get("withheld", 0),
         refused=form["refused"],
+        contested=form["contested"],
         disbelieved=answer.get("disbelieved", 0),
     )
 
@@ -135,9 +138,9 @@ def _ledger(controllers: Controllers) -> LedgerFacts:
     awaited = awaited_for_ledger(controllers)
     if awaited is not None:
         return LedgerFacts(recovering=True, awaited=awaited)
-    held, names = held_inventory(controllers), controllers.translator.workloads.objects
+    held = held_inventory(controllers)
     return LedgerFacts(
-        orphans=sorted({orphan.name for orphan in controllers.translator.orphans()} - names.keys()),
+        orphans=orphan_names(controllers),
         strangers=len(controllers.mailboxes.strangers()),
         held=held,
         wrong={

@@ -26,6 +26,7 @@ _OWN_FIGURES = (
     "serverUpMs",
     "withheld",
     "disbelieved",
+    "storeRemovals",
     "objectsApplied",
 )
 TEXT_MAX_CHARACTERS = 1000
@@ -97,7 +98,7 @@ def _checked_child(child: object) -> dict[str, Any] | None:
         "inSession": child.get("inSession") is True,
         "left": child.get("left") is True,
         "nkey": _text(child, "nkey"),
-        **_figures(child, ("lag", "refused")),
+        **_figures(child, ("lag", "refused", "contested")),
     }
     figures = _figures(counts, _COUNTS) if isinstance(counts, Mapping) else {}
     if isinstance(counts, Mapping) and len(figures) == len(_COUNTS):

@@ -40,7 +40,8 @@ class NodeFacts:
     else runs it, and `server_up_ms` for how long that has run. `clock_ms` is how much its clock is
     ahead of ours. `index_age_ms` is None where there is no index yet.
     `refused` is how much of what it said its parent did not take, `disbelieved` how much of what
-    its parent sent it did not take itself.
+    its parent sent it did not take itself. `contested` is how often of late two runs of it were up
+    at a time, by its parent, `removals` how often its store was removed while it ran.
     """
 
     path: str
@@ -63,6 +64,8 @@ class NodeFacts:
     withheld: int = 0
     refused: int = 0
     disbelieved: int = 0
+    contested: int = 0
+    removals: int = 0
 
 
 @dataclass(frozen=True, slots=True)

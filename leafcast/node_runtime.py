@@ -102,6 +102,7 @@ class NodeRuntime:
         self._driver: Driver | None = None
         self._syncer: Syncer | None = None
         self._running = asyncio.Event()
+        self._removals = 0
         self.changed: Callable[[], None] = lambda: None
         self.noted: Callable[[Noted], None] = lambda _: None
 
@@ -250,6 +251,7 @@ class NodeRuntime:
             said = "what it stores was removed while it ran: it begins again with nothing"
             self._note(Noted("StoreRemoved", str(self._folder), said))
             if await self.server.renew():
+                self._removals += 1
                 _keep_seeds(self._folder, self._seeds)
 
     async def _run_once(self) -> None:
@@ -332,7 +334,8 @@ class NodeRuntime:
 
     def standing(self) -> dict[str, object]:
         """How the node is where it runs, also while it cannot be asked."""
-        return standing(self._world.clock, self._folder, self._server)
+        said = standing(self._world.clock, self._folder, self._server)
+        return {**said, "storeRemovals": self._removals}
 
     def _note(self, noted: Noted) -> None:
         self.noted(noted)

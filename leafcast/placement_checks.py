@@ -9,6 +9,7 @@ from leafcast.findings import Check, Facts, LedgerFacts, PlacementFacts, StuckFa
 GROUP = "Objects"
 OLD_VIEWS = ("StaleView", "Withheld")
 """How the reasons begin that say something of those above an edge, and nothing of an object."""
+CONTENT, OVERRIDDEN = "ContentRefused", "Overridden"
 
 
 def placement_checks(facts: Facts) -> Iterator[Check]:
@@ -99,6 +100,12 @@ def _why(stuck: StuckFacts, see: str) -> tuple[str, str]:
             "a node above withholds what is in force, or shows an old view; it keeps what it has"
         )
         return cause, f"start the relays above {stuck.path} again; if it stays, do not trust them"
+    if stuck.reason.startswith(CONTENT):
+        cause = "a node above lacks a part of its new content; what was there before stays"
+        return cause, "it is asked for again and again; if it stays, apply the placement again"
+    if stuck.reason.startswith(OVERRIDDEN):
+        cause = "two placements say the same object, from different spaces, and the other counts"
+        return cause, f"leafcast adopt names orphans, to be withdrawn; or rename the object; {see}"
     if stuck.severity >= 2:
         cause = "it was delivered, and does not work there"
         return cause, f"leafcast describe {_described(stuck)} --at {stuck.path}"

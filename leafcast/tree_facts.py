@@ -191,6 +191,7 @@ def _node_form(tree: LocalTree, path: NodePath, counts: Summary) -> Form:
         "children": len(node.children()) if node else 0,
         "lag": _lag(tree, path),
         "refused": 0,
+        "contested": 0,
         "mail_written": driver.counters.mail_written if driver else 0,
         "index_written": driver.counters.index_written if driver else 0,
         "blobs_kept": driver.counters.blobs_kept if driver else 0,
@@ -215,7 +216,7 @@ def _told(child: Mapping[str, Any] | None) -> Form:
     word = "up" if child["inSession"] else "connecting"
     if since is not None:
         word = "stopped" if child.get("left") else "unreachable"
-    figures = {name: child.get(name, 0) for name in ("lag", "refused")}
+    figures = {name: child.get(name, 0) for name in ("lag", "refused", "contested")}
     said = {"state": word, "silent_since_ms": since, **figures}
     return {**said, **child.get("counts", {})}
 

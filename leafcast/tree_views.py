@@ -18,6 +18,7 @@ from leafcast.durations import span_text
 Form = Mapping[str, Any]
 
 UNREACHABLE_LINES_MAX = 10
+ORPHANS_NAMED_MAX = 10
 NAME_WIDTH_MAX = 32
 _STATE_STYLES = {
     "up": "green",
@@ -52,8 +53,24 @@ def tree_view(form: Form, now_ms: int) -> RenderableType:
     return Group(table, *_silent(nodes, now_ms))
 
 
-def placements_view(placements: Sequence[Form], now_ms: int) -> RenderableType:
-    """A row a placement, the worst first."""
+def placements_view(
+    placements: Sequence[Form], now_ms: int, orphans: Sequence[str] = ()
+) -> RenderableType:
+    """A row a placement, the worst first; then those that edges hold and nobody says any more."""
+    if not orphans:
+        return _placements(placements, now_ms)
+    named = ", ".join(orphans[:ORPHANS_NAMED_MAX])
+    more = f" and {len(orphans) - ORPHANS_NAMED_MAX} more" if orphans[ORPHANS_NAMED_MAX:] else ""
+    what = Text.assemble(
+        (f"Orphans: {named}{more}\n", "yellow"),
+        "Edges hold them, and no EdgePlacement says them. For each: leafcast adopt NAME\n",
+        "brings it back, leafcast withdraw NAME removes it; or apply its manifests again.",
+        overflow="fold",
+    )
+    return Group(_placements(placements, now_ms), Text(), what) if placements else what
+
+
+def _placements(placements: Sequence[Form], now_ms: int) -> RenderableType:
     if not placements:
         return Text("No placements. Apply some: leafcast apply -f FILE")
     table = _table("placement", "delivered", "working", "unreachable")

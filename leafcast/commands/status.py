@@ -43,7 +43,7 @@ def status(
     async def ask(session: Session) -> Any:
         if not placement:
             found = await session.call("status")
-            return {"placements": worst_first(found["placements"])}
+            return {**found, "placements": worst_first(found["placements"])}
         found = await session.call("status", placement=placement, by_node=by_node)
         form = found["placements"][0]
         if by_node and form.get("elsewhere"):
@@ -57,7 +57,7 @@ def status(
 
     def draw(found: Any, now_ms: int) -> Any:
         if not placement:
-            return placements_view(found["placements"], now_ms)
+            return placements_view(found["placements"], now_ms, found.get("orphans", ()))
         return placement_view(found, now_ms)
 
     (watch if stays else show)(data_dir, ask, draw, output)

@@ -33,7 +33,7 @@ class BadArguments(ValueError):
 def node_answer(node: Node, path: str) -> Json:
     """Who the node is, and how it is with its parent and its children."""
     own = node.own_state()
-    refused = own.pop("refusedOf")
+    refused, contested = own.pop("refusedOf"), own.pop("contestedOf")
     known, left = node.sessions(), node.left()
     children = {
         name: {
@@ -42,6 +42,7 @@ def node_answer(node: Node, path: str) -> Json:
             "left": name in left,
             "lag": node.lag(name),
             "refused": refused.get(name, 0),
+            "contested": contested.get(name, 0),
             "destination": node.destination_of(name) or "",
             "nkey": node.nkey_of(name),
         }

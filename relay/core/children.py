@@ -22,6 +22,8 @@ SAYS_AT_ONCE = 10
 FORMER_RUNS_MAX = 4
 NOTE_EVERY_SECONDS = 1.0
 """A child that is refused without end is noted so often."""
+CONTESTED_SECONDS = 600.0
+"""So long after two runs of a child were up at a time that is told of."""
 EPOCH_MAX = 1 << 62
 """What a child claims beyond does not count: epochs stay within 64 bits."""
 
@@ -38,7 +40,8 @@ class Child:
 
     One that `left` said farewell, and counts as silent until another run of it is heard of; one
     that is `unlinked` has lost its link since it was heard of last.
-    `said` is the newest epoch that a report of it named, `refused` how often it was refused.
+    `said` is the newest epoch that a report of it named, `refused` how often it was refused,
+    `contests` how often in a row a run was up that had lost its session to another.
     Times are the node's own monotonic seconds; `silent_since_ms` is wall time, for people.
     """
 
@@ -70,6 +73,19 @@ class Child:
     says: int = 0
     noted: float = float("-inf")
     refused: int = 0
+    contests: int = 0
+    contested: float = float("-inf")
+    contender: str = ""
+
+    def contend(self, run: str, now: float) -> None:
+        """Count a run that was up though another one had taken its session, once."""
+        if run != self.contender:
+            self.contests = self.contests_lately(now) + 1
+            self.contender, self.contested = run, now
+
+    def contests_lately(self, now: float) -> int:
+        """How often runs took the session from one another, if they still do."""
+        return self.contests if now <= self.contested + CONTESTED_SECONDS else 0
 
     def refuse(self, now: float) -> bool:
         """Count what it said and nobody takes; whether to note it, which not each of a flood is."""

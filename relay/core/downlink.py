@@ -219,9 +219,9 @@ class Downlink:
             if heartbeat.run == child.run:
                 self._heard(name, child)
             if taken:
-                self._state.out.append(
-                    Noted("SecondRun", name, "an older run was up; told to stop")
-                )
+                child.contend(heartbeat.run, self._state.now.seconds)
+                note = Noted("SecondRun", name, "an older run was up; told to stop")
+                self._state.out.append(note)
             if taken and not heartbeat.last_epoch:
                 # It never heard that it had the session, so it cannot know that it lost it.
                 self._stop(name, child, heartbeat.run, child.epoch)

@@ -138,7 +138,8 @@ class State:
 
     def standing(self) -> dict[str, Any]:
         """How the node is in session, and how much it holds, refused and lets be read."""
-        admission, inbox = self.admission, self.inbox
+        admission, inbox, now = self.admission, self.inbox, self.now.seconds
+        contested = {name: it.contests_lately(now) for name, it in self.children.items()}
         reads = {"now": admission.reading, "waiting": admission.waiting, "most": admission.most}
         return {
             "epoch": inbox.epoch,
@@ -149,6 +150,7 @@ class State:
             "refused": self.refused,
             "disbelieved": self.disbelieved,
             "refusedOf": {n: child.refused for n, child in self.children.items() if child.refused},
+            "contestedOf": {n: contests for n, contests in contested.items() if contests},
             "reads": reads,
         }
 

@@ -100,6 +100,12 @@ def test_a_centre_whose_disk_is_lost_takes_nothing_from_its_edges(program, tmp_p
     until(lambda: "shop" in program.run("adopt").stdout, "the orphan is not listed")
     assert {node["state"] for node in program.json("tree")["nodes"]} == {"up"}
     assert held_at_site(program) == before
+    said = program.run("status").stdout
+    assert "Orphans: shop" in said
+    assert "leafcast adopt NAME" in said
+    refused = program.run("status", "shop")
+    assert refused.returncode == 1
+    assert "leafcast withdraw shop" in refused.stderr
 
     assert program.run("apply", "-f", str(manifest)).returncode == 0
     assert program.run("withdraw", "shop").returncode == 0

@@ -102,6 +102,8 @@ async def test_folders_that_are_removed_as_nodes_run_are_made_again_and_filled_a
         await tree.exact([EDGE])
         assert member.process.poll() is None
     await tree.counted("shop", synced=1)
+    facts = await tree.call("doctor")
+    assert {form["path"] for form in facts["nodes"] if form["removals"]} == {REGION, EDGE}
 
 
 async def test_a_centre_whose_disk_is_full_refuses_what_it_cannot_keep_and_loses_nothing(

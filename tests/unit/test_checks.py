@@ -125,6 +125,18 @@ AWAY = {"state": "unreachable", "since_ms": NOW - 5 * MINUTE, "answers": False}
             "warning",
             "was started again 2 times, 9s ago last",
         ),
+        (
+            node("/emea", starts=2, removals=1, server_up_ms=9000),
+            "Servers",
+            "warning",
+            "what /emea stores was removed while it ran, 9s ago",
+        ),
+        (
+            node("/emea", contested=2),
+            "Links",
+            "failure",
+            "two programs run as /emea: its session was taken over 2 times",
+        ),
         (node("/emea", lag=101), "Lag", "warning", "101 messages to read"),
         (node("/emea", clock_ms=7000), "Clock", "warning", "7s ahead of the centre's"),
         (node("/emea", clock_ms=-90_000), "Clock", "failure", "90s behind the centre's"),
@@ -168,6 +180,8 @@ def test_what_is_wrong_with_a_node_has_a_cause_and_a_remedy(one, group, state, s
             "leafcast describe deployments.apps web -n shop --at /emea/s1",
         ),
         (placement(stuck=[stuck(1, "StaleView: old")]), "failure", "old", "above /emea/s1 again"),
+        (placement(stuck=[stuck(1, "Overridden: by x")]), "failure", "by x", "leafcast adopt"),
+        (placement(stuck=[stuck(0, "ContentRefused: x")]), "failure", "x", "apply the placement"),
         (placement(complete=False, blocking=["/emea"]), "warning", "from /emea", "in a moment"),
     ],
 )
@@ -176,6 +190,31 @@ def test_what_is_stuck_is_named_with_what_to_do(item, state, said, remedy):
     assert check.state == state
     assert said in check.said
     assert remedy in check.remedy
+
+
+@pytest.mark.parametrize("reason", ["ContentRefused: x", "Overridden: x", "StaleView: x"])
+def test_a_cluster_is_not_blamed_for_what_is_none_of_its(reason):
+    (check,) = wrong(placements=[placement(stuck=[stuck(1, reason)])])
+    assert "cluster" not in check.cause
+
+
+def test_what_a_removed_folder_takes_with_it_is_told_as_it_is():
+    """The centre's objects are nowhere else; what any other node held is sent to it again."""
+    removed = {"starts": 2, "removals": 1, "server_up_ms": 9000}
+    centre = node("/", role="centre", **removed)
+    of_centre, of_edge = (
+        next(check for check in checks(Facts(NOW, "/data", 90 * GB, nodes=nodes)) if check.cause)
+        for nodes in ([centre], [node("/"), node("/emea", **removed)])
+    )
+    assert "with it all objects that were applied" in of_centre.cause
+    assert "apply your manifests again" in of_centre.remedy
+    assert "is lost" not in of_centre.cause
+    assert "its parent sends it again" in of_edge.cause
+    assert "manifests" not in of_edge.remedy
+
+
+def test_one_program_that_ended_late_is_not_called_two():
+    assert not wrong(node("/emea", contested=1))
 
 
 def test_a_little_that_came_too_late_to_be_taken_is_no_news():

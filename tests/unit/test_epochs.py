@@ -5,6 +5,8 @@ import os
 import pytest
 
 from relay.adapters.nkey_pairs import new_user_nkey
+from relay.core.answers import node_answer
+from relay.core.children import CONTESTED_SECONDS
 from relay.core.effects import Noted, ResetMail, SendHeartbeat, SendSession
 from relay.core.events import (
     HeartbeatArrived,
@@ -20,7 +22,7 @@ from relay.core.state import NodeConfig
 from schemas.identity import NodePath
 from schemas.records import API_KEYS, API_NODE, KeyGrant, KeysRecord, NodeRecord, Source
 from schemas.records import encode_payload as encoded
-from schemas.reports import SessionMessage, decode
+from schemas.reports import Heartbeat, SessionMessage, decode, encode
 from tests.unit.test_second_home import ROOT, SIGNER, TREE
 
 NKEY = new_user_nkey(os.urandom(32))[1]
@@ -98,6 +100,38 @@ def test_by_the_last_word_of_the_older_a_parent_knows_that_there_were_two_at_a_t
     effects = link.parent.handle(HeartbeatArrived(link.path.name, last), link.instant)
     noted = [(e.reason, e.subject) for e in effects if type(e) is Noted]
     assert noted == [("SecondRun", link.path.name)]
+
+
+def contests(link):
+    return node_answer(link.parent, "/")["children"][link.path.name]["contested"]
+
+
+def test_copies_that_take_the_session_from_one_another_are_counted_while_they_do(link):
+    """As two machines do where something starts each again: every start ends the other's run."""
+    up = link.run("copy 0")
+    link.tell(up, LinkChanged(up=True))
+    for number in range(1, 5):
+        link.now += 5
+        newer = link.run(f"copy {number}")
+        link.tell(newer, LinkChanged(up=True))
+        # The older one's last heartbeat may come more than once: the slot is read again.
+        last = Heartbeat(
+            up._state.inbox.epoch, "", 0, b"", b"", b"", 0, False, run=f"copy {number - 1}"
+        )
+        for _ in range(2):
+            link.parent.handle(HeartbeatArrived(link.path.name, encode(last)), link.instant)
+        assert contests(link) == number
+        up = newer
+    link.now += CONTESTED_SECONDS + 1
+    link.parent.handle(Tick(), link.instant)
+    assert contests(link) == 0
+
+
+def test_a_run_that_is_started_again_after_its_end_contests_nothing(link):
+    for number in range(4):
+        link.now += 5
+        link.tell(link.run(f"run {number}"), LinkChanged(up=True))
+    assert contests(link) == 0
 
 
 def test_an_older_run_that_missed_the_news_is_told_at_its_next_heartbeat(link):

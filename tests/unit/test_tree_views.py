@@ -125,6 +125,17 @@ def test_no_placement_says_what_to_do():
     assert "leafcast apply" in shown(placements_view([], NOW))
 
 
+def test_what_edges_hold_and_nobody_says_is_named_with_what_to_do():
+    text = shown(placements_view([], NOW, ["a", "b"]))
+    assert "Orphans: a, b" in text
+    assert "leafcast adopt NAME" in text
+    assert "leafcast withdraw NAME" in text
+    assert "No placements" not in text
+    both = shown(placements_view([placement("shop")], NOW, [f"p{at}" for at in range(12)]))
+    assert "shop" in both
+    assert "p9 and 2 more" in both
+
+
 def test_no_destination_is_not_delivered():
     text = shown(placement_view(placement("shop", whole=0), NOW))
     assert "no destination is selected" in text
