@@ -47,6 +47,7 @@ class Controllers:
         self._index = IndexKeeper(self.issuer, clock)
         self.translator = PlacementTranslator(self.issuer, relay, wds, clock)
         self.translator.renew = self._index.renew
+        self._index.swept = self.translator.forget_old
         self.mailboxes = MailboxController(self.issuer, inventory, clock)
         self._summarizer = StatusSummarizer(
             relay, wds, clock, self.translator, lambda: self.mailboxes.locations

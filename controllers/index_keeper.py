@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from controllers.issuing import Issuer
+from relay.core.tombstones import EVERY_SECONDS
 from relay.ports import Clock
 
 INDEX_GATHER_SECONDS = 1.0
@@ -14,12 +16,17 @@ INDEX_MAX_AGE_SECONDS = 600.0
 
 
 class IndexKeeper:
-    """Issues the index; at its start only if the ledger's is old, or a crash left it incomplete."""
+    """Issues the index; at its start only if the ledger's is old, or a crash left it incomplete.
+
+    It lets go of what the ledger holds no more, and `swept` hears of that, now and then.
+    """
 
     def __init__(self, issuer: Issuer, clock: Clock) -> None:
         self._issuer = issuer
         self._clock = clock
         self._due = asyncio.Event()
+        self._sweep_at = clock.now().seconds + EVERY_SECONDS
+        self.swept: Callable[[], None] = lambda: None
 
     def renew(self) -> None:
         """Placements changed."""
@@ -33,8 +40,16 @@ class IndexKeeper:
                 await self._wait(left)
             self._due.clear()
             await self._issuer.issue_index()
+            self._sweep()
             left = INDEX_MAX_AGE_SECONDS
             await self._clock.sleep(INDEX_GATHER_SECONDS)
+
+    def _sweep(self) -> None:
+        now = self._clock.now().seconds
+        if now >= self._sweep_at:
+            self._sweep_at = now + EVERY_SECONDS
+            self._issuer.forget_old()
+            self.swept()
 
     async def _wait(self, seconds: float) -> None:
         async with asyncio.TaskGroup() as group:

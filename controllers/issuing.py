@@ -87,6 +87,11 @@ class Issuer:
             await self._publish([draft], self._signer)
             self.ledger.index_issued(addresses)
 
+    def forget_old(self) -> None:
+        """Let go of old tombstones that the relay has let go of: no mailbox holds them any more."""
+        old = self.ledger.old_tombstones(self._clock.now().wall_ms)
+        self.ledger.forget([slot for slot in old if self._relay.summary(slot) is None])
+
     async def _publish(self, drafts: Sequence[Draft], signer: Signer) -> list[Record]:
         records = self.ledger.stamp(drafts, self._clock.now().wall_ms)
         issued = [

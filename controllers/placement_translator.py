@@ -83,6 +83,10 @@ class PlacementTranslator:
         """Whether the ledger holds the placement, and not its tombstone."""
         return self._placements.in_force(name)
 
+    def forget_old(self) -> None:
+        """Let go of what is gone and in the ledger no more."""
+        self._placements.forget_old()
+
     def accept_removals(self, name: str) -> None:
         """Let a placement's held removals pass, those that are held now and no later ones."""
         self._waiting.add(self._placements.accept(name))

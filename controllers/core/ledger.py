@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from controllers.core.drafts import Draft, slot_of
 from controllers.core.index import index_draft
+from relay.core import tombstones
 from schemas.identity import (
     INDEX_KEY,
     ContentHash,
@@ -67,6 +68,24 @@ class Ledger:
             (self.bare.add if bare else self.bare.discard)(slot)
             if not record.deleted:
                 self.in_force[slot] = record.generation
+
+    def old_tombstones(self, now_ms: int) -> list[MailKey]:
+        """The placements that are gone for longer than that is remembered in the tree."""
+        oldest = now_ms - tombstones.RETENTION_MS
+        return [
+            slot
+            for slot, record in self.records.items()
+            if record.deleted and record.generation < oldest and isinstance(record, DeltaHead)
+        ]
+
+    def forget(self, slots: Iterable[MailKey]) -> None:
+        """Hold these tombstones no longer, as after a start on a ledger without them.
+
+        A namesake made later is stamped above them nevertheless, because `highest` stays.
+        """
+        for slot in slots:
+            del self.records[slot]
+            self.bare.discard(slot)
 
     def index(self, now_ms: int) -> tuple[Draft, frozenset[ContentHash]]:
         """The index of what is in force, and the addresses to be told to `index_issued`."""

@@ -135,6 +135,14 @@ class Placements:
                 Issued(record, said.entries, said.kept, said.lost) if said else Issued(record, {})
             )
 
+    def forget_old(self) -> None:
+        """Let go of tombstones that the ledger holds no more."""
+        self._issued = {
+            name: issued
+            for name, issued in self._issued.items()
+            if not issued.head.deleted or issued.head.source.key in self._ledger
+        }
+
     # What there is.
 
     def source(self, name: str) -> Source:

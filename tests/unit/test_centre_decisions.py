@@ -16,6 +16,7 @@ from controllers.core.removal import hold_objects
 from controllers.core.translate import Issued, withdrawal
 from controllers.following import AnotherSpace
 from relay.adapters.memory_space import MemorySpace
+from relay.core.tombstones import RETENTION_MS
 from relay.ports import BusBroken
 from schemas.identity import KeyId, TreeId, random_id
 from schemas.objects import BUILT_IN_KINDS
@@ -49,6 +50,41 @@ def test_nothing_is_decided_before_the_space_was_listed_whole():
     assert work.draft.record.deleted
     registry = Registry("space", TREE, {}, Notes())
     assert registry.next([target_key("s1")]) == ([], {})
+
+
+def test_a_tombstone_that_is_old_is_forgotten_and_its_namesake_comes_after_it():
+    ledger, month = Ledger(TREE), RETENTION_MS
+    heads = {name: placed(name).stamped(at) for at, name in enumerate(("shop", "gone"), start=5)}
+    heads["late"] = replace(placed("late").stamped(month), deleted=True)
+    heads["gone"] = replace(heads["gone"], deleted=True)
+    for head in heads.values():
+        ledger.remember("delta", head)
+    assert ledger.old_tombstones(month) == []
+    old = ledger.old_tombstones(month + 100)
+    assert old == [heads["gone"].source.key]
+    ledger.forget(old)
+    assert set(ledger.records) == {heads["shop"].source.key, heads["late"].source.key}
+    (again,) = ledger.stamp([placed("gone")], 0)
+    assert again.generation > max(head.generation for head in heads.values())
+
+
+def placed(name):
+    seen = Placements("space", {}, Notes())
+    seen.listed(keyed(config("a"), placement(name)))
+    (work,) = seen.next([name])
+    return work.draft
+
+
+def test_placements_that_the_ledger_holds_no_more_are_forgotten():
+    ledger = Ledger(TREE)
+    gone, kept, there = (placed(name).stamped(5) for name in ("gone", "kept", "there"))
+    gone, kept = (replace(head, deleted=True) for head in (gone, kept))
+    for head in (kept, there):
+        ledger.remember("delta", head)
+    issued = {head.source.name: Issued(head, {}) for head in (gone, kept, there)}
+    seen = Placements("space", issued, Notes(), ledger.records)
+    seen.forget_old()
+    assert set(seen._issued) == {"kept", "there"}
 
 
 def test_of_what_is_gone_nothing_is_remembered():

@@ -153,6 +153,15 @@ async def test_the_ledger_does_not_keep_tombstones_of_placements_for_ever(tmp_pa
         async with asyncio.timeout(60):
             await tree.centre.until(lambda node: gone not in node.records)
         assert gone not in tree.network.streams(CENTRE).own
+        # Who decides at the centre holds it no longer, either: as after a start without it.
+        controllers = tree.controllers
+        assert gone in controllers.issuer.records
+        controllers._index.renew()
+        await eventually(lambda: gone not in controllers.issuer.records)
+        assert "shop" not in controllers.translator._placements._issued
+        before = controllers.issuer.ledger.highest
+        await deliver(tree, "a")
+        assert controllers.issuer.records[gone].generation > before
 
 
 async def test_labels_that_the_parent_lost_are_asked_for_again(tmp_path):
