@@ -53,7 +53,7 @@ class Diagnosis:
     def _node(self, form: Form, said: Mapping[NodePath, Form | AskFault], now_ms: int) -> NodeFacts:
         """One node; of one that runs here and does not answer, at least its disk and server."""
         path = NodePath.parse(form["path"])
-        facts, runtime = _node(form, said.get(path), now_ms), self._tree.nodes.get(path)
+        facts, runtime = node_facts(form, said.get(path), now_ms), self._tree.nodes.get(path)
         if facts.answers or runtime is None:
             return facts
         try:
@@ -91,7 +91,8 @@ def read_facts(answer: Mapping[str, Any], folder: str, free_bytes: int) -> Facts
     )
 
 
-def _node(form: Form, said: Form | AskFault | None, now_ms: int) -> NodeFacts:
+def node_facts(form: Form, said: Form | AskFault | None, now_ms: int) -> NodeFacts:
+    """A node by its line of the tree, and by what it answered, or why it did not."""
     answer: Form = said if said is not None and not isinstance(said, AskFault) else {}
     index = answer.get("indexGeneration")
     return NodeFacts(
@@ -112,7 +113,8 @@ def _node(form: Form, said: Form | AskFault | None, now_ms: int) -> NodeFacts:
         free_bytes=answer.get("diskFree"),
         store_bytes=answer.get("storeBytes"),
         clock_ms=answer.get("clockMs", 0),
-        index_age_ms=max(0, now_ms - index) if index else None,
+        # By the node's own clock: ours may have jumped. Of a version before, what ours says.
+        index_age_ms=answer.get("indexAgeMs", max(0, now_ms - index)) if index else None,
         withheld=answer.get("withheld", 0),
         refused=form["refused"],
         contested=form["contested"],

@@ -19,6 +19,7 @@ ASKED_AT_ONCE = 32
 ASK_SECONDS_MAX = 8.0
 _OWN_FIGURES = (
     "indexGeneration",
+    "indexAgeMs",
     "nowMs",
     "diskFree",
     "storeBytes",

@@ -38,7 +38,7 @@ class NodeFacts:
     should; `refusal_reason` is the same in a word, `heard_ms` when it was heard of last, 0 if that
     is not why. `starts` is how often its server was started in this run of ours, None where someone
     else runs it, and `server_up_ms` for how long that has run. `clock_ms` is how much its clock is
-    ahead of ours. `index_age_ms` is None where there is no index yet.
+    ahead of ours. `index_age_ms` is how long it was shown no newer index, None where it has none.
     `refused` is how much of what it said its parent did not take, `disbelieved` how much of what
     its parent sent it did not take itself. `contested` is how often of late two runs of it were up
     at a time, by its parent, `removals` how often its store was removed while it ran.

@@ -123,6 +123,8 @@ class Accepting:
         if owner == INDEX_ROOT:
             held = state.held[INDEX_KEY]
             assert isinstance(held.record, IndexRecord)
+            if held.generation > state.index.generation:
+                state.index_since = state.now.seconds
             state.index.adopt(held.record, read_root(plains[held.record.root.address]), held.data)
         for address, plain in list(plains.items()):
             if owner == INDEX_CHUNKS:

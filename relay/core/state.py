@@ -72,6 +72,8 @@ class State:
         self.refused = self.disbelieved = 0
         self.unproven: frozenset[str] = frozenset()
         self.old_view = ""
+        self.index_since = now.seconds
+        """When a newer index came last: by this node's own clock, for nobody's else is known."""
         self.withheld: dict[MailKey, str] = {}
         self.swept_through = 0
         self.quiet_at: float | None = None
@@ -145,6 +147,7 @@ class State:
             "epoch": inbox.epoch,
             "cursor": {"incarnation": inbox.incarnation, "sequence": inbox.answered},
             "indexGeneration": self.index.generation,
+            "indexAgeMs": int((self.now.seconds - self.index_since) * 1000),
             "stale": self.stale,
             "placements": len([held for held in self.deltas() if not held.record.deleted]),
             "refused": self.refused,

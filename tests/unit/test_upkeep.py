@@ -2,6 +2,9 @@
 
 import asyncio
 
+from leafcast.diagnosing import node_facts
+from leafcast.elsewhere import checked_answer
+from relay.core.answers import node_answer
 from relay.core.freshness import LOOK_SECONDS, STALE_AFTER_SECONDS
 from relay.core.tombstones import EVERY_SECONDS, RETENTION_MS, SWEPT_KEY
 from schemas.identity import INDEX_KEY, NodePath
@@ -57,6 +60,27 @@ async def test_an_old_index_is_noticed_at_the_edge_told_at_the_centre_and_forgot
         await renewed(tree, REGION, SITE)
         await looked(tree)
         await tree.until("shop", lambda summary: not reasons(summary))
+
+
+async def test_a_view_is_as_old_as_the_nodes_own_clock_says_whatever_the_centres_does(tmp_path):
+    """The doctor would blame every relay for an index that is a day old when that clock jumped."""
+    async with memory_tree(tmp_path, TREE) as tree:
+        await deliver(tree, "a")
+        site = tree.drivers[SITE].node
+        new = checked_answer(SITE, node_answer(site, str(SITE)))
+        form = {"path": str(SITE), "role": "edge", "state": "up", "here": False, "edges": 1}
+        form |= {"silent_since_ms": None, "lag": 0, "refused": 0}
+        tomorrow = tree.clock.now().wall_ms + 86_400_000
+        age = node_facts(form, new, tomorrow).index_age_ms
+        assert age is not None
+        assert age < STALE_AFTER_SECONDS * 1000
+        tree.drivers[REGION].node._accepting.send_index = lambda *_args, **_more: None
+        await renewed(tree, REGION)
+        await looked(tree, STALE_AFTER_SECONDS)
+        old = checked_answer(SITE, node_answer(site, str(SITE)))
+        age = node_facts(form, old, site._state.index.generation - 1).index_age_ms
+        assert age is not None
+        assert age >= STALE_AFTER_SECONDS * 1000
 
 
 async def key(tree):
