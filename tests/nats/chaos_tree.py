@@ -53,6 +53,8 @@ class ChaosTree:
     settings: Mapping[str, object] = field(default_factory=dict)
     members: dict[str, Member] = field(default_factory=dict)
     wanted: dict[str, dict[str, str]] = field(default_factory=dict)
+    told: dict[str, object] = field(default_factory=dict)
+    """What the daemon answered last, by verb: for a test that waits in vain to say."""
 
     async def start(self) -> None:
         """Start the centre alone."""
@@ -87,7 +89,8 @@ class ChaosTree:
 
     async def _call(self, verb: str, arguments: Mapping):
         async with self.session() as session:
-            return await session.call(verb, **arguments)
+            self.told[verb] = answer = await session.call(verb, **arguments)
+        return answer
 
     async def refused(self, verb: str, **arguments: object) -> str:
         """What the daemon says as it refuses."""

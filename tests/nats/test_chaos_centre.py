@@ -94,7 +94,7 @@ async def test_a_centre_restored_from_its_objects_alone_loses_nothing(tree, befo
     shutil.rmtree(lost)
     tree.centre.start()
     await tree.serving()
-    await until(lambda: recovered(tree))
+    await until(lambda: recovered(tree), lambda: tree.told)
     assert await tree.look(EDGES) == before
     await goes_on(tree, before, generations)
 

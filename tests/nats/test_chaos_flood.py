@@ -47,7 +47,10 @@ async def test_a_child_that_writes_without_end_fills_neither_disk_nor_memory(tmp
         async with brief_connection(url, seed, "hostile") as client:
             took = [await flood(client)]
             # The server removes the files of what it let go a little later, if the disk is busy.
-            await until(lambda: centre.stored_bytes() - stored < ROOM_BYTES)
+            await until(
+                lambda: centre.stored_bytes() - stored < ROOM_BYTES,
+                lambda: f"{centre.stored_bytes()} bytes are stored, {stored} before",
+            )
             # The honest one is served meanwhile: what is asked of the tree waits for no report.
             took.append(await change(tree, "first"))
             assert not await erased(tree), "there is a flood still"

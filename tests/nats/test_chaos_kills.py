@@ -118,7 +118,7 @@ async def test_who_was_paused_for_longer_than_the_heartbeats_goes_on(tree, path,
         else:
             await tree.put("shop", changed="2")
             silent = sum(edge.startswith(path) for edge in EDGES)
-            await until(lambda: unreachable(tree, silent))
+            await until(lambda: unreachable(tree, silent), lambda: tree.told)
     finally:
         strike(GOES_ON)
     await tree.put("shop", changed="3")

@@ -28,11 +28,13 @@ async def test_a_site_and_a_region_that_lie_are_not_believed_and_the_centre_says
         for number, (way, reason) in enumerate(WAYS.items(), 1):
             await say(tree, liars, way, str(number))
             for path in LIED_TO.values():
-                await until(lambda path=path, reason=reason: noted(tree, path, reason))
+                await until(
+                    lambda path=path, reason=reason: noted(tree, path, reason), lambda: tree.told
+                )
         await say(tree, liars, "replay", "replayed")
         # Where several are kept in the dark in one way, the first is named, with how many.
         wanted = {BELOW_SITE: ("Withheld", 1), LIED_TO[REGION]: ("StaleView", 2)}
-        seconds = await until(lambda: kept_in_the_dark(tree, wanted))
+        seconds = await until(lambda: kept_in_the_dark(tree, wanted), lambda: tree.told)
         print(f"\nseen at the centre {seconds:.1f} s after the last lie")
         deceived = await tree.look(EDGES[1:])
         assert deceived == {path: before[path] for path in deceived}
@@ -42,7 +44,7 @@ async def test_a_site_and_a_region_that_lie_are_not_believed_and_the_centre_says
         await tree.put("shop", changed="true")
         after = await tree.exact(EDGES)
         assert spent(before, after) == {BESIDE: (5, 5), BELOW_SITE: (1, 1), BELOW_REGION: (1, 1)}
-        await until(lambda: kept_in_the_dark(tree, {}))
+        await until(lambda: kept_in_the_dark(tree, {}), lambda: tree.told)
         for placement in ("shop", "other"):
             await tree.counted(placement, synced=3)
         assert await tree.look(EDGES) == after

@@ -91,7 +91,7 @@ async def test_a_region_that_was_away_holds_exactly_the_present_soon_after(tree,
     repaired = await tree.holds(drifting, held)
     # By hand, and back.
     assert spent(before, {drifting: repaired}) == {drifting: (2, 1)}
-    await until(lambda: again.said.count("in session") > sessions)
+    await until(lambda: again.said.count("in session") > sessions, lambda: again.said)
     same = await tree.holds(restarted, held)
     assert not same.asked - before[restarted].asked, again.said[-3000:]
     assert same.objects == before[restarted].objects
@@ -132,7 +132,7 @@ async def test_an_edge_whose_disk_was_wiped_is_served_by_its_region_alone(tree, 
     await tree.put("shop", one="1", two="2")
     before = await tree.exact(EDGES)
     # Who has no memory believes what the index lists: the region must have that one, too.
-    await until(lambda: index_is_newest(tree))
+    await until(lambda: index_is_newest(tree), lambda: tree.members[REGION].said)
     wiped = tree.members[EDGES[1]]
     await wiped.stop()
     wire.cut()

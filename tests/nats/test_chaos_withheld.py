@@ -27,14 +27,14 @@ async def test_an_edge_whose_relay_withholds_the_index_says_so_to_the_centre(tmp
         for path in edges:
             await tree.join(path)
         before = await tree.exact(edges)
-        seconds = await until(lambda: seen(tree, {edges[1]}))
+        seconds = await until(lambda: seen(tree, {edges[1]}), lambda: tree.told)
         print(f"\nnoticed {seconds:.1f} s later")
         # What it withholds takes nothing away; and it is over when the index is shown again.
         assert await tree.look(edges) == before
         await liar.stop()
         liar.settings.update(SOON_STALE)
         liar.start()
-        await until(lambda: seen(tree, set()))
+        await until(lambda: seen(tree, set()), lambda: tree.told)
         assert await tree.look(edges) == before
 
 
@@ -52,17 +52,17 @@ async def test_a_relay_that_replays_an_old_index_is_noticed_and_changes_nothing(
             await tree.join(path)
         deceived = tree.members[edges[1]]
         await tree.exact(edges)
-        await until(lambda: shown_newest(deceived))
+        await until(lambda: shown_newest(deceived), lambda: deceived.said)
         first = (await deceived.generations())["_index"]
         await tree.withdraw("gone")
         await tree.put("shop", changed="2")
-        await until(lambda: index_is_after(deceived, first))
+        await until(lambda: index_is_after(deceived, first), lambda: deceived.said)
 
         lies.write_text("index")
         await tree.place("late")
         await tree.put("late", oflate="l")
         before = await tree.exact(edges)
-        seconds = await until(lambda: seen(tree, {edges[1]}))
+        seconds = await until(lambda: seen(tree, {edges[1]}), lambda: tree.told)
         print(f"\nnoticed {seconds:.1f} s later")
         assert await index_below(liar, "e2") <= first < max((await liar.generations()).values())
         assert await tree.look(edges) == before
@@ -76,14 +76,14 @@ async def test_a_relay_that_replays_an_old_index_is_noticed_and_changes_nothing(
         # Who starts again below it acts on nothing that the old one says.
         sessions = deceived.said.count("in session")
         await deceived.restart()
-        await until(lambda: deceived.said.count("in session") > sessions)
+        await until(lambda: deceived.said.count("in session") > sessions, lambda: deceived.said)
         await tree.put("shop", changed="3")
         changed = await tree.exact(edges)
         assert spent(before, changed) == dict.fromkeys(edges, (1, 1))
-        await until(lambda: seen(tree, {edges[1]}))
+        await until(lambda: seen(tree, {edges[1]}), lambda: tree.told)
 
         lies.unlink()
-        await until(lambda: seen(tree, set()))
+        await until(lambda: seen(tree, set()), lambda: tree.told)
         for placement in ("shop", "late"):
             await tree.counted(placement, synced=2)
         assert await tree.look(edges) == changed
@@ -122,7 +122,7 @@ async def test_an_edge_below_a_relay_restored_from_an_old_backup_keeps_the_newer
         await tree.members[edge].restart()
         assert await tree.exact([edge]) == before
         region.wire.mend()
-        await until(lambda: seen(tree, set()))
+        await until(lambda: seen(tree, set()), lambda: tree.told)
         await tree.counted("shop", synced=1)
         assert await tree.look([edge]) == before
 
