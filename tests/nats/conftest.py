@@ -106,7 +106,7 @@ async def _close(client: Client) -> None:
             await client._transport.wait_closed()
 
 
-async def call(client: Client, subject: str, body: object = b"", timeout: float = 5) -> dict:
+async def call(client: Client, subject: str, body: object = b"", timeout: float = 30) -> dict:
     """A JetStream API request; the answer as it stands."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     return json.loads((await client.request(subject, data, timeout=timeout)).data)

@@ -57,7 +57,7 @@ class Scene:
 
     async def settle(self) -> None:
         """All that the intruder sent has been dealt with: one connection, one order."""
-        await self.intruder.request("lc.ea._node.self", b"beat", timeout=5)
+        await self.intruder.request("lc.ea._node.self", b"beat", timeout=30)
         await call(self.victim, "up.info")
         await in_force(self.relay)
 
@@ -74,7 +74,7 @@ async def staged(grove: Grove, way: str):
         space = await grove.connect(centre, centre.seeds.space)
         bucket = {"name": "KV_workloads", "subjects": ["$KV.workloads.>"], "allow_direct": True}
         assert "error" not in await call(space, "$JS.API.STREAM.CREATE.KV_workloads", bucket)
-        await space.request("$KV.workloads.k", SECRET, timeout=5)
+        await space.request("$KV.workloads.k", SECRET, timeout=30)
         victim_mail: list[Msg] = []
         came = asyncio.Event()
 
@@ -87,12 +87,12 @@ async def staged(grove: Grove, way: str):
         for subject in [f"lc._d.eb{tail}" for tail in own]:
             await victim.subscribe(subject, cb=keep)
         await in_force(victim)
-        await victim.request("lc.eb._stat.k", b"eb's report", timeout=5)
-        await victim.request("lc.eb._node.self", b"beat", timeout=5)
-        await victim.request("lc.eb._up.k", SECRET, timeout=5)
+        await victim.request("lc.eb._stat.k", b"eb's report", timeout=30)
+        await victim.request("lc.eb._node.self", b"beat", timeout=30)
+        await victim.request("lc.eb._up.k", SECRET, timeout=30)
         for subject in ("lc.eb._mail.k", "lc.ea._mail.k", f"lc._blob.{HASH}", "lc._own.k"):
             body = SECRET if ".eb." in subject else b"of the centre"
-            await relay.request(subject, body, timeout=5)
+            await relay.request(subject, body, timeout=30)
         async with asyncio.timeout(60):
             await came.wait()
         if way == "client":
@@ -125,4 +125,4 @@ def grants(answer: Msg | None) -> bool:
 async def ask_system(scene: Scene, request: str) -> Msg:
     """A question to the centre's server by the one who supervises it."""
     system = await scene.grove.connect(scene.centre, scene.centre.seeds.system)
-    return await system.request(f"$SYS.REQ.SERVER.{request}", timeout=5)
+    return await system.request(f"$SYS.REQ.SERVER.{request}", timeout=30)

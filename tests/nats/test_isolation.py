@@ -144,7 +144,7 @@ async def test_permitted_requests_launder_nothing_into_anothers_subjects(grove, 
     async with staged(grove, way) as scene:
         mail = await scene.intruder.subscribe("lc._d.ea.m")
         await in_force(scene.intruder)
-        own = (await mail.next_msg(timeout=10)).reply
+        own = (await mail.next_msg(timeout=30)).reply
         before, mail_before = await scene.stored(), len(scene.victim_mail)
         permitted = (
             ("lc.ea._stat.k", b"report"),
@@ -220,12 +220,12 @@ async def test_a_subscription_to_everything_sees_nothing_of_anothers(grove, way)
         await in_force(scene.intruder)
         await scene.settle()
         for number in range(5):
-            await scene.relay.request(f"lc.eb._mail.{number}", SECRET, timeout=5)
-            await scene.victim.request(f"lc.eb._stat.{number}", SECRET, timeout=5)
+            await scene.relay.request(f"lc.eb._mail.{number}", SECRET, timeout=30)
+            await scene.victim.request(f"lc.eb._stat.{number}", SECRET, timeout=30)
             await scene.relay.publish("lc._d.eb.session", SECRET)
         await call(scene.victim, "up.reset", {"seq": 1})
-        await scene.victim.request(f"up.blob.{HASH}", timeout=5)
-        await scene.relay.request("lc.ea._mail.last", b"for ea", timeout=5)
+        await scene.victim.request(f"up.blob.{HASH}", timeout=30)
+        await scene.relay.request("lc.ea._mail.last", b"for ea", timeout=30)
         async with asyncio.timeout(60):
             await its_own_came.wait()
         assert [m.subject for m in seen if SECRET in m.data or ".eb" in m.subject] == []
@@ -262,11 +262,11 @@ async def test_a_child_does_all_that_is_its_own(grove, way):
             ("lc.ea._up.k", "UP"),
         ):
             assert (await call(child, subject, b"mine"))["stream"] == stream
-        assert (await child.request(f"up.blob.{HASH}", timeout=5)).data == b"of the centre"
+        assert (await child.request(f"up.blob.{HASH}", timeout=30)).data == b"of the centre"
 
         mail = await child.subscribe("lc._d.ea.m")
         await in_force(child)
-        first = await mail.next_msg(timeout=10)
+        first = await mail.next_msg(timeout=30)
         assert (first.subject, first.data) == ("lc.ea._mail.k", b"of the centre")
         await child.publish(first.reply, b"+ACK")
 
@@ -275,7 +275,7 @@ async def test_a_child_does_all_that_is_its_own(grove, way):
 
         await eventually(acknowledged)
         assert "error" not in await call(child, "up.reset", {"seq": 1})
-        assert (await mail.next_msg(timeout=10)).data == b"of the centre"
+        assert (await mail.next_msg(timeout=30)).data == b"of the centre"
 
         answers = await scene.relay.subscribe("lc.*._answer.*")
         await in_force(scene.relay)
@@ -283,9 +283,9 @@ async def test_a_child_does_all_that_is_its_own(grove, way):
         await in_force(child)
         await scene.settle()
         await scene.relay.publish("lc._d.ea.ask.get", b"question")
-        assert (await asks.next_msg(timeout=10)).data == b"question"
+        assert (await asks.next_msg(timeout=30)).data == b"question"
         await child.publish("lc.ea._answer.q", b"answer")
-        assert (await answers.next_msg(timeout=10)).data == b"answer"
+        assert (await answers.next_msg(timeout=30)).data == b"answer"
 
 
 async def test_a_long_mailbox_arrives_whole_under_flow_control(grove, way):
@@ -293,7 +293,7 @@ async def test_a_long_mailbox_arrives_whole_under_flow_control(grove, way):
         child, count = scene.intruder, 3_000
         for number in range(count):
             await scene.relay.publish(f"lc.ea._mail.{number}", bytes(1_000))
-        await scene.relay.request("lc.ea._mail.last", b"last", timeout=10)
+        await scene.relay.request("lc.ea._mail.last", b"last", timeout=30)
         arrived: set[str] = set()
         steered = 0
         whole = asyncio.Event()
@@ -338,5 +338,5 @@ async def test_a_removed_child_is_cut_off_and_its_key_opens_nothing(grove, way):
             assert await answer_to(scene.intruder, "lc.ea._node.self", b"beat") is None
         assert await scene.grove.is_refused(scene.centre, scene.edge_a.link_seed)
         assert scene.victim.is_connected
-        await scene.victim.request("lc.eb._node.self", b"beat", timeout=5)
+        await scene.victim.request("lc.eb._node.self", b"beat", timeout=30)
         await scene.centre.server.remove_child("ea")

@@ -77,8 +77,8 @@ async def test_whatever_a_childs_own_server_says_it_reaches_nothing_of_anothers(
             assert await scene.stored() == before
             assert len(scene.victim_mail) == mail_before
             for number in range(3):
-                await scene.relay.request(f"lc.eb._mail.{number}", SECRET, timeout=5)
-                await scene.victim.request(f"lc.eb._stat.{number}", SECRET, timeout=5)
+                await scene.relay.request(f"lc.eb._mail.{number}", SECRET, timeout=30)
+                await scene.victim.request(f"lc.eb._stat.{number}", SECRET, timeout=30)
                 await scene.relay.publish("lc._d.eb.content", SECRET)
             await in_force(scene.relay)
             await in_force(scene.victim)
