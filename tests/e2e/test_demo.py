@@ -113,10 +113,23 @@ def servers_of(process: subprocess.Popen[str]) -> set[int]:
     }
 
 
+def servers_started_by(process: subprocess.Popen[str], count: int) -> set[int]:
+    """The nats-servers of the program, once it has started so many."""
+
+    def found() -> set[int] | None:
+        assert process.poll() is None, process.communicate()
+        servers = servers_of(process)
+        return servers if len(servers) >= count else None
+
+    return until(found, lambda: f"of {count} servers only {servers_of(process)} start")
+
+
 def nothing_is_left(demo: Demo, servers: set[int]) -> None:
     assert servers
-    until(lambda: not any(map(alive, servers)), "servers are left")
-    until(lambda: not any(demo.temporary.iterdir()), "the temporary folder is left")
+    until(lambda: not any(map(alive, servers)), lambda: f"{list(filter(alive, servers))} are left")
+    until(
+        lambda: not any(demo.temporary.iterdir()), lambda: f"{list(demo.temporary.rglob('*'))} stay"
+    )
 
 
 def result_of(ran: subprocess.CompletedProcess[str]) -> dict:
@@ -193,8 +206,7 @@ def test_a_real_application_works_at_every_site(demo):
 
 def test_kill_leaves_nothing_behind(demo):
     with demo.running() as process:
-        until(lambda: len(servers_of(process)) == 9, "a server does not start")
-        servers = servers_of(process)
+        servers = servers_started_by(process, 9)
         process.kill()
         process.communicate()
     nothing_is_left(demo, servers)
@@ -203,8 +215,7 @@ def test_kill_leaves_nothing_behind(demo):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_while_starting_ends_it_quietly_and_leaves_nothing_behind(demo, number):
     with demo.running() as process:
-        until(lambda: bool(servers_of(process)), "no server starts")
-        servers = servers_of(process)
+        servers = servers_started_by(process, 1)
         process.send_signal(number)
         said = process.communicate(timeout=WAIT_SECONDS)
     assert process.returncode == 128 + number
@@ -239,5 +250,8 @@ def test_at_a_terminal_it_stays_until_ctrl_c_and_says_what_to_try_next(demo):
 def _shown_until(screen, wanted: str) -> str:
     shown = b""
     while wanted.encode() not in shown:
-        shown += screen.read(65536)
+        try:
+            shown += screen.read(65536)
+        except OSError as ended:
+            raise AssertionError(f"it ended, and had shown {shown!r}") from ended
     return shown.decode(errors="replace")
