@@ -61,7 +61,7 @@ class Where:
         self._free_places: list[int] = []
         self.locations: dict[MailKey, LocationRecord] = {}
         self.profiles: dict[MailKey, Profile] = {}
-        self._at: dict[NodePath, MailKey] = {}
+        self._at: dict[NodePath, tuple[MailKey, ...]] = {}
         self._come_to_know: dict[str, None] = {}
         self._all: dict[str, LabelCount] = {}
         self._noted: dict[MailKey, bytearray] = {}
@@ -104,11 +104,13 @@ class Where:
         if held is not None:
             self._drop(key, held)
             self._all[held.source.space].remove(held.labels)
-            if self._at.get(held.path) == key:
-                del self._at[held.path]
+            left = tuple(other for other in self._at.pop(held.path) if other != key)
+            if left:
+                self._at[held.path] = left
         if profile is None or not self.path.holds(profile.path):
             return
-        self.profiles[key], self._at[profile.path] = profile, key
+        self.profiles[key] = profile
+        self._at[profile.path] = (*self._at.get(profile.path, ()), key)
         self._all.setdefault(profile.source.space, LabelCount()).add(profile.labels)
         step = self.path.step_towards(profile.path)
         if step is None:
@@ -224,9 +226,11 @@ class Where:
         return found
 
     def deltas_at(self, path: NodePath) -> dict[MailKey, None]:
-        """The deltas of the destination that hangs at a path; a path has one claimant."""
-        key = self._at.get(path)
-        return self.deltas_of_profile(self.profiles[key]) if key is not None else {}
+        """The deltas of the destination that hangs at a path, or of all that claim it."""
+        found: dict[MailKey, None] = {}
+        for key in self._at.get(path, ()):
+            found |= self.deltas_of_profile(self.profiles[key])
+        return found
 
     def bears_on(self, record: Profile | LocationRecord, delta: MailKey) -> bool:
         """Whether the delta is among those of the profile, or of the location."""

@@ -7,6 +7,7 @@ from relay.core.labels import LabelCount
 from relay.core.where import Where
 from schemas.identity import DestinationId, NodePath
 from schemas.records import Alternative, LocationRecord, Profile, Source
+from schemas.selectors import LabelSelector
 from tests.property.wire_records import label_sets, selectors
 
 ROOT = NodePath()
@@ -148,8 +149,20 @@ def test_a_destination_is_meant_exactly_if_trying_all_says_so(changes):
         found = {f"delta{number}" for number in model.deltas if model.matches(number, one)}
         assert {f"delta{n}" for n in range(4) if where.matches(f"delta{n}", one)} == found
         assert found <= set(where.deltas_of_profile(one))
-        if [other.path for other in model.profiles.values()].count(one.path) == 1:
-            assert set(where.deltas_at(one.path)) == set(where.deltas_of_profile(one))
+        claimants = [other for other in model.profiles.values() if other.path == one.path]
+        of_each = [set(where.deltas_of_profile(other)) for other in claimants]
+        assert set(where.deltas_at(one.path)) == set().union(*of_each)
+
+
+def test_of_two_that_claim_a_path_the_one_that_stays_is_still_known_there():
+    where, path = Where(ROOT), NodePath.parse("/a")
+    where.set_delta("d", (Alternative("synctarget", LabelSelector(()), ""),))
+    where.set_profile("first", profile(0, "inv", path, {}))
+    where.set_profile("second", profile(1, "inv", path, {}))
+    where.set_profile("second", None)
+    assert where.deltas_at(path) == {"d": None}
+    where.set_profile("first", None)
+    assert not where.deltas_at(path)
 
 
 def test_of_a_space_that_only_a_child_knew_it_is_told_once_that_it_is_known_here():
