@@ -32,7 +32,8 @@ from benchmarks.raw_chain import RawNode
 from benchmarks.report import Report, children_of, cpu_seconds, percentile
 from controllers.nodes import add_node
 from leafcast.inventory import edge_objects
-from leafcast.tree import USER_MANAGER, LocalTree
+from leafcast.session import USER_MANAGER
+from leafcast.tree import LocalTree
 from leafcast.views import TreeShape
 from relay.adapters.nkey_pairs import new_user_nkey
 from relay.driver import Driver

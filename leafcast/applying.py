@@ -8,8 +8,7 @@ from typing import Any
 
 from leafcast.kinds_spoken import SpokenKind, SpokenKinds
 from leafcast.manifest_sources import BadManifests
-from leafcast.session import Session
-from leafcast.tree import USER_MANAGER
+from leafcast.session import USER_MANAGER, Session
 from relay.core.merge import same
 from relay.ports import Object, SpaceError
 from schemas.api import GROUP, parse_kind

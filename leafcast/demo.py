@@ -23,15 +23,19 @@ from leafcast.demo_view import summary_table
 from leafcast.progress import Progress
 from leafcast.signals import Ended, run_until_signal
 from leafcast.tree import LocalTree
-from leafcast.views import TreeShape, TreeView
+from leafcast.views import (
+    DEPTH_MAX,
+    DEPTH_MIN,
+    REGIONS_MAX,
+    SERVERS_MAX,
+    SITES_MAX,
+    TIMEOUT_SECONDS_MAX,
+    TreeShape,
+    TreeView,
+)
 from leafcast.workload import BadWorkload, Workload, load_files, load_shop
 from relay.adapters.clock import SystemClock
 
-REGIONS_MAX = 16
-SITES_MAX = 64
-DEPTH_MIN, DEPTH_MAX = 3, 8
-SERVERS_MAX = 128
-TIMEOUT_SECONDS_MAX = 3600.0
 KEPT_NAMED_MAX = 5
 CTRL_C = 130
 

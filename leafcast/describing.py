@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from leafcast.object_cells import NONE, at, count, listed, selector_text, text
-from relay.core.answers import REDACTED
+from schemas.asks import REDACTED
 
 _INDENT = "  "
 _HEAD = ("apiVersion", "kind", "metadata")

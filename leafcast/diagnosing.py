@@ -11,7 +11,7 @@ from leafcast.api import Api
 from leafcast.asking import CentreAsks
 from leafcast.custody import HELD_END, awaited_for_ledger, held_inventory, orphan_names
 from leafcast.elsewhere import Form, ask_nodes
-from leafcast.findings import Facts, LedgerFacts, NodeFacts, PlacementFacts, StuckFacts
+from leafcast.findings import LedgerFacts, NodeFacts, PlacementFacts, StuckFacts
 from leafcast.tree import LocalTree
 from leafcast.tree_facts import placement_form, placement_names, tree_form
 from relay.ports import Clock
@@ -73,22 +73,6 @@ class Diagnosis:
 def register_diagnosis(api: Api, tree: LocalTree, asks: CentreAsks, clock: Clock) -> None:
     """Answer the verb `doctor`."""
     api.register("doctor", Diagnosis(tree, asks, clock).facts)
-
-
-def read_facts(answer: Mapping[str, Any], folder: str, free_bytes: int) -> Facts:
-    """The facts that a daemon's answer says, with those about this machine."""
-    return Facts(
-        now_ms=answer["nowMs"],
-        folder=folder,
-        free_bytes=free_bytes,
-        ahead_ms=answer["aheadMs"],
-        nodes=[NodeFacts(**form) for form in answer["nodes"]],
-        placements=[
-            PlacementFacts(**{**form, "stuck": [StuckFacts(**item) for item in form["stuck"]]})
-            for form in answer["placements"]
-        ],
-        ledger=LedgerFacts(**answer["ledger"]),
-    )
 
 
 def node_facts(form: Form, said: Form | AskFault | None, now_ms: int) -> NodeFacts:

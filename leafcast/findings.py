@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 State = Literal["ok", "warning", "failure"]
 RANK: dict[State, int] = {"ok": 0, "failure": 1, "warning": 2}
@@ -127,6 +127,22 @@ class Facts:
     nodes: Sequence[NodeFacts] = ()
     placements: Sequence[PlacementFacts] = ()
     ledger: LedgerFacts = field(default_factory=LedgerFacts)
+
+
+def read_facts(answer: Mapping[str, Any], folder: str, free_bytes: int) -> Facts:
+    """The facts that a daemon's answer says, with those about this machine."""
+    return Facts(
+        now_ms=answer["nowMs"],
+        folder=folder,
+        free_bytes=free_bytes,
+        ahead_ms=answer["aheadMs"],
+        nodes=[NodeFacts(**form) for form in answer["nodes"]],
+        placements=[
+            PlacementFacts(**{**form, "stuck": [StuckFacts(**item) for item in form["stuck"]]})
+            for form in answer["placements"]
+        ],
+        ledger=LedgerFacts(**answer["ledger"]),
+    )
 
 
 def exit_code(found: Iterable[Check]) -> int:

@@ -27,6 +27,8 @@ from schemas.identity import NodePath
 from schemas.objects import ObjectKey
 
 WORKLOADS_BUCKET, INVENTORY_BUCKET = "workloads", "inventory"
+USER_MANAGER = "leafcast-apply"
+"""Whose fields those are that people apply."""
 API_PREFIX = "leafcast.api."
 CALL_SECONDS = 15.0
 TOLD_AFTER_SECONDS = 2.0

@@ -23,7 +23,7 @@ from leafcast.node_runtime import NodeRuntime, World
 from leafcast.observing import observe_tree
 from leafcast.planned import forget_planned, planned_nodes
 from leafcast.recalling import AskedChildren
-from leafcast.session import INVENTORY_BUCKET, WORKLOADS_BUCKET
+from leafcast.session import INVENTORY_BUCKET, USER_MANAGER, WORKLOADS_BUCKET
 from leafcast.views import TreeShape, TreeView
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.external_server import ServerPlace
@@ -38,7 +38,6 @@ from relay.ports import BusBroken, Space, SpaceError
 from schemas.identity import NodePath
 from schemas.objects import BUILT_IN_KINDS
 
-USER_MANAGER = "leafcast-apply"
 VIEW_SECONDS = 0.1
 
 log = logging.getLogger("leafcast")

@@ -5,6 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+REGIONS_MAX = 16
+SITES_MAX = 64
+DEPTH_MIN, DEPTH_MAX = 3, 8
+SERVERS_MAX = 128
+TIMEOUT_SECONDS_MAX = 3600.0
+"""What one machine is asked to carry, and how long anyone waits for it to come up."""
+
 
 @dataclass(frozen=True, slots=True)
 class TreeShape:

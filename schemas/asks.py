@@ -21,6 +21,9 @@ TEXT_MAX_CHARACTERS = 1000
 
 RECEIPT = 0
 
+REDACTED = "(redacted)"
+"""What an answer has in the place of the data of Secrets."""
+
 
 @dataclass(frozen=True, slots=True)
 class AskFault:

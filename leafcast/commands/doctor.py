@@ -21,8 +21,7 @@ from leafcast.commands.options import data_dir_option
 from leafcast.commands.running import in_session
 from leafcast.commands.showing import print_view
 from leafcast.data_dir import DataDir
-from leafcast.diagnosing import read_facts
-from leafcast.findings import Check, Facts, exit_code
+from leafcast.findings import Check, Facts, exit_code, read_facts
 from leafcast.session import CallFailed, NotRunning
 from relay.adapters.clock import SystemClock
 

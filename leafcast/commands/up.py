@@ -21,16 +21,16 @@ from leafcast.daemon_process import (
     until_ready,
 )
 from leafcast.data_dir import ENVIRONMENT, DataDir
-from leafcast.demo import (
+from leafcast.signals import Ended, run_until_signal
+from leafcast.views import (
     DEPTH_MAX,
     DEPTH_MIN,
     REGIONS_MAX,
     SERVERS_MAX,
     SITES_MAX,
     TIMEOUT_SECONDS_MAX,
+    TreeShape,
 )
-from leafcast.signals import Ended, run_until_signal
-from leafcast.views import TreeShape
 from relay.adapters.clock import SystemClock
 
 SHOP = Path(__file__).resolve().parents[1] / "shop"

@@ -12,13 +12,13 @@ from typing import Any, TypeVar
 from relay.core.merge import copied
 from relay.core.node import Node
 from schemas import codec
+from schemas.asks import REDACTED
 from schemas.identity import BadIdentity, MailKey, check_mail_key
 from schemas.reports import Summary
 
 PAGE_MAX = 1000
 PAGE_DIGITS = len(str(PAGE_MAX))
 PAGE_BYTES_MAX = 512 * 1024
-REDACTED = "(redacted)"
 # kubectl keeps the whole object in it, a Secret's data included.
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 

@@ -22,7 +22,7 @@ EXEMPT = {
     "leafcast/commands/nats_config.py::nats_config": "it shows a text as it is",
     "leafcast/commands/object_options.py::load_files": "read_manifests reads it",
     "leafcast/commands/wait.py::placements_named": "load_files reads it",
-    "leafcast/diagnosing.py::read_facts": "of the own daemon",
+    "leafcast/findings.py::read_facts": "of the own daemon",
     "leafcast/main.py::_Commands.parse_args": "click's",
     "leafcast/session.py::Session.call": "of the own daemon",
     "leafcast/workload.py::load_files": "read_manifests reads it",

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relay.core.answers import PAGE_BYTES_MAX, REDACTED, objects_answer, paged
+from relay.core.answers import PAGE_BYTES_MAX, objects_answer, paged
 from relay.core.asking import (
     ANSWER_SECONDS,
     ASKS_MAX,
@@ -19,7 +19,7 @@ from relay.core.asking import (
 from relay.core.events import Instant
 from relay.core.trust import Verdict
 from schemas import codec
-from schemas.asks import RECEIPT, AnswerPart, AskFault, answer_parts, failure, receipt
+from schemas.asks import RECEIPT, REDACTED, AnswerPart, AskFault, answer_parts, failure, receipt
 from schemas.identity import KeyId, NodePath, TreeId, random_id
 from schemas.records import API_ASK, AskRecord, Source, encode_payload
 from schemas.reports import decode, encode

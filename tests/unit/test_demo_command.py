@@ -9,7 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from leafcast import main
-from leafcast.demo import SERVERS_MAX, demo
+from leafcast.demo import demo
+from leafcast.views import SERVERS_MAX
 
 ROOT = Path(__file__).resolve().parents[2]
 OPTIONS = ("--regions", "--sites", "--depth", "--file", "--timeout", "--once", "--output")
