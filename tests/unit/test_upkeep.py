@@ -69,7 +69,7 @@ async def test_a_view_is_as_old_as_the_nodes_own_clock_says_whatever_the_centres
         site = tree.drivers[SITE].node
         new = checked_answer(SITE, node_answer(site, str(SITE)))
         form = {"path": str(SITE), "role": "edge", "state": "up", "here": False, "edges": 1}
-        form |= {"silent_since_ms": None, "lag": 0, "refused": 0}
+        form |= {"silent_since_ms": None, "lag": 0, "refused": 0, "contested": 0}
         tomorrow = tree.clock.now().wall_ms + 86_400_000
         age = node_facts(form, new, tomorrow).index_age_ms
         assert age is not None
