@@ -22,6 +22,3 @@ async def test_a_tree_under_changes_without_end_stays_as_large_as_it_is(tmp_path
             print(f"{path} {what}: {middle}, then {last}")
         print(f"{path} {node.kept}")
     assert not seen.grown(brief=True)
-    assert any(max(node.samples["server buffers"]) for node in seen.nodes.values()), (
-        "none is recognized"
-    )
