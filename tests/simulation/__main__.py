@@ -15,14 +15,14 @@ from functools import partial
 from tests.simulation import mutants, soak
 from tests.simulation.faults import NO_FAULTS, Faults
 from tests.simulation.replay import again, check, end_of
-from tests.simulation.run import Outcome, run
+from tests.simulation.run import Outcome, build_shapes, run
 from tests.simulation.signatures import REAL_EVERY, many_lives
 from tests.simulation.sizes import SIZES
 
 FAILED_TOLD = 3
 """Of how many failed seeds the end of the story is told."""
-CHUNK = 100
-"""How many seeds a process runs before it tells."""
+CHUNK_MAX = 400
+"""How many seeds a process runs at most before it tells: a chunk is slow at its beginning."""
 Chunk = tuple[list[Outcome], float]
 """What came of some seeds, and the seconds of CPU that it took."""
 
@@ -101,11 +101,16 @@ def _swarm(given: argparse.Namespace, chosen: Faults | None) -> int:
 
 def _chunks(given: argparse.Namespace, chosen: Faults | None) -> Iterator[Chunk]:
     last = given.first + given.seeds
-    chunks = [range(at, min(at + CHUNK, last)) for at in range(given.first, last, CHUNK)]
+    chunk = min(CHUNK_MAX, max(1, -(-given.seeds // (4 * given.jobs))))
+    chunks = [range(at, min(at + chunk, last)) for at in range(given.first, last, chunk)]
     some = partial(_some, given.size, chosen)
     if min(given.jobs, len(chunks)) < 2:
         yield from map(some, chunks)
         return
+    begun = time.process_time()
+    with many_lives():
+        build_shapes(SIZES[given.size], range(given.first, last))
+    yield [], time.process_time() - begun
     with ProcessPoolExecutor(min(given.jobs, len(chunks))) as pool:
         yield from pool.map(some, chunks)
 

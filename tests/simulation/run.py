@@ -197,6 +197,14 @@ def _beginning(
     return seed, chosen
 
 
+def build_shapes(size: Size, seeds: Iterable[int]) -> None:
+    """Build the trees that lives of these seeds begin with: what is forked off then has them."""
+    own = [seed for seed in seeds if _shaped(seed, size) and seed % REAL_EVERY]
+    with cheap_signatures(afresh=False):
+        for seed in {seed % size.shapes: seed for seed in own}.values():
+            _built(*_beginning(seed, None, size), size)
+
+
 def _built(beginning: int | str, chosen: faults.Faults | None, size: Size) -> tuple[Run, str, str]:
     """A tree of the shape, as it is once it is built, and the law that this broke."""
     if isinstance(beginning, str) and (known := _SNAPSHOTS.get((size.name, beginning))):
