@@ -9,7 +9,7 @@ from typing import Any
 from leafcast.kinds_spoken import SpokenKind, SpokenKinds
 from leafcast.manifest_sources import BadManifests
 from leafcast.session import USER_MANAGER, Session
-from relay.core.merge import same
+from relay.core.merge import same, wish_of
 from relay.ports import Object, SpaceError
 from schemas.api import GROUP, parse_kind
 from schemas.faults import InvalidObject
@@ -41,10 +41,10 @@ class Change:
 
     @property
     def verb(self) -> str:
-        """What kubectl says came of it."""
+        """What kubectl says came of it; a status written meanwhile is none of its doing."""
         if self.before is None:
             return "created"
-        return "unchanged" if same(self.before, self.after) else "configured"
+        return "unchanged" if same(wish_of(self.before), wish_of(self.after)) else "configured"
 
 
 async def complete(

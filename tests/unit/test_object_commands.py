@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 import pytest
 
-from leafcast.applying import complete, judge
+from leafcast.applying import complete, judge, make
 from leafcast.commands.apply import apply_all
 from leafcast.commands.describe import tell
 from leafcast.commands.diff import differences
@@ -238,6 +238,16 @@ async def test_a_wish_is_judged_by_what_is_there(session):
     await applied(session, WEB)
     [change] = await judge(session, await complete(session, manifests(WEB), None))
     assert change.verb == "unchanged"
+
+
+async def test_a_status_that_is_written_meanwhile_configures_nothing(session):
+    """As a placement's is, time and again, while a batch with it is judged and written."""
+    await applied(session, PLACEMENT)
+    [change] = await judge(session, await complete(session, manifests(PLACEMENT), None))
+    await session.workloads.set_status(change.wish.key, {"synced": 2})
+    made = await make(session, change)
+    assert made.after["status"] == {"synced": 2}
+    assert made.verb == "unchanged"
 
 
 def test_folders_are_read_in_the_order_of_names_and_deeper_only_if_asked(tmp_path):
