@@ -69,8 +69,14 @@ class ChaosTree:
         return member
 
     async def close(self) -> None:
-        for member in reversed(self.members.values()):
-            await member.stop()
+        """Stop all of one depth together, children before their parents."""
+        depths = {len(member.path.names) for member in self.members.values()}
+        for depth in sorted(depths, reverse=True):
+            async with asyncio.TaskGroup() as group:
+                for member in self.members.values():
+                    if len(member.path.names) == depth:
+                        group.create_task(member.stop())
+        for member in self.members.values():
             if member.wire is not None:
                 await member.wire.close()
 
