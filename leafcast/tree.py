@@ -182,7 +182,13 @@ class LocalTree:
         keys = load_or_make_keys(self._place.keys, self._dice)
         asks = CentreAsks(asker, lambda: keys, self._clock, self._dice)
         notes, children = LedgerNotes(self._place.keys), AskedChildren(relay, asks)
-        return Recovery(notes, centre.enrolled, children, self._clock)
+        return Recovery(notes, centre.enrolled or self._kept_children(), children, self._clock)
+
+    def _kept_children(self) -> dict[str, str]:
+        """The centre's children that start here, by their own folders: its own may be lost."""
+        first = next(iter(self._tiers()), [])
+        kept = {path: load_credentials(self._place.node(path), path) for path in first}
+        return {path.name: its.nkey for path, its in kept.items() if its is not None}
 
     async def _start_tiers(self, world: World, group: asyncio.TaskGroup) -> None:
         for tier in self._tiers():

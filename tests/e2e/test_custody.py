@@ -90,6 +90,19 @@ def test_a_removal_that_nobody_said_is_shown_everywhere_and_goes_when_accepted(p
     until(lambda: len(held_at_site(program)) == 3, "what was accepted did not go")
 
 
+def test_a_centre_that_lost_its_whole_folder_finds_its_regions_again(program, tmp_path):
+    """With the folder went the list of its children; those that `up` starts have their own."""
+    applied(program, tmp_path, ["a", "b"])
+    before = held_at_site(program)
+    assert program.run("down").returncode == 0
+    shutil.rmtree(program.place.node(NodePath()))
+    again = program.run("up")
+    assert again.returncode == 0, again.stderr
+    until(lambda: "shop" in program.run("adopt").stdout, "the orphan is not listed")
+    assert {node["state"] for node in program.json("tree")["nodes"]} == {"up"}
+    assert held_at_site(program) == before
+
+
 def test_a_centre_whose_disk_is_lost_takes_nothing_from_its_edges(program, tmp_path):
     manifest = applied(program, tmp_path, ["a", "b"])
     before = held_at_site(program)

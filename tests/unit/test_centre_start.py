@@ -41,6 +41,14 @@ async def test_a_second_start_issues_nothing_new(centre):
     assert len(centre.relay.history) == 2
 
 
+async def test_a_second_start_may_come_before_the_relay_looked_at_what_the_first_one_issued(centre):
+    controllers = centre.controllers()
+    await controllers.start()
+    del centre.relay.records[KEYS_KEY]
+    await controllers.start()
+    assert len(centre.relay.history) == 2
+
+
 async def test_keys_are_readable_by_their_owner_only(centre):
     path = centre.folder / "keys.json"
     assert path.stat().st_mode & 0o777 == 0o600
