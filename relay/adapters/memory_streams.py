@@ -66,6 +66,13 @@ class SlotStream:
     def count_after(self, sequence: int, child: str) -> int:
         return len(self._after(child, sequence))
 
+    def copy(self) -> SlotStream:
+        """What another would hold to which the same was written."""
+        other = SlotStream()
+        other._slots, other._last = self._slots.copy(), self._last
+        other._orders = {child: order.copy() for child, order in self._orders.items()}
+        return other
+
     def _after(self, child: str, sequence: int) -> list[tuple[Slot, Kept]]:
         order = self._orders.get(child)
         if not order or order[-1][0] <= sequence:
@@ -102,3 +109,10 @@ class MemoryStreams:
     done: dict[str, Done] = field(default_factory=dict)
     children: dict[str, str] = field(default_factory=dict)
     acknowledged: dict[str, int] = field(default_factory=dict)
+
+    def copy(self) -> MemoryStreams:
+        """The same on another disk."""
+        streams = (self.mail.copy(), self.stat.copy(), self.blobs.copy(), self.done.copy())
+        return MemoryStreams(
+            self.own.copy(), *streams, self.children.copy(), self.acknowledged.copy()
+        )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from copy import deepcopy
 from dataclasses import replace
 
 from relay.adapters.memory_streams import Kept, MemoryStreams
@@ -135,7 +134,7 @@ class Chaos:
             return
         copy = self._copies.pop(host.path, None)
         if copy is None:
-            self._copies[host.path] = deepcopy(host.streams)
+            self._copies[host.path] = host.streams.copy()
         else:
             put_back(host, copy)
 

@@ -318,27 +318,27 @@ class Oracle(Watcher):
 
         What is gone may be remembered until the next index came, so leftovers are judged last.
         """
-        faults = [*self._space_faults(), *self._summary_faults()]
+        wanted = prescribed(self.centre)
+        faults = [*self._space_faults(wanted), *self._summary_faults()]
         faults += self.conduct.faults() if leftovers else []
         if faults:
             raise LawBroken(CONVERGENCE, "\n    ".join(faults[:12]))
         self._settled_at = self.world.now
-        self._held = prescribed(self.centre)
+        self._held = wanted
         self._behind.clear()
         self.conduct.settled()
 
     def spaces_as_wanted(self) -> None:
         """Every edge that runs holds what is wanted, whatever else is broken."""
-        faults = self._space_faults()
+        faults = self._space_faults(prescribed(self.centre))
         if faults:
             raise LawBroken(AUTONOMY, "\n    ".join(faults))
 
     def _refused(self) -> dict[NodePath, dict[ObjectKey, None]]:
         return {h.path: h.space.refused_for_good for h in self.world.hosts.values()}
 
-    def _space_faults(self) -> list[str]:
+    def _space_faults(self, wanted: dict[NodePath, dict[ObjectKey, str]]) -> list[str]:
         faults = []
-        wanted = prescribed(self.centre)
         for host in self.world.hosts.values():
             want = dict(wanted.get(host.path, {}))
             if host.node is None:

@@ -103,12 +103,13 @@ def expected_summary(
 ) -> Expected:
     """The fold over the true state of all edges."""
     model, placed = centre.model, centre.model.placements[name]
+    chosen_by = _chosen(model)
     states: dict[str, int] = {}
     arms: dict[str, int] = {}
     for name_of_target, target in model.targets.items():
         if target.path not in model.nodes or not is_meant(model, placed, target):
             continue
-        arm, chosen = arm_for(placed, target), _chosen(model)[name_of_target]
+        arm, chosen = arm_for(placed, target), chosen_by[name_of_target]
         lost = any(chosen[key].space != content.space for key, content in arm.contents)
         bad = any(key in refused.get(target.path, {}) for key, _ in arm.contents)
         state = "failing" if lost or bad else "synced"
