@@ -71,6 +71,8 @@ class Inbox:
     `index_came` is the generation of the index that came in this session, 0 for none; it is shown
     once it can be looked through. `question` counts the sessions that this run asked for; `greeted`
     is the parent's run that said last that it is new.
+    `unplaced` is the first sequence that found no room among what is parked: it is read again.
+    `keys_read` says that this is such a reading, so all keys in the mailbox were read before.
     """
 
     trust: Trust
@@ -90,6 +92,8 @@ class Inbox:
     remembers: bool = False
     stored_index: int = 0
     parked: Parked = field(default_factory=Parked)
+    unplaced: int | None = None
+    keys_read: bool = False
     terms: dict[MailKey, int] = field(default_factory=dict)
     seen: dict[MailKey, None] | None = None
 
@@ -101,12 +105,17 @@ class Inbox:
     @property
     def recalls(self) -> bool:
         """Whether the mailbox was read in this session, by a node that finished a read before."""
-        return bool(self.epoch) and self.settled and self.remembers
+        return bool(self.epoch) and self.settled and self.remembers and self.unplaced is None
 
     @property
     def calm(self) -> bool:
         """Whether nothing is pending: a moment at which something may be taken away."""
-        return self.settled and not self.unread and not self.parked
+        return self.settled and not self.unread and not self.waits
+
+    @property
+    def waits(self) -> bool:
+        """Whether something was read that cannot be judged yet."""
+        return bool(self.parked) or self.unplaced is not None
 
     @property
     def unread(self) -> int:
@@ -116,8 +125,8 @@ class Inbox:
     @property
     def answered(self) -> int:
         """The highest sequence up to which all mail was taken into account."""
-        lowest = self.parked.lowest
-        return self.high if lowest is None else lowest - 1
+        waiting = [at for at in (self.parked.lowest, self.unplaced) if at is not None]
+        return min(waiting) - 1 if waiting else self.high
 
     @property
     def digest(self) -> int:
@@ -179,7 +188,7 @@ class Inbox:
         same = message.incarnation == self.incarnation
         resumable = same and message.swept_through <= self.high <= message.last_sequence
         adopted = not same and message.want == "none"
-        self.parked.clear()
+        self._clear_parked()
         self.incarnation = message.incarnation
         if adopted:
             self.high, self.seen = message.last_sequence, None
@@ -193,10 +202,34 @@ class Inbox:
     def read_again(self, last_sequence: int) -> int:
         """Begin a full read; returns the sequence to read from."""
         self.high, self.seen, self.settled, self.half = 0, {}, False, False
-        self.parked.clear()
+        self._clear_parked()
         if not last_sequence:
             self._finish()
         return 1
+
+    def park(self, event: MailArrived, believed: Believed | None) -> bool:
+        """Keep a message until it can be judged; False if it is the first that finds no room."""
+        if not self.parked.full:
+            self.parked.put(event, believed)
+            return True
+        first = self.unplaced is None
+        self.unplaced = event.sequence if first else min(self.unplaced or 0, event.sequence)
+        return not first
+
+    def make_room(self) -> int | None:
+        """Read again what found no room, if there is some now: the sequence to read from.
+
+        The whole mailbox, because what is in it is sure to come to an end.
+        """
+        if self.unplaced is None or not self.settled or not self.parked.roomy:
+            return None
+        start = self.read_again(self.high)
+        self.keys_read = True
+        return start
+
+    def _clear_parked(self) -> None:
+        self.parked.clear()
+        self.unplaced, self.keys_read = None, False
 
     def arrived(self, event: MailArrived) -> None:
         """Count a message that was judged, or parked."""
@@ -226,7 +259,7 @@ class Inbox:
             self.stored_index = max(self.stored_index, self.index.generation)
         if self.remembers or not (self.settled and self.read_whole and self.shown_index):
             return False
-        if self.parked:
+        if self.waits:
             return False
         self.remembers = True
         return True
@@ -264,7 +297,7 @@ class Inbox:
         if held.key != event.key:
             return Refuse("WrongKey", f"it says {held.record.source} under key {event.key}")
         verdict = self.trust.judge(envelope, held.record)
-        if verdict is Verdict.UNKNOWN_KEY and not self.settled:
+        if verdict is Verdict.UNKNOWN_KEY and not (self.settled or self.keys_read):
             return Park(f"key {envelope.key_id} is not known here")
         if verdict is not Verdict.BELIEVED:
             # Keys are written before what they sign: with the mailbox read, none is on its way.

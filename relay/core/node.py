@@ -92,7 +92,7 @@ class Node:
     @property
     def ready(self) -> bool:
         """Whether the node is in session with its parent and may act on all that it is sent."""
-        return self._state.is_root or (self._state.inbox.recalls and not self._state.inbox.parked)
+        return self._state.is_root or (self._state.inbox.recalls and not self._state.inbox.waits)
 
     def besides(self) -> list[tuple[MailKey, bytes]] | None:
         """What is read but not among the records; None before all was read, or without memory."""
@@ -254,7 +254,7 @@ class Node:
         """What every event may lead to: reports to say again, wants, things to forget."""
         state = self._state
         if self._uplink is not None and self._news_of_index_or_keys():
-            self._uplink.retry_parked()
+            self._uplink.judge_again()
         if state.end_batch():
             state.mailboxes.flush_all()
         touched = state.mailboxes.touched

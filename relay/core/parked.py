@@ -9,6 +9,9 @@ from relay.core.book import Held
 from relay.core.events import MailArrived
 from schemas.identity import MailKey
 
+PARKED_MAX, PARKED_BYTES_MAX = 10_000, 32 * 1024 * 1024
+"""So much mail waits here; what finds no room is read again from the parent once there is some."""
+
 
 @dataclass(frozen=True, slots=True)
 class Believed:
@@ -25,6 +28,17 @@ class Parked:
     _mail: dict[int, tuple[MailArrived, Believed | None]] = field(default_factory=dict)
     _by_key: dict[MailKey, dict[int, None]] = field(default_factory=dict)
     _lowest: int | None = None
+    _bytes: int = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether there is no room for more."""
+        return len(self._mail) >= PARKED_MAX or self._bytes >= PARKED_BYTES_MAX
+
+    @property
+    def roomy(self) -> bool:
+        """Whether there is room for much more, so that it is worth being read again."""
+        return len(self._mail) <= PARKED_MAX // 2 and self._bytes <= PARKED_BYTES_MAX // 2
 
     def __len__(self) -> int:
         return len(self._mail)
@@ -45,6 +59,8 @@ class Parked:
 
     def put(self, event: MailArrived, believed: Believed | None = None) -> None:
         """Park a message, with what is known of it."""
+        self.take(event.sequence)
+        self._bytes += len(event.data)
         self._mail[event.sequence] = event, believed
         self._by_key.setdefault(event.key, {})[event.sequence] = None
         if self._lowest is not None or len(self._mail) == 1:
@@ -54,6 +70,7 @@ class Parked:
         """Let go of a message; None if it is there no more."""
         found = self._mail.pop(sequence, None)
         if found is not None:
+            self._bytes -= len(found[0].data)
             same = self._by_key[found[0].key]
             del same[sequence]
             if not same:
@@ -70,4 +87,4 @@ class Parked:
     def clear(self) -> None:
         self._mail.clear()
         self._by_key.clear()
-        self._lowest = None
+        self._lowest, self._bytes = None, 0

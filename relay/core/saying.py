@@ -91,7 +91,7 @@ class Saying:
             parts=parts,
             summary=summary,
         )
-        if inbox.parked:
+        if inbox.waits:
             self._early[key] = None
         former, self._sent[key] = self._sent.get(key), content_of(report, results)
         if self._sent[key] == former:

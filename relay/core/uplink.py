@@ -25,6 +25,7 @@ from schemas.subjects import CURSOR_KEY
 
 SESSION_RETRY_SECONDS = 2.0
 SESSION_RETRY_MAX_SECONDS = 30.0
+TOO_MUCH = "more than can be kept waits for keys or the index: it is read again later"
 _ELSEWHERE = ("SecondHome", "this node runs elsewhere")
 
 
@@ -124,6 +125,7 @@ class Uplink:
         state.out.append(AckMail(inbox.answered))
         if not event.pending:
             self._settled()
+            self._make_room()
 
     def retry_parked(self) -> None:
         """Judge again what waited for a key or for the index."""
@@ -132,11 +134,22 @@ class Uplink:
             parked = inbox.parked.take(sequence)
             if parked is not None:
                 self._judge(*parked)
-        if not inbox.parked:
+        if not inbox.waits:
             self.saying.look_at_early()
         self._settled()
         if inbox.epoch:
             self._state.out.append(AckMail(inbox.answered))
+
+    def judge_again(self) -> None:
+        """Keys or the index are others than before."""
+        self.retry_parked()
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """Read again what found no room among what waits, once there is some."""
+        inbox = self._state.inbox
+        if inbox.epoch and (start := inbox.make_room()) is not None:
+            self._state.out.append(ResetMail(start))
 
     def tick(self) -> None:
         """Send what is due: the session's beginning again, a heartbeat, the cursor."""
@@ -186,9 +199,7 @@ class Uplink:
             case Refuse(reason, detail):
                 state.refuse(reason, f"mail {event.key}", detail)
             case Park():
-                inbox.parked.put(event, ruling.believed)
-                if ruling.chunk is not None:
-                    self._accepting.want_chunks()
+                self._park(event, ruling)
             case PassOver(held, gone) if known or not state.mailboxes.having(held.key):
                 self._pass_over(held, known, gone=gone)
             case PassOver(held) | Take(held):
@@ -200,6 +211,12 @@ class Uplink:
                     state.refused += 1
                     state.out.append(Noted("TooNew", f"mail {event.key}", "update this edge"))
                 self._accepting.put(held)
+
+    def _park(self, event: MailArrived, ruling: Park) -> None:
+        if not self._state.inbox.park(event, ruling.believed):
+            self._state.out.append(Noted("MailWaits", "mailbox", TOO_MUCH))
+        if ruling.chunk is not None:
+            self._accepting.want_chunks()
 
     def _concerns_below(self, held: Held) -> bool:
         """Whether a node record, if it is one, is of a node below this one: no other is kept."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from relay.core import fold, state, tombstones
+from relay.core import fold, parked, state, tombstones
 from schemas.identity import NodePath
 from tests.simulation import run as runs
 from tests.simulation import soak
@@ -193,6 +193,19 @@ def test_what_is_called_otherwise_each_time_is_not_remembered(monkeypatch):
     known = {at for path, at in grown if path == "/" and ("held" in at or "_deeper" in at)}
     assert not {at: counts for at, counts in grown.items() if at[1] not in known}
     assert {"/", "/r0"} <= before.keys() & after.keys()
+
+
+def test_laws_hold_where_hardly_anything_can_wait_to_be_judged(monkeypatch):
+    """What finds no room is read again from the parent, however often."""
+    monkeypatch.setattr(parked, "PARKED_MAX", 1)
+    lived = [
+        runs.run(seed, size=SIZES[name], afresh=True)
+        for name, seeds in (("tiny", 40), ("small", 20))
+        for seed in range(seeds)
+    ]
+    lived += [again(f"{world}:0") for world in ("told_lies", "old_backup", "no_end", "withheld")]
+    broken = [str(outcome) for outcome in lived if outcome.law]
+    assert not broken, "\n".join(broken)
 
 
 def test_every_assumption_of_the_world_has_a_contract_test():

@@ -2,16 +2,27 @@
 
 from dataclasses import replace
 
+from relay.core import parked as parked_module
 from relay.core.book import read_record
-from relay.core.events import Instant, MailArrived, Remembered
+from relay.core.effects import AckMail, Noted, ResetMail
+from relay.core.events import Instant, LinkChanged, MailArrived, Remembered, SessionArrived
 from relay.core.inbox import Park, Refuse, Take
 from relay.core.node import Node
 from relay.core.parked import Parked
 from relay.core.recalling import records_answer
 from relay.core.state import NodeConfig
-from schemas.identity import NodePath, TreeId, random_id, short_key
-from schemas.records import KeysRecord, Source, encode_payload
-from tests.unit.test_inbox import CENTRE, HASHED, delta, inbox, view
+from schemas.identity import KEYS_KEY, NodePath, TreeId, random_id, short_key
+from schemas.records import (
+    API_KEYS,
+    API_PLACEMENT,
+    KeyGrant,
+    KeysRecord,
+    LocationRecord,
+    Source,
+    encode_payload,
+)
+from schemas.reports import SessionMessage
+from tests.unit.test_inbox import CENTRE, HASHED, ROOT, STRANGER, TREE, delta, inbox, view
 
 FIRST, SECOND = short_key(bytes(20)), short_key(b"2" * 20)
 
@@ -42,6 +53,100 @@ def test_only_what_was_in_the_same_slot_before_is_let_go():
         parked.put(mail(sequence, key))
     parked.forget_before(FIRST, 7)
     assert list(parked) == [2, 7]
+
+
+class Reader:
+    """A node that reads its mail in a session; what it did is kept apart by kind."""
+
+    def __init__(self):
+        config = NodeConfig(NodePath.parse("/emea"), TREE, {ROOT.key_id: ROOT.public_key}, "run")
+        self.node = Node(config, Remembered(), [], Instant(0.0, 1))
+        self.effects = []
+        self.tell(LinkChanged(up=True))
+        self.tell(SessionArrived(SessionMessage("inc", 1, 9_999_999, 0, 0, "again", "run", 1)))
+        self.effects.clear()
+
+    def tell(self, event):
+        self.effects += self.node.handle(event, Instant(0.0, 1))
+
+    def read(self, events):
+        for event in events:
+            self.tell(event)
+
+    def did(self, kind):
+        return [effect for effect in self.effects if type(effect) is kind]
+
+    @property
+    def parked(self):
+        return self.node._state.inbox.parked
+
+
+def stream(count, *, signer=CENTRE):
+    """A mailbox of so many deltas, each in a slot of its own, with more to come."""
+    named = (Source(API_PLACEMENT, "wds", "", f"p{at}") for at in range(count))
+    made = (delta(5, signer=signer, source=source) for source in named)
+    return [replace(event, sequence=at, pending=1) for at, event in enumerate(made, start=1)]
+
+
+def test_a_parent_that_never_ends_a_mailbox_has_no_more_wait_here_than_there_is_room_for(
+    monkeypatch,
+):
+    monkeypatch.setattr(parked_module, "PARKED_MAX", 20)
+    reader = Reader()
+    reader.read(stream(100, signer=STRANGER))
+    assert len(reader.parked) == 20
+    assert reader.did(ResetMail) == []
+    assert {ack.sequence for ack in reader.did(AckMail)} == {0}
+    assert [note.reason for note in reader.did(Noted)] == ["MailWaits"]
+    assert not reader.node.ready
+
+
+def test_mail_that_is_large_finds_no_room_either(monkeypatch):
+    events = stream(100)
+    monkeypatch.setattr(parked_module, "PARKED_BYTES_MAX", 10 * len(events[0].data))
+    reader = Reader()
+    reader.read(events)
+    assert len(reader.parked) <= 11
+    assert reader.parked._bytes == sum(len(data) for _, data in reader.parked.mail())
+    reader.parked.clear()
+    assert reader.parked._bytes == 0
+
+
+def test_what_found_no_room_is_read_again_once_and_then_refused_if_no_key_came(monkeypatch):
+    monkeypatch.setattr(parked_module, "PARKED_MAX", 20)
+    reader = Reader()
+    events = stream(100, signer=STRANGER)
+    events[-1] = replace(events[-1], pending=0)
+    reader.read(events)
+    assert [reset.sequence for reset in reader.did(ResetMail)] == [1]
+    reader.effects.clear()
+    reader.read(events)
+    assert reader.did(ResetMail) == []
+    assert len(reader.parked) == 0
+    assert {note.reason for note in reader.did(Noted)} == {"UnknownKey"}
+    assert reader.did(AckMail)[-1].sequence == 100
+
+
+def test_all_that_waits_for_a_key_is_taken_however_little_room_there_is(monkeypatch):
+    """The key comes last, as after it was replaced: all mail was written before it."""
+    monkeypatch.setattr(parked_module, "PARKED_MAX", 4)
+    grant = KeyGrant(CENTRE.key_id, CENTRE.public_key, ("location", "delta", "index"))
+    keys = KeysRecord(Source(API_KEYS, TREE, "", "keys"), 1, False, "", (), (grant,))
+    last = MailArrived(31, KEYS_KEY, ROOT.seal("keys", encode_payload(keys)).encode(), 0)
+    mailbox = [*(located(at) for at in range(1, 31)), last]
+    reader = Reader()
+    for _ in range(2):
+        reader.read(mailbox)
+    assert len(reader.did(ResetMail)) == 1
+    assert {event.key for event in mailbox} <= reader.node.records.keys()
+    assert reader.did(AckMail)[-1].sequence == 31
+
+
+def located(at):
+    source = Source("edge.kubestellar.io/Location", "inv", "", f"l{at}")
+    record = LocationRecord(source, at, False, "", (), {}, {}, None)
+    data = CENTRE.seal("location", encode_payload(record)).encode()
+    return MailArrived(at, source.key, data, 1)
 
 
 def test_what_was_believed_is_not_read_again():
