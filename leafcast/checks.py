@@ -114,8 +114,8 @@ def _emptied(facts: Facts, node: NodeFacts) -> Check:
             "its ledger is read back from the nodes below, and every edge keeps what it has"
         )
         remedy = (
-            "apply your manifests again, or put a backup back; leafcast adopt lists what edges "
-            "hold and no object says, and with --inventory brings SyncTargets and Locations back"
+            "leafcast adopt --inventory brings SyncTargets and Locations back, and leafcast adopt "
+            "NAME each placement that it lists; or apply your manifests again, and withdraw those"
         )
     else:
         cause = "someone or something removed its folder; its parent sends it again what is meant"
@@ -162,8 +162,8 @@ def _contested(node: NodeFacts) -> Check:
         "Links",
         "failure",
         f"two programs run as {node.path}: its session was taken over {node.contested} times",
-        "its folder was copied, or its bundle is used twice from one folder, and what starts each "
-        "copy again keeps both alive; each ends the other's session, so little gets through",
+        "its folder was copied, as with a machine that was cloned, and something starts each copy "
+        "again when it ends; each takes the session from the other, so little gets through",
         f"end one of them where it runs; if you do not know it: leafcast node add {node.path} "
         "makes a new bundle and voids the keys of both",
         node.path,

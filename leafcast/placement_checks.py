@@ -20,7 +20,7 @@ def placement_checks(facts: Facts) -> Iterator[Check]:
     for found in judged:
         yield from found
     fine = sum(1 for found in judged if not found)
-    if fine or not (judged or facts.ledger.recovering):
+    if fine or not (judged or facts.ledger.recovering or facts.ledger.orphans):
         yield Check(GROUP, "ok", f"{many(fine, 'placement')} without anything stuck")
 
 

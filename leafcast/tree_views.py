@@ -64,7 +64,7 @@ def placements_view(
     what = Text.assemble(
         (f"Orphans: {named}{more}\n", "yellow"),
         "Edges hold them, and no EdgePlacement says them. For each: leafcast adopt NAME\n",
-        "brings it back, leafcast withdraw NAME removes it; or apply its manifests again.",
+        "brings it back, leafcast withdraw NAME removes it from all edges.",
         overflow="fold",
     )
     return Group(_placements(placements, now_ms), Text(), what) if placements else what

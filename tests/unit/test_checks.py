@@ -207,6 +207,7 @@ def test_what_a_removed_folder_takes_with_it_is_told_as_it_is():
         for nodes in ([centre], [node("/"), node("/emea", **removed)])
     )
     assert "with it all objects that were applied" in of_centre.cause
+    assert "leafcast adopt --inventory" in of_centre.remedy
     assert "apply your manifests again" in of_centre.remedy
     assert "is lost" not in of_centre.cause
     assert "its parent sends it again" in of_edge.cause
