@@ -56,6 +56,7 @@ class RemovalOracle(Oracle, Judge):
         self._after = centre.model
         self._hung: dict[str, NodePath] = {}
         self._between = False
+        self._forgot: dict[NodePath, None] = {}
         centre.judge = self
 
     # What users say, and what the centre sees of it.
@@ -102,9 +103,27 @@ class RemovalOracle(Oracle, Judge):
                 if held.kind == "delta" and host.attached and host.path not in hung:
                     # It keeps until it moves on what its parent was told to let go of.
                     continue
+                if self._is_cut_off(host):
+                    break
                 if lacks and held.kind in ("delta", "profile", "location") and held.has_content:
                     what = f"the ledger is sure without {held.record.source.name}, as {host.path}"
                     raise LawBroken(NO_IGNORANCE, f"{what} holds it")
+
+    def disk_lost(self, host: Host) -> None:
+        super().disk_lost(host)
+        self._forgot[host.path] = None
+
+    def disk_restored(self, host: Host) -> None:
+        super().disk_restored(host)
+        self._forgot[host.path] = None
+
+    def _is_cut_off(self, host: Host) -> bool:
+        """Whether one of the centre's own children, which alone are asked, forgot what this holds.
+
+        What both lost at the same time only the sites below know, and nobody asks these.
+        """
+        above = [path for path in self._forgot if not path.is_root and path != host.path]
+        return any(path.holds(host.path) for path in above)
 
     def _is_anywhere(self, key: MailKey) -> bool:
         """Whether any node below the centre keeps some version of a placement with its content."""
@@ -279,6 +298,7 @@ class RemovalOracle(Oracle, Judge):
         if faults:
             raise LawBroken(CONVERGENCE, "\n    ".join(faults[:12]))
         super().settled(leftovers=leftovers)
+        self._forgot.clear()
 
     def _centre_faults(self) -> list[str]:
         centre = self.centre

@@ -34,6 +34,8 @@ KEYS = (
 )
 NAMES, LOCATIONS = ("p1", "p2", "p3"), ("l1", "l2")
 ENVS = ("prod", "dev")
+LOOKED_AT_SECONDS = 1.5
+"""So soon people delete again what they wrote for that alone."""
 
 
 class Inventory(Register):
@@ -151,6 +153,35 @@ class People:
                 self._let_in_again(path)
             for name, said in self._hanging.items():
                 self._move_on(name, said)
+            self._name_what_is_lost()
+
+    def _name_what_is_lost(self) -> None:
+        """Write once more, and then delete, what is in no space and in no ledger any more.
+
+        Of a SyncTarget or Location that only nodes below know by now, nobody else says it is gone.
+        """
+        ledger, known = self._centre.desk.ledger.records, self._centre.inventory.objects
+        nodes = [h.node for h in self._world.hosts.values() if not h.path.is_root and h.node]
+        for held in [held for node in nodes for held in node.records.values()]:
+            source = held.record.source
+            if held.kind not in ("profile", "location") or source.key in ledger:
+                continue
+            kind = "synctargets" if held.kind == "profile" else "locations"
+            key = ObjectKey(KIND, kind, "", source.name)
+            if key not in known and held.has_content:
+                self._world.note("user", f"writes {source.name} once more, which is lost")
+                if held.kind == "profile":
+                    self._centre.inventory.put(*_target(key.name, self._hanging[key.name], ENVS[0]))
+                else:
+                    self._centre.inventory.put(*location(key.name, {}))
+                self._world.after(LOOKED_AT_SECONDS, self._let_go, key)
+
+    def _let_go(self, key: ObjectKey) -> None:
+        """Delete it again."""
+        if key in self._centre.inventory.objects:
+            self._oracle.people_acted()
+            self._centre.inventory.delete(key)
+            self._oracle.people_acted()
 
     def _let_in_again(self, path: NodePath) -> None:
         """Add a node once more that runs where the centre, which lost it, knows of none."""

@@ -26,6 +26,7 @@ class Size:
     `brief` life has faults that the seeds of the first sizes did not know.
     With `shapes` most seeds begin with one of so many trees, built before. A `spaced` centre is the
     real controllers over spaces that misbehave. Edges may move to other parents where it `moves`.
+    No disk below the centre is lost in an `apart` life in which the centre's own may be.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Size:
     shapes: int = 0
     spaced: bool = False
     moves: bool = True
+    apart: bool = False
 
 
 TINY = Size(
@@ -126,12 +128,14 @@ BLIND = Size(
 MOVING = (SMALL, WIDE, DEEP, BLIND)
 EVEN = tuple(replace(s, name=f"{s.name}-even", draw=faults.draw) for s in (WIDE, DEEP))
 """The same where links are cut both ways and clocks are right: seeds that once broke a law so."""
+APART = replace(BLIND, name="blind-apart", apart=True)
+"""The same where no disks are lost together with the centre's: seeds that once broke a law so."""
 STILL = tuple(
-    replace(size, name=f"{size.name.removesuffix('-even')}-still", moves=False)
-    for size in (SMALL, *EVEN, BLIND)
+    replace(size, name=f"{size.name.partition('-')[0]}-still", moves=False)
+    for size in (SMALL, *EVEN, APART)
 )
 """The same where no edge moves: seeds that once broke a law without it go on as they went."""
-SIZES = {size.name: size for size in (TINY, *MOVING, *EVEN, *STILL)}
+SIZES = {size.name: size for size in (TINY, *MOVING, *EVEN, APART, *STILL)}
 
 
 def seed_of(name: str) -> tuple[Size, int]:

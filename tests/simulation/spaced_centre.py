@@ -159,9 +159,14 @@ class SpacedCentre(Books, Clerk):
         self.desk.accept(name)
 
     def go_on_without_missing(self) -> None:
-        """Read back without those children that there are no machines of."""
+        """Read back without children that there are no machines of, or that lost what they had.
+
+        A disk that is empty cannot say so: it waits for the index of a centre that waits for it.
+        """
         for name in sorted(self.desk.reading.awaited):
-            if NodePath((name,)) not in self.world.hosts:
+            host = self.world.hosts.get(NodePath((name,)))
+            if host is None or (host.node and not host.node._state.inbox.remembers):
+                self.world.note("user", f"goes on without {name}")
                 self.desk.reading.go_on_without(name)
 
     def withdraw_orphans(self) -> None:

@@ -38,8 +38,7 @@ class SpacedRun(Run):
         self.size = size = size if regions is None else replace(size, regions=regions)
         own = blindness.draw(Random(f"blindness {seed}")) if own is None else own
         self.faults = chosen if chosen is not None else size.draw(Random(f"faults {seed}"))
-        if own.loss_every or own.backup_every:
-            # What centre and region lose together is gone: only the sites below would know it.
+        if size.apart and (own.loss_every or own.backup_every):
             self.faults = replace(self.faults, disk_loss=0.0, restore_every=0.0)
         self.world = World(seed, TREE, ROOTS, self.faults)
         self.world.traced, self.world.story = traced or story, [] if story else None
