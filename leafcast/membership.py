@@ -27,6 +27,7 @@ from leafcast.bundle import Bundle
 from leafcast.elsewhere import checked_answer
 from leafcast.inventory import edge_objects
 from leafcast.moving import moved_objects, name_for
+from leafcast.session import NODE_MANAGER
 from relay.adapters.nkey_pairs import new_user_nkey
 from relay.asker import AskFailed
 from relay.ports import Clock, Dice, Space
@@ -38,7 +39,6 @@ from schemas.moves import MOVED_ANNOTATION, former_paths
 from schemas.objects import ObjectKey, validate_object
 from schemas.records import Profile
 
-MANAGER = "leafcast-node"
 LISTED_AT_ONCE = 16
 DRAIN_SECONDS_MAX = 60.0
 DRAIN_POLL_SECONDS = 0.2
@@ -101,7 +101,7 @@ class Membership:
             credentials = await add_node(issuer, tree, where, entropy, new_user_nkey)
             # Without new labels an edge that exists keeps those it has come to have.
             keep, space = again and not labels, self._tree.inventory_space()
-            objects = [await space.apply(obj, MANAGER, create_only=keep) for obj in objects]
+            objects = [await space.apply(obj, NODE_MANAGER, create_only=keep) for obj in objects]
             await self._admitted(where, credentials.nkey)
         bundle = self._bundle(parent, credentials, objects, valid_seconds)
         return {"bundle": bundle.to_text(), "again": again, "labels": dict(bundle.labels)}
@@ -128,7 +128,7 @@ class Membership:
             credentials = await add_node(issuer, tree, new, self._dice.entropy(32), new_user_nkey)
             await self._admitted(new, credentials.nkey)
             space = self._tree.inventory_space()
-            objects = [await space.apply(obj, MANAGER) for obj in objects]
+            objects = [await space.apply(obj, NODE_MANAGER) for obj in objects]
             await self._left(old)
         bundle = self._bundle(parent, credentials, objects, valid_seconds)
         name = objects[0]["metadata"]["name"]

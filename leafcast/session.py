@@ -29,6 +29,8 @@ from schemas.objects import ObjectKey
 WORKLOADS_BUCKET, INVENTORY_BUCKET = "workloads", "inventory"
 USER_MANAGER = "leafcast-apply"
 """Whose fields those are that people apply."""
+NODE_MANAGER = "leafcast-node"
+"""Whose those are that a node came with: no manifest takes them away by leaving them out."""
 API_PREFIX = "leafcast.api."
 CALL_SECONDS = 15.0
 TOLD_AFTER_SECONDS = 2.0

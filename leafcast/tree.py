@@ -23,7 +23,7 @@ from leafcast.node_runtime import NodeRuntime, World
 from leafcast.observing import observe_tree
 from leafcast.planned import forget_planned, planned_nodes
 from leafcast.recalling import AskedChildren
-from leafcast.session import INVENTORY_BUCKET, USER_MANAGER, WORKLOADS_BUCKET
+from leafcast.session import INVENTORY_BUCKET, NODE_MANAGER, USER_MANAGER, WORKLOADS_BUCKET
 from leafcast.views import TreeShape, TreeView
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.external_server import ServerPlace
@@ -143,7 +143,7 @@ class LocalTree:
         for planned in planned_nodes(self._place):
             if planned.edge:
                 for obj in edge_objects(planned.path):
-                    await self.inventory.apply(obj, USER_MANAGER, create_only=True)
+                    await self.inventory.apply(obj, NODE_MANAGER, create_only=True)
             if node_record(issuer, world.tree, planned.path) is None:
                 await enrol_node(issuer, world.tree, planned.path, planned.nkey)
         forget_planned(self._place)
@@ -242,7 +242,7 @@ class LocalTree:
         if edge:
             # Before the credentials: who has them has an inventory, and it is the user's from then.
             for obj in edge_objects(path):
-                await self.inventory.apply(obj, USER_MANAGER, create_only=True)
+                await self.inventory.apply(obj, NODE_MANAGER, create_only=True)
         keep_credentials(folder, fresh)
         return fresh
 

@@ -108,6 +108,23 @@ def test_secrets_are_shown_at_the_centre_and_redacted_from_the_edge(tree, store)
     assert "key:  (redacted)" in told
 
 
+def test_a_site_keeps_its_place_when_its_inventory_is_applied_without_it(tree, store, tmp_path):
+    """Else who edits a label would withdraw all that the site holds."""
+    did(tree, "apply", "-f", store())
+    did(tree, "wait", "--for", "synced", store.name)
+    (site, *_) = json.loads(did(tree, "get", "synctargets", "-o", "json").stdout)["items"]
+    bare = tmp_path / "site.yaml"
+    metadata = {"name": site["metadata"]["name"], "labels": {"tested": "yes"}}
+    bare.write_text(
+        json.dumps({"apiVersion": site["apiVersion"], "kind": site["kind"], "metadata": metadata})
+    )
+    did(tree, "apply", "-f", str(bare))
+    after = did(tree, "get", "synctarget", metadata["name"], "-o", "json")
+    kept = json.loads(after.stdout)["metadata"]
+    assert kept["annotations"] == site["metadata"]["annotations"]
+    assert kept["labels"] == {**site["metadata"].get("labels", {}), "tested": "yes"}
+
+
 def test_what_is_deleted_goes_from_the_edges(tree, store):
     did(tree, "apply", "-f", store())
     did(tree, "wait", "--for", "synced", store.name)
