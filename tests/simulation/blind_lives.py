@@ -12,8 +12,8 @@ from tests.simulation import oracle_removals
 from tests.simulation.blind_space import BlindSpace
 from tests.simulation.blindness import Blindness
 from tests.simulation.faults import NO_FAULTS
-from tests.simulation.oracle_removals import KIND
 from tests.simulation.people import KEYS, SHOP, another_object, edge_placement, location
+from tests.simulation.selecting import KIND
 from tests.simulation.sizes import BLIND
 from tests.simulation.spaced_run import SpacedRun
 

@@ -25,17 +25,16 @@ from tests.simulation.centre import (
 )
 from tests.simulation.host import Host
 from tests.simulation.oracle import CONVERGENCE, NO_IGNORANCE, NO_RESURRECTION, Oracle
+from tests.simulation.places import forget
 from tests.simulation.prescribed import is_meant
 from tests.simulation.recalling import open_blob
+from tests.simulation.selecting import CRD, KIND, NAMESPACES, selected
 from tests.simulation.signatures import read_record
 from tests.simulation.spaced_centre import Judge, SpacedCentre
 from tests.simulation.world import LawBroken, World
 
-KIND = "edge.kubestellar.io"
-NAMESPACES = ("", "namespaces")
 LEAST, SHARE = 10, 0.2
 """So many may go at once of what only a list lacks, or such a share."""
-CRD = ObjectKey("apiextensions.k8s.io", "customresourcedefinitions", "", "widgets.example.com")
 
 
 class RemovalOracle(Oracle, Judge):
@@ -97,6 +96,9 @@ class RemovalOracle(Oracle, Judge):
         for host in self.world.hosts.values():
             # Who was lied to may hold what his parent was never sent.
             node = None if host.path.is_root or self.world.lied else host.node
+            if node and self.centre.desk.reading.is_waived(host.path.names[0]):
+                # Someone went on without it.
+                continue
             for key, held in node.records.items() if node is not None else ():
                 known = ledger.get(key)
                 lacks = known is None or known.generation < held.generation
@@ -110,8 +112,14 @@ class RemovalOracle(Oracle, Judge):
                     raise LawBroken(NO_IGNORANCE, f"{what} holds it")
 
     def disk_lost(self, host: Host) -> None:
+        """What a node and one above it lost together nobody can tell it: it begins anew."""
         super().disk_lost(host)
         self._forgot[host.path] = None
+        for path in [path for path in self._forgot if host.path.holds(path)]:
+            if path in self.world.hosts and path != host.path:
+                self._knows_what_it_keeps(self.world.hosts[path], path)
+        if any(path != host.path and path.holds(host.path) for path in self._forgot):
+            forget(self._highest, host.path)
 
     def disk_restored(self, host: Host) -> None:
         super().disk_restored(host)
@@ -124,6 +132,17 @@ class RemovalOracle(Oracle, Judge):
         """
         above = [path for path in self._forgot if not path.is_root and path != host.path]
         return any(path.holds(host.path) for path in above)
+
+    def _counted(self, key: MailKey) -> None:
+        """Where disks were lost, who knows more of itself than the ledger counts by that."""
+        ledger = self.centre.desk.ledger.records
+        below = self.world.hosts.values() if self._forgot else ()
+        nodes = [host.node for host in below if host.node and not host.path.is_root]
+        for held in [held for node in nodes for held in node.records.values()]:
+            known = ledger.get(held.record.source.key)
+            if held.kind == "profile" and (not known or known.generation < held.generation):
+                return
+        super()._counted(key)
 
     def _is_anywhere(self, key: MailKey) -> bool:
         """Whether any node below the centre keeps some version of a placement with its content."""
@@ -336,43 +355,10 @@ class RemovalOracle(Oracle, Judge):
         return isinstance(value, Mapping) and value.get("data") == obj.get("data")
 
 
-def selected(placement: Object, objects: Mapping[ObjectKey, Object]) -> dict[ObjectKey, Object]:
-    """The objects that a placement asks for, and the definitions that they need."""
-    found = {}
-    for key, obj in objects.items():
-        if key.group == KIND or not key.namespace:
-            continue
-        if any(_matches(clause, key, obj, objects) for clause in placement["spec"]["downsync"]):
-            found[key] = obj
-    if any(key.resource == "widgets" for key in found) and CRD in objects:
-        found[CRD] = objects[CRD]
-    return found
-
-
-def _matches(
-    clause: Object, key: ObjectKey, obj: Object, objects: Mapping[ObjectKey, Object]
-) -> bool:
-    if "namespaces" in clause and key.namespace not in clause["namespaces"]:
-        return False
-    if "objectNames" in clause and key.name not in clause["objectNames"]:
-        return False
-    if "labelSelectors" in clause:
-        return _labelled(clause["labelSelectors"], obj)
-    if "namespaceSelectors" in clause:
-        namespace = objects.get(ObjectKey(*NAMESPACES, "", key.namespace))
-        return namespace is not None and _labelled(clause["namespaceSelectors"], namespace)
-    return True
-
-
 def _is_there(key: ObjectKey, shown: Container[ObjectKey]) -> bool:
     """Whether an object is seen, and the Namespace by which it may be selected."""
     namespace = ObjectKey(*NAMESPACES, "", key.namespace)
     return key in shown and (not key.namespace or namespace in shown)
-
-
-def _labelled(selectors: list[Object], obj: Object) -> bool:
-    labels = obj["metadata"].get("labels", {})
-    return any(s["matchLabels"].items() <= labels.items() for s in selectors)
 
 
 def _placement(name: str) -> ObjectKey:

@@ -12,7 +12,8 @@ from schemas.objects import ObjectKey
 from tests.simulation.blind_space import Object
 from tests.simulation.centre import OF_ELSEWHERE
 from tests.simulation.moving import Moving, Register, Said
-from tests.simulation.oracle_removals import CRD, KIND, RemovalOracle
+from tests.simulation.oracle_removals import RemovalOracle
+from tests.simulation.selecting import CRD, KIND
 from tests.simulation.sizes import Size
 from tests.simulation.spaced_centre import SpacedCentre
 from tests.simulation.world import World

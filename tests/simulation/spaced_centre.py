@@ -163,11 +163,12 @@ class SpacedCentre(Books, Clerk):
 
         A disk that is empty cannot say so: it waits for the index of a centre that waits for it.
         """
-        for name in sorted(self.desk.reading.awaited):
+        reading = self.desk.reading
+        for name in sorted(reading.awaited) if reading.lost else ():
             host = self.world.hosts.get(NodePath((name,)))
             if host is None or (host.node and not host.node._state.inbox.remembers):
                 self.world.note("user", f"goes on without {name}")
-                self.desk.reading.go_on_without(name)
+                reading.go_on_without(name)
 
     def withdraw_orphans(self) -> None:
         """Let the placements of the other space go."""
