@@ -30,8 +30,8 @@ setup: $(VENV)/.installed-dev ## make .venv with Leafcast and the tools of its d
 demo: $(VENV)/.installed ## deliver a small shop through a real tree, ARGS='--regions 3 ...'
 	@$(BIN)/leafcast demo $(ARGS)
 
-test: $(VENV)/.installed-dev ## run the whole test suite, ARGS='-k mailbox ...'
-	$(BIN)/python -m pytest $(ARGS)
+test: $(VENV)/.installed-dev ## run the whole test suite, ARGS='-n0 -k mailbox ...'
+	$(BIN)/python -m pytest -n 2 $(ARGS)
 
 check: $(VENV)/.installed-dev ## format, lint, types, import contracts, tidiness, fast tests
 	$(BIN)/ruff format --check .

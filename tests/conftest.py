@@ -1,8 +1,50 @@
-"""For all tests: a slow machine fails none, so no example of Hypothesis has a deadline."""
+"""For all tests: no deadline for examples of Hypothesis, and who runs beside whom with `-n 2`.
 
+Then one process runs the tests of whole trees of processes, one after the other: what these wait
+for comes late on a machine that is busy. The other runs all others meanwhile, and gives way to it
+wherever both want a processor. (`--dist loadgroup` would be the same by marks, but xdist 3.8 puts
+no test in its group with pytest 9.2, and says nothing.)
+"""
+
+import os
+
+import pytest
 from hypothesis import HealthCheck, settings
 
+# A slow machine fails no test.
 settings.register_profile(
     "unhurried", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("unhurried")
+
+TREES, OTHERS = "trees", "others"
+OF_TREES = ("tests/docker/", "tests/e2e/", "tests/nats/test_chaos_")
+GIVES_WAY = 10
+_given_way = pytest.StashKey[bool]()
+
+
+def group_of(nodeid: str) -> str:
+    return TREES if nodeid.startswith(OF_TREES) else OTHERS
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """However many processes there are, two of them have something to do."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class SideBySide(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(nodeid)
+
+    return SideBySide(config, log)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Of several processes the one that runs no trees gives way, once and for all."""
+    config = item.config
+    if getattr(config, "workerinput", {}).get("workercount", 1) < 2:
+        return
+    if group_of(item.nodeid) == OTHERS and not config.stash.get(_given_way, False):
+        config.stash[_given_way] = True
+        os.nice(GIVES_WAY)
