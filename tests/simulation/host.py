@@ -52,8 +52,7 @@ class Host:
         self.space = EdgeSpace(world, self)
         self.node: Node | None = None
         self.serving = True
-        self.slow = 0.0
-        self.skew_ms = 0
+        self.slow, self.skew_ms = 0.0, 0
         self.armed: tuple[bool, float] | None = None
         self.former: tuple[NodePath, ...] = ()
         self.run = 0
@@ -87,6 +86,7 @@ class Host:
         self.node = node
         self._tick_at, self._busy, self._reports_read = None, False, 0
         self.linked = False
+        self.indexes_read: set[int] = {node._state.index.generation}
         self._perform(list(node.start()))
         if self.node is not node:
             return
@@ -155,6 +155,7 @@ class Host:
             return
         made: list[fx.Effect] = []
         world, inbox = self.world, self._inbox
+        self.indexes_read = {node._state.index.generation}
         for _ in range(world.batch(BATCH_MAX)):
             if not inbox:
                 break
@@ -163,6 +164,7 @@ class Host:
                 world.note(self.path, told_event(event))
             new = node.handle(event, world.instant(self.skew_ms))
             made.extend(new)
+            self.indexes_read.add(node._state.index.generation)
             if fx.ResetMail in map(type, new):
                 self._inbox = deque(e for e in self._inbox if not isinstance(e, MailArrived))
                 break
@@ -246,8 +248,6 @@ class Host:
                 self._send_session(effect)
             case fx.WantsChanged():
                 self.space.told()
-            case _:
-                pass
 
     # Mail: the children's, and the own.
 
@@ -376,8 +376,8 @@ class Host:
         if not self.linked:
             self.tell(LinkChanged(up=False))
             return
-        time = max(self.world.now + self.world.delay(), self._clocks.get("up", 0.0))
-        self._clocks["up"] = time
+        time = self.world.now + self.world.delay()
+        self._clocks["up"] = time = max(time, self._clocks.get("up", 0.0))
         self.world.at(time, self._sent, self.link_epoch, reports)
 
     def _sent(self, link: int, reports: dict[str, bytes]) -> None:

@@ -117,22 +117,21 @@ class Oracle(Watcher):
             self._not_gone(host, MailKey(key), generation)
 
     def _not_gone(self, host: Host, key: MailKey, generation: int) -> None:
-        """What the index that a node reads does not list, and is no newer, is not in force."""
+        """What no index that a node read in this turn lists, and is no newer, is not in force."""
         node = host.node
         assert node is not None
-        index, taken = node._state.index.generation, node.records.get(key)
+        taken = node.records.get(key)
         if taken is None or not taken.has_body:
             return
         if key in host.streams.own:
             # Newer than what is held of it: that needs no index.
             return
-        if not index:
+        read = sorted(index for index in host.indexes_read if index)
+        if not read:
             raise LawBroken(NO_RESURRECTION, f"{host.path} takes {key} before it saw any index")
-        if generation > index:
-            return
-        listed = self.centre.listed(index, key)
-        if listed is None or listed > generation:
-            what = f"{host.path} takes {key} of {generation}, its index lists {listed or 'none'}"
+        listed = [self.centre.listed(index, key) for index in read]
+        if generation <= min(read) and all(at is None or at > generation for at in listed):
+            what = f"{host.path} takes {key} of {generation}, its index lists {listed[-1]}"
             raise LawBroken(NO_RESURRECTION, what)
 
     def _kept(self, host: Host, address: ContentHash, value: bytes) -> None:
