@@ -14,21 +14,22 @@ from tests.simulation.signatures import read_record
 KNOWN_MAX = 4096
 
 
-def has_all(host: Host, write: WriteMail) -> bool:
-    """Whether all that the delta written leads to is in the host's store."""
+def missing(host: Host, write: WriteMail) -> set[str]:
+    """What of all that the delta written leads to is not in the host's store."""
     _, held = read_record(write.data, 0)
-    stored = host.streams.blobs
+    stored, lacks = host.streams.blobs, set[str]()
     for root in held.record.references:
         if root.kind != blobs.MANIFEST:
             continue
         if root.address not in stored:
-            return False
+            lacks.add(root.address)
+            continue
         for chunk in _chunks(root, stored[root.address]):
             if chunk.address not in stored:
-                return False
-            if not _listed(chunk, stored[chunk.address]) <= stored.keys():
-                return False
-    return True
+                lacks.add(chunk.address)
+            else:
+                lacks |= _listed(chunk, stored[chunk.address]) - stored.keys()
+    return lacks
 
 
 @lru_cache(maxsize=KNOWN_MAX)

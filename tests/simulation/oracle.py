@@ -31,7 +31,7 @@ from schemas.reports import Summary
 from schemas.subjects import CURSOR_KEY
 from tests.simulation.centre import Centre, arms_of, placement_key
 from tests.simulation.conduct import Conduct
-from tests.simulation.content import has_all
+from tests.simulation.content import missing
 from tests.simulation.host import Host
 from tests.simulation.laws import (
     ACKNOWLEDGED,
@@ -193,7 +193,7 @@ class Oracle(Watcher):
     def _sent(self, host: Host, write: fx.WriteMail) -> None:
         """What a delta leads to is in the sender's own store."""
         for reference in self.centre.records[write.key].references:
-            if reference.kind == blobs.MANIFEST and not has_all(host, write):
+            if reference.kind == blobs.MANIFEST and missing(host, write):
                 what = f"{host.path} sends {write.child} a delta before its content"
                 raise LawBroken(CONTENT_FIRST, what)
 

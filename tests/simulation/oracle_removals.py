@@ -23,6 +23,7 @@ from tests.simulation.centre import (
     arms_of,
     placement_key,
 )
+from tests.simulation.content import missing
 from tests.simulation.host import Host
 from tests.simulation.oracle import CONVERGENCE, NO_IGNORANCE, NO_RESURRECTION, Oracle
 from tests.simulation.places import forget
@@ -51,6 +52,7 @@ class RemovalOracle(Oracle, Judge):
         self._told_gone: dict[ObjectKey, None] = {}
         self._recovered: dict[str, None] = {}
         self._came_back: dict[str, int] = {}
+        self._lacking: dict[str, set[str]] = {}
         self._nobodys: dict[str, None] = {}
         self._after = centre.model
         self._hung: dict[str, NodePath] = {}
@@ -151,8 +153,10 @@ class RemovalOracle(Oracle, Judge):
         return any(read_record(own.data, 0)[1].has_body for own in kept)
 
     def _sent(self, host: Host, write: fx.WriteMail) -> None:
-        """What came back without its content is sent as it is: nobody has more of it."""
-        if self._came_back.get(write.key) != write.generation:
+        """What came back without its content is sent as it is, and later: nobody has more of it."""
+        if self._came_back.get(write.key) == write.generation:
+            self._lacking[write.key] = missing(host, write)
+        elif not missing(host, write) <= self._lacking.get(write.key, set()):
             super()._sent(host, write)
 
     def accepted(self, placement: str) -> None:
