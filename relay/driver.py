@@ -46,6 +46,7 @@ from relay.core.events import (
 )
 from relay.core.node import Node
 from relay.core.state import NodeConfig
+from relay.core.turns import together
 from relay.counters import Counters
 from relay.ports import Bus, BusBroken, Clock, first_of
 from relay.recent import Recent
@@ -99,10 +100,9 @@ class Driver:
         self._back: deque[Event] = deque()
         self._reports: dict[str, bytes] = {}
         self._heartbeat: bytes | None = None
-        self._outgoing = asyncio.Event()
         self._loads = asyncio.Semaphore(LOADS_AT_ONCE)
         self._summaries: dict[MailKey, None] = {}
-        self._summarized = asyncio.Event()
+        self._outgoing, self._summarized = asyncio.Event(), asyncio.Event()
         self._progress = asyncio.Event()
         self._reading = 0
         self._publishing: list[frozenset[ContentHash]] = []
@@ -189,9 +189,9 @@ class Driver:
     ) -> None:
         """Keep blobs, then records in the ledger, then send them to whom they concern."""
         hops, fresh = (self._clock.now().wall_ms,), frozenset(blobs)
-        issued = [Issued(e.encode(), hops, more=e.kind == "delta") for e in envelopes]
-        if issued:
-            issued[-1] = replace(issued[-1], blobs=fresh, more=False)
+        more = together([envelope.kind for envelope in envelopes])
+        issued = [Issued(e.encode(), hops, more=m) for e, m in zip(envelopes, more, strict=True)]
+        issued[-1:] = [replace(last, blobs=fresh) for last in issued[-1:]]
         if issued and blobs:
             self._publishing.append(fresh)
         if blobs:

@@ -7,7 +7,7 @@ from one batch goes as one, and the child takes nothing away before it has read 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import groupby
@@ -18,6 +18,10 @@ from schemas.records import DeltaHead
 
 BATCH = 1 << 32
 """How many records a batch may hold; the order of a record counts batches in its high part."""
+
+
+TOGETHER_MAX = 64
+"""So many profiles and Locations go together at most: each that comes has all of them looked at."""
 
 
 class Send(Enum):
@@ -98,6 +102,18 @@ def in_turns(due: Iterable[Due]) -> list[list[Due]]:
 
     ordered = sorted(known, key=lambda item: (turn(item), item.at // BATCH, item.at))
     return [list(items) for _, items in groupby(ordered, key=turn)]
+
+
+def together(kinds: Sequence[str]) -> list[bool]:
+    """Of records published at once, in their order, which of them go together with the next one.
+
+    Of those that say who is meant and what they get: one may take what another one gives again.
+    """
+    last = len(kinds) - 1
+    return [
+        at < last and (kind == "delta" or (kind in _MATCHING and (at + 1) % TOGETHER_MAX != 0))
+        for at, kind in enumerate(kinds)
+    ]
 
 
 def next_batch(order: int) -> int:

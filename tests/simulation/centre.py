@@ -230,7 +230,7 @@ class Centre(Books):
         held = self.records.get(Source(API_NODE, TREE, "", str(path)).key)
         return held if isinstance(held, NodeRecord) and not held.deleted else None
 
-    def put_location(self, name: str, located: Located | None) -> None:
+    def put_location(self, name: str, located: Located | None, *, more: bool = False) -> None:
         self.model.locations.pop(name, None)
         if located is not None:
             self.model.locations[name] = located
@@ -241,7 +241,7 @@ class Centre(Books):
             annotations={},
             instance_selector=located.instances if located else None,
         )
-        self._issue(Draft("location", record))
+        self._issue(Draft("location", record), more=more)
 
     def content(self, text: str, space: str = WORKLOADS) -> Content:
         """A new version of some object."""

@@ -19,6 +19,7 @@ from controllers.core.registry import Registry
 from controllers.core.translate import Issued as Known
 from controllers.core.translate import withdrawal
 from relay.core.events import Issued, OwnRecord
+from relay.core.turns import together
 from schemas.chunks import read_manifest_chunk, read_root
 from schemas.identity import INDEX_KEY, KEYS_KEY, ContentHash, NodePath
 from schemas.objects import ObjectKey
@@ -153,9 +154,9 @@ class Desk:
     def issue(self, drafts: Sequence[Draft], signer: Signer = SIGNING_KEY) -> list[Record]:
         """Blobs, then the ledger, then the node; in force only then."""
         records = self.ledger.stamp(drafts, self.root.instant().wall_ms)
-        for draft, record in zip(drafts, records, strict=True):
+        goes_on = together([draft.kind for draft in drafts])
+        for draft, record, more in zip(drafts, records, goes_on, strict=True):
             envelope = signer.seal(draft.kind, encode_payload(record), draft.body)
-            more = draft.kind == "delta" and record is not records[-1]
             self.put_in_ledger(envelope, record, draft.blobs, anew=True, more=more)
         return records
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from relay.core.effects import Effect, WriteMail
+from relay.core.turns import together
 from schemas.objects import ObjectKey
-from tests.simulation.centre import Content, Placed
+from schemas.records import Alternative
+from schemas.selectors import LabelSelector, Requirement
+from tests.simulation.centre import Content, Located, Placed
 from tests.simulation.faults import NO_FAULTS
 from tests.simulation.host import Host
 from tests.simulation.laws import NO_IGNORANCE
@@ -17,6 +20,7 @@ from tests.simulation.scenes import (
     B,
     C,
     D,
+    edges_of,
     everywhere,
     put,
     put_together,
@@ -63,6 +67,37 @@ def exchanged_by_halves(one: Run) -> None:
         one.world.run(2 * AWAY_SECONDS)
         require(region.run > before, NO_IGNORANCE, f"{region.path} passes on nothing together")
         one.settle()
+
+
+def relocated(one: Run) -> None:
+    """A Location takes over what another one selects, and both are said at once."""
+    one.world.faults = replace(NO_FAULTS, delay_mean=0.3)
+    zone = Alternative("location", LabelSelector((Requirement("zone", "In", ("a",)),)))
+    _locate(one, "l1", "l2")
+    contents = {key: one.centre.content(key.name) for key in (A, B)}
+    put(one, "p1", Placed((zone,), one.centre.arm(contents)))
+    one.settle()
+    held = [host.space.objects[A] for host in edges_of(one)]
+    for at in range(TIMES):
+        _locate(one, *(("l2", "l1") if at % 2 == 0 else ("l1", "l2")))
+        one.world.run(5.0)
+        one.settle()
+    now = [host.space.objects[A] for host in edges_of(one)]
+    require(now == held, NO_IGNORANCE, "an object was removed, and made again")
+
+
+def _locate(one: Run, here: str, away: str) -> None:
+    """Have one of two Locations select all SyncTargets, as the centre publishes a list of both.
+
+    The one that selects none from then on comes first.
+    """
+    nowhere = LabelSelector((Requirement("nowhere", "Exists"),))
+    said = {away: nowhere, here: LabelSelector()}
+    more = together(["location"] * len(said))
+    one.oracle.model_changed()
+    for (name, instances), goes_on in zip(said.items(), more, strict=True):
+        one.centre.put_location(name, Located((("zone", "a"),), instances), more=goes_on)
+    one.oracle.model_changed()
 
 
 def _begin(one: Run) -> dict[ObjectKey, Content]:

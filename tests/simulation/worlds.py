@@ -35,6 +35,7 @@ LIVES = (
     identities.swept,
     exchanges.exchanged,
     exchanges.exchanged_by_halves,
+    exchanges.relocated,
     sweeps.superseded,
     sweeps.come_again,
 )
