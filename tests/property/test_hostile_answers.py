@@ -80,7 +80,8 @@ def test_an_answer_that_is_as_it_should_be_is_read():
         checked("v", said(b'{"error":{"err_code":3,"description":"wrong"}}'))
 
 
-@given(st.text(max_size=25))
+# Of a subject it is one token, which has no dot: with dots in it, another one would be the count.
+@given(st.text(st.characters(exclude_characters=".", exclude_categories=["Cs"]), max_size=25))
 @example("²")
 @example("١٢")
 @example("1_0")
