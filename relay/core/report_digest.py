@@ -34,7 +34,12 @@ def content_of(report: Report, results: object) -> bytes:
     said = report.summary
     counts = (said.states, said.health, said.arms)
     fields: list[object] = [sorted(count.items()) for count in counts]
-    fields += [to_array(said.exceptions), said.complete, said.blocking, repr(results)]
+    fields += [
+        [to_array(each) for each in said.exceptions],
+        said.complete,
+        said.blocking,
+        repr(results),
+    ]
     fields += [report.generation, report.incarnation, report.answered, report.gone]
     return hashlib.sha256(codec.pack(fields)).digest()
 
