@@ -101,7 +101,7 @@ class NodeRuntime:
         self._server: EmbeddedServer | ExternalServer | None = None
         self._driver: Driver | None = None
         self._syncer: Syncer | None = None
-        self._running = asyncio.Event()
+        self._running, self._stirred = asyncio.Event(), asyncio.Event()
         self._removals = 0
         self.changed: Callable[[], None] = lambda: None
         self.noted: Callable[[Noted], None] = lambda _: None
@@ -138,11 +138,18 @@ class NodeRuntime:
         return self._syncer.applied if self._syncer else 0
 
     async def running(self) -> Driver:
-        """The relay, once it has started."""
-        await self._running.wait()
-        assert self._driver is not None
-        await self._driver.started.wait()
+        """The relay of the run there is then, once that has started."""
+        while not (self._running.is_set() and self._driver and self._driver.started.is_set()):
+            await self._stirred.wait()
         return self._driver
+
+    async def until(self, met: Callable[[Node], bool]) -> None:
+        """Wait until the node meets the condition, in this run or in one that follows it.
+
+        A run that the bus ended would be waited on for ever.
+        """
+        while not met((await self.running()).node):
+            await self._stirred.wait()
 
     @property
     def space_seed(self) -> str:
@@ -287,6 +294,7 @@ class NodeRuntime:
                 self._running.set()
                 group.create_task(self._watch(driver), name=f"watch {self.path}")
                 await driver.started.wait()
+                self._stir()
                 group.create_task(self._notice_wiping(), name=f"wiped {self.path}")
                 # A laid-out node has its children's accounts before it has heard of any of them;
                 # a centre that lost its ledger reads it back from those that its server knows.
@@ -343,7 +351,13 @@ class NodeRuntime:
     async def _watch(self, driver: Driver) -> None:
         while True:
             await driver.progress()
-            self.changed()
+            self._stir()
+
+    def _stir(self) -> None:
+        """Wake who waits for what this node is, or what there is to be seen of it."""
+        stirred, self._stirred = self._stirred, asyncio.Event()
+        stirred.set()
+        self.changed()
 
 
 def account_seeds(folder: Path, dice: Dice) -> AccountSeeds:

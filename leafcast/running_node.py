@@ -42,6 +42,5 @@ async def run_node(config: RunConfig, folder: Path) -> None:
 
 
 async def _tell(runtime: NodeRuntime) -> None:
-    driver = await runtime.running()
-    await driver.until(lambda node: node.ready)
+    await runtime.until(lambda node: node.ready)
     log.info("node %s is in session with its parent", runtime.path)

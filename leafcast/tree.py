@@ -202,11 +202,14 @@ class LocalTree:
     async def _sure_of_ledger(self) -> None:
         """Wait until the ledger names all nodes: one that it lost may still be read back."""
         assert self.controllers is not None
-        recovery = self.controllers.recovery
-        if recovery is not None and recovery.lost:
-            awaited = ", ".join(f"/{name}" for name in sorted(recovery.awaited))
-            self._progress(f"the ledger was lost, and is read back from {awaited}")
-            await recovery.done.wait()
+        told = False
+        # Each run of the centre looks for itself, and one that the bus ended never comes to an end.
+        while (recovery := self.controllers.recovery) is not None and recovery.lost:
+            if not told:
+                awaited = ", ".join(f"/{name}" for name in sorted(recovery.awaited))
+                self._progress(f"the ledger was lost, and is read back from {awaited}")
+            told = True
+            await self.changed()
 
     async def _start_node(self, world: World, path: NodePath, group: asyncio.TaskGroup) -> None:
         parent = self.nodes.get(path.parent)
@@ -215,14 +218,12 @@ class LocalTree:
         credentials = await self._credentials(world, path, folder, edge=edge) if parent else None
         if parent is None or credentials is None:
             return
-        above = await parent.running()
-        await above.until(lambda node: path.name in node.children())
+        await parent.until(lambda node: path.name in node.children())
         link = ParentLink(parent.server.leaf_url, credentials.seed)
         settings = Settings() if edge else None
         node = self._add(NodeRuntime(world, path, folder, parent=link, attached=settings))
         self._runs[path] = group.create_task(_run_one(node), name=str(path))
-        driver = await node.running()
-        await driver.until(lambda node: node.ready)
+        await node.until(lambda node: node.ready)
 
     async def _credentials(
         self, world: World, path: NodePath, folder: Path, *, edge: bool

@@ -1,6 +1,7 @@
 """A tree that is started again on its data finds everything, and does nothing twice."""
 
 import asyncio
+import shutil
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
@@ -16,11 +17,12 @@ pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(240)]
 EDGES = [NodePath.parse(path) for path in ("/region-1/site-1", "/region-1/site-2")]
 CENTRE = NodePath()
 WAIT_SECONDS = 80
+ONE_REGION, TWO_REGIONS = TreeShape(1, 2, 3), TreeShape(2, 1, 3)
 
 
 @asynccontextmanager
-async def running(folder):
-    tree = LocalTree(TreeShape(1, 2, 3), folder)
+async def running(folder, shape=ONE_REGION):
+    tree = LocalTree(shape, folder)
     async with asyncio.TaskGroup() as group:
         run = group.create_task(tree.run())
         async with asyncio.timeout(WAIT_SECONDS):
@@ -92,12 +94,26 @@ async def test_a_removed_node_stays_removed(tmp_path):
 
 async def test_the_controllers_begin_anew_with_each_run_of_the_centres_relay(tmp_path):
     async with running(tmp_path) as tree:
-        first = tree.controllers
-        driver = await tree.nodes[CENTRE].running()
+        first, centre = tree.controllers, tree.nodes[CENTRE]
+        driver = await centre.running()
         await driver._bus.close()
         async with asyncio.timeout(WAIT_SECONDS):
+            # Who waits for the node waits through the end of its run.
+            await centre.until(lambda _: centre.driver is not driver)
             while tree.controllers is first:
                 await tree.changed()
-        await tree.nodes[CENTRE].running()
         await tree.apply(load_shop().objects)
         await until_healthy(tree)
+
+
+async def test_a_centre_that_lost_its_ledger_alone_starts_all_its_regions_again(tmp_path):
+    """Its mailboxes are there still: its run ends over what it finds in them, and begins anew."""
+    async with running(tmp_path, TWO_REGIONS) as tree:
+        await tree.apply(load_shop().objects)
+        await until_healthy(tree)
+        nodes, ledger = set(tree.nodes), set(issued(tree))
+    shutil.rmtree(tmp_path / "centre" / "jetstream" / "jetstream" / "RELAY" / "streams" / "OWN")
+    async with running(tmp_path, TWO_REGIONS) as tree:
+        await until_healthy(tree)
+        assert set(tree.nodes) == nodes
+        assert set(issued(tree)) == ledger
