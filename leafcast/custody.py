@@ -139,9 +139,10 @@ class Custody:
         if found:
             spaces = ", ".join(orphan.space for orphan in found)
             raise ApiError("Ambiguous", f"{name} is in spaces {spaces}", "name one with --space")
-        known = ", ".join(orphan.name for orphan in orphans)
+        known = ", ".join(f"{o.name} (space {o.space})" if space else o.name for o in orphans)
         remedy = f"there are: {known}" if known else "there are none"
-        raise ApiError("NotFound", f'there is no orphan "{name}"', remedy)
+        where = f' of a space "{space}"' if space else ""
+        raise ApiError("NotFound", f'there is no orphan "{name}"{where}', remedy)
 
     def _sure(self) -> Controllers:
         """The controllers, once they are sure of their ledger; raises ApiError before."""

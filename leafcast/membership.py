@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from controllers.core.moving import nodes_below
 from controllers.issuing import Issuer
 from controllers.nodes import (
     NodeCredentials,
@@ -93,6 +94,7 @@ class Membership:
         if where.is_root:
             raise NodeRefused(where, "the centre is no child", "name a path such as /emea")
         async with self._changing:
+            self._check_kind(where, relay=relay)
             objects = [] if relay else await self._objects_at(where, labels or {})
             parent = await self._parent(where)
             issuer, tree = self._tree.issuer(), self._tree.tree_id()
@@ -211,13 +213,11 @@ class Membership:
             remedy = "add one with `leafcast node add` where you want it"
             raise NodeRefused(old, "`leafcast up` starts it here, at its place", remedy)
         space = self._tree.inventory_space()
-        records = self._tree.issuer().records.values()
-        profiles = [r for r in records if isinstance(r, Profile) and not r.deleted]
-        name = next((r.source.name for r in profiles if r.path == old), "")
+        name = self._edge_at(old)
         if not name:
             remedy = f"add one with `leafcast node add {new} --relay`, and remove this one"
             raise NodeRefused(old, "it is a relay, and keeps nothing that could move", remedy)
-        if taken := next((r.source.name for r in profiles if r.path == new), ""):
+        if taken := self._edge_at(new):
             remedy = "name another path, or give that SyncTarget another one"
             raise NodeRefused(new, f'it is the place of SyncTarget "{taken}"', remedy)
         target, location = [
@@ -228,6 +228,26 @@ class Membership:
             remedy = "apply it with that path, or see `leafcast adopt`"
             raise NodeRefused(old, f'SyncTarget "{name}" does not say that it hangs here', remedy)
         return _valid(moved_objects(target, location, new, labels))
+
+    def _edge_at(self, path: NodePath) -> str:
+        """The SyncTarget in force that hangs at a path, by name; "" for a relay."""
+        records = self._tree.issuer().records.values()
+        profiles = [r for r in records if isinstance(r, Profile) and not r.deleted]
+        return next((r.source.name for r in profiles if r.path == path), "")
+
+    def _check_kind(self, path: NodePath, *, relay: bool) -> None:
+        """Raises NodeRefused if a new bundle would make a relay of an edge, or an edge of a relay.
+
+        A relay without nodes below it may become one: it was added so by mistake.
+        """
+        name = self._edge_at(path)
+        if relay and name:
+            remedy = "leave out --relay, or remove it first with `leafcast node remove`"
+            raise NodeRefused(path, f'it is an edge, of SyncTarget "{name}"', remedy)
+        below = nodes_below(self._tree.issuer().records, path)
+        if below and not relay and not name:
+            reason = f"it is a relay, with nodes below it ({len(below)})"
+            raise NodeRefused(path, reason, "say --relay for a new bundle, which voids the old one")
 
     async def _left(self, old: NodePath) -> None:
         """Wait until the ledger says that a moved node is at its old place no more."""

@@ -48,6 +48,8 @@ def adopt(
     """
     if bool(placement) + bool(without) + inventory > 1:
         raise click.UsageError("one at a time: a placement, --inventory, or --without")
+    if space and not placement:
+        raise click.UsageError("--space goes with a PLACEMENT")
     if inventory:
         found = _call(data_dir, "adopt-inventory")
         click.echo(f"inventory adopted: {found['objects']} SyncTargets and Locations")

@@ -174,3 +174,19 @@ async def test_what_cannot_be_added_is_refused_with_a_remedy(tree, membership):
     with pytest.raises(ApiError) as refused:
         await membership.add(str(NEW))
     assert refused.value.code == "Unreachable"
+
+
+async def test_a_new_bundle_makes_no_edge_of_a_relay_and_no_relay_of_an_edge(tree, membership):
+    before = dict(tree.controllers.issuer.records)
+    for path, relay, match in (
+        ("/r1", False, r"a relay, with nodes below it \(2\); say --relay"),
+        (str(S1), True, 'an edge, of SyncTarget "r1-s1"; leave out --relay'),
+    ):
+        with pytest.raises(ValueError, match=match):
+            await membership.add(path, relay=relay)
+    assert dict(tree.controllers.issuer.records) == before
+
+    # What nothing hangs below may have been added so by mistake.
+    await membership.add(str(NEW), relay=True)
+    assert (await membership.add(str(NEW)))["labels"]["id"] == "r1-s9"
+    assert (await membership.add("/r1", relay=True))["again"]

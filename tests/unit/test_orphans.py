@@ -3,8 +3,10 @@
 import asyncio
 
 import pytest
+from click.testing import CliRunner
 
 from leafcast.api import ApiError
+from leafcast.commands.adopt import adopt
 from leafcast.custody import Custody
 from relay.adapters.memory_space import MemorySpace
 from tests.awaiting import eventually
@@ -84,6 +86,9 @@ async def test_an_orphan_is_withdrawn_and_what_another_placement_wants_stays(tmp
         assert not orphan["here"]
         with pytest.raises(ApiError, match="already"):
             await custody.adopt("shop")
+        with pytest.raises(ApiError, match='"shop" of a space "nope"') as refused:
+            await custody.withdraw("shop", space="nope")
+        assert f"shop (space {orphan['space']})" in refused.value.remedy
         await custody.withdraw("shop", space=orphan["space"][:6])
         await until_site(tree, {"a"})
         assert (await revisions(tree))["a"] == held["a"]
@@ -179,3 +184,10 @@ async def test_a_lost_inventory_is_adopted_and_no_destination_loses_a_thing(tmp_
 
 async def here(tree):
     return await tree.inventory.identity()
+
+
+@pytest.mark.parametrize("options", [["--space", "x"], ["--inventory", "--space", "x"]])
+def test_a_space_is_refused_where_no_placement_is_named(options):
+    done = CliRunner().invoke(adopt, options)
+    assert done.exit_code == 2
+    assert "--space goes with a PLACEMENT" in done.output
