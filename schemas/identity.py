@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import NewType
+from typing import NamedTuple, NewType
 
 TreeId = NewType("TreeId", str)
 """26 lowercase base32 characters, random, fixed when a tree is created."""
@@ -51,19 +50,27 @@ class BadIdentity(ValueError):
         self.rule = rule
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class NodePath:
-    """A place in the tree, as the names from the centre down; the centre is the empty path."""
+class _Names(NamedTuple):
+    names: tuple[str, ...]
 
-    names: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        if len(self.names) > DEPTH_MAX:
-            raise BadIdentity("node path", str(self), f"at most {DEPTH_MAX} names")
-        for name in self.names:
+class NodePath(_Names):
+    """A place in the tree, as the names from the centre down; the centre is the empty path.
+
+    A tuple, so that to look for one in a table costs the interpreter next to nothing.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, names: tuple[str, ...] = ()) -> NodePath:
+        if len(names) > DEPTH_MAX:
+            rule = f"at most {DEPTH_MAX} names"
+            raise BadIdentity("node path", "/" + "/".join(names), rule)
+        for name in names:
             if not _NAME.match(name):
                 rule = f"each name is a DNS label (a-z, 0-9, '-', at most {NAME_MAX} characters)"
-                raise BadIdentity("node path", "/" + "/".join(self.names), rule)
+                raise BadIdentity("node path", "/" + "/".join(names), rule)
+        return super().__new__(cls, names)
 
     @classmethod
     def parse(cls, text: str) -> NodePath:

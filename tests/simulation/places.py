@@ -42,7 +42,7 @@ def rename(found: dict[Any, Any], old: NodePath, new: NodePath) -> None:
     """Hold under the new path what is held under the old one, and that alone."""
     forget(found, new)
     for key in [key for key in found if _path_of(key) == old]:
-        found[(new, *key[1:]) if isinstance(key, tuple) else new] = found.pop(key)
+        found[new if isinstance(key, NodePath) else (new, *key[1:])] = found.pop(key)
 
 
 def forget(found: dict[Any, Any], path: NodePath) -> None:
@@ -52,7 +52,7 @@ def forget(found: dict[Any, Any], path: NodePath) -> None:
 
 
 def _path_of(key: NodePath | tuple[NodePath, Any]) -> NodePath:
-    return key[0] if isinstance(key, tuple) else key
+    return key if isinstance(key, NodePath) else key[0]
 
 
 def all_of(places: Places, path: NodePath, former: Iterable[NodePath]) -> list[NodePath]:

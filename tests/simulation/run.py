@@ -23,7 +23,7 @@ from tests.simulation.world import CENTRE, LawBroken, World
 
 SETTLE_SECONDS, SETTLE_STEP_MAX_SECONDS = 1500.0, 25.0
 QUIET_SECONDS, QUIET_AFTER_SECONDS = 1200.0, 660.0
-OWN_TREE_EVERY = 16
+OWN_TREE_EVERY = 32
 """Every so many seeds build a tree of their own, under their faults."""
 _SNAPSHOTS: dict[tuple[str, str], Snapshot] = {}
 

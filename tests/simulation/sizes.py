@@ -62,11 +62,11 @@ TINY = Size(
     placements=(1, 1),
     placements_max=2,
     objects_max=3,
-    rounds=((1, 3),),
+    rounds=((1, 2),),
     gap_seconds=0.5,
     tail_seconds=1.0,
     settle_step_seconds=1.0,
-    rest_every=128,
+    rest_every=256,
     shapes=31,
     draw=faults.draw_brief,
 )
@@ -130,12 +130,14 @@ EVEN = tuple(replace(s, name=f"{s.name}-even", draw=faults.draw) for s in (WIDE,
 """The same where links are cut both ways and clocks are right: seeds that once broke a law so."""
 APART = replace(BLIND, name="blind-apart", apart=True)
 """The same where no disks are lost together with the centre's: seeds that once broke a law so."""
+LONGER = replace(TINY, name="tiny-longer", rounds=((1, 3),))
+"""The same with more changes in a life, of which the last seldom shows what the first did not."""
 STILL = tuple(
     replace(size, name=f"{size.name.partition('-')[0]}-still", moves=False)
     for size in (SMALL, *EVEN, APART)
 )
 """The same where no edge moves: seeds that once broke a law without it go on as they went."""
-SIZES = {size.name: size for size in (TINY, *MOVING, *EVEN, APART, *STILL)}
+SIZES = {size.name: size for size in (TINY, LONGER, *MOVING, *EVEN, APART, *STILL)}
 
 
 def seed_of(name: str) -> tuple[Size, int]:

@@ -14,7 +14,9 @@ from random import Random
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
 from typing import Any, cast
 
-SHARED = (int, float, str, bytes, bool, type(None), type, ModuleType)
+from schemas.identity import NodePath
+
+SHARED = (int, float, str, bytes, bool, type(None), type, ModuleType, NodePath)
 """What never changes; so do frozen dataclasses, and tuples and frozen sets of what does not."""
 BRACKETS = {tuple: "({},)", list: "[{}]", set: "{{{}}}", frozenset: "frozenset(({},))"}
 PROTOCOL = 4

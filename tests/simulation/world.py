@@ -21,7 +21,7 @@ from schemas.identity import KeyId, NodePath, TreeId
 from tests.simulation.faults import NO_FAULTS, Faults
 from tests.simulation.host import Host
 
-CENTRE = NodePath()
+CENTRE = NodePath.parse("/")
 WALL_MS = 1_750_000_000_000
 STEPS_MAX = 300_000
 
