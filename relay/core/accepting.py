@@ -365,7 +365,7 @@ class Accepting:
         named = [state.held[key] for key in own if key in state.held and key != INDEX_KEY]
         # Nothing here grows with the other children: each of 2,000 comes by.
         for held in (*named, *state.deltas(), *state.nodes_below(child)):
-            state.mailboxes.mark(child, held.key, held.order)
+            state.mailboxes.mark(child, held.key, held.order, state.where.deltas_of(held.record))
         state.mailboxes.flush(child)
 
     def _remove_child(self, record: NodeRecord) -> None:

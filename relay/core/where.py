@@ -16,7 +16,7 @@ from relay.core.labels import (
     merge_digests,
 )
 from schemas.identity import DestinationId, MailKey, NodePath
-from schemas.records import OVER_LOCATION, Alternative, LocationRecord, Profile
+from schemas.records import OVER_LOCATION, Alternative, LocationRecord, Profile, Record
 from schemas.reports import SpaceLabels
 
 Digests = Mapping[str, SpaceLabels]
@@ -224,6 +224,16 @@ class Where:
         for location in self.locations_of(profile):
             found |= self.deltas_of_location(self.locations[location])
         return found
+
+    def deltas_of(self, record: Record) -> dict[MailKey, None]:
+        """The deltas that a record bears on; none, if it is no profile or location in force."""
+        match record:
+            case Profile(deleted=False):
+                return self.deltas_of_profile(record)
+            case LocationRecord(deleted=False):
+                return self.deltas_of_location(record)
+            case _:
+                return {}
 
     def deltas_at(self, path: NodePath) -> dict[MailKey, None]:
         """The deltas of the destination that hangs at a path, or of all that claim it."""

@@ -1,0 +1,123 @@
+"""The centre counts no node out that is added where its SyncTarget was known before."""
+
+import hashlib
+from dataclasses import replace
+
+from controllers.core.translate import bare_head
+from relay.core.effects import SendSession, WriteMail
+from relay.core.events import (
+    HeartbeatArrived,
+    Instant,
+    Issued,
+    MailWritten,
+    Remembered,
+    ReportArrived,
+    Tick,
+)
+from relay.core.node import Node
+from relay.core.state import NodeConfig
+from schemas.chunks import build_manifest
+from schemas.identity import Generation, NodePath, destination_id
+from schemas.records import (
+    API_KEYS,
+    API_NODE,
+    API_PLACEMENT,
+    API_SYNC_TARGET,
+    OVER_SYNC_TARGET,
+    Alternative,
+    DeltaBody,
+    Gate,
+    KeyGrant,
+    KeysRecord,
+    NodeRecord,
+    Profile,
+    Source,
+)
+from schemas.records import encode_payload as encoded
+from schemas.reports import Heartbeat, Report, SessionMessage, Summary, decode, encode
+from schemas.selectors import LabelSelector
+from tests.unit.test_second_home import NKEY, ROOT, SIGNER, TREE
+
+SITE = NodePath.parse("/s1")
+
+
+class Centre:
+    """The centre's relay; what it writes is in the mailbox of the site at once, in that order."""
+
+    def __init__(self):
+        self.at = Instant(0.0, 1_000_000)
+        config = NodeConfig(NodePath(), TREE, {ROOT.key_id: ROOT.public_key}, "one")
+        self.node = Node(config, Remembered(), [], self.at)
+        self.written = {}
+        grant = KeyGrant(SIGNER.key_id, SIGNER.public_key, ("node", "profile", "delta", "index"))
+        self.session = None
+        keys = KeysRecord(Source(API_KEYS, TREE, "", "keys"), 1, False, "", (), (grant,))
+        self.tell(Issued(ROOT.seal("keys", encoded(keys)).encode()))
+
+    def tell(self, event):
+        for effect in self.node.handle(event, self.at):
+            if isinstance(effect, WriteMail):
+                sequence = self.written[effect.key] = len(self.written) + 1
+                self.tell(MailWritten("s1", effect.key, effect.generation, sequence))
+            elif isinstance(effect, SendSession):
+                self.session = decode(SessionMessage, effect.data)
+
+    def issue(self, kind, record, body=None, blobs=frozenset()):
+        sealed = SIGNER.seal(kind, encoded(record), body).encode()
+        self.tell(Issued(sealed, (), blobs))
+        return record.source.key
+
+    def places(self):
+        manifest = build_manifest([])
+        body = DeltaBody((Gate(manifest[0].reference),)).encode()
+        everyone = (Alternative(OVER_SYNC_TARGET, LabelSelector()),)
+        head = replace(
+            bare_head(Source(API_PLACEMENT, "space", "", "shop"), everyone),
+            generation=Generation(2),
+            references=(manifest[0].reference,),
+            body_hash=hashlib.sha256(body).digest(),
+        )
+        blobs = frozenset(address for blob in manifest for address in blob.values)
+        return self.issue("delta", head, body, blobs)
+
+    def hangs(self):
+        source, target = Source(API_SYNC_TARGET, "space", "", "t1"), destination_id("space", "uid")
+        return self.issue("profile", Profile(source, 3, False, "", (), target, SITE, {}, {}, {}))
+
+    def adds(self):
+        self.issue(
+            "node", NodeRecord(Source(API_NODE, TREE, "", "/s1"), 4, False, "", (), SITE, NKEY)
+        )
+        beat = Heartbeat(0, "", 0, b"", bytes(16), b"", 0, has_memory=True, run="site")
+        self.tell(HeartbeatArrived("s1", encode(beat)))
+
+    def hears(self, key, answered, summary, revision):
+        said = Report(
+            key,
+            0,
+            self.session.epoch,
+            revision,
+            2,
+            self.session.incarnation,
+            answered,
+            False,
+            0,
+            summary,
+        )
+        self.tell(ReportArrived("s1", key, encode(said)))
+        self.tell(Tick())
+        return self.node.summary(key)
+
+
+def test_who_answers_for_a_placement_before_it_read_that_it_is_meant_leaves_the_count_open():
+    centre = Centre()
+    shop, site = centre.places(), centre.hangs()
+    centre.adds()
+    assert centre.written[shop] < centre.written[site]
+    # It came from elsewhere, where it was known by another path, and by that it is not meant.
+    nothing = centre.hears(shop, centre.written[shop], Summary(), 1)
+    assert not nothing.complete
+    done = Summary({"synced": 1}, {"healthy": 1}, {"arm": 1})
+    read = centre.hears(shop, centre.written[site], done, 2)
+    assert read.complete
+    assert read.states == {"synced": 1}
