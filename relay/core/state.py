@@ -292,6 +292,10 @@ class State:
 
     def troubles(self, key: MailKey) -> Summary:
         """What to say of a placement because of how it is here: no content, or no fresh view."""
+        held = self.held.get(key) if self.is_root else None
+        if is_delta(held) and not (held.has_body or held.record.deleted):
+            # Read back as a head alone, it says who is meant, and nobody can be sent it.
+            return Summary(complete=False, blocking=(str(self.config.path),))
         reasons = [(1, why) for why in (self.old_view, self.withheld.get(key)) if why]
         if self.content.refused_since(_owner(key)) is not None:
             reasons.append((0, CONTENT_REFUSED))

@@ -1,4 +1,4 @@
-"""The centre counts no node out that is added where its SyncTarget was known before."""
+"""The centre counts nobody out who is meant: not a node that is added later, nor all of them."""
 
 import hashlib
 from dataclasses import replace
@@ -67,7 +67,7 @@ class Centre:
         self.tell(Issued(sealed, (), blobs))
         return record.source.key
 
-    def places(self):
+    def places(self, *, whole=True):
         manifest = build_manifest([])
         body = DeltaBody((Gate(manifest[0].reference),)).encode()
         everyone = (Alternative(OVER_SYNC_TARGET, LabelSelector()),)
@@ -78,7 +78,7 @@ class Centre:
             body_hash=hashlib.sha256(body).digest(),
         )
         blobs = frozenset(address for blob in manifest for address in blob.values)
-        return self.issue("delta", head, body, blobs)
+        return self.issue("delta", head, body if whole else None, blobs)
 
     def hangs(self):
         source, target = Source(API_SYNC_TARGET, "space", "", "t1"), destination_id("space", "uid")
@@ -121,3 +121,15 @@ def test_who_answers_for_a_placement_before_it_read_that_it_is_meant_leaves_the_
     read = centre.hears(shop, centre.written[site], done, 2)
     assert read.complete
     assert read.states == {"synced": 1}
+
+
+def test_a_placement_that_was_read_back_as_a_head_alone_is_not_complete():
+    centre = Centre()
+    shop = centre.places(whole=False)
+    centre.hangs()
+    centre.adds()
+    assert shop not in centre.written
+    assert not centre.node.summary(shop).complete
+    assert centre.node.summary(shop).blocking == ("/",)
+    assert centre.places() == shop
+    assert centre.node.summary(shop).blocking == ("/s1",)
