@@ -1,13 +1,14 @@
 """A centre decides nothing before it knows what it issued: a lost ledger is read back.
 
 That it is lost is told by the notes beside it, or by a child that holds a newer index. Then each
-child is asked for the records that it holds, and waited for until a person goes on without it.
+child is asked for the records that it holds, and waited for until a person goes on without it. Who
+was gone on without is asked once more for what it can show.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from controllers.core.notes import Notes
@@ -42,10 +43,11 @@ class Children(Protocol):
         """Tell a child that this run of the centre is new, so that it begins a session."""
         ...
 
-    async def records(self, child: str) -> list[bytes]:
+    async def records(self, child: str, *, partly: bool = False) -> list[bytes]:
         """All records that a child holds, as they were signed.
 
-        Raises ChildAway, also for one that has no memory of its own yet.
+        Raises ChildAway, also for one that has no memory of its own yet, or has not read its own
+        mailbox to its end; if `partly`, such a child shows what it can.
         """
         ...
 
@@ -88,7 +90,7 @@ class Recovery:
                 await enrol_node(issuer, issuer.tree, path, nkey)
 
     def go_on_without(self, child: str) -> None:
-        """Wait for this child no more; what only it holds is not read back."""
+        """Wait for this child no more; what only it holds and cannot show now is lost."""
         if self._reading is not None:
             self._reading.go_on_without(child)
 
@@ -111,7 +113,8 @@ class Recovery:
         while reading.unheard(self._children.shown()) and self._clock.now().seconds < until:
             await self._clock.sleep(0.05)
         for name in reading.suspects(self._children.shown()):
-            reading.believe(await self._try(name, keys) or ())
+            # An index that is newer proves it, whatever else the child has not read yet.
+            reading.believe(await self._try(name, keys, partly=True) or ())
 
     async def _read_back(
         self, reading: ReadingBack, issuer: Issuer, relay: CentreRelay, keys: CentreKeys
@@ -124,13 +127,12 @@ class Recovery:
             here = awaited & self._children.shown().keys()
             for name in awaited - here:
                 await self._children.greet(name)
-            async with asyncio.TaskGroup() as group:
-                asked = {n: group.create_task(self._try(n, keys)) for n in sorted(here)}
-            for name, task in asked.items():
-                if (shown := task.result()) is not None:
-                    reading.showed(name, shown)
+            for name, shown in (await self._ask(here, keys)).items():
+                reading.showed(name, shown)
             if reading.awaited:
                 await self._clock.sleep(RETRY_SECONDS)
+        for name, shown in (await self._ask(reading.partial, keys, partly=True)).items():
+            reading.showed(name, shown, whole=False)
         restored = reading.restored()
         for item in restored:
             await issuer.restore(item.envelope, await self._content(reading, relay, item))
@@ -154,10 +156,24 @@ class Recovery:
                 return reading.superseded(index, listed)
         return []
 
-    async def _try(self, child: str, keys: CentreKeys) -> list[Recalled] | None:
+    async def _ask(
+        self, names: Iterable[str], keys: CentreKeys, *, partly: bool = False
+    ) -> dict[str, list[Recalled]]:
+        """What those of these children show that answer now."""
+        async with asyncio.TaskGroup() as group:
+            tries = {
+                name: group.create_task(self._try(name, keys, partly=partly))
+                for name in sorted(names)
+            }
+        answers = {name: task.result() for name, task in tries.items()}
+        return {name: shown for name, shown in answers.items() if shown is not None}
+
+    async def _try(
+        self, child: str, keys: CentreKeys, *, partly: bool = False
+    ) -> list[Recalled] | None:
         """What a child holds; None if it does not answer now."""
         try:
-            shown = await self._children.records(child)
+            shown = await self._children.records(child, partly=partly)
         except ChildAway:
             return None
         found = [read_recalled(data, child, keys.root, keys.signing) for data in shown]
@@ -187,12 +203,14 @@ class Recovery:
 
     async def _fetch(self, reading: ReadingBack, child: str, reference: Reference) -> bytes | None:
         """A blob that a child holds; one that is away is waited for, unless someone goes on."""
-        while not reading.is_waived(child):
+        while not reading.is_given_up(child):
             try:
                 plain = await self._children.content(child, reference)
             except ChildAway:
-                self.awaited = frozenset({child})
-                await self._clock.sleep(RETRY_SECONDS)
+                reading.was_silent(child)
+                if not reading.is_waived(child):
+                    self.awaited = frozenset({child})
+                    await self._clock.sleep(RETRY_SECONDS)
             else:
                 return plain if is_content(reference, plain) else None
         return None

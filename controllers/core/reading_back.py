@@ -33,6 +33,7 @@ class ReadingBack:
         self._notes = notes
         self._enrolled = frozenset(enrolled)
         self._waived: set[str] = set()
+        self._silent: set[str] = set()
         self._read: set[str] = set()
         self._recalled: list[Recalled] = []
 
@@ -66,18 +67,37 @@ class ReadingBack:
         """Those that have not shown all that they hold, and that nobody goes on without."""
         return self.asked - self._read - self._waived
 
-    def showed(self, child: str, recalled: Iterable[Recalled]) -> None:
-        """Take all that a child holds."""
+    @property
+    def partial(self) -> frozenset[str]:
+        """Those that nobody waits for, though they have not shown all: they may show some of it."""
+        return (self.asked & self._waived) - self._read
+
+    def showed(self, child: str, recalled: Iterable[Recalled], *, whole: bool = True) -> None:
+        """Take what a child holds now, instead of what it showed before.
+
+        What is not `whole` lacks something, so the child has not shown all that it holds.
+        """
+        self._recalled = [item for item in self._recalled if item.child != child]
         self._recalled += recalled
-        self._read.add(child)
+        if whole:
+            self._read.add(child)
 
     def go_on_without(self, child: str) -> None:
-        """Wait for this child no more; what only it holds is not read back."""
+        """Wait for this child no more; what only it holds and cannot show now is lost."""
         self._waived.add(child)
 
     def is_waived(self, child: str) -> bool:
         """Whether someone goes on without this child."""
         return child in self._waived
+
+    def was_silent(self, child: str) -> None:
+        """A child gave no answer: if someone goes on without it, it is not asked again."""
+        if child in self._waived:
+            self._silent.add(child)
+
+    def is_given_up(self, child: str) -> bool:
+        """Whether this child is asked for nothing any more."""
+        return child in self._silent
 
     def holders(self, item: Recalled) -> list[str]:
         """The children that may have what a record leads to, first the one that showed it."""

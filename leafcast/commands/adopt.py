@@ -44,7 +44,7 @@ def adopt(
     An orphan is a placement that edges hold and no EdgePlacement says, as after the centre was
     lost. Its objects are written into the centre's space; what is there already stays as it is. A
     centre that lost its ledger waits for all its children: --without goes on without one, and what
-    only that one holds is removed from it.
+    only that one holds, and cannot show now, is removed from it.
     """
     if bool(placement) + bool(without) + inventory > 1:
         raise click.UsageError("one at a time: a placement, --inventory, or --without")

@@ -160,6 +160,10 @@ class Books:
         """The generation of the key in the index of that generation."""
         return self._indexes[index].get(key)
 
+    def is_superseded(self, record: Record, index: int) -> bool:
+        """Whether a later index, which the centre may have lost, says that it is not in force."""
+        return index > record.generation != self.listed(index, record.source.key)
+
     def enter(self, key: MailKey, record: Record, data: bytes, bare: bytes) -> None:
         """A record is issued: with its body, and as it goes to who is not concerned."""
         self.records[key] = record

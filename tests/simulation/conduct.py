@@ -144,8 +144,12 @@ class Conduct:
             raise LawBroken(NO_LOSS, what)
 
     def missed(self, host: Host, noted: fx.Noted) -> None:
-        """Content is called missing by the word of one who was asked, not for want of a link."""
-        if not host.path.is_root and not host.linked:
+        """Content is called missing by the word of one who was asked, not for want of a link.
+
+        A slow node may take in that word after the link is gone that brought it.
+        """
+        heard = host.denied.pop(noted.subject, -1) >= host.link_epoch - 1
+        if not host.path.is_root and not host.linked and not heard:
             what = f"{host.path} says that {noted.subject} is missing, and has no link to ask by"
             raise LawBroken(NO_LOSS, what)
 

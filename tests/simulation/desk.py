@@ -105,7 +105,10 @@ class Clerk:
 
 
 class Desk:
-    """One run of the controllers; `sure` once the ledger is, `placements` and `registry` then."""
+    """One run of the controllers; `sure` once the ledger is, `placements` and `registry` then.
+
+    `answered` tells when a child was asked last for what it holds, and answered.
+    """
 
     def __init__(
         self,
@@ -126,6 +129,7 @@ class Desk:
         self.placements = Placements("", {}, notes)
         self.registry = Registry("", TREE, self.ledger.records, notes)
         self.reading = ReadingBack(self.ledger, notes, enrolled)
+        self.answered: dict[str, float] = {}
         self._names: dict[str, None] = {}
         self._keys: dict[ObjectKey, None] = {}
         self._planned = False

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from relay.adapters.memory_streams import MemoryStreams
 from relay.core import effects as fx
 from relay.core.events import (
-    BlobArrived,
     ChildUnlinked,
     Event,
     HeartbeatArrived,
@@ -30,6 +29,7 @@ from relay.core.state import NodeConfig
 from schemas.blobs import Reference
 from schemas.identity import MailKey, NodePath
 from schemas.reports import SessionMessage, decode
+from tests.simulation.fetching import looked_up
 from tests.simulation.remembering import read_back
 from tests.simulation.space import EdgeSpace
 from tests.simulation.stages import staged
@@ -57,6 +57,7 @@ class Host:
         self.former: tuple[NodePath, ...] = ()
         self.run = 0
         self.linked, self.link_epoch = False, 0
+        self.denied: dict[str, int] = {}
         self._inbox: deque[Event] = deque()
         self._busy = False
         self._tick_at: float | None = None
@@ -317,14 +318,10 @@ class Host:
     def _load(self, run: int, reference: Reference) -> None:
         if run != self.run:
             return
-        value, local, unheard = self.streams.blobs.get(reference.address), True, False
-        if value is None:
-            parent, local, unheard = self._parent(), False, not self.path.is_root
-            if parent is not None and self.linked and self.path not in self.world.mute:
-                value, unheard = parent.streams.blobs.get(reference.address), False
-                if value is not None and self.world.lying_blobs:
-                    value = self.world.lying_blobs(parent, reference, value)
-        self.tell(BlobArrived(reference, value, local, unheard=unheard))
+        found = looked_up(self, self._parent(), reference)
+        if found.value is None and not found.unheard:
+            self.denied[f"{reference.kind} {reference.address[:12]}"] = self.link_epoch
+        self.tell(found)
 
     # The link: what comes down and goes up.
 

@@ -153,7 +153,8 @@ class Oracle(Watcher):
             if record.deleted or mail.generation != record.generation:
                 continue
             stored = self._highest.get((host.path, key), 0) if key in host.streams.own else 0
-            if stored < mail.generation:
+            index = host.node._state.inbox.index.generation
+            if stored < mail.generation and not self.centre.is_superseded(record, index):
                 what = f"{host.path} acknowledges {sequence}, but does not keep {key}"
                 raise LawBroken(ACKNOWLEDGED, what)
 

@@ -25,6 +25,7 @@ from tests.simulation.centre import (
 )
 from tests.simulation.content import missing
 from tests.simulation.host import Host
+from tests.simulation.losses import Losses
 from tests.simulation.oracle import CONVERGENCE, NO_IGNORANCE, NO_RESURRECTION, Oracle
 from tests.simulation.places import forget
 from tests.simulation.prescribed import is_meant
@@ -57,7 +58,7 @@ class RemovalOracle(Oracle, Judge):
         self._after = centre.model
         self._hung: dict[str, NodePath] = {}
         self._between = False
-        self._forgot: dict[NodePath, None] = {}
+        self._losses = Losses()
         centre.judge = self
 
     # What users say, and what the centre sees of it.
@@ -98,10 +99,9 @@ class RemovalOracle(Oracle, Judge):
         for host in self.world.hosts.values():
             # Who was lied to may hold what his parent was never sent.
             node = None if host.path.is_root or self.world.lied else host.node
-            if node and self.centre.desk.reading.is_waived(host.path.names[0]):
-                # Someone went on without it.
+            if node is None or self._is_gone_on_without(host) or self._is_older(host):
                 continue
-            for key, held in node.records.items() if node is not None else ():
+            for key, held in node.records.items():
                 known = ledger.get(key)
                 lacks = known is None or known.generation < held.generation
                 if held.kind == "delta" and host.attached and host.path not in hung:
@@ -116,29 +116,45 @@ class RemovalOracle(Oracle, Judge):
     def disk_lost(self, host: Host) -> None:
         """What a node and one above it lost together nobody can tell it: it begins anew."""
         super().disk_lost(host)
-        self._forgot[host.path] = None
-        for path in [path for path in self._forgot if host.path.holds(path)]:
+        self._losses.forgot[host.path] = None
+        for path in [path for path in self._losses.forgot if host.path.holds(path)]:
             if path in self.world.hosts and path != host.path:
                 self._knows_what_it_keeps(self.world.hosts[path], path)
-        if any(path != host.path and path.holds(host.path) for path in self._forgot):
+        if any(path != host.path and path.holds(host.path) for path in self._losses.forgot):
             forget(self._highest, host.path)
 
     def disk_restored(self, host: Host) -> None:
         super().disk_restored(host)
-        self._forgot[host.path] = None
+        self._losses.put_back(host.path, self.world.now)
+
+    def pruning(self, host: Host, key: ObjectKey, *, made: bool) -> None:
+        """Who went back to what was, with all above, makes it so before it can be told better."""
+        if self._losses.all_went_back(host.path):
+            self._not_wanted[self._places.of(host.path), key] = self.world.now
+        super().pruning(host, key, made=made)
+
+    def _is_gone_on_without(self, host: Host) -> bool:
+        """Whether someone went on without it, and it showed nothing, or is below one such."""
+        reading, (name, *below) = self.centre.desk.reading, host.path.names
+        showed = any(item.child == name for item in reading._recalled)
+        return reading.is_waived(name) and (bool(below) or not showed)
+
+    def _is_older(self, host: Host) -> bool:
+        """Whether it holds by now what the centre's child above, or it itself, could not show."""
+        answered = self.centre.desk.answered.get(host.path.names[0], 0.0)
+        return self._losses.is_older(host.path, answered)
 
     def _is_cut_off(self, host: Host) -> bool:
         """Whether one of the centre's own children, which alone are asked, forgot what this holds.
 
         What both lost at the same time only the sites below know, and nobody asks these.
         """
-        above = [path for path in self._forgot if not path.is_root and path != host.path]
-        return any(path.holds(host.path) for path in above)
+        return self._losses.above(host.path)
 
     def _counted(self, key: MailKey) -> None:
         """Where disks were lost, who knows more of itself than the ledger counts by that."""
         ledger = self.centre.desk.ledger.records
-        below = self.world.hosts.values() if self._forgot else ()
+        below = self.world.hosts.values() if self._losses.forgot else ()
         nodes = [host.node for host in below if host.node and not host.path.is_root]
         for held in [held for node in nodes for held in node.records.values()]:
             known = ledger.get(held.record.source.key)
@@ -321,7 +337,7 @@ class RemovalOracle(Oracle, Judge):
         if faults:
             raise LawBroken(CONVERGENCE, "\n    ".join(faults[:12]))
         super().settled(leftovers=leftovers)
-        self._forgot.clear()
+        self._losses.clear()
 
     def _centre_faults(self) -> list[str]:
         centre = self.centre

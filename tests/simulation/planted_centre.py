@@ -112,7 +112,7 @@ def start_from_nothing() -> Patch:
     def begin(self: Any, held: Any, noted: Any, enrolled: Any = ()) -> None:
         self.lost = False
         self._ledger, self._notes, self._enrolled = held, noted, frozenset(enrolled)
-        self._waived, self._read, self._recalled = set(), set(), []
+        self._waived, self._silent, self._read, self._recalled = set(), set(), set(), []
 
     return reading_back.ReadingBack, "__init__", begin
 

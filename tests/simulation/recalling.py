@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 VERIFY_SECONDS, LOOK_SECONDS, RETRY_SECONDS = 3.0, 0.05, 0.25
 Then = Callable[[Sequence[Record]], None]
+Answered = Callable[[str, list[Recalled] | None], None]
 
 
 class Recall:
@@ -36,6 +37,7 @@ class Recall:
         self._desk, self._world, self._then = desk, desk.world, then
         self._until = self._world.now + VERIFY_SECONDS
         self._suspects: list[str] = []
+        self._partial: list[str] = []
         self._asked: dict[str, None] = {}
 
     def begin(self) -> None:
@@ -55,7 +57,7 @@ class Recall:
 
     def _ask_suspects(self) -> None:
         if self._suspects:
-            self._ask(self._suspects.pop(0), self._suspect_answered)
+            self._ask(self._suspects.pop(0), self._suspect_answered, partly=True)
         elif self._desk.reading.lost:
             self._read_back()
         else:
@@ -70,7 +72,8 @@ class Recall:
         if not desk.here:
             return
         if not desk.reading.awaited:
-            self._restore()
+            self._partial = sorted(desk.reading.partial)
+            self._ask_partial()
             return
         here = desk.reading.awaited & self._shown().keys()
         for name in sorted(desk.reading.awaited - here):
@@ -85,14 +88,27 @@ class Recall:
         if shown is not None:
             self._desk.reading.showed(child, shown)
 
+    def _ask_partial(self) -> None:
+        """Have those show what they can that nobody waits for, once."""
+        if self._partial:
+            self._ask(self._partial.pop(0), self._partly_answered, partly=True)
+        else:
+            self._restore()
+
+    def _partly_answered(self, child: str, shown: list[Recalled] | None) -> None:
+        if shown is not None:
+            self._desk.reading.showed(child, shown, whole=False)
+        self._ask_partial()
+
     def _restore(self) -> None:
         """Put what the ledger lacks into it, with its content; who shows that is waited for."""
         desk = self._desk
         if not desk.here:
             return
         restored = desk.reading.restored()
-        showing = [self._world.hosts.get(NodePath().child(item.child)) for item in restored]
-        if any(c is not None and not (c.linked and c.node is not None) for c in showing):
+        showing = {item.child: None for item in restored if not desk.reading.is_waived(item.child)}
+        there = [name for name in showing if NodePath().child(name) in self._world.hosts]
+        if any(self._present(name) is None for name in there):
             self._world.after(RETRY_SECONDS, self._restore)
             return
         for item in restored:
@@ -108,7 +124,7 @@ class Recall:
 
     def _superseded(self) -> list[DeltaHead]:
         for index in self._desk.reading.indexes():
-            child = self._world.hosts.get(NodePath().child(index.child))
+            child = self._waited_for(index.child)
             (reference,) = index.record.references
             root = open_blob(child, reference) if child is not None else None
             chunks = [open_blob(child, r) for r in leads_to(reference, root)] if child else []
@@ -123,28 +139,39 @@ class Recall:
         node = self._desk.root.node
         return node.shown_indexes() if node is not None else {}
 
-    def _ask(self, name: str, answered: Callable[[str, list[Recalled] | None], None]) -> None:
-        self._world.after(self._world.delay(), self._reached, name, answered)
+    def _present(self, name: str) -> Host | None:
+        """The child, if it can answer now."""
+        child = self._world.hosts.get(NodePath().child(name))
+        return child if child is not None and child.linked and child.node is not None else None
 
-    def _reached(self, name: str, answered: Callable) -> None:
+    def _waited_for(self, name: str) -> Host | None:
+        """The child once it can answer; None for who cannot now, and someone went on without."""
+        waived = self._desk.reading.is_waived(name)
+        return self._present(name) if waived else self._world.hosts.get(NodePath().child(name))
+
+    def _ask(self, name: str, answered: Answered, *, partly: bool = False) -> None:
+        self._world.after(self._world.delay(), self._reached, name, answered, partly)
+
+    def _reached(self, name: str, answered: Answered, partly: bool) -> None:
         shown: list[Recalled] | None = None
         lost = self._world.random.random() < self._world.faults.loss
-        child = self._world.hosts.get(NodePath().child(name))
-        if child is not None and child.linked and child.node is not None and not lost:
-            shown = self._records(name, child)
+        child = self._present(name)
+        if child is not None and not lost:
+            shown = self._records(name, child, partly)
+            self._desk.answered[name] = self._world.now
         self._world.after(self._world.delay(), self._back, name, answered, shown)
 
-    def _back(self, name: str, answered: Callable, shown: list[Recalled] | None) -> None:
+    def _back(self, name: str, answered: Answered, shown: list[Recalled] | None) -> None:
         if self._desk.here:
             answered(name, shown)
 
-    def _records(self, name: str, child: Host) -> list[Recalled] | None:
+    def _records(self, name: str, child: Host, partly: bool) -> list[Recalled] | None:
         assert child.node is not None
         found: list[bytes] = []
         after = ""
         while True:
             answer = records_answer(child.node, {"after": after})
-            if not answer["ready"]:
+            if not answer["ready"] and not partly:
                 return None
             found += answer["records"]
             after = answer["next"]
@@ -156,10 +183,8 @@ class Recall:
         """What the record leads to and the centre lacks, as far as children have it."""
         if not isinstance(item.record, DeltaHead) or item.record.deleted:
             return {}
-        named = [
-            self._world.hosts.get(NodePath().child(n)) for n in self._desk.reading.holders(item)
-        ]
-        children = [child for child in named if child is not None and child.linked]
+        named = [self._present(name) for name in self._desk.reading.holders(item)]
+        children = [child for child in named if child is not None]
         found: dict[ContentHash, bytes] = {}
         waiting = list(item.record.references)
         while waiting:

@@ -160,6 +160,41 @@ def test_what_a_later_index_does_not_list_is_superseded_and_nothing_else():
     assert reading.superseded(later, {}) == []
 
 
+def test_what_a_child_shows_in_part_counts_and_nothing_is_told_by_what_it_lacks():
+    keys = Signer(TREE, KeyId(random_id(b"signing key     ")), b"s" * 32)
+    old, new, other = placed("shop").stamped(5), placed("shop").stamped(7), placed("lab").stamped(6)
+
+    def shown(child, *heads):
+        sealed = [(keys.seal("delta", encode_payload(head)), head) for head in heads]
+        return [Recalled(envelope, head, child) for envelope, head in sealed]
+
+    reading = ReadingBack(Ledger(TREE), Notes(generation=9), ["apac", "emea"])
+    reading.showed("emea", shown("emea", new))
+    assert reading.awaited == {"apac"}
+    assert reading.partial == set()
+    reading.go_on_without("apac")
+    assert (reading.awaited, reading.partial) == (set(), {"apac"})
+    # The newest of each key counts, whoever shows it; and what only the one in part has, too.
+    reading.showed("apac", shown("apac", old, other), whole=False)
+    assert [item.record for item in reading.restored()] == [other, new]
+    # It may show more later, instead of what it showed before.
+    assert reading.partial == {"apac"}
+    reading.showed("apac", shown("apac", old))
+    assert [item.record for item in reading.restored()] == [new]
+    assert reading.partial == set()
+
+
+def test_only_a_child_that_someone_goes_on_without_is_given_up_when_it_is_silent():
+    reading = ReadingBack(Ledger(TREE), Notes(generation=9), ["apac"])
+    reading.was_silent("apac")
+    assert not reading.is_given_up("apac")
+    reading.go_on_without("apac")
+    # It may still show what it has, until it gives no answer.
+    assert not reading.is_given_up("apac")
+    reading.was_silent("apac")
+    assert reading.is_given_up("apac")
+
+
 @pytest.fixture
 def centre(tmp_path):
     return Centre(tmp_path / "keys")

@@ -10,10 +10,13 @@ from controllers.core.recovery import missing, newest_index, read_recalled
 from controllers.issuing import keys_draft
 from controllers.keys import load_or_make_keys
 from controllers.ledger_notes import LedgerNotes
+from controllers.recovery import ChildAway
+from leafcast.recalling import AskedChildren
 from relay.adapters.clock import SystemDice
 from schemas.identity import INDEX_KEY, NodePath
 from schemas.objects import ObjectKey
 from schemas.records import encode_payload
+from schemas.subjects import CURSOR_KEY
 from tests.memory_tree import config_map, memory_tree, placement
 from tests.unit.centre_world import config_key
 from tests.unit.centre_world import placement_key as key_of
@@ -179,6 +182,70 @@ async def test_content_lost_with_the_centre_is_taken_from_the_space_again(tmp_pa
         await tree.until("shop", synced(1))
         assert address in tree.network.streams(CENTRE).blobs
         assert tree.centre.node.records[key].generation > before
+        assert await revisions(tree) == held
+
+
+async def half_read(tree):
+    """Begin a region anew as it is when it has read its mailbox for the first time, in part."""
+    await tree.stop(EMEA)
+    tree.network.streams(EMEA).own.pop(CURSOR_KEY)
+    await tree.start(EMEA, tree.group, attached=False)
+
+
+async def go_on_without_emea(tree):
+    """The centre waits for the region, which is there and never ready; someone goes on."""
+    async with asyncio.timeout(60):
+        await tree.centre.until(lambda node: "emea" in node.shown_indexes())
+        while tree.recovery.awaited != {"emea"}:
+            await tree.centre.progress()
+    assert not tree.drivers[EMEA].node.ready
+    tree.recovery.go_on_without("emea")
+    await recovered(tree)
+
+
+async def test_what_a_child_that_is_never_ready_can_show_is_read_back_all_the_same(tmp_path):
+    async with memory_tree(tmp_path, TREE) as tree:
+        await deliver(tree, "a", "b")
+        held, before = await revisions(tree), tree.centre.node.records
+        await lose(tree)
+        await half_read(tree)
+        await come_back(tree)
+        await go_on_without_emea(tree)
+        await tree.until("shop", synced(1))
+        after = tree.centre.node.records
+        key = await tree.placement_key("shop")
+        # As it was signed, with its content; and so is what it knows of nodes and destinations.
+        assert after[key].data == before[key].data
+        assert {k for k, h in before.items() if not h.record.deleted} <= set(after)
+        assert await revisions(tree) == held
+        await deliver(tree, "a", "b", "c")
+        await until_site(tree, {"a", "b", "c"})
+
+
+async def test_nobody_waits_for_content_of_a_child_that_someone_goes_on_without(
+    tmp_path, monkeypatch
+):
+    asked = []
+
+    async def silent(_self, child, reference):
+        asked.append((child, reference.kind))
+        raise ChildAway(f"/{child} cannot be reached")
+
+    monkeypatch.setattr(AskedChildren, "content", silent)
+    async with memory_tree(tmp_path, TREE) as tree:
+        await deliver(tree, "a", "b")
+        await deliver(tree, "x", of="other")
+        held, keys = await revisions(tree), [await tree.placement_key(n) for n in ("shop", "other")]
+        before = tree.centre.node.records
+        await lose(tree)
+        await half_read(tree)
+        await come_back(tree)
+        await go_on_without_emea(tree)
+        # Once for all that two placements lead to. Nobody can tell what either held: both stay.
+        assert len(asked) == 1
+        after = tree.centre.node.records
+        assert [after[key].data for key in keys] == [before[key].data for key in keys]
+        assert "content" in tree.controllers.translator.held["shop"]
         assert await revisions(tree) == held
 
 
