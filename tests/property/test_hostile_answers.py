@@ -170,6 +170,17 @@ def test_records_that_are_shown_in_pages_are_read_to_their_end():
     assert read_records({"ready": 1, "records": [], "next": ""}, "")[2] is False
 
 
+def test_records_of_one_that_is_not_ready_are_read_only_where_a_part_will_do():
+    pages = [(True, [b"x"], "a"), (False, [b"y"], "")]
+    lying = Lying(
+        lambda n: dict(zip(("ready", "records", "next"), pages[(n - 1) % 2], strict=True))
+    )
+    children = AskedChildren(None, lying)
+    with pytest.raises(ChildAway):
+        asyncio.run(children.records("emea"))
+    assert asyncio.run(children.records("emea", partly=True)) == [b"x", b"y"]
+
+
 @pytest.mark.parametrize("status", [{"a": b"x"}, {"a": {b"k": 1}}, {"a": float("nan")}, [1], 3])
 def test_a_returned_status_that_no_space_would_take_is_none(status):
     result = ObjectResult(AT, 1, "d", msgpack.packb(status))
