@@ -34,7 +34,7 @@ from leafcast.views import TreeShape
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.external_server import ServerPlace
 from relay.adapters.request_reply import serve
-from schemas.identity import NodePath
+from schemas.identity import NodePath, random_id
 
 LOG_BYTES_MAX = 2_000_000
 LOG_FORMAT = "%(asctime)s %(levelname)s %(message)s"
@@ -53,11 +53,12 @@ class Daemon:
         self._clock = SystemClock()
         self._state: dict[str, Any] = {"pid": os.getpid(), "ready": False, "doing": "starting"}
         self.tree = LocalTree(shape, place.folder, self._doing, external=external)
-        self.events = EventLog()
+        dice = SystemDice()
+        self.events = EventLog(random_id(dice.entropy(16)))
         self.tree.noted = lambda path, noted: self.events.noted(
             path, noted, self._clock.now().wall_ms, partial(placement_of, self.tree)
         )
-        centre, dice = RunningCentre(self.tree), SystemDice()
+        centre = RunningCentre(self.tree)
         asks = CentreAsks(centre.asker, centre.keys, self._clock, dice)
         register_tree_verbs(self.api, self.tree, self.events, asks, self._clock)
         register_diagnosis(self.api, self.tree, asks, self._clock)

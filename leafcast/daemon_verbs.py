@@ -62,9 +62,11 @@ class TreeVerbs:
         """The destinations of a placement one by one, as far as they are known here."""
         return destination_forms(self._tree, await self._named(placement))
 
-    async def events(self, since: int = 0) -> dict[str, Any]:
-        """What happened after a sequence."""
-        return {"events": self._events.since(since)}
+    async def events(self, since: int = 0, run: str = "") -> dict[str, Any]:
+        """What happened after a sequence of a run of the daemon: all, if it was another one."""
+        log = self._events
+        found = log.since(since if run == log.run else 0)
+        return {"events": found, "run": log.run, "through": log.through}
 
     async def _elsewhere(self) -> dict[NodePath, Form]:
         """What relays say that run elsewhere, as far as they can be reached."""

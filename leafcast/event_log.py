@@ -65,9 +65,13 @@ class Happening:
 
 
 class EventLog:
-    """The last `EVENTS_MAX` different events, the one that happened last at the end."""
+    """The last `EVENTS_MAX` different events, the one that happened last at the end.
 
-    def __init__(self, most: int = EVENTS_MAX) -> None:
+    `run` names this log: another one counts its events from the beginning again.
+    """
+
+    def __init__(self, run: str = "", most: int = EVENTS_MAX) -> None:
+        self.run = run
         self._most = most
         self._sequence = 0
         self._found: OrderedDict[tuple[str, str, str, str], Happening] = OrderedDict()
@@ -136,6 +140,11 @@ class EventLog:
                 about=str(path),
                 message=message,
             )
+
+    @property
+    def through(self) -> int:
+        """The sequence of the last event."""
+        return self._sequence
 
     def since(self, sequence: int) -> list[dict[str, Any]]:
         """The events after a sequence, oldest first."""

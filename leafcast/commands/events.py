@@ -13,7 +13,7 @@ from rich.text import Text
 
 from leafcast.commands import completing
 from leafcast.commands.options import data_dir_option
-from leafcast.commands.running import in_session
+from leafcast.commands.running import in_session, keep_looking
 from leafcast.commands.showing import WATCH_SECONDS, print_view, table_console
 from leafcast.commands.wait import placements_named
 from leafcast.durations import span_text
@@ -56,27 +56,29 @@ def events(
     console = table_console()
     wanted = events_wanted(about, types)
 
-    async def follow(session: Session) -> None:
-        since, titled = 0, True
-        while True:
-            found = (await session.call("events", since=since))["events"]
-            since = max((item["sequence"] for item in found), default=since)
-            found = list(filter(wanted, found))
-            if output == "json":
-                for item in found:
-                    click.echo(json.dumps(item))
-            elif found:
-                now_ms = clock.now().wall_ms
-                table = _events_table(found, now_ms, titled=titled, aligned=stays)
-                print_view(console, table)
-                titled = False
-            elif not stays:
-                click.echo("No events.", err=True)
-            if not stays:
-                return
+    run, since, titled = "", 0, True
+
+    async def look(session: Session) -> None:
+        nonlocal run, since, titled
+        answer = await session.call("events", since=since, run=run)
+        run, since = answer["run"], answer["through"]
+        found = list(filter(wanted, answer["events"]))
+        if output == "json":
+            for item in found:
+                click.echo(json.dumps(item))
+        elif found:
+            now_ms = clock.now().wall_ms
+            print_view(console, _events_table(found, now_ms, titled=titled, aligned=stays))
+            titled = False
+        elif not stays:
+            click.echo("No events.", err=True)
+        if stays:
             await clock.sleep(WATCH_SECONDS)
 
-    in_session(data_dir, follow)
+    if stays:
+        keep_looking(data_dir, look)
+    else:
+        in_session(data_dir, look)
 
 
 def events_wanted(about: str, types: str) -> Callable[[Mapping[str, Any]], bool]:

@@ -12,7 +12,7 @@ import click
 from rich.console import Console, RenderableType
 from rich.live import Live
 
-from leafcast.commands.running import in_session
+from leafcast.commands.running import in_session, keep_looking
 from leafcast.harmless import Harmless
 from leafcast.session import Session
 from relay.adapters.clock import SystemClock
@@ -57,18 +57,19 @@ def watch(data_dir: Path | None, ask: Ask, draw: Draw, output: str | None) -> No
     console = Console(highlight=False)
     stays = console.is_terminal and output != "json"
 
-    async def run(session: Session) -> None:
-        clock, before = SystemClock(), None
-        with Live(console=console, auto_refresh=False) if stays else nullcontext() as live:
-            while True:
-                found = await ask(session)
-                if live is not None:
-                    live.update(Harmless(draw(found, clock.now().wall_ms)), refresh=True)
-                elif found != before and output == "json":
-                    click.echo(json.dumps(found))
-                elif found != before:
-                    print_view(console, draw(found, clock.now().wall_ms))
-                before = found
-                await clock.sleep(WATCH_SECONDS)
+    clock, before = SystemClock(), None
+    with Live(console=console, auto_refresh=False) if stays else nullcontext() as live:
 
-    in_session(data_dir, run)
+        async def look(session: Session) -> None:
+            nonlocal before
+            found = await ask(session)
+            if live is not None:
+                live.update(Harmless(draw(found, clock.now().wall_ms)), refresh=True)
+            elif found != before and output == "json":
+                click.echo(json.dumps(found))
+            elif found != before:
+                print_view(console, draw(found, clock.now().wall_ms))
+            before = found
+            await clock.sleep(WATCH_SECONDS)
+
+        keep_looking(data_dir, look)

@@ -11,17 +11,16 @@ import click
 from leafcast.commands import completing
 from leafcast.commands.object_options import refuse
 from leafcast.commands.options import data_dir_option
+from leafcast.commands.running import look_until
 from leafcast.durations import BadDuration, read_duration
 from leafcast.kinds_spoken import SpokenKinds, UnknownKind
-from leafcast.session import CallFailed, NotRunning, Session, open_session
+from leafcast.session import CallFailed, Session
 from leafcast.signals import Ended, run_until_signal
 from relay.adapters.clock import SystemClock
 from schemas.api import GROUP
 
 ERRORS_MAX = 5
 SLICE_SECONDS, GRACE_SECONDS = 10.0, 5.0
-AGAIN_SECONDS = 0.5
-_AWAY = frozenset({"NotServed", "Timeout", "Restarting"})
 CONDITIONS = ("synced", "healthy")
 _CONDITION = "condition="
 
@@ -111,25 +110,19 @@ async def _wait(
     """
     clock = SystemClock()
     until = clock.now().seconds + seconds
-    reached = told = False
-    while True:
+
+    async def look(session: Session) -> tuple[set[str], list[dict[str, Any]]] | None:
         left = max(0.0, until - clock.now().seconds)
-        try:
-            async with open_session(data_dir) as session:
-                reached = True
-                while True:
-                    answer = await _asked(session, names, condition, min(left, SLICE_SECONDS))
-                    left = until - clock.now().seconds
-                    if left <= 0 or set(answer["met"]) >= set(names):
-                        return set(answer["met"]), answer["placements"]
-        except (NotRunning, CallFailed) as error:
-            away = isinstance(error, NotRunning) or error.code in _AWAY
-            if not reached or not away or clock.now().seconds >= until:
-                raise
-            if not told:
-                click.echo(f"leafcast: {error}; still waiting", err=True)
-            told = True
-            await clock.sleep(AGAIN_SECONDS)
+        answer = await _asked(session, names, condition, min(left, SLICE_SECONDS))
+        if clock.now().seconds >= until or set(answer["met"]) >= set(names):
+            return set(answer["met"]), answer["placements"]
+        return None
+
+    return await look_until(data_dir, look, _tell, lambda: clock.now().seconds >= until)
+
+
+def _tell(text: str) -> None:
+    click.echo(f"leafcast: {text}", err=True)
 
 
 async def _asked(session: Session, names: Sequence[str], condition: str, seconds: float) -> Any:

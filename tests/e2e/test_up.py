@@ -7,7 +7,10 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
+from subprocess import PIPE
+from typing import IO
 
 import pytest
 
@@ -44,11 +47,11 @@ class Program:
             check=False,
         )
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str, stdout: int | IO[str] = PIPE) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [sys.executable, "-m", "leafcast", *arguments],
             env=self.environment,
-            stdout=subprocess.PIPE,
+            stdout=stdout,
             stderr=subprocess.PIPE,
             text=True,
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
@@ -320,3 +323,44 @@ def test_a_wait_goes_on_through_the_death_of_the_daemon_and_of_the_centres_serve
     assert waiting.returncode == 0, errors
     assert "condition met" in said
     program.run("down")
+
+
+def test_events_are_shown_through_restarts_each_once(program):
+    assert program.run("up", *SMALL).returncode == 0
+    seen, names = program.place.folder.parent / "events", ("first", "second", "third")
+    with seen.open("w") as out, ExitStack() as stack:
+        watching = stack.enter_context(program.start("events", "-w", "-o", "json", stdout=out))
+        stack.callback(watching.kill)
+        for name in names:
+            applied = program.run("apply", "-f", str(_without_destinations(program, name)))
+            assert applied.returncode == 0, applied.stderr
+            until(lambda said=name: f"edgeplacement/{said}" in seen.read_text(), seen.read_text)
+            if name == "first":
+                os.kill(program.place.daemon()["pid"], signal.SIGKILL)
+                until(lambda: servers_of(program.place.folder) == [], "servers are left")
+                assert program.run("up").returncode == 0
+            elif name == "second":
+                assert program.run("down").returncode == 0
+                assert program.run("up").returncode == 0
+        listed = set(program.run("events", "-o", "json").stdout.splitlines())
+        assert listed
+        until(lambda: listed <= set(seen.read_text().splitlines()), seen.read_text)
+        watching.send_signal(signal.SIGINT)
+        _, errors = watching.communicate(timeout=WAIT_SECONDS)
+        assert (watching.returncode, errors) == (130, "")
+    shown = seen.read_text().splitlines()
+    assert len(shown) == len(set(shown))
+
+
+def _without_destinations(program, name):
+    """A placement that leads to an event at once."""
+    file = program.place.folder.parent / f"{name}.json"
+    selector = {"matchLabels": {"nowhere": "true"}}
+    placement = {
+        "apiVersion": "edge.kubestellar.io/v2alpha1",
+        "kind": "EdgePlacement",
+        "metadata": {"name": name},
+        "spec": {"locationSelectors": [selector]},
+    }
+    file.write_text(json.dumps(placement))
+    return file
