@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 from nats.protocol.parser import PERMISSIONS_ERR
@@ -23,3 +25,15 @@ class LastingClient(Client):
             await super()._process_err(err_msg)
         else:
             await self._process_op_err(NatsError(f"nats: {err_msg.strip()}"))
+
+    async def _connect_to_server(self, s: Any) -> None:
+        """Connect, with nothing left of an attempt that failed after it had a connection.
+
+        The library would put the new one in its place, and leave the old one to the collector.
+        """
+        for task in (self._reading_task, self._ping_interval_task, self._flusher_task):
+            if task is not None:
+                task.cancel()
+        if self._transport is not None:
+            self._transport.close()  # type: ignore[no-untyped-call] # the library's
+        await super()._connect_to_server(s)

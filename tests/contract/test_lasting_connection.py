@@ -1,16 +1,19 @@
 """A connection comes back after whatever its server says or leaves unsaid; only we end it."""
 
 import asyncio
+import gc
 import os
+import warnings
 from collections.abc import Callable, Coroutine
 from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
 
 import pytest
 
 from relay.adapters import jetstream_connection
 from relay.adapters.jetstream_connection import Connection
 from relay.adapters.nkey_pairs import new_user_nkey
-from tests.awaiting import WAIT_SECONDS
+from tests.awaiting import WAIT_SECONDS, eventually
 
 INFO = b'INFO {"server_id":"S","version":"2.15.1","max_payload":1048576,"nonce":"n"}\r\n'
 Writer = asyncio.StreamWriter
@@ -94,3 +97,97 @@ async def test_a_server_that_says_nothing_any_more_is_left_for_a_new_connection(
     monkeypatch.setattr(jetstream_connection, "PING_SECONDS", 0.05)
     async with server_of(falls_silent(), answer) as url:
         await comes_back(url)
+
+
+@asynccontextmanager
+async def taking(*manners):
+    """A server that takes each connection in another manner, the last one for good; who is there.
+
+    It leaves a connection only after the client did, or where the manner closes it.
+    """
+    left, there = list(manners), set()
+
+    async def take(reader: asyncio.StreamReader, writer: Writer) -> None:
+        there.add(writer)
+        try:
+            await (left.pop(0) if len(left) > 1 else left[0])(reader, writer)
+            while await reader.read(65_536):
+                pass
+        finally:
+            there.remove(writer)
+            writer.close()
+
+    server = await asyncio.start_server(take, "127.0.0.1", 0)
+    try:
+        yield f"nats://127.0.0.1:{server.sockets[0].getsockname()[1]}", there
+    finally:
+        server.close()
+
+
+def says(*said: bytes):
+    """Says the first at once, and each other one when it is pinged; then nothing any more."""
+
+    async def manner(reader: asyncio.StreamReader, writer: Writer) -> None:
+        writer.write(said[0])
+        for word in said[1:]:
+            await reader.readuntil(b"PING\r\n")
+            writer.write(word)
+
+    return manner
+
+
+async def hangs_up(reader: asyncio.StreamReader, writer: Writer) -> None:
+    await says(INFO, b"PONG\r\n")(reader, writer)
+    writer.close()
+
+
+async def closes_at_once(_: asyncio.StreamReader, writer: Writer) -> None:
+    writer.close()
+
+
+def is_real(url: str):
+    """Passes all on to a real server, and what it answers back."""
+
+    async def copy(source: asyncio.StreamReader, sink: Writer) -> None:
+        while said := await source.read(65_536):
+            sink.write(said)
+        sink.close()
+
+    async def manner(reader: asyncio.StreamReader, writer: Writer) -> None:
+        place = urlsplit(url)
+        answers, asking = await asyncio.open_connection(place.hostname, place.port)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(copy(reader, asking))
+            group.create_task(copy(answers, writer))
+
+    return manner
+
+
+@pytest.mark.nats
+async def test_attempts_that_fail_after_the_connection_was_made_leave_none_open(nats_url):
+    failures = [
+        closes_at_once,
+        says(INFO[:20] + b"\r\n"),
+        says(b"INFO nothing\r\n"),
+        says(INFO, b"-ERR 'Authorization Violation'\r\n"),
+        says(b""),
+        says(INFO),
+    ]
+    back = asyncio.Event()
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always", ResourceWarning)
+        async with taking(hangs_up, *failures, is_real(nats_url)) as (url, there):
+            connection = Connection(url, new_user_nkey(os.urandom(32))[0], "test", "_INBOX.test")
+            connection.when_back.append(back.set)
+            await connection.open()
+            connection.client.options["connect_timeout"] = 0.3
+            try:
+                async with asyncio.timeout(WAIT_SECONDS):
+                    await back.wait()
+                await connection.client.flush()
+                await eventually(lambda: len(there) == 1, lambda: f"{len(there)} are open")
+            finally:
+                await connection.close()
+            await eventually(lambda: not there)
+        gc.collect()
+    assert [str(it.message) for it in warned if it.category is ResourceWarning] == []
