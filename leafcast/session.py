@@ -57,7 +57,8 @@ class NotRunning(Exception):
         reason: str = "no tree is running",
         remedy: str = "start it with `leafcast up`",
     ) -> None:
-        super().__init__(f"{reason} (data directory {folder}); {remedy}")
+        self.reason = f"{reason} (data directory {folder})"
+        super().__init__(f"{self.reason}; {remedy}")
         self.folder = folder
 
 

@@ -106,5 +106,7 @@ def _facts(data_dir: Path | None) -> Facts:
     except (NotRunning, CallFailed) as error:
         now_ms = SystemClock().now().wall_ms
         hangs, folder = place.in_use(), str(place.folder)
-        return Facts(now_ms, folder, free, not_running=str(error), hangs=hangs)
+        # The checks have a remedy of their own.
+        reason = error.reason if isinstance(error, NotRunning) else error.message
+        return Facts(now_ms, folder, free, not_running=reason, hangs=hangs)
     return read_facts(answer, str(place.folder), free)

@@ -99,3 +99,4 @@ def test_a_server_that_does_not_answer_is_named_while_it_is_waited_for(tmp_path)
     assert "leafcast: waiting for the centre's nats-server to answer ..." in shown
     assert done.returncode == 1
     assert json.loads(done.stdout)["failures"] == 1
+    assert done.stdout.count(b"leafcast down") == 1
