@@ -143,7 +143,7 @@ class Recovery:
             if lacked := await self._content(reading, relay, item):
                 await issuer.restore(item.envelope, lacked)
         reading.ended()
-        self.noted("LedgerReadBack", "ledger", f"{len(restored)} records were read back")
+        self.noted("LedgerReadBack", "ledger", f"records read back: {len(restored)}")
 
     async def _superseded(self, reading: ReadingBack) -> list[DeltaHead]:
         """What an old ledger holds, and a later index that a child was shown does not."""

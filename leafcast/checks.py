@@ -10,8 +10,9 @@ from pathlib import Path
 
 from leafcast.data_dir import DataDir
 from leafcast.durations import span_text
-from leafcast.findings import RANK, Check, Facts, NodeFacts, many
+from leafcast.findings import RANK, Check, Facts, NodeFacts
 from leafcast.placement_checks import ledger_checks, placement_checks
+from leafcast.plurals import many
 from schemas.identity import NodePath
 
 FREE_BYTES_MIN, FREE_BYTES_FEW = 200_000_000, 2_000_000_000
@@ -161,7 +162,8 @@ def _contested(node: NodeFacts) -> Check:
     return Check(
         "Links",
         "failure",
-        f"two programs run as {node.path}: its session was taken over {node.contested} times",
+        f"two programs run as {node.path}: its session was taken over "
+        f"{many(node.contested, 'time')}",
         "its folder was copied, as with a machine that was cloned, and something starts each copy "
         "again when it ends; each takes the session from the other, so little gets through",
         f"end one of them where it runs; if you do not know it: leafcast node add {node.path} "

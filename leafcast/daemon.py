@@ -25,6 +25,7 @@ from leafcast.errors import said
 from leafcast.event_log import EventLog, follow_conditions
 from leafcast.freed_memory import give_back_freed
 from leafcast.membership import Membership, register_membership
+from leafcast.plurals import many
 from leafcast.running_centre import RunningCentre
 from leafcast.session import API_PREFIX
 from leafcast.signals import Ended, run_until_signal
@@ -94,9 +95,10 @@ class Daemon:
 
     async def _announce(self) -> None:
         await self.tree.up.wait()
+        self._count()
         self._state.update(ready=True, doing="running")
         self._say()
-        log.info("the tree is up: %d nodes", len(self.tree.nodes))
+        log.info("the tree is up: %s", many(len(self.tree.nodes), "node"))
 
     async def _watch(self) -> None:
         """Log who gets out of reach, and who comes back."""
@@ -106,7 +108,15 @@ class Daemon:
             now = reached(self.tree)
             self.events.reached(before, now, self._clock.now().wall_ms)
             before = now
+            if self._count():
+                self._say()
             await self.tree.changed()
+
+    def _count(self) -> bool:
+        """Count the nodes that run here, which some may have left; whether that is news."""
+        before, counts = self._state.get("nodes"), self.tree.counts()
+        self._state["nodes"] = counts
+        return counts != before
 
     def _doing(self, doing: str) -> None:
         log.info("%s", doing)

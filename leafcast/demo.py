@@ -20,6 +20,7 @@ from rich.console import Console
 from leafcast.demo_run import run_demo, temporary_folder
 from leafcast.demo_screen import Screen
 from leafcast.demo_view import summary_table
+from leafcast.plurals import many
 from leafcast.progress import Progress
 from leafcast.signals import Ended, run_until_signal
 from leafcast.tree import LocalTree
@@ -175,7 +176,7 @@ def _stays(workload: Workload) -> Iterator[str]:
     for key in workload.kept[:KEPT_NAMED_MAX]:
         yield f"{key} is not sent: each cluster makes its own, or it is for the centre only"
     if len(workload.kept) > KEPT_NAMED_MAX:
-        yield f"and {len(workload.kept) - KEPT_NAMED_MAX} objects more are not sent"
+        yield f"not sent besides: {many(len(workload.kept) - KEPT_NAMED_MAX, 'object')}"
 
 
 def _read_stdin() -> str:

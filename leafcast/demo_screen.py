@@ -10,6 +10,7 @@ from rich.live import Live
 from rich.text import Text
 
 from leafcast.demo_view import Frame, draw, summary_table
+from leafcast.plurals import many
 from leafcast.progress import Progress
 from leafcast.views import TreeView
 
@@ -64,8 +65,8 @@ class Screen:
         shape, workload = progress.shape, progress.workload
         if progress.up is None:
             return f"Starting {shape.nodes} nats-servers and their relays: {self._doing}"
-        what = f"{workload.origin}, {workload.delivered} objects"
-        return f"Delivering {what}, to {shape.destinations} sites"
+        what = f"{workload.origin}, {many(workload.delivered, 'object')}"
+        return f"Delivering {what}, to {many(shape.destinations, 'site')}"
 
     def _footer(self, progress: Progress, view: TreeView) -> tuple[RenderableType, ...]:
         if progress.healthy is None:
@@ -73,7 +74,9 @@ class Screen:
             return (Text(self._state(progress)), hint)
         figures = progress.figures(view)
         if figures.all_healthy:
-            said = f"✓ Delivered and working at all {figures.destinations} destinations"
+            whole = figures.destinations
+            where = "its destination" if whole == 1 else f"all {whole} destinations"
+            said = f"✓ Delivered and working at {where}"
             headline = Text(said, style="green")
         else:
             headline = Text("It was all healthy, and is not now", style="yellow")

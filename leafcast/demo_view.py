@@ -13,6 +13,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from leafcast.plurals import many
 from leafcast.progress import Progress, has_all, seconds_text
 from leafcast.views import NodeView, PlacementView, TreeView
 
@@ -88,10 +89,10 @@ def _tree_table(nodes: Sequence[NodeView], rows_max: int) -> Table:
 
 def _title(frame: Frame) -> Text:
     shape = frame.progress.shape
-    said = f"{shape.nodes} nats-servers: a centre, {_many(shape.regions, 'region')}"
+    said = f"{shape.nodes} nats-servers: a centre, {many(shape.regions, 'region')}"
     if shape.depth > 3:
-        said += f", {_many(shape.regions * (shape.depth - 3), 'relay')} below"
-    said += f", {_many(shape.destinations, 'site')}"
+        said += f", {many(shape.regions * (shape.depth - 3), 'relay')} below"
+    said += f", {many(shape.destinations, 'site')}"
     return Text.assemble(("Leafcast", "bold green"), "  ", (said, "dim"), overflow="ellipsis")
 
 
@@ -257,7 +258,3 @@ def _side_by_side(left: RenderableType, right: RenderableType) -> Table:
 
 def _table() -> Table:
     return Table(box=None, padding=(0, 2, 0, 0), header_style="bold cyan")
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"

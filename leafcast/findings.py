@@ -148,8 +148,3 @@ def read_facts(answer: Mapping[str, Any], folder: str, free_bytes: int) -> Facts
 def exit_code(found: Iterable[Check]) -> int:
     """1 if something failed; warnings do not count."""
     return int(any(check.state == "failure" for check in found))
-
-
-def many(count: int, what: str) -> str:
-    """`1 node`, `2 nodes`."""
-    return f"{count} {what}{'' if count == 1 else 's'}"

@@ -87,7 +87,7 @@ class JoinedNode:
         count = await rekey_streams(url, seed, self._clock, left, self.bundle.path)
         while not self._keep(replace(self._place, arriving=())):
             await self._clock.sleep(REFUSED_SECONDS)
-        self._say(f"{self.bundle.path} has all it kept: {count} records and blobs carried over")
+        self._say(f"{self.bundle.path} has all it kept; records and blobs carried over: {count}")
 
     async def _watch(self, runtime: NodeRuntime) -> None:
         """Tell when the node is in session, and when its parent cannot be reached any more."""

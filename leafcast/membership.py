@@ -28,6 +28,7 @@ from leafcast.bundle import Bundle
 from leafcast.elsewhere import checked_answer
 from leafcast.inventory import edge_objects
 from leafcast.moving import moved_objects, name_for
+from leafcast.plurals import many
 from leafcast.session import NODE_MANAGER
 from relay.adapters.nkey_pairs import new_user_nkey
 from relay.asker import AskFailed
@@ -383,5 +384,8 @@ def _left(path: NodePath, holds: int | None) -> list[str]:
     if holds is None:
         return [f"{path}: it does not answer; whatever it was sent stays as it is", folder]
     if holds:
-        return [f"{path}: {holds} objects in its cluster, which nobody looks after now", folder]
+        return [
+            f"{path}: {many(holds, 'object')} in its cluster, which nobody looks after now",
+            folder,
+        ]
     return [folder]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leafcast.findings import Check, Facts, LedgerFacts, PlacementFacts, StuckFacts, many
+from leafcast.findings import Check, Facts, LedgerFacts, PlacementFacts, StuckFacts
+from leafcast.plurals import inventory_objects, many
 
 GROUP = "Objects"
 OLD_VIEWS = ("StaleView", "Withheld")
@@ -53,7 +54,7 @@ def ledger_checks(ledger: LedgerFacts) -> Iterator[Check]:
         yield Check(
             GROUP,
             "warning",
-            f"{ledger.strangers} SyncTargets and Locations are of an inventory that is lost",
+            f"of an inventory that is lost: {inventory_objects(ledger.strangers)}",
             "the centre's objects were lost or restored; the edges stay registered as they were",
             "leafcast adopt --inventory",
         )

@@ -22,6 +22,7 @@ from leafcast.inventory import edge_objects
 from leafcast.node_runtime import NodeRuntime, World
 from leafcast.observing import observe_tree
 from leafcast.planned import forget_planned, planned_nodes
+from leafcast.plurals import many
 from leafcast.recalling import AskedChildren
 from leafcast.session import INVENTORY_BUCKET, NODE_MANAGER, USER_MANAGER, WORKLOADS_BUCKET
 from leafcast.views import TreeShape, TreeView
@@ -108,6 +109,10 @@ class LocalTree:
     def view(self) -> TreeView:
         """What is known of the tree now."""
         return observe_tree(self.nodes)
+
+    def counts(self) -> list[int]:
+        """How many nodes of each tier below the centre run here."""
+        return [sum(path in self.nodes for path in tier) for tier in self._tiers()]
 
     async def changed(self) -> None:
         """Wait until the view may be another than when this was called; for any number of callers.
@@ -197,7 +202,7 @@ class LocalTree:
             async with asyncio.TaskGroup() as starting:
                 for path in tier:
                     starting.create_task(self._start_node(world, path, group))
-            self._progress(f"tier {len(tier[0].names)}: {len(tier)} nodes")
+            self._progress(f"tier {len(tier[0].names)}: {many(len(tier), 'node')}")
 
     async def _sure_of_ledger(self) -> None:
         """Wait until the ledger names all nodes: one that it lost may still be read back."""

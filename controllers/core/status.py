@@ -158,6 +158,10 @@ def _astray(facts: PlacementFacts) -> str:
     )
 
 
+def _destinations(count: int) -> str:
+    return "1 destination is" if count == 1 else f"{count} destinations are"
+
+
 def _valid(facts: PlacementFacts) -> Condition:
     if facts.invalid:
         message = f"{facts.invalid}; its last good state stays in force"
@@ -167,7 +171,7 @@ def _valid(facts: PlacementFacts) -> Condition:
 
 def _synced(summary: Summary) -> Condition:
     synced, whole = summary.states.get("synced", 0), summary.destinations
-    message = f"{synced} of {whole} destinations are synced"
+    message = f"{synced} of {_destinations(whole)} synced"
     if not summary.complete:
         waiting = ", ".join(summary.blocking) or "the first reports"
         return condition(
@@ -183,7 +187,7 @@ def _synced(summary: Summary) -> Condition:
 
 def _healthy(summary: Summary) -> Condition:
     healthy, whole = summary.health.get("healthy", 0), summary.destinations
-    message = f"{healthy} of {whole} destinations are healthy"
+    message = f"{healthy} of {_destinations(whole)} healthy"
     if not summary.complete:
         return condition(HEALTHY, "Unknown", "Incomplete", f"at least {message}")
     if not whole:

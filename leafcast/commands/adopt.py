@@ -11,6 +11,7 @@ import click
 
 from leafcast.commands.options import data_dir_option
 from leafcast.commands.running import call
+from leafcast.plurals import inventory_objects, many
 
 SECONDS = 120.0
 
@@ -52,7 +53,7 @@ def adopt(
         raise click.UsageError("--space goes with a PLACEMENT")
     if inventory:
         found = _call(data_dir, "adopt-inventory")
-        click.echo(f"inventory adopted: {found['objects']} SyncTargets and Locations")
+        click.echo(f"inventory adopted: {inventory_objects(found['objects'])}")
         return
     if without:
         _call(data_dir, "go-on-without", path=without)
@@ -63,7 +64,7 @@ def adopt(
             click.echo(line)
         return
     found = _call(data_dir, "adopt", placement=placement, space=space)
-    click.echo(f"edgeplacement/{placement} adopted, with {found['objects'] - 1} objects")
+    click.echo(f"edgeplacement/{placement} adopted, with {many(found['objects'] - 1, 'object')}")
 
 
 @click.command()
@@ -88,7 +89,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
         ]
     lost = []
     if found["strangers"]:
-        what = f"{found['strangers']} SyncTargets and Locations are of an inventory that is lost"
+        what = f"Of an inventory that is lost: {inventory_objects(found['strangers'])}"
         lost = [f"{what}; bring them back: leafcast adopt --inventory"]
     if not found["orphans"]:
         return lost or ["No orphans: each placement in force has its EdgePlacement."]

@@ -21,6 +21,7 @@ from leafcast.daemon_process import (
     until_ready,
 )
 from leafcast.data_dir import ENVIRONMENT, DataDir
+from leafcast.plurals import many
 from leafcast.signals import Ended, run_until_signal
 from leafcast.views import (
     DEPTH_MAX,
@@ -82,14 +83,14 @@ def up(
     if not running:
         prepare_folder(place)
     elif (place.daemon() or {}).get("ready"):
-        click.echo(f"The tree is already up: {_servers(shape)}.")
+        click.echo(f"The tree is already up: {_servers(place, shape)}.")
         click.echo(_next_steps(place, data_dir))
         return
     clock = SystemClock()
     began = clock.now().seconds
     _wait(place, shape, clock, timeout_seconds, join=running)
     said = "The tree is up again, with its data" if kept else "The tree is up"
-    click.echo(f"{said}, after {clock.now().seconds - began:.1f} s: {_servers(shape)}.")
+    click.echo(f"{said}, after {clock.now().seconds - began:.1f} s: {_servers(place, shape)}.")
     click.echo(_next_steps(place, data_dir))
 
 
@@ -98,7 +99,10 @@ def _wait(
 ) -> None:
     """Start the daemon, or `join` the wait for one that is starting, until it is ready."""
     console = Console(stderr=True)
-    status = Status(f"Starting {shape.nodes} nats-servers", console=console)
+    starting = (
+        f"Starting {shape.nodes} nats-servers" if place.tree() is None else "Starting the tree"
+    )
+    status = Status(starting, console=console)
     if console.is_terminal:
         status.start()
     daemon = None if join else start_daemon(place, shape)
@@ -109,7 +113,7 @@ def _wait(
                 daemon,
                 clock,
                 seconds,
-                lambda doing: status.update(f"Starting {shape.nodes} nats-servers: {doing}"),
+                lambda doing: status.update(f"{starting}: {doing}"),
             )
         )
     except Ended as end:
@@ -161,13 +165,12 @@ def _shape(
     return TreeShape(*figures)
 
 
-def _servers(shape: TreeShape) -> str:
-    below = shape.depth - 3
-    relays = f"{shape.regions * below} relays below, " if below else ""
-    return (
-        f"a centre, {shape.regions} region{'s' if shape.regions > 1 else ''}, "
-        f"{relays}{shape.destinations} site{'s' if shape.destinations > 1 else ''}"
-    )
+def _servers(place: DataDir, shape: TreeShape) -> str:
+    """The nodes that run here, by the daemon's word: some may have been removed since."""
+    made = [*[shape.regions] * (shape.depth - 2), shape.destinations]
+    regions, *below, sites = (place.daemon() or {}).get("nodes") or made
+    relays = f"{many(sum(below), 'relay')} below, " if sum(below) else ""
+    return f"a centre, {many(regions, 'region')}, {relays}{many(sites, 'site')}"
 
 
 def _next_steps(place: DataDir, named: Path | None) -> str:

@@ -14,6 +14,7 @@ from leafcast.commands.options import data_dir_option
 from leafcast.commands.running import look_until
 from leafcast.durations import BadDuration, read_duration
 from leafcast.kinds_spoken import SpokenKinds, UnknownKind
+from leafcast.plurals import many
 from leafcast.session import CallFailed, Session
 from leafcast.signals import Ended, run_until_signal
 from relay.adapters.clock import SystemClock
@@ -155,7 +156,7 @@ def _figures(state: Mapping[str, Any]) -> str:
     if not whole and state["complete"]:
         return "0 of 0 destinations; its locationSelectors match no Location that has a SyncTarget"
     states = state["states"]
-    said = [f"{least}{states.get('synced', 0)} of {whole} destinations synced"]
+    said = [f"{least}{states.get('synced', 0)} of {many(whole, 'destination')} synced"]
     said.append(f"{state['health'].get('healthy', 0)} healthy")
     said += [
         f"{count} {word}" for word, count in sorted(states.items()) if word != "synced" and count

@@ -211,6 +211,18 @@ def test_a_daemon_that_is_killed_leaves_nothing_running_and_the_next_finds_its_d
     assert {node["state"] for node in program.json("tree")["nodes"]} == {"up"}
 
 
+def test_the_nodes_are_counted_that_are_there(program):
+    assert program.run("up", *SMALL).returncode == 0
+    removed = program.run("node", "remove", "/region-1/site-2")
+    assert removed.returncode == 0, removed.stderr
+    until(
+        lambda: "already up: a centre, 1 region, 1 site." in program.run("up").stdout,
+        lambda: program.run("up").stdout,
+    )
+    assert program.run("down").returncode == 0
+    assert ": a centre, 1 region, 1 site." in program.run("up").stdout
+
+
 def test_two_that_are_started_at_once_are_one_tree(program):
     with program.start("up", *SMALL) as first, program.start("up", *SMALL) as second:
         said = [process.communicate(timeout=WAIT_SECONDS) for process in (first, second)]

@@ -263,6 +263,7 @@ def test_what_is_well_is_told_without_those_that_are_not():
         ),
         (LedgerFacts(orphans=["shop"]), "warning", "shop is an orphan", "leafcast withdraw shop"),
         (LedgerFacts(strangers=4), "warning", "4 SyncTargets", "leafcast adopt --inventory"),
+        (LedgerFacts(strangers=1), "warning", "1 SyncTarget or", "leafcast adopt --inventory"),
         (
             LedgerFacts(held={"synctargets": "all are gone"}),
             "warning",

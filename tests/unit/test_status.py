@@ -90,7 +90,7 @@ def test_what_is_not_synced_is_counted_by_what_it_is():
 def test_an_incomplete_count_reads_at_least_and_names_who_is_awaited():
     said = status(Summary({"synced": 1}, complete=False, blocking=("/emea",)))
     (synced,) = [item for item in said["conditions"] if item["type"] == "Synced"]
-    assert synced["message"] == "at least 1 of 1 destinations are synced; waiting for /emea"
+    assert synced["message"] == "at least 1 of 1 destination is synced; waiting for /emea"
 
 
 def test_the_worst_errors_come_first_and_are_bounded():
