@@ -56,7 +56,8 @@ def patient_jetstream(client: Client, domain: str = "") -> JetStreamContext:
 async def close(client: Client) -> None:
     """Close a connection; raises nothing if its server is lost just now.
 
-    nats-py would still send what it held back, fail at that, and leave the rest undone.
+    nats-py would still send what it held back, fail at that, and leave the rest undone; so it does
+    if it is cancelled as it closes.
     """
     try:
         await client.close()
@@ -64,3 +65,6 @@ async def close(client: Client) -> None:
         client._pending, client._pending_data_size = [], 0  # noqa: SLF001
         client._status = Client.DISCONNECTED  # noqa: SLF001
         await client.close()
+    finally:
+        if client._transport is not None:  # noqa: SLF001
+            client._transport.close()  # type: ignore[no-untyped-call] # noqa: SLF001

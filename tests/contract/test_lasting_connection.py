@@ -5,7 +5,7 @@ import gc
 import os
 import warnings
 from collections.abc import Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from urllib.parse import urlsplit
 
 import pytest
@@ -13,6 +13,7 @@ import pytest
 from relay.adapters import jetstream_connection
 from relay.adapters.jetstream_connection import Connection
 from relay.adapters.nkey_pairs import new_user_nkey
+from relay.adapters.request_reply import brief_connection
 from tests.awaiting import WAIT_SECONDS, eventually
 
 INFO = b'INFO {"server_id":"S","version":"2.15.1","max_payload":1048576,"nonce":"n"}\r\n'
@@ -99,6 +100,16 @@ async def test_a_server_that_says_nothing_any_more_is_left_for_a_new_connection(
         await comes_back(url)
 
 
+@contextmanager
+def leaving_nothing_open():
+    """Fails if anything is left to the collector here."""
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always", ResourceWarning)
+        yield
+        gc.collect()
+    assert [str(it.message) for it in warned if it.category is ResourceWarning] == []
+
+
 @asynccontextmanager
 async def taking(*manners):
     """A server that takes each connection in another manner, the last one for good; who is there.
@@ -174,8 +185,7 @@ async def test_attempts_that_fail_after_the_connection_was_made_leave_none_open(
         says(INFO),
     ]
     back = asyncio.Event()
-    with warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always", ResourceWarning)
+    with leaving_nothing_open():
         async with taking(hangs_up, *failures, is_real(nats_url)) as (url, there):
             connection = Connection(url, new_user_nkey(os.urandom(32))[0], "test", "_INBOX.test")
             connection.when_back.append(back.set)
@@ -189,5 +199,34 @@ async def test_attempts_that_fail_after_the_connection_was_made_leave_none_open(
             finally:
                 await connection.close()
             await eventually(lambda: not there)
-        gc.collect()
-    assert [str(it.message) for it in warned if it.category is ResourceWarning] == []
+
+
+@pytest.mark.nats
+@pytest.mark.parametrize("kind", ["lasting", "brief"])
+async def test_who_is_cancelled_as_it_closes_leaves_no_connection_open(nats_url, kind):
+    seed, _ = new_user_nkey(os.urandom(32))
+    opened = asyncio.Event()
+
+    async def lasting():
+        connection = Connection(nats_url, seed, "test", "_INBOX.test")
+        await connection.open()
+        opened.set()
+        await connection.close()
+
+    async def brief():
+        async with brief_connection(nats_url, seed, "test"):
+            opened.set()
+
+    turns, closed = 0, False
+    with leaving_nothing_open():
+        while not closed:
+            closing = asyncio.ensure_future({"lasting": lasting, "brief": brief}[kind]())
+            await opened.wait()
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            closed = closing.done()
+            closing.cancel()
+            await asyncio.wait({closing})
+            opened.clear()
+            turns += 1
+    assert turns > 2
