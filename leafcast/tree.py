@@ -246,7 +246,8 @@ class LocalTree:
             return kept if record is not None and record.nkey == kept.nkey else None
         fresh = await add_node(issuer, world.tree, path, self._dice.entropy(32), new_user_nkey)
         if edge:
-            # Before the credentials: who has them has an inventory, and it is the user's from then.
+            # Before the credentials: for who has them this is not done again, so what people change
+            # or remove there stays so.
             for obj in edge_objects(path):
                 await self.inventory.apply(obj, NODE_MANAGER, create_only=True)
         keep_credentials(folder, fresh)

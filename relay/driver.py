@@ -191,8 +191,8 @@ class Driver:
         hops, fresh = (self._clock.now().wall_ms,), frozenset(blobs)
         more = together([envelope.kind for envelope in envelopes])
         issued = [Issued(e.encode(), hops, more=m) for e, m in zip(envelopes, more, strict=True)]
-        issued[-1:] = [replace(last, blobs=fresh) for last in issued[-1:]]
         if issued and blobs:
+            issued[-1] = replace(issued[-1], blobs=fresh)
             self._publishing.append(fresh)
         if blobs:
             self.counters.blobs_kept += len(blobs)

@@ -212,9 +212,11 @@ class Inbox:
         if not self.parked.full:
             self.parked.put(event, believed)
             return True
-        first = self.unplaced is None
-        self.unplaced = event.sequence if first else min(self.unplaced or 0, event.sequence)
-        return not first
+        if self.unplaced is None:
+            self.unplaced = event.sequence
+            return False
+        self.unplaced = min(self.unplaced, event.sequence)
+        return True
 
     def make_room(self) -> int | None:
         """Read again what found no room, if there is some now: the sequence to read from.
