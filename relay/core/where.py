@@ -288,7 +288,8 @@ class Where:
         branch = self.branch(step)
         del branch.profiles[key]
         if branch.direct == key:
-            branch.direct = None
+            others = [other for other in self._at[held.path] if other != key]
+            branch.direct = others[-1] if others else None
         count = branch.labels[held.source.space]
         count.remove(held.labels)
         if not count.total:

@@ -165,6 +165,16 @@ def test_of_two_that_claim_a_path_the_one_that_stays_is_still_known_there():
     assert not where.deltas_at(path)
 
 
+def test_of_two_that_claim_a_child_the_one_that_stays_is_the_edge():
+    where, child = Where(ROOT), NodePath(("a",))
+    first, second = (profile(number, "inv", child, {}) for number in range(2))
+    for key, one in (("first", first), ("second", second)):
+        where.set_profile(key, one)
+    assert where.destination_of("a") is None
+    where.set_profile("second", None)
+    assert where.destination_of("a") == first.destination
+
+
 def test_of_a_space_that_only_a_child_knew_it_is_told_once_that_it_is_known_here():
     where, target = Where(ROOT), NodePath.parse("/a/x")
     count = LabelCount()
