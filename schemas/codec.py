@@ -43,15 +43,17 @@ def canonical(value: object) -> bytes:
     integers. Raises CodecError with the path of what cannot be said.
     """
     try:
-        return _pack(_sorted(value, 0))
+        return pack(_sorted(value, 0))
     except (_Unusual, UnicodeEncodeError):
         # Once more, by the rules and not by the exact types, and with the path of what is wrong.
-        return _pack(_plain(value, "", 0))
+        return pack(_plain(value, "", 0))
 
 
 def pack(value: object) -> bytes:
     """Encode a record: arrays, strings, integers, booleans, bytes and nil."""
-    return _pack(value)
+    # As `packb`, which takes longer to pass its settings on than to pack a record.
+    packed: bytes = msgpack.Packer(buf_size=PACKED_MEAN_BYTES).pack(value)
+    return packed
 
 
 def unpack(data: bytes, limit: int = RECORD_MAX_BYTES) -> Any:
@@ -129,13 +131,6 @@ def _sizes() -> list[tuple[int, int]]:
 
 
 _SIZES = _sizes()
-
-
-def _pack(value: object) -> bytes:
-    # As `packb`, which takes longer to pass its settings on than to pack a record.
-    packed = msgpack.Packer(buf_size=PACKED_MEAN_BYTES).pack(value)
-    assert isinstance(packed, bytes)
-    return packed
 
 
 class _Unusual(Exception):

@@ -79,6 +79,9 @@ class NodePath(_Names):
             raise BadIdentity("node path", text, "it starts with '/', as in /emea/store-1")
         return _path_of(tuple(text[1:].split("/")) if len(text) > 1 else ())
 
+    def __hash__(self) -> int:
+        return hash(self.names)
+
     def __str__(self) -> str:
         return "/" + "/".join(self.names)
 
@@ -168,6 +171,7 @@ def check_id(text: str, what: str = "tree or key id") -> str:
     return text
 
 
+@lru_cache(maxsize=256)
 def check_hash(text: str) -> ContentHash:
     """Admit the address of a blob; raises BadIdentity."""
     if not _HASH.match(text):

@@ -44,14 +44,14 @@ class ShapeError(ValueError):
 
 def to_array(record: object) -> list[Any]:
     """The array form of a record, recursively."""
-    return writer(cast("Hashable", type(record)))(record)
+    return writer(type(record))(record)  # type: ignore[arg-type]
 
 
 def from_array(kind: type[_T], value: object, path: str = "") -> _T:
     """The record that the array says; raises ShapeError."""
     decoded: _T
     try:
-        decoded = reader(cast("Hashable", kind))(value)
+        decoded = reader(kind)(value)  # type: ignore[arg-type]
     except REFUSALS:
         decoded = _record(cast("Hashable", kind))(value, path or kind.__name__)
     return decoded

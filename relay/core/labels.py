@@ -126,8 +126,10 @@ def fit_digests(digests: Mapping[str, SpaceLabels]) -> dict[str, SpaceLabels]:
 
     The keys with most values become any, first those that need most room among equals.
     """
-    spaces = {space: dict(labels.keys) for space, labels in digests.items()}
     over = sum(map(len, map(encode, digests.values()))) - LABEL_DIGEST_MAX_BYTES
+    if over <= 0:
+        return dict(digests)
+    spaces = {space: dict(labels.keys) for space, labels in digests.items()}
     ranked = sorted(
         ((len(held.values or ()), len(encode(held)), space, key), held)
         for space, keys in spaces.items()
