@@ -93,11 +93,12 @@ class Session:
 
     def why(self, error: SpaceError) -> str:
         """What the centre's space said, or what is known better: that its disk is full."""
+        if error.reason != "ServiceUnavailable":
+            return error.message
         folder = self.data_dir.node(NodePath())
-        unheard = error.reason == "ServiceUnavailable" and folder.is_dir()
-        if unheard and disk_usage(folder).free < ROOM_BYTES_MIN:
+        if folder.is_dir() and disk_usage(folder).free < ROOM_BYTES_MIN:
             return f"the disk of {folder} is full, so nothing was changed: make room there"
-        return error.message
+        return f"{error.message}; try again, and see: leafcast doctor"
 
     async def call(self, verb: str, /, *, seconds: float = CALL_SECONDS, **args: Any) -> Any:
         """Have the daemon do the verb, with arguments of JSON; its result.

@@ -81,7 +81,8 @@ async def apply_all(
         try:
             made.append(change if dry_run != "none" else await make(session, change))
         except SpaceError as error:
-            click.echo(f"Error from server ({error.reason}): {session.why(error)}", err=True)
+            said = session.why(error).removeprefix(f"{change.wish.key}: ")
+            click.echo(f"Error from server ({error.reason}): {change.wish.title}: {said}", err=True)
             continue
         latest[change.wish.key] = made[-1].after
         if output is None:

@@ -20,9 +20,11 @@ from leafcast.session import Session
 from leafcast.spoken_objects import BadArguments, Meant
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.memory_space import MemorySpace
+from relay.ports import SpaceError
 from schemas.manifests import load_manifests
 
 CLOCK, DICE = SystemClock(), SystemDice()
+AGAIN = "try again, and see: leafcast doctor"
 WEB = """\
 apiVersion: apps/v1
 kind: Deployment
@@ -83,6 +85,25 @@ async def test_each_object_is_told_what_came_of_it(session, capsys):
     assert capsys.readouterr().out.splitlines() == [
         "namespace/shop unchanged",
         "deployment.apps/web configured",
+    ]
+
+
+async def test_a_refusal_by_the_space_names_the_object_and_what_to_do(session, capsys):
+    class Silent(MemorySpace):
+        async def apply(self, obj, manager, *, create_only=False):
+            if obj["kind"] == "Namespace":
+                return await super().apply(obj, manager, create_only=create_only)
+            if obj["kind"] == "Deployment":
+                raise SpaceError("Forbidden", "deployments.apps/shop/web: too many of them")
+            raise SpaceError("ServiceUnavailable", "it is silent")
+
+    silent = session_with(Silent(CLOCK, DICE))
+    assert await applied(silent, SHOP, WEB, CONFIG % "a") == 2
+    said = capsys.readouterr()
+    assert said.out == "namespace/shop created\n"
+    assert sorted(said.err.splitlines()) == [
+        "Error from server (Forbidden): deployment.apps/web: too many of them",
+        f"Error from server (ServiceUnavailable): configmap/a: it is silent; {AGAIN}",
     ]
 
 
