@@ -22,7 +22,7 @@ from relay.core.reporting import UNCONCERNED, Facts, Reporting
 from relay.core.trust import Trust
 from relay.core.turns import Send, Supply, next_batch
 from relay.core.where import Where
-from schemas.identity import KeyId, MailKey, NodePath, TreeId
+from schemas.identity import INDEX_KEY, KeyId, MailKey, NodePath, TreeId
 from schemas.records import LocationRecord, NodeRecord, Profile
 from schemas.reports import Cursor, Done, ExceptionSample, Summary
 
@@ -271,6 +271,11 @@ class State:
         """
         known = self.children[child]
         return not known.proven and not (known.blank and self.where.branch(child).is_edge)
+
+    @property
+    def has_ledger(self) -> bool:
+        """False at a centre that reads back what it lost: what was sent it does not know yet."""
+        return not self.is_root or INDEX_KEY in self.held
 
     def supply(self, key: MailKey) -> Supply:
         """How far the content of a delta is; the first look at a delta has it fetched.

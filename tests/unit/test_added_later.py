@@ -1,10 +1,11 @@
-"""The centre counts nobody out who is meant: not a node that is added later, nor all of them."""
+"""What the centre makes of children that it came to know late, or knows too little of yet."""
 
 import hashlib
 from dataclasses import replace
 
+from controllers.core.index import index_draft
 from controllers.core.translate import bare_head
-from relay.core.effects import SendSession, WriteMail
+from relay.core.effects import DropReport, Noted, SendSession, WriteMail
 from relay.core.events import (
     HeartbeatArrived,
     Instant,
@@ -133,3 +134,21 @@ def test_a_placement_that_was_read_back_as_a_head_alone_is_not_complete():
     assert centre.node.summary(shop).blocking == ("/",)
     assert centre.places() == shop
     assert centre.node.summary(shop).blocking == ("/s1",)
+
+
+def test_before_a_centre_knows_its_ledger_no_report_is_bad_for_what_it_does_not_know():
+    centre = Centre()
+    centre.adds()
+    unknown = Source(API_PLACEMENT, "space", "", "lost").key
+    said = Report(
+        unknown, 0, centre.session.epoch, 1, 2, centre.session.incarnation, 9, False, 0, Summary()
+    )
+
+    def hears():
+        arrived = ReportArrived("s1", unknown, encode(said), 7)
+        return [type(effect) for effect in centre.node.handle(arrived, centre.at)]
+
+    # It is erased either way, and asked for again once it is known what was sent.
+    assert hears() == [DropReport]
+    centre.issue("index", index_draft(TREE, {}, 0)[0].stamped(Generation(9)))
+    assert hears() == [Noted, DropReport]
