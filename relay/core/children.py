@@ -40,6 +40,7 @@ class Child:
 
     One that `left` said farewell, and counts as silent until another run of it is heard of; one
     that is `unlinked` has lost its link since it was heard of last.
+    `seen` is how its mailbox and its reports stood when it was last seen what it has not answered.
     `said` is the newest epoch that a report of it named, `refused` how often it was refused,
     `contests` how often in a row a run was up that had lost its session to another.
     Times are the node's own monotonic seconds; `silent_since_ms` is wall time, for people.
@@ -62,6 +63,7 @@ class Child:
     mismatches: int = 0
     rewritten: float = float("-inf")
     cursor: int = 0
+    seen: tuple[object, ...] = ()
     said: int = 0
     list_asked: float = float("-inf")
     index_shown: int = 0

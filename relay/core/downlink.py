@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from relay.core.accepting import Accepting
 from relay.core.beginning import Beginning
-from relay.core.book import is_delta
 from relay.core.children import LIST_EVERY_SECONDS, SILENT_AFTER_SECONDS, Child
 from relay.core.effects import DropReport, Noted, SendSession
 from relay.core.events import ReportArrived
+from relay.core.reading_on import read_on
 from relay.core.slots import owe_listed, owe_no_more, read_slot
 from relay.core.state import State
 from schemas.identity import MailKey
@@ -69,7 +69,7 @@ class Downlink:
         child.has_memory = heartbeat.has_memory
         child.index_shown = heartbeat.index_generation
         if heartbeat.incarnation == state.config.incarnation:
-            self._read_on(name, child, heartbeat.sequence)
+            read_on(state, name, child, heartbeat.sequence)
             self._beginning.has_read(name, heartbeat.sequence if heartbeat.epoch else 0)
         if child.is_rewritten(state.now.seconds):
             state.out.append(Noted("MailDiffers", name, "its mailbox is written again"))
@@ -346,37 +346,6 @@ class Downlink:
             return answer
         child.list_asked = now
         return replace(answer, want=WANT_LIST)
-
-    def _read_on(self, name: str, child: Child, cursor: int) -> None:
-        """What follows from how far a child says that it has read."""
-        self._ask_again(name, min(child.cursor, cursor))
-        child.cursor = cursor
-        self._clear_answered(name, child)
-
-    def _ask_again(self, name: str, read: int) -> None:
-        """Write deltas again that a child has not answered for since it read what bears on them.
-
-        To the child it may not: of a location it saw other versions than those written to it.
-        `read` is how far it had read by the heartbeat before; since then it could answer.
-        """
-        state = self._state
-        for key, slot in list(state.mailboxes.boxes[name].slots.items()):
-            held = state.held.get(key)
-            if not is_delta(held) or not 0 < slot.bearing <= read:
-                continue
-            if state.reporting.answered(name, key) < slot.bearing:
-                state.mailboxes.force(name, key, held.order)
-        state.mailboxes.flush(name)
-
-    def _clear_answered(self, name: str, child: Child) -> None:
-        """Take tombstones of profiles and locations out of the mailbox once they were read."""
-        state = self._state
-        for key, slot in list(state.mailboxes.boxes[name].slots.items()):
-            held = state.held.get(key)
-            if held is None or not held.record.deleted or held.kind == "delta":
-                continue
-            if slot.generation == held.generation and 0 < slot.sequence <= child.cursor:
-                state.mailboxes.clear(name, key)
 
     def _mail_of(self, name: str, child: Child) -> SessionMessage:
         state = self._state

@@ -262,8 +262,8 @@ class Mailboxes:
     def owed(self) -> dict[MailKey, None]:
         """What children hold or were sent, and of which nothing is here."""
         reserved = (INDEX_KEY, KEYS_KEY)
-        keys = [key for box in self.boxes.values() for key in box.slots if key not in reserved]
-        return {key: None for key in keys if self._lookup(key) is None}
+        held = (key for key in self._having if key not in reserved)
+        return {key: None for key in held if self._lookup(key) is None}
 
     def _enqueue(self, box: Mailbox, key: MailKey, order: int) -> None:
         box.queue.setdefault(key, order)
