@@ -286,7 +286,7 @@ def _staleness(facts: Facts) -> Iterator[Check]:
             return Check(
                 "Staleness",
                 "warning",
-                f"{node.path} holds {many(node.withheld, 'placement')} that its mailbox lacks",
+                f"{node.path} holds {many(node.withheld, 'record')} that its mailbox lacks",
                 "its parent lost its memory, or withholds them; they are kept and enforced",
                 "look again in two minutes; if it stays: is its parent what you think it is?",
                 node.path,

@@ -149,7 +149,7 @@ AWAY = {"state": "unreachable", "since_ms": NOW - 5 * MINUTE, "answers": False}
             "/emea (/data/lc_emea) has 1.0 kB",
         ),
         (node("/emea", index_age_ms=30 * MINUTE), "Staleness", "failure", "no index for 30m"),
-        (node("/emea", withheld=2), "Staleness", "warning", "2 placements that its mailbox lacks"),
+        (node("/emea", withheld=2), "Staleness", "warning", "2 records that its mailbox lacks"),
         (node("/emea", disbelieved=1), "Staleness", "failure", "1 message that the centre did not"),
         (
             node("/emea", refused=101),
