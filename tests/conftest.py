@@ -7,9 +7,12 @@ no test in its group with pytest 9.2, and says nothing.)
 """
 
 import os
+from subprocess import Popen
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests import left_behind
 
 # A slow machine fails no test.
 settings.register_profile(
@@ -21,6 +24,16 @@ TREES, OTHERS = "trees", "others"
 OF_TREES = ("tests/docker/", "tests/e2e/", "tests/nats/test_chaos_")
 GIVES_WAY = 10
 _given_way = pytest.StashKey[bool]()
+_watching = pytest.StashKey[Popen[bytes] | None]()
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    session.config.stash[_watching] = left_behind.watch()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if watching := config.stash.get(_watching, None):
+        left_behind.end(watching)
 
 
 def group_of(nodeid: str) -> str:
