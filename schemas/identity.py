@@ -79,9 +79,6 @@ class NodePath(_Names):
             raise BadIdentity("node path", text, "it starts with '/', as in /emea/store-1")
         return _path_of(tuple(text[1:].split("/")) if len(text) > 1 else ())
 
-    def __hash__(self) -> int:
-        return hash(self.names)
-
     def __str__(self) -> str:
         return "/" + "/".join(self.names)
 
