@@ -182,6 +182,13 @@ class Conduct:
         named = [p for p, ts in past.items() if any(t.name == record.source.name for t in ts)]
         return [record.path, *named]
 
+    def _knows_it_said(self, host: Host, report: Report, clear: fx.ClearMail) -> bool:
+        """Whether the child did not go back to an older disk after it had sent this answer."""
+        path = host.path.child(clear.child)
+        child = self.world.hosts.get(path)
+        same = child is not None and child.node and child.node._state.inbox.epoch == report.epoch
+        return path not in self._put_back or bool(same)
+
     def cleared(self, host: Host, clear: fx.ClearMail) -> None:
         """A tombstone stays until it was answered for or is old, unless a child lied about it."""
         kept = host.streams.mail.get((clear.child, clear.key))
@@ -203,7 +210,11 @@ class Conduct:
             said = host.streams.stat.get((clear.child, clear.key))
             report = decode_report(said.data) if said is not None else None
             answered = report.answered if isinstance(report, Report) else 0
-            if isinstance(report, Report) and report.gone:
+            if (
+                isinstance(report, Report)
+                and report.gone
+                and self._knows_it_said(host, report, clear)
+            ):
                 self._gone[host.path.child(clear.child), clear.key] = None
         elif host.path.child(clear.child) in self._put_back:
             # It answered, maybe in this very batch, and then began anew on an older cursor.
