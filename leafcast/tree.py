@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from controllers.centre import Controllers
 from controllers.keys import load_or_make_keys
@@ -40,6 +40,9 @@ from schemas.identity import NodePath
 from schemas.objects import BUILT_IN_KINDS
 
 VIEW_SECONDS = 0.1
+REGISTER_AGAIN_SECONDS = 0.25
+
+T = TypeVar("T")
 
 log = logging.getLogger("leafcast")
 
@@ -137,7 +140,7 @@ class LocalTree:
         )
         group.create_task(self._add(runtime).run(), name="centre")
         await self.centre_up.wait()
-        await self._enrol(world)
+        await self._registered(lambda: self._enrol(world))
         self._progress("the centre is running")
 
     async def _enrol(self, world: World) -> None:
@@ -220,8 +223,12 @@ class LocalTree:
         parent = self.nodes.get(path.parent)
         edge = path in self._edges()
         folder = self._place.node(path)
-        credentials = await self._credentials(world, path, folder, edge=edge) if parent else None
-        if parent is None or credentials is None:
+        if parent is None:
+            return
+        credentials = await self._registered(
+            lambda: self._credentials(world, path, folder, edge=edge)
+        )
+        if credentials is None:
             return
         await parent.until(lambda node: path.name in node.children())
         link = ParentLink(parent.server.leaf_url, credentials.seed)
@@ -229,6 +236,17 @@ class LocalTree:
         node = self._add(NodeRuntime(world, path, folder, parent=link, attached=settings))
         self._runs[path] = group.create_task(_run_one(node), name=str(path))
         await node.until(lambda node: node.ready)
+
+    async def _registered(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do what writes to the centre; again, if its run or its server ends meanwhile."""
+        while True:
+            try:
+                return await work()
+            except (BusBroken, SpaceError) as broken:
+                if isinstance(broken, SpaceError) and broken.reason != "ServiceUnavailable":
+                    raise
+                log.warning("what was being registered is registered again: %s", broken)
+                await self._clock.sleep(REGISTER_AGAIN_SECONDS)
 
     async def _credentials(
         self, world: World, path: NodePath, folder: Path, *, edge: bool

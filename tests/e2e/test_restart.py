@@ -117,3 +117,21 @@ async def test_a_centre_that_lost_its_ledger_alone_starts_all_its_regions_again(
         await until_healthy(tree)
         assert set(tree.nodes) == nodes
         assert set(issued(tree)) == ledger
+
+
+async def test_a_first_start_goes_on_when_the_centres_run_ends_as_nodes_are_registered(tmp_path):
+    ended = []
+
+    def progress(said):
+        if said == "the centre is running":
+            closing = tree.nodes[CENTRE].driver._bus.close()
+            ended.append(asyncio.get_running_loop().create_task(closing))
+
+    tree = LocalTree(TWO_REGIONS, tmp_path, progress)
+    async with asyncio.TaskGroup() as group:
+        run = group.create_task(tree.run())
+        async with asyncio.timeout(WAIT_SECONDS):
+            await tree.up.wait()
+            await ended[0]
+        assert len(tree.nodes) == 5
+        run.cancel()
