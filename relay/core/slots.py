@@ -62,8 +62,12 @@ def owe_listed(state: State, child: str, part: ListPart) -> None:
     box = state.mailboxes.boxes[child]
     room = OWED_MAX - len(box.listed)
     for entry in part.entries[:LIST_ENTRIES_MAX]:
-        known = entry.key in state.held
-        if room > 0 and entry.key not in box.slots and (known or not state.is_root):
+        known, slot = entry.key in state.held, box.slots.get(entry.key)
+        if known and slot is not None and slot.sequence and not slot.content:
+            # It had let go of it, said so in vain, and holds it again: by an old copy, or below.
+            state.mailboxes.force(child, entry.key, state.held[entry.key].order)
+            state.mailboxes.flush(child)
+        elif room > 0 and slot is None and (known or not state.is_root):
             state.mailboxes.owe(child, entry.key)
             room -= 1
             if not known:

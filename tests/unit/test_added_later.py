@@ -35,11 +35,21 @@ from schemas.records import (
     Source,
 )
 from schemas.records import encode_payload as encoded
-from schemas.reports import Heartbeat, Report, SessionMessage, Summary, decode, encode
-from schemas.selectors import LabelSelector
+from schemas.reports import (
+    Heartbeat,
+    Listed,
+    ListPart,
+    Report,
+    SessionMessage,
+    Summary,
+    decode,
+    encode,
+)
+from schemas.selectors import LabelSelector, Requirement
 from tests.unit.test_second_home import NKEY, ROOT, SIGNER, TREE
 
 SITE = NodePath.parse("/s1")
+EVERYONE = LabelSelector()
 
 
 class Centre:
@@ -58,7 +68,7 @@ class Centre:
     def tell(self, event):
         for effect in self.node.handle(event, self.at):
             if isinstance(effect, WriteMail):
-                sequence = self.written[effect.key] = len(self.written) + 1
+                sequence = self.written[effect.key] = max(self.written.values(), default=0) + 1
                 self.tell(MailWritten("s1", effect.key, effect.generation, sequence))
             elif isinstance(effect, SendSession):
                 self.session = decode(SessionMessage, effect.data)
@@ -68,13 +78,13 @@ class Centre:
         self.tell(Issued(sealed, (), blobs))
         return record.source.key
 
-    def places(self, *, whole=True):
+    def places(self, *, whole=True, generation=2, to=EVERYONE):
         manifest = build_manifest([])
         body = DeltaBody((Gate(manifest[0].reference),)).encode()
-        everyone = (Alternative(OVER_SYNC_TARGET, LabelSelector()),)
+        everyone = (Alternative(OVER_SYNC_TARGET, to),)
         head = replace(
             bare_head(Source(API_PLACEMENT, "space", "", "shop"), everyone),
-            generation=Generation(2),
+            generation=Generation(generation),
             references=(manifest[0].reference,),
             body_hash=hashlib.sha256(body).digest(),
         )
@@ -152,3 +162,16 @@ def test_before_a_centre_knows_its_ledger_no_report_is_bad_for_what_it_does_not_
     assert hears() == [DropReport]
     centre.issue("index", index_draft(TREE, {}, 0)[0].stamped(Generation(9)))
     assert hears() == [Noted, DropReport]
+
+
+def test_what_a_child_lists_that_it_was_told_to_let_go_of_is_said_to_it_again():
+    centre = Centre()
+    shop, nobody = centre.places(), LabelSelector((Requirement("env", "In", ("none",)),))
+    centre.hangs()
+    centre.adds()
+    centre.places(generation=5, to=nobody)
+    let_go = centre.written[shop]
+    # What it answered was lost, and then one below it went back to an old copy that holds it.
+    listed = ListPart(centre.session.epoch, 1, 0, (Listed(shop, 0),))
+    centre.tell(ReportArrived("s1", "_list0", encode(listed)))
+    assert centre.written[shop] > let_go
