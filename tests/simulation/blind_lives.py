@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from controllers.core import removal
@@ -18,6 +18,8 @@ from tests.simulation.sizes import BLIND
 from tests.simulation.spaced_run import SpacedRun
 
 FEW, MANY = 1, 11
+MOVER = "r0-e0"
+STEP_SECONDS, TRIES_MAX = 0.001, 20
 
 
 def accepted_alone(one: SpacedRun) -> None:
@@ -75,6 +77,72 @@ def withdrawn(one: SpacedRun) -> None:
         assert "p1" in one.spaced.desk.placements.held
 
 
+def left_behind(one: SpacedRun) -> None:
+    """The ledger is lost when an edge is to go from the centre, and only it knows a Location.
+
+    That is deleted before anyone hears of it again, and means the edge again by the edge's labels.
+    """
+    gone = _alone_with_a_location(one)
+    _move(one, lambda: one.spaced.model.targets[MOVER].path not in one.world.hosts)
+    one.spaced.lose_disk()
+    one.judge.people_acted()
+    one.spaced.inventory.delete(gone)
+    one.judge.people_acted()
+    one.people.relabel(MOVER, "own")
+    one.world.run(5.0)
+
+
+def brought_along(one: SpacedRun) -> None:
+    """The ledger is lost when an edge came from the centre with what its region was never sent."""
+    brought = _alone_with_a_location(one)
+    _move(one, lambda: len(_hangs(one).names) == 2)
+    place = _hangs(one)
+    assert brought.name not in _known(one, place.parent)
+    one.spaced.lose_disk()
+    one.world.run(5.0)
+    assert brought.name in _known(one, place)
+
+
+def _alone_with_a_location(one: SpacedRun) -> ObjectKey:
+    """Have an edge right below the centre know a Location that means nobody any more."""
+    _move(one, lambda: len(_hangs(one).names) == 1)
+    one.settle()
+    key, selecting = location("l3", {"matchLabels": {"env": "own"}})
+    one.spaced.inventory.put(key, selecting)
+    for env in ("own", "prod"):
+        one.people.relabel(MOVER, env)
+        one.settle()
+    knowing = {path for path in one.world.hosts if key.name in _known(one, path)}
+    assert knowing == {NodePath(), _hangs(one)}
+    return key
+
+
+def _move(one: SpacedRun, there: Callable[[], bool]) -> None:
+    """Move an edge until it is as it shall be; a move may be given up, and lead anywhere."""
+    moving = one.people.moving
+    for _ in range(TRIES_MAX):
+        moving.begin(MOVER)
+        while moving.is_moving(MOVER):
+            one.world.run(STEP_SECONDS)
+            if there():
+                return
+        one.settle()
+    raise AssertionError(f"{MOVER} does not come to hang as it shall")
+
+
+def _hangs(one: SpacedRun) -> NodePath:
+    """Where the edge is that was moved; the centre's path for nowhere, or where it was before."""
+    there = [path for path in one.world.hosts if not path.is_root and path.name == f"e-{MOVER}"]
+    return there[0] if there else NodePath()
+
+
+def _known(one: SpacedRun, path: NodePath) -> set[str]:
+    """The names of the Locations that a node knows."""
+    node = one.world.hosts[path].node
+    held = node.records.values() if node is not None else ()
+    return {item.record.source.name for item in held if item.kind == "location"}
+
+
 @contextmanager
 def listed_without(one: SpacedRun, space: BlindSpace, key: ObjectKey) -> Iterator[None]:
     """A list lacks an object for a time; then it is there again, and all settles."""
@@ -98,7 +166,16 @@ def few_are_many() -> Iterator[None]:
 
 
 LIVES = {
-    life.__name__: life for life in (accepted_alone, shown_too_little, one_away, crowded, withdrawn)
+    life.__name__: life
+    for life in (
+        accepted_alone,
+        shown_too_little,
+        one_away,
+        crowded,
+        withdrawn,
+        left_behind,
+        brought_along,
+    )
 }
 
 

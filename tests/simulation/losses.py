@@ -1,6 +1,11 @@
-"""Which disks were lost, or went back to an old copy, since all was last as it should be."""
+"""Which disks were lost, or went back to an old copy, since all was last as it should be.
+
+Besides, what machines brought along when they came to another place.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from schemas.identity import NodePath
 
@@ -11,6 +16,15 @@ class Losses:
     def __init__(self) -> None:
         self.forgot: dict[NodePath, None] = {}
         self._put_back: dict[NodePath, float] = {}
+        self._brought: dict[NodePath, Mapping[str, int]] = {}
+
+    def arrived(self, path: NodePath, held: Mapping[str, int]) -> None:
+        """A machine came to a path with records of these generations."""
+        self._brought[path] = held
+
+    def brought(self, path: NodePath, key: str) -> int:
+        """Up to which generation of a record the machine at a path had it when it came."""
+        return self._brought.get(path, {}).get(key, 0)
 
     def put_back(self, path: NodePath, now: float) -> None:
         self.forgot[path] = None

@@ -25,9 +25,8 @@ from tests.simulation.centre import (
 )
 from tests.simulation.content import missing
 from tests.simulation.host import Host
-from tests.simulation.losses import Losses
-from tests.simulation.oracle import CONVERGENCE, NO_IGNORANCE, NO_RESURRECTION, Oracle
-from tests.simulation.places import forget
+from tests.simulation.oracle import CONVERGENCE, NO_IGNORANCE, NO_RESURRECTION
+from tests.simulation.oracle_recalling import RecallOracle
 from tests.simulation.prescribed import is_meant
 from tests.simulation.recalling import open_blob
 from tests.simulation.selecting import CRD, KIND, NAMESPACES, selected
@@ -39,13 +38,11 @@ LEAST, SHARE = 10, 0.2
 """So many may go at once of what only a list lacks, or such a share."""
 
 
-class RemovalOracle(Oracle, Judge):
+class RemovalOracle(RecallOracle, Judge):
     """The laws of the relay over what was issued, and beside them what may be issued at all."""
 
-    centre: SpacedCentre
-
     def __init__(self, world: World, centre: SpacedCentre) -> None:
-        super().__init__(world, centre)  # type: ignore[arg-type]
+        super().__init__(world, centre)
         self._gained: dict[tuple[str, ObjectKey], float] = {}
         self._unwanted: dict[tuple[str, ObjectKey], float] = {}
         self._shown: dict[str, dict[ObjectKey, None]] = {WORKLOADS: {}, INVENTORY: {}}
@@ -58,7 +55,6 @@ class RemovalOracle(Oracle, Judge):
         self._after = centre.model
         self._hung: dict[str, NodePath] = {}
         self._between = False
-        self._losses = Losses()
         centre.judge = self
 
     # What users say, and what the centre sees of it.
@@ -94,62 +90,13 @@ class RemovalOracle(Oracle, Judge):
                 self._recovered[record.source.key] = None
         bare = self.centre.desk.ledger.bare
         self._nobodys = {key: None for key in bare if not self._is_anywhere(key)}
-        ledger = self.centre.desk.ledger.records
-        hung = {target.path for target in self.centre.model.targets.values()}
-        for host in self.world.hosts.values():
-            # Who was lied to may hold what his parent was never sent.
-            node = None if host.path.is_root or self.world.lied else host.node
-            if node is None or self._is_gone_on_without(host) or self._is_older(host):
-                continue
-            for key, held in node.records.items():
-                known = ledger.get(key)
-                lacks = known is None or known.generation < held.generation
-                if held.kind == "delta" and host.attached and host.path not in hung:
-                    # It keeps until it moves on what its parent was told to let go of.
-                    continue
-                if self._is_cut_off(host):
-                    break
-                if lacks and held.kind in ("delta", "profile", "location") and held.has_content:
-                    what = f"the ledger is sure without {held.record.source.name}, as {host.path}"
-                    raise LawBroken(NO_IGNORANCE, f"{what} holds it")
-
-    def disk_lost(self, host: Host) -> None:
-        """What a node and one above it lost together nobody can tell it: it begins anew."""
-        super().disk_lost(host)
-        self._losses.forgot[host.path] = None
-        for path in [path for path in self._losses.forgot if host.path.holds(path)]:
-            if path in self.world.hosts and path != host.path:
-                self._knows_what_it_keeps(self.world.hosts[path], path)
-        if any(path != host.path and path.holds(host.path) for path in self._losses.forgot):
-            forget(self._highest, host.path)
-
-    def disk_restored(self, host: Host) -> None:
-        super().disk_restored(host)
-        self._losses.put_back(host.path, self.world.now)
+        self.lacks_nothing()
 
     def pruning(self, host: Host, key: ObjectKey, *, made: bool) -> None:
         """Who went back to what was, with all above, makes it so before it can be told better."""
         if self._losses.all_went_back(host.path):
             self._not_wanted[self._places.of(host.path), key] = self.world.now
         super().pruning(host, key, made=made)
-
-    def _is_gone_on_without(self, host: Host) -> bool:
-        """Whether someone went on without it, and it showed nothing, or is below one such."""
-        reading, (name, *below) = self.centre.desk.reading, host.path.names
-        showed = any(item.child == name for item in reading._recalled)
-        return reading.is_waived(name) and (bool(below) or not showed)
-
-    def _is_older(self, host: Host) -> bool:
-        """Whether it holds by now what the centre's child above, or it itself, could not show."""
-        answered = self.centre.desk.answered.get(host.path.names[0], 0.0)
-        return self._losses.is_older(host.path, answered)
-
-    def _is_cut_off(self, host: Host) -> bool:
-        """Whether one of the centre's own children, which alone are asked, forgot what this holds.
-
-        What both lost at the same time only the sites below know, and nobody asks these.
-        """
-        return self._losses.above(host.path)
 
     def _counted(self, key: MailKey) -> None:
         """Where disks were lost, who knows more of itself than the ledger counts by that."""

@@ -89,7 +89,7 @@ class People:
         self._random = world.random
         self._versions = 0
         self._hanging: dict[str, Said] = {}
-        self._moving = Moving(world, oracle, Inventory(centre, self._hanging), size.gap_seconds)
+        self.moving = Moving(world, oracle, Inventory(centre, self._hanging), size.gap_seconds)
 
     def build(self) -> None:
         """Nodes, destinations, objects, placements."""
@@ -148,7 +148,7 @@ class People:
             self._centre.accept()
             self._centre.withdraw_orphans()
             for path in list(self._centre.model.nodes):
-                if not self._moving.is_awaited(path):
+                if not self.moving.is_awaited(path):
                     self._centre.remove_node(path)
             for path in sorted(self._world.hosts):
                 self._let_in_again(path)
@@ -187,14 +187,14 @@ class People:
     def _let_in_again(self, path: NodePath) -> None:
         """Add a node once more that runs where the centre, which lost it, knows of none."""
         known = path.is_root or path in self._centre.model.nodes
-        if not known and not self._moving.is_leaving(path):
+        if not known and not self.moving.is_leaving(path):
             self._world.note("user", f"adds {path} once more")
             self._centre.put_node(path)
 
     def _move_on(self, name: str, said: Said) -> None:
         """Do what a lost centre forgot of a move that the inventory says."""
         target, nodes = self._centre.model.targets.get(name), self._centre.model.nodes
-        if target is None or target.path != said.path or not self._moving.is_moving(name):
+        if target is None or target.path != said.path or not self.moving.is_moving(name):
             return
         if said.path not in nodes:
             self._world.note("user", f"makes {said.path} once more")
@@ -254,8 +254,12 @@ class People:
     # Inventory.
 
     def _relabel(self) -> None:
-        name, said = self._random.choice(list(self._hanging.items()))
-        self._centre.inventory.put(*_target(name, said, self._random.choice(ENVS)))
+        name = self._random.choice(list(self._hanging))
+        self.relabel(name, self._random.choice(ENVS))
+
+    def relabel(self, name: str, env: str) -> None:
+        """Write a SyncTarget with this label."""
+        self._centre.inventory.put(*_target(name, self._hanging[name], env))
 
     def _register(self) -> None:
         for name, said in self._hanging.items():
@@ -263,12 +267,12 @@ class People:
 
     def _rehang(self) -> None:
         """An edge moves to another parent, with all that it has."""
-        self._moving.begin(self._random.choice(list(self._hanging)))
+        self.moving.begin(self._random.choice(list(self._hanging)))
 
     def _deregister(self) -> None:
         name = self._random.choice(list(self._hanging))
         key = target_key(name)
-        if self._moving.is_moving(name):
+        if self.moving.is_moving(name):
             return
         if key in self._centre.inventory.objects:
             self._centre.inventory.delete(key)
