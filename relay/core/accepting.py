@@ -194,6 +194,7 @@ class Accepting:
         state = self._state
         state.out.append(Noted("Unlisted", held.record.source.name, "gone from the index"))
         state.let_go(held.key)
+        state.inbox.forget(held.key)
         state.where.set_delta(held.key, None)
         state.forget_supply(held.key)
         for name in self._having(held.key, ()):

@@ -255,6 +255,13 @@ class Inbox:
         else:
             self.terms.pop(held.key, None)
 
+    def forget(self, key: MailKey) -> None:
+        """Take out of the digest what an index dropped: a mailbox that has it is another than this.
+
+        If a newer index lists it again, as of what a centre read back, it is brought once more.
+        """
+        self.terms.pop(key, None)
+
     def settle_memory(self) -> bool:
         """Note that a full read was finished against an index; whether that is news."""
         if self.shown_index:
