@@ -11,6 +11,8 @@ from schemas.objects import ObjectKey
 from tests.simulation import oracle_removals
 from tests.simulation.blind_space import BlindSpace
 from tests.simulation.blindness import Blindness
+from tests.simulation.centre import placement_key
+from tests.simulation.chaos import put_back
 from tests.simulation.faults import NO_FAULTS
 from tests.simulation.people import KEYS, SHOP, another_object, edge_placement, location
 from tests.simulation.selecting import KIND
@@ -143,6 +145,31 @@ def _known(one: SpacedRun, path: NodePath) -> set[str]:
     return {item.record.source.name for item in held if item.kind == "location"}
 
 
+def listed_again(one: SpacedRun) -> None:
+    """Regions go back to old copies as the ledger is lost: what is deleted since comes back.
+
+    By an index that is lost, too, the edges knew better.
+    """
+    regions = [host for path, host in one.world.hosts.items() if len(path.names) == 1]
+    copies = [host.streams.copy() for host in regions]
+    one.spaced.workloads.delete(ObjectKey(KIND, "edgeplacements", "", "p2"))
+    one.judge.people_acted()
+    one.settle()
+    edges = [host for host in one.world.hosts.values() if host.attached]
+    for edge in edges:
+        edge.stop()
+        edge.start()
+    one.settle()
+    known = one.world.root.node._state.index.generation
+    assert {edge.node._state.index.generation for edge in edges} == {known}
+    for host, streams in zip(regions, copies, strict=True):
+        put_back(host, streams)
+    one.spaced.lose_disk()
+    one.world.run(20.0)
+    assert [orphan.name for orphan in one.spaced.desk.orphans()] == ["p2"]
+    assert all(placement_key("p2") in edge.node.records for edge in edges)
+
+
 @contextmanager
 def listed_without(one: SpacedRun, space: BlindSpace, key: ObjectKey) -> Iterator[None]:
     """A list lacks an object for a time; then it is there again, and all settles."""
@@ -173,6 +200,7 @@ LIVES = {
         one_away,
         crowded,
         withdrawn,
+        listed_again,
         left_behind,
         brought_along,
     )

@@ -29,12 +29,12 @@ from schemas.objects import ObjectKey
 from schemas.records import DeltaHead
 from schemas.reports import Summary
 from schemas.subjects import CURSOR_KEY
+from tests.simulation.acknowledging import Acknowledging
 from tests.simulation.centre import Centre, arms_of, placement_key
 from tests.simulation.conduct import Conduct
 from tests.simulation.content import missing
 from tests.simulation.host import Host
 from tests.simulation.laws import (
-    ACKNOWLEDGED,
     AUTONOMY,
     CONTENT_FIRST,
     CONVERGENCE,
@@ -68,6 +68,7 @@ class Oracle(Watcher):
         self.conduct = Conduct(world, centre)
         self.handled = self.conduct.handled
         self._highest: dict[tuple[NodePath, str], int] = {}
+        self.acknowledging = Acknowledging(world, centre, self._highest)
         self._behind: dict[NodePath, None] = {}
         self._wiped: dict[NodePath, None] = {}
         self._orphans: dict[NodePath, dict[ObjectKey, None]] = {}
@@ -97,9 +98,8 @@ class Oracle(Watcher):
             case fx.ClearMail():
                 self._cleared(host, effect)
                 self.conduct.cleared(host, effect)
-            case fx.AckMail():
-                self._acknowledged(host, effect.sequence)
             case _:
+                self.acknowledging.effect(host, effect)
                 self.conduct.effect(host, effect)
         if self.quiet:
             self._rests(host, effect)
@@ -138,25 +138,6 @@ class Oracle(Watcher):
         true = self.world.root.streams.blobs.get(address)
         if true is not None and true != value:
             raise LawBroken(ONLY_SIGNED, f"{host.path} keeps another value as {address[:12]}")
-
-    def _acknowledged(self, host: Host, sequence: int) -> None:
-        """What is in force and was read is in the own store before the parent may forget it."""
-        parent = self.world.hosts.get(host.path.parent)
-        if parent is None or not host.linked or host.node is None or self.world.lied:
-            return
-        if host.node._state.inbox.incarnation != parent.incarnation:
-            return
-        for (_, key), kept in parent.streams.mail.after(0, host.path.name):
-            mail, record = kept.mail, self.centre.records.get(MailKey(key))
-            if kept.sequence > sequence or mail is None or record is None or not mail.has_body:
-                continue
-            if record.deleted or mail.generation != record.generation:
-                continue
-            stored = self._highest.get((host.path, key), 0) if key in host.streams.own else 0
-            index = host.node._state.inbox.index.generation
-            if stored < mail.generation and not self.centre.is_superseded(record, index):
-                what = f"{host.path} acknowledges {sequence}, but does not keep {key}"
-                raise LawBroken(ACKNOWLEDGED, what)
 
     def _dropped(self, host: Host, addresses: tuple[ContentHash, ...]) -> None:
         """No blob goes that something in force leads to, at a node that keeps the record.
