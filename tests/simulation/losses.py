@@ -17,6 +17,7 @@ class Losses:
         self.forgot: dict[NodePath, None] = {}
         self._put_back: dict[NodePath, float] = {}
         self._brought: dict[NodePath, Mapping[str, int]] = {}
+        self._left: dict[NodePath, Mapping[str, int]] = {}
 
     def arrived(self, path: NodePath, held: Mapping[str, int]) -> None:
         """A machine came to a path with records of these generations."""
@@ -30,7 +31,13 @@ class Losses:
         self.forgot[path] = None
         self._put_back[path] = now
 
-    def clear(self) -> None:
+    def left(self, path: NodePath, key: str) -> int:
+        """Up to which generation of a record a node alone has it since one above forgot it."""
+        return self._left.get(path, {}).get(key, 0)
+
+    def clear(self, left: Mapping[NodePath, Mapping[str, int]]) -> None:
+        """All is as it should be, but for what nodes alone have, which they are to list yet."""
+        self._left = dict(left)
         self.forgot.clear()
         self._put_back.clear()
 

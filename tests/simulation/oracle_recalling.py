@@ -2,7 +2,8 @@
 
 Only the centre's own children are asked, and show what they hold. Of a record that a node elsewhere
 holds one of them has the same or a newer one, as all that goes down passes through them; but for
-what they lost, and for what a machine brought along from where it hung before.
+what they lost, until a node below has listed it, and for what a machine brought along from where it
+hung before.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from __future__ import annotations
 from schemas.identity import MailKey, NodePath
 from tests.simulation.host import Host
 from tests.simulation.losses import Losses
-from tests.simulation.oracle import NO_IGNORANCE, Oracle
+from tests.simulation.oracle import NO_IGNORANCE, NOTES, Oracle
 from tests.simulation.places import forget
+from tests.simulation.signatures import read_record
 from tests.simulation.spaced_centre import SpacedCentre
 from tests.simulation.world import LawBroken, World
 
@@ -46,6 +48,25 @@ class RecallOracle(Oracle):
         held = {key: kept for (path, key), kept in self._highest.items() if path == host.path}
         self._losses.arrived(host.path, held)
 
+    def settled(self, *, leftovers: bool = False) -> None:
+        super().settled(leftovers=leftovers)
+        below = [host for path, host in self.world.hosts.items() if len(path.names) > 1]
+        self._losses.clear({host.path: self._has_alone(host) for host in below})
+
+    def _has_alone(self, host: Host) -> dict[str, int]:
+        """What the centre's child above it forgot, and has not heard of by its list yet.
+
+        That goes with a heartbeat, and nothing that counts waits for it.
+        """
+        above = _kept(self.world.hosts[NodePath(host.path.names[:1])])
+        forgot = self._losses.above(host.path)
+        return {
+            key: generation
+            for key, generation in _kept(host).items()
+            if above.get(key, 0) < generation
+            if forgot or generation <= self._losses.left(host.path, key)
+        }
+
     # The law.
 
     def lacks_nothing(self) -> None:
@@ -68,6 +89,8 @@ class RecallOracle(Oracle):
                 if self._is_cut_off(host):
                     break
                 if self._was_brought(host, key, held.generation):
+                    continue
+                if held.generation <= self._losses.left(host.path, key):
                     continue
                 if lacks and held.kind in ("delta", "profile", "location") and held.has_content:
                     what = f"the ledger is sure without {held.record.source.name}, as {host.path}"
@@ -107,3 +130,9 @@ class RecallOracle(Oracle):
         """
         above = self._highest.get((NodePath(host.path.names[:1]), key), 0)
         return above < generation <= self._losses.brought(host.path, key)
+
+
+def _kept(host: Host) -> dict[str, int]:
+    """The generations of all records in its own store."""
+    own = [item for item in host.streams.own.items() if item[0] not in NOTES]
+    return {key: read_record(kept.data, 0)[1].generation for key, kept in own}

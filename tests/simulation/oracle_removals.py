@@ -284,7 +284,6 @@ class RemovalOracle(RecallOracle, Judge):
         if faults:
             raise LawBroken(CONVERGENCE, "\n    ".join(faults[:12]))
         super().settled(leftovers=leftovers)
-        self._losses.clear()
 
     def _centre_faults(self) -> list[str]:
         centre = self.centre
