@@ -216,7 +216,8 @@ class Placements:
             held = hold_objects(before.entries.keys(), inferred, kinds, shown)
         if held.items:
             self.held[name] = f"{held.reason}: {named(held.items)}; {REMEDY.format(name=name)}"
-        return held.items
+        # What stays needs its definition, which no object that is seen asks for any more.
+        return held.items | self.workloads.needed_by(held.items)
 
     def _withdraw(self, name: str, before: Issued | None) -> Work | None:
         """Issue a tombstone, unless the placement is only invalid, or nobody said it is gone."""

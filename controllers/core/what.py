@@ -107,6 +107,11 @@ class WhatResolver:
                 selected.setdefault(crd, 0)
         return selected
 
+    def definition_of(self, key: ObjectKey) -> ObjectKey:
+        """The definition of an object's kind: the one that is shown, else by how such are named."""
+        named = ObjectKey(*_CRDS, "", f"{key.resource}.{key.group}")
+        return self._crds.get((key.group, key.resource), named)
+
     def asking(self, key: ObjectKey, flag: int) -> list[str]:
         """The placements that select an object with this flag, in order."""
         return sorted(

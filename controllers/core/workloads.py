@@ -114,6 +114,12 @@ class Workloads:
             )
         )
 
+    def needed_by(self, objects: Iterable[ObjectKey]) -> frozenset[ObjectKey]:
+        """The definitions of these objects' kinds, unless a deletion of them was said."""
+        needed = {self.resolver.definition_of(key) for key in objects}
+        shown = self.resolver.objects
+        return frozenset(key for key in needed if key in shown or key in self.unseen)
+
     def _read(self, name: str, obj: Object) -> None:
         try:
             said = {field: value for field, value in obj.items() if field != "status"}

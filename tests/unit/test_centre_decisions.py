@@ -19,12 +19,14 @@ from relay.adapters.memory_space import MemorySpace
 from relay.core.tombstones import RETENTION_MS
 from relay.ports import BusBroken
 from schemas.identity import KeyId, TreeId, random_id
-from schemas.objects import BUILT_IN_KINDS
+from schemas.objects import BUILT_IN_KINDS, ObjectKey
 from schemas.records import encode_payload
 from schemas.signing import Signer
 from tests.unit.centre_world import Centre, config, config_key, holds, placement, target
 
 TREE = TreeId(random_id(b"a tree of tests "))
+
+CRDS = ("apiextensions.k8s.io", "customresourcedefinitions")
 
 
 def keyed(*objects):
@@ -122,6 +124,39 @@ def test_objects_are_held_when_no_namespace_is_seen_any_more():
     kinds = {("", "configmaps")}
     assert hold_objects(lost, lost, kinds, lost).items == lost
     assert not hold_objects(lost, lost, kinds | {("", "namespaces")}, lost).items
+
+
+def test_what_is_held_keeps_its_definition_unless_that_was_deleted():
+    crd = ObjectKey(*CRDS, "", "widgets.example.com")
+    other = ObjectKey(*CRDS, "", "others.example.com")
+    widget = ObjectKey("example.com", "widgets", "shop", "w")
+    always = {**keyed(config("a"), placement()), other: defines("others")}
+    whole = {**always, crd: defines("widgets"), widget: {"metadata": {"name": "w"}}}
+
+    def issued():
+        seen = Placements("space", {}, Notes())
+        (work,) = seen.next(seen.listed(whole))
+        assert work.translation.entries.keys() == {config_key("a"), crd, widget}
+        seen.issued([work], [work.draft.stamped(5)])
+        return seen
+
+    # Without it a cluster would lose what is held.
+    for shown in ({**always, crd: defines("widgets")}, always):
+        seen = issued()
+        assert seen.next(seen.listed(shown)) == []
+        assert "no widgets are seen any more" in seen.held["shop"]
+        (work,) = seen.next(seen.accept("shop"))
+        assert work.translation.entries.keys() == {config_key("a")}
+    # A deletion is taken at its word.
+    seen = issued()
+    seen.listed({**always, crd: defines("widgets")})
+    (work,) = seen.next(seen.deleted(crd) | {"shop"})
+    assert work.translation.entries.keys() == {config_key("a"), widget}
+
+
+def defines(plural):
+    spec = {"group": "example.com", "names": {"plural": plural}}
+    return {"metadata": {"name": f"{plural}.example.com"}, "spec": spec}
 
 
 def test_a_read_that_was_broken_off_begins_again_at_the_next_start():
