@@ -6,9 +6,10 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from relay.core.effects import Noted
+from relay.core.stored_object import timestamp
 from relay.ports import Clock, ResumeTooOld, Space, SpaceError
 from schemas.api import GROUP
 from schemas.identity import NodePath
@@ -47,6 +48,15 @@ _OF_STATE = {
     "stopped": ("Stopped", "it ended in good order"),
     "unreachable": ("Unreachable", "nothing is heard of it"),
 }
+
+
+class Condition(NamedTuple):
+    """A condition of a placement; `changed` is Kubernetes' form of a moment, or empty."""
+
+    status: str
+    reason: str
+    message: str
+    changed: str
 
 
 @dataclass(slots=True)
@@ -153,58 +163,67 @@ class EventLog:
 
 async def follow_conditions(space: Space, events: EventLog, clock: Clock) -> None:
     """Add an event for each change of a placement's conditions, and for each new error of its."""
+    conditions = _Conditions(events, clock)
     while True:
         try:
-            await _follow(space, events, clock)
+            await conditions.follow(space)
         except ResumeTooOld:
             continue
         except SpaceError:
             await clock.sleep(RETRY_SECONDS)
 
 
-async def _follow(space: Space, events: EventLog, clock: Clock) -> None:
-    listing = await space.list(*PLACEMENTS)
-    known = {str(obj["metadata"]["name"]): conditions_of(obj) for obj in listing.objects}
-    stuck: dict[str, set[str]] = {}
+class _Conditions:
+    """What is known of placements: what changed while nobody could look is news all the same."""
 
-    def note_errors(obj: Mapping[str, Any]) -> None:
-        """What is wrong with a placement already when the tree starts is news, too."""
-        name, errors = str(obj["metadata"]["name"]), errors_of(obj)
-        for error in sorted(errors - stuck.get(name, set())):
-            events.add(
-                clock.now().wall_ms,
-                kind=WARNING,
-                reason="Stuck",
-                node="/",
-                about=f"edgeplacement/{name}",
-                message=error,
-            )
-        stuck[name] = errors
+    def __init__(self, events: EventLog, clock: Clock) -> None:
+        self._events, self._clock = events, clock
+        self._since = timestamp(clock.now().wall_ms)
+        self._listed = False
+        self._known: dict[str, dict[str, Condition]] = {}
+        self._stuck: dict[str, set[str]] = {}
 
-    for obj in listing.objects:
-        note_errors(obj)
-    async for change in space.watch(listing.revision):
-        key = change.key
-        if (key.group, key.resource) != PLACEMENTS:
-            continue
-        if change.kind == "deleted":
-            known.pop(key.name, None)
-            stuck.pop(key.name, None)
-            continue
-        before, now = known.get(key.name, {}), conditions_of(change.object)
-        known[key.name] = now
-        for type_, (status, reason, message) in now.items():
-            if before.get(type_, ("", "", ""))[:2] == (status, reason):
+    async def follow(self, space: Space) -> None:
+        """Take in all changes until the space ends them; raises SpaceError, ResumeTooOld."""
+        listing = await space.list(*PLACEMENTS)
+        here = {str(obj["metadata"]["name"]): obj for obj in listing.objects}
+        for name in self._known.keys() - here.keys():
+            self._forget(name)
+        for name, obj in here.items():
+            self._take(name, obj)
+        self._listed = True
+        async for change in space.watch(listing.revision):
+            if (change.key.group, change.key.resource) != PLACEMENTS:
                 continue
-            events.add(
-                clock.now().wall_ms,
-                kind=WARNING if reason in _WARNINGS else NORMAL,
-                reason=reason or type_,
-                node="/",
-                about=f"edgeplacement/{key.name}",
-                message=f"{type_} is {status}" + (f": {message}" if message else ""),
-            )
-        note_errors(change.object)
+            if change.kind == "deleted":
+                self._forget(change.key.name)
+            else:
+                self._take(change.key.name, change.object)
+
+    def _forget(self, name: str) -> None:
+        self._known.pop(name, None)
+        self._stuck.pop(name, None)
+
+    def _take(self, name: str, obj: Mapping[str, Any]) -> None:
+        before, now = self._known.get(name, {}), conditions_of(obj)
+        self._known[name] = now
+        for type_, (status, reason, message, changed) in now.items():
+            if before.get(type_, ("", ""))[:2] == (status, reason):
+                continue
+            # What the first list shows was so before the tree started, unless it changed since.
+            if self._listed or changed >= self._since:
+                said = f"{type_} is {status}" + (f": {message}" if message else "")
+                kind = WARNING if reason in _WARNINGS else NORMAL
+                self._add(name, kind, reason or type_, said)
+        # What is wrong with a placement already when the tree starts is news, too.
+        errors = errors_of(obj)
+        for error in sorted(errors - self._stuck.get(name, set())):
+            self._add(name, WARNING, "Stuck", error)
+        self._stuck[name] = errors
+
+    def _add(self, name: str, kind: str, reason: str, message: str) -> None:
+        now_ms, about = self._clock.now().wall_ms, f"edgeplacement/{name}"
+        self._events.add(now_ms, kind=kind, reason=reason, node="/", about=about, message=message)
 
 
 def errors_of(obj: Mapping[str, Any]) -> set[str]:
@@ -213,14 +232,10 @@ def errors_of(obj: Mapping[str, Any]) -> set[str]:
     return {_DESTINATIONS.sub("", str(error)) for error in listed}
 
 
-def conditions_of(obj: Mapping[str, Any]) -> dict[str, tuple[str, str, str]]:
-    """Status, reason and message of each condition, by its type."""
+def conditions_of(obj: Mapping[str, Any]) -> dict[str, Condition]:
+    """Status, reason, message and last transition of each condition, by its type."""
     found = (obj.get("status") or {}).get("conditions") or ()
+    names = ("status", "reason", "message", "lastTransitionTime")
     return {
-        str(item.get("type")): (
-            str(item.get("status", "")),
-            str(item.get("reason") or ""),
-            str(item.get("message") or ""),
-        )
-        for item in found
+        str(item.get("type")): Condition(*(str(item.get(n) or "") for n in names)) for item in found
     }

@@ -17,6 +17,8 @@ from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.memory_space import MemorySpace
 from relay.adapters.request_reply import Unanswered
 from relay.core.effects import Noted
+from relay.core.stored_object import timestamp
+from relay.ports import SpaceError
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
 
@@ -156,7 +158,8 @@ def test_conditions_are_read_from_any_status():
     assert conditions_of({}) == {}
     assert conditions_of({"status": None}) == {}
     listed = [{"type": "Synced", "status": "True", "reason": "Synced"}]
-    assert conditions_of({"status": {"conditions": listed}}) == {"Synced": ("True", "Synced", "")}
+    read = conditions_of({"status": {"conditions": listed}})
+    assert read == {"Synced": ("True", "Synced", "", "")}
 
 
 def test_an_error_is_the_same_at_however_many_destinations():
@@ -203,6 +206,49 @@ async def test_why_an_object_is_stuck_is_an_event_and_told_once():
     stuck = [item for item in log.since(0) if item["reason"] == "Stuck"]
     told = [(item["message"], item["count"]) for item in stuck]
     assert told == [("Denied", 1), ("shop/web: Denied", 1)]
+
+
+class Interrupted(MemorySpace):
+    """A space of which each watch breaks at the second change that it sees."""
+
+    async def watch(self, since):
+        seen = 0
+        async for change in super().watch(since):
+            if (seen := seen + 1) == 2:
+                raise SpaceError("ServiceUnavailable", "its server was started again")
+            yield change
+
+
+async def test_a_change_of_conditions_is_an_event_though_nobody_watched_as_it_came():
+    clock, log = SystemClock(), EventLog()
+    space = Interrupted(clock, SystemDice())
+    names = ("before", "early", "one", "two", "three")
+    past, now = "2026-01-31T12:00:00Z", timestamp(clock.now().wall_ms + 1000)
+
+    async def say(name, changed):
+        key = ObjectKey("edge.kubestellar.io", "edgeplacements", "", name)
+        condition = {"type": "Where", "status": "False", "reason": f"Of-{name}"}
+        listed = [{**condition, "lastTransitionTime": changed}]
+        await space.set_status(key, {"conditions": listed})
+
+    for name in names:
+        metadata = {"metadata": {"name": name}}
+        kind = {"apiVersion": "edge.kubestellar.io/v2alpha1", "kind": "EdgePlacement"}
+        await space.apply({**kind, **metadata}, "test")
+    await say("before", past)
+    await say("early", now)
+    async with asyncio.TaskGroup() as group:
+        following = group.create_task(follow_conditions(space, log, clock))
+        async with asyncio.timeout(60):
+            while not log.since(0):
+                await clock.sleep(0.01)
+            for name in names[2:]:
+                await say(name, now)
+            while len(log.since(0)) < len(names) - 1:
+                await clock.sleep(0.01)
+        following.cancel()
+    told = [(item["object"], item["count"]) for item in log.since(0)]
+    assert sorted(told) == sorted((f"edgeplacement/{name}", 1) for name in names[1:])
 
 
 async def test_a_tree_that_was_stopped_meanwhile_is_not_called_slow(tmp_path):
