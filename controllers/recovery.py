@@ -39,6 +39,10 @@ class Children(Protocol):
         """Of the children in session with this run, the generation of the index each has."""
         ...
 
+    async def doubt(self) -> None:
+        """Count on nothing that they said before: the ledger is read back."""
+        ...
+
     async def greet(self, child: str) -> None:
         """Tell a child that this run of the centre is new, so that it begins a session."""
         ...
@@ -133,6 +137,7 @@ class Recovery:
                 await self._clock.sleep(RETRY_SECONDS)
         for name, shown in (await self._ask(reading.partial, keys, partly=True)).items():
             reading.showed(name, shown, whole=False)
+        await self._children.doubt()
         restored = reading.restored()
         for item in restored:
             await issuer.restore(item.envelope, await self._content(reading, relay, item))

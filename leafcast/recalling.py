@@ -16,6 +16,7 @@ from leafcast.answered import (
 )
 from leafcast.asking import CentreAsks
 from relay.asker import AskFailed
+from relay.core.events import LedgerLost
 from relay.driver import Driver
 from relay.ports import BusBroken
 from schemas.asks import CONTENT, RECORDS
@@ -32,6 +33,9 @@ class AskedChildren:
 
     def shown(self) -> Mapping[str, int]:
         return self._driver.node.shown_indexes()
+
+    async def doubt(self) -> None:
+        await self._driver.observe(LedgerLost())
 
     async def greet(self, child: str) -> None:
         await self._driver.greet(child)

@@ -41,7 +41,6 @@ from relay.core.events import (
     Issued,
     LinkChanged,
     MailArrived,
-    ObjectObserved,
     Tick,
 )
 from relay.core.node import Node
@@ -155,8 +154,8 @@ class Driver:
         """Wait until the node has dealt with something more."""
         await self._progress.wait()
 
-    async def observe(self, event: ObjectObserved) -> None:
-        """Take the syncer's word on an object."""
+    async def observe(self, event: Event) -> None:
+        """Take the word of who works beside the node: of an object, or of the ledger."""
         await self._inbox.put(event)
 
     async def greet(self, child: str) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from relay.core.accepting import Accepting
 from relay.core.beginning import Beginning
 from relay.core.children import LIST_EVERY_SECONDS, SILENT_AFTER_SECONDS, Child
-from relay.core.effects import DropReport, Noted, SendSession
+from relay.core.effects import DropReport, Noted, SendSession, StoreOwn
 from relay.core.events import ReportArrived
 from relay.core.reading_on import read_on
 from relay.core.slots import owe_listed, owe_no_more, read_slot
@@ -30,6 +30,7 @@ from schemas.reports import (
     decode,
     encode,
 )
+from schemas.subjects import CURSOR_KEY
 
 LABELS_AGAIN_SECONDS = 2.0
 LABELS_AGAIN_MAX_SECONDS = 30.0
@@ -202,6 +203,22 @@ class Downlink:
         for name, child in self._state.children.items():
             self._send(name, self._mail_of(name, child))
 
+    def doubt(self) -> None:
+        """Take no child for proven by what it said before: what it was sent then is forgotten.
+
+        A list said before named what was not known here, and may be needed once more.
+        """
+        for name, child in self._state.children.items():
+            child.proven, child.list_asked = False, float("-inf")
+            self._refresh(name)
+        self._keep_unproven()
+
+    def _keep_unproven(self) -> None:
+        """At the centre, which has no other use for a cursor, say in OWN who is unproven."""
+        if self._state.is_root:
+            cursor = encode(self._state.cursor())
+            self._state.out.append(StoreOwn(CURSOR_KEY, cursor))
+
     def _is_of_no_session(self, name: str, child: Child, heartbeat: Heartbeat) -> bool:
         """Deal with a heartbeat that neither begins a session nor goes on with the one in force."""
         if heartbeat.farewell:
@@ -341,6 +358,7 @@ class Downlink:
             if not child.proven:
                 child.proven = True
                 self._refresh(name)
+                self._keep_unproven()
             return answer
         if child.list_asked + LIST_EVERY_SECONDS > now:
             return answer

@@ -145,6 +145,11 @@ class Issued:
 
 
 @dataclass(frozen=True, slots=True)
+class LedgerLost:
+    """At the centre: its ledger is read back, so it does not know what it had sent to whom."""
+
+
+@dataclass(frozen=True, slots=True)
 class MailWritten:
     """The parent's stream took a message; `sequence` is where."""
 
@@ -191,6 +196,7 @@ Event = (
     | HeartbeatArrived
     | ChildUnlinked
     | Issued
+    | LedgerLost
     | MailWritten
     | ObjectObserved
     | Tick

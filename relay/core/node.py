@@ -22,6 +22,7 @@ from relay.core.events import (
     HeartbeatArrived,
     Instant,
     Issued,
+    LedgerLost,
     LinkChanged,
     MailArrived,
     MailWritten,
@@ -41,7 +42,7 @@ from relay.core.windows import Windows
 from schemas.identity import KEYS_KEY, ContentHash, DestinationId, MailKey
 from schemas.objects import ObjectKey
 from schemas.records import Record, RecordRefused
-from schemas.reports import Cursor, Done, ObjectResult, ReportRefused, Summary, decode
+from schemas.reports import Done, ObjectResult, Summary
 from schemas.signing import Envelope, EnvelopeRefused
 from schemas.subjects import CURSOR_KEY
 
@@ -229,6 +230,8 @@ class Node:
                 self._downlink.unlinked(event.child)
             case Issued():
                 self._issued(event)
+            case LedgerLost():
+                self._downlink.doubt()
             case MailWritten():
                 regrouping.written(state, event)
             case ObjectObserved():
@@ -375,24 +378,18 @@ class Node:
 
     def _restored_records(self, remembered: Remembered) -> list[Held]:
         """The records of OWN that are believed, by generation; keys are put in force at once."""
-        records = []
+        state, records = self._state, []
         for own in sorted(remembered.own, key=lambda own: own.key != KEYS_KEY):
             if own.key == CURSOR_KEY:
-                self._restore_cursor(own.data)
+                state.restore(own.data)
             elif own.key == SWEPT_KEY:
-                restored(self._state, own.data)
+                restored(state, own.data)
             elif (held := self._read_own(f"own {own.key}", own.data, own.hops)) is not None:
                 records.append(held)
-                self._state.inbox.count(held)
+                state.inbox.count(held)
                 if held.kind == "keys":
                     self._accepting.put(held)
         return sorted(records, key=lambda held: held.generation)
-
-    def _restore_cursor(self, data: bytes) -> None:
-        try:
-            self._state.restore(decode(Cursor, data))
-        except ReportRefused as error:
-            self._state.out.append(Noted("Unreadable", "own cursor", error.reason))
 
     def _take_out(self) -> tuple[Effect, ...]:
         taken = tuple(self._state.out)

@@ -24,7 +24,7 @@ from relay.core.turns import Send, Supply, next_batch
 from relay.core.where import Where
 from schemas.identity import INDEX_KEY, KeyId, MailKey, NodePath, TreeId
 from schemas.records import LocationRecord, NodeRecord, Profile
-from schemas.reports import Cursor, Done, ExceptionSample, Summary
+from schemas.reports import Cursor, Done, ExceptionSample, ReportRefused, Summary, decode
 
 REFUSED_CONTENT_HOLDS_SECONDS = 60.0
 QUIET_SECONDS = 2.0
@@ -107,8 +107,13 @@ class State:
         """Whether the parent shows an old view."""
         return bool(self.old_view)
 
-    def restore(self, cursor: Cursor) -> None:
+    def restore(self, data: bytes) -> None:
         """Take in what the cursor in OWN says."""
+        try:
+            cursor = decode(Cursor, data)
+        except ReportRefused as error:
+            self.out.append(Noted("Unreadable", "own cursor", error.reason))
+            return
         self.inbox.restore(cursor)
         self.unproven = frozenset(cursor.unproven)
 

@@ -13,6 +13,7 @@ from controllers.core.recovery import Recalled, read_recalled
 from controllers.core.translate import Issued as Known
 from controllers.core.translate import withdrawal
 from relay.core.effects import SendSession
+from relay.core.events import LedgerLost
 from relay.core.recalling import records_answer
 from schemas.blobs import BlobRefused, Reference, open_value, parts_of, store
 from schemas.codec import CodecError
@@ -111,6 +112,7 @@ class Recall:
         if any(self._present(name) is None for name in there):
             self._world.after(RETRY_SECONDS, self._restore)
             return
+        desk.root.tell(LedgerLost())
         for item in restored:
             desk.put_in_ledger(item.envelope, item.record, self._content(item))
         gone = self._superseded()

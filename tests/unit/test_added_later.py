@@ -5,12 +5,14 @@ from dataclasses import replace
 
 from controllers.core.index import index_draft
 from controllers.core.translate import bare_head
-from relay.core.effects import DropReport, Noted, SendSession, WriteMail
+from relay.core.effects import DropReport, Noted, SendSession, StoreOwn, WriteMail
 from relay.core.events import (
     HeartbeatArrived,
     Instant,
     Issued,
+    LedgerLost,
     MailWritten,
+    OwnRecord,
     Remembered,
     ReportArrived,
     Tick,
@@ -36,6 +38,8 @@ from schemas.records import (
 )
 from schemas.records import encode_payload as encoded
 from schemas.reports import (
+    WANT_LIST,
+    WANT_NONE,
     Heartbeat,
     Listed,
     ListPart,
@@ -59,23 +63,38 @@ class Centre:
         self.at = Instant(0.0, 1_000_000)
         config = NodeConfig(NodePath(), TREE, {ROOT.key_id: ROOT.public_key}, "one")
         self.node = Node(config, Remembered(), [], self.at)
-        self.written = {}
+        self.written, self.own = {}, {}
         grant = KeyGrant(SIGNER.key_id, SIGNER.public_key, ("node", "profile", "delta", "index"))
         self.session = None
         keys = KeysRecord(Source(API_KEYS, TREE, "", "keys"), 1, False, "", (), (grant,))
-        self.tell(Issued(ROOT.seal("keys", encoded(keys)).encode()))
+        self.enter("_keys", ROOT.seal("keys", encoded(keys)).encode())
+
+    def enter(self, key, data, blobs=frozenset()):
+        self.own[key] = OwnRecord(key, data, "", 0)
+        self.tell(Issued(data, (), blobs))
+
+    def starts_again(self):
+        """Another run, on what the ledger and OWN hold."""
+        config = replace(self.node._state.config, incarnation="two")
+        self.node = Node(config, Remembered(own=tuple(self.own.values())), [], self.at)
+        self.perform(self.node.start())
 
     def tell(self, event):
-        for effect in self.node.handle(event, self.at):
+        self.perform(self.node.handle(event, self.at))
+
+    def perform(self, effects):
+        for effect in effects:
             if isinstance(effect, WriteMail):
                 sequence = self.written[effect.key] = max(self.written.values(), default=0) + 1
                 self.tell(MailWritten("s1", effect.key, effect.generation, sequence))
             elif isinstance(effect, SendSession):
                 self.session = decode(SessionMessage, effect.data)
+            elif isinstance(effect, StoreOwn):
+                self.own[effect.key] = OwnRecord(effect.key, effect.data, "", 0)
 
     def issue(self, kind, record, body=None, blobs=frozenset()):
         sealed = SIGNER.seal(kind, encoded(record), body).encode()
-        self.tell(Issued(sealed, (), blobs))
+        self.enter(record.source.key, sealed, blobs)
         return record.source.key
 
     def places(self, *, whole=True, generation=2, to=EVERYONE):
@@ -101,6 +120,16 @@ class Centre:
         )
         beat = Heartbeat(0, "", 0, b"", bytes(16), b"", 0, has_memory=True, run="site")
         self.tell(HeartbeatArrived("s1", encode(beat)))
+
+    def beats(self, withheld):
+        """The site has read all its mail, and holds so many records beyond; what it is asked."""
+        box, session = self.node._state.mailboxes.boxes["s1"], self.session
+        digest, last, run = box.digest.to_bytes(16, "big"), box.last_sequence, session.incarnation
+        beat = Heartbeat(
+            session.epoch, run, last, digest, bytes(16), b"", 0, True, withheld=withheld
+        )
+        self.tell(HeartbeatArrived("s1", encode(beat)))
+        return self.session.want
 
     def hears(self, key, answered, summary, revision):
         said = Report(
@@ -175,3 +204,34 @@ def test_what_a_child_lists_that_it_was_told_to_let_go_of_is_said_to_it_again():
     listed = ListPart(centre.session.epoch, 1, 0, (Listed(shop, 0),))
     centre.tell(ReportArrived("s1", "_list0", encode(listed)))
     assert centre.written[shop] > let_go
+
+
+def test_a_centre_that_reads_its_ledger_back_counts_on_no_child_that_holds_more_than_it_sent():
+    """By an old Location, say, that does not concern the child any more: it is written nothing."""
+    centre = Centre()
+    shop, site = centre.places(), centre.hangs()
+    centre.adds()
+    done = Summary({"synced": 1}, {"healthy": 1}, {"arm": 1})
+    assert centre.hears(shop, centre.written[site], done, 1).complete
+    # A list that comes before the ledger is read back names what is not known yet.
+    assert centre.beats(withheld=1) == WANT_LIST
+    centre.tell(LedgerLost())
+    assert not centre.node.summary(shop).complete
+    assert centre.beats(withheld=1) == WANT_LIST
+    assert not centre.node.summary(shop).complete
+    assert centre.beats(withheld=0) == WANT_NONE
+    assert centre.node.summary(shop).complete
+
+
+def test_who_holds_more_than_it_was_sent_a_centre_knows_after_another_start():
+    centre = Centre()
+    centre.places()
+    centre.hangs()
+    centre.adds()
+    centre.tell(LedgerLost())
+    centre.starts_again()
+    assert not centre.node._state.children["s1"].proven
+    centre.adds()
+    centre.beats(withheld=0)
+    centre.starts_again()
+    assert centre.node._state.children["s1"].proven

@@ -77,6 +77,8 @@ async def test_a_centre_lost_and_restored_from_its_objects_touches_nothing(tmp_p
         assert tree.recovery.lost
         await recovered(tree)
         await tree.until("shop", synced(1))
+        # No child was counted on before it had said that it holds nothing beyond its mailbox.
+        assert CURSOR_KEY in tree.network.streams(CENTRE).own
         after = tree.centre.node.records
         key = await tree.placement_key("shop")
         assert after[key].data == before[key].data
