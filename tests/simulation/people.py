@@ -37,6 +37,8 @@ NAMES, LOCATIONS = ("p1", "p2", "p3"), ("l1", "l2")
 ENVS = ("prod", "dev")
 LOOKED_AT_SECONDS = 1.5
 """So soon people delete again what they wrote for that alone."""
+NEWER_SECONDS = 150.0
+"""So long people wait for what heals by itself: what a node holds beyond is listed each minute."""
 
 
 class Inventory(Register):
@@ -89,6 +91,7 @@ class People:
         self._random = world.random
         self._versions = 0
         self._hanging: dict[str, Said] = {}
+        self._newer: dict[tuple[str, int], float] = {}
         self.moving = Moving(world, oracle, Inventory(centre, self._hanging), size.gap_seconds)
 
     def build(self) -> None:
@@ -155,6 +158,29 @@ class People:
             for name, said in self._hanging.items():
                 self._move_on(name, said)
             self._name_what_is_lost()
+            self._say_anew_what_is_older()
+
+    def _say_anew_what_is_older(self) -> None:
+        """Change placements of which a node below goes on holding a version that the centre lost.
+
+        Who holds a newer one takes none that is older; what is changed now is newer than all.
+        """
+        ledger, former, now = self._centre.desk.ledger.records, self._newer, self._world.now
+        nodes = [h.node for h in self._world.hosts.values() if not h.path.is_root and h.node]
+        self._newer = {}
+        for held in [held for node in nodes for held in node.records.values()]:
+            known = ledger.get(held.key)
+            if known is not None and held.kind == "delta" and held.generation > known.generation:
+                seen = (held.record.source.name, held.generation)
+                self._newer[seen] = former.get(seen, now)
+        for (name, _), since in self._newer.items():
+            key = ObjectKey(KIND, "edgeplacements", "", name)
+            there = self._centre.workloads.objects.get(key)
+            if there is not None and since + NEWER_SECONDS <= now:
+                self._world.note("user", f"changes {name}, of which a node holds a newer version")
+                self._oracle.people_acted()
+                self._centre.workloads.put(key, _chosen_otherwise(there))
+                self._oracle.people_acted()
 
     def _name_what_is_lost(self) -> None:
         """Write once more, and then delete, what is in no space and in no ledger any more.
@@ -333,6 +359,15 @@ def edge_placement(name: str, selector: Object, clauses: list[Object]) -> tuple[
     spec = {"locationSelectors": [selector], "downsync": clauses}
     key = ObjectKey(KIND, "edgeplacements", "", name)
     return key, _ours("EdgePlacement", name, spec)
+
+
+def _chosen_otherwise(placement: Object) -> Object:
+    """The same EdgePlacement, which says in other words that it is for the same destinations."""
+    spec, nobody = placement["spec"], {"matchLabels": {"env": "none"}}
+    chosen = [one for one in spec["locationSelectors"] if one != nobody]
+    if len(chosen) == len(spec["locationSelectors"]):
+        chosen.append(nobody)
+    return {**placement, "spec": {**spec, "locationSelectors": chosen}}
 
 
 def target_key(name: str) -> ObjectKey:
