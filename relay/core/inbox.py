@@ -135,13 +135,12 @@ class Inbox:
     def besides(self) -> list[tuple[MailKey, bytes]] | None:
         """What is read but not held: mail that waits to be judged, and the index looked through.
 
-        That is an older one than the one held while this is fetched. None before all was read, or
-        without memory.
+        That is an older one than the one held while this is fetched, with the last that was all
+        here. None before all was read, or without memory.
         """
         if not self.recalls:
             return None
-        viewed = [(INDEX_KEY, self.index.data)] if self.index.data else []
-        return [*viewed, *self.parked.mail()]
+        return [*((INDEX_KEY, data) for data in self.index.signed()), *self.parked.mail()]
 
     def cursor(self, unproven: tuple[str, ...] = ()) -> Cursor:
         """What OWN shall hold of it, with the names of the children that are unproven."""

@@ -31,6 +31,8 @@ class IndexView:
     record: IndexRecord | None = None
     data: bytes = b""
     root: ListRoot | None = None
+    _former: IndexRecord | None = None
+    _former_data: bytes = b""
     _chunks: dict[ContentHash, dict[MailKey, int]] = field(default_factory=dict)
     _unread: tuple[Reference, ...] | None = None
 
@@ -40,6 +42,8 @@ class IndexView:
 
     def adopt(self, record: IndexRecord, root: ListRoot, data: bytes = b"") -> None:
         """Look through a newer index from now on; chunks it shares with the former stay."""
+        if not self.unread():
+            self._former, self._former_data = self.record, self.data
         self.record, self.root, self.data = record, root, data
         named = {chunk.address for chunk in root.chunks}
         self._chunks = {a: chunk for a, chunk in self._chunks.items() if a in named}
@@ -49,6 +53,16 @@ class IndexView:
         """Take a chunk of the current root; raises ShapeError or CodecError."""
         self._chunks[address] = read_index_chunk(plain)
         self._unread = None
+
+    @property
+    def former(self) -> IndexRecord | None:
+        """The last one that was all here, while this one is not: its chunks may never come."""
+        return self._former if self.unread() else None
+
+    def signed(self) -> list[bytes]:
+        """Both, as they were signed."""
+        found = (self.data, self._former_data if self.former else b"")
+        return [data for data in found if data]
 
     def listed(self, key: MailKey) -> int | Unknown | None:
         """The generation that the index lists for the key, None if it lists none."""

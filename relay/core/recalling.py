@@ -20,8 +20,9 @@ PAGE_BYTES_MAX = 4 * 1024 * 1024
 def records_answer(node: Node, arguments: Mapping[str, str]) -> dict[str, Any]:
     """Records held, tombstones included: `{ready, records: [bytes], next: key}`.
 
-    So is mail that the node cannot judge: what it waits for may be what was lost. And so is the
-    index that it looks through: of the one held, which is newer, the content may be lost.
+    So is mail that the node cannot judge: what it waits for may be what was lost. And so are the
+    index that it looks through and the last one that was all here: of newer ones the content may
+    be lost.
     """
     after, besides = arguments.get("after", ""), node.besides()
     ready = node.ready or besides is not None

@@ -19,7 +19,6 @@ from schemas.blobs import BlobRefused, Reference
 from schemas.chunks import read_manifest_chunk, read_root
 from schemas.codec import CodecError
 from schemas.identity import INDEX_KEY, ContentHash
-from schemas.records import IndexRecord
 from schemas.shape import ShapeError
 
 SWEEP_FIRST_SECONDS = 600.0
@@ -89,9 +88,9 @@ class Sweeper:
         for held in state.held.values():
             if not held.record.deleted and (is_delta(held) or held.kind == "index"):
                 yield from held.record.references
-        in_view = state.index.record
-        if isinstance(in_view, IndexRecord):
-            yield from in_view.references
+        for index in (state.index.record, state.index.former):
+            if index is not None:
+                yield from index.references
         if state.edge is not None:
             for wanted in state.edge.wanted.values():
                 yield wanted.reference

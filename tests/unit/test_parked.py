@@ -11,6 +11,7 @@ from relay.core.node import Node
 from relay.core.parked import Parked
 from relay.core.recalling import records_answer
 from relay.core.state import NodeConfig
+from schemas.chunks import build_index, read_root
 from schemas.identity import KEYS_KEY, NodePath, TreeId, random_id, short_key
 from schemas.records import (
     API_KEYS,
@@ -22,7 +23,7 @@ from schemas.records import (
     encode_payload,
 )
 from schemas.reports import SessionMessage
-from tests.unit.test_inbox import CENTRE, HASHED, ROOT, STRANGER, TREE, delta, inbox, view
+from tests.unit.test_inbox import CENTRE, HASHED, ROOT, STRANGER, TREE, delta, inbox, opened, view
 
 FIRST, SECOND = short_key(bytes(20)), short_key(b"2" * 20)
 
@@ -197,7 +198,32 @@ def test_a_centre_that_reads_back_is_shown_the_index_that_is_looked_through_besi
     assert records_answer(node, {})["records"] == [newer.data]
 
 
-def index_of(generation):
-    """An index as a node holds it."""
-    payload = encode_payload(replace(view(8, {}).record, generation=generation))
+def test_a_centre_that_reads_back_is_shown_the_last_index_that_was_all_here():
+    config = NodeConfig(NodePath.parse("/emea"), TreeId(random_id(bytes(16))), {}, "run")
+    node = Node(config, Remembered(), [], Instant(0.0, 1))
+    own, index = node._state.inbox, node._state.index
+    own.epoch, own.settled, own.remembers = 1, True, True
+    whole, next_one, newest = index_of(8), index_of(9), index_of(10)
+    lists = [build_index([(FIRST, generation)]) for generation in (8, 9, 10)]
+    roots = [read_root(opened(root)) for root, *_ in lists]
+    index.adopt(whole.record, roots[0], whole.data)
+    index.add_chunk(lists[0][1].reference.address, opened(lists[0][1]))
+    assert records_answer(node, {})["records"] == [whole.data]
+    # However many come whose chunks are lost with the centre.
+    index.adopt(next_one.record, roots[1], next_one.data)
+    assert records_answer(node, {})["records"] == [next_one.data, whole.data]
+    index.adopt(newest.record, roots[2], newest.data)
+    assert records_answer(node, {})["records"] == [newest.data, whole.data]
+    index.add_chunk(lists[2][1].reference.address, opened(lists[2][1]))
+    assert records_answer(node, {})["records"] == [newest.data]
+    index.adopt(index_of(11).record, roots[0], index_of(11).data)
+    assert index.former == newest.record
+
+
+def index_of(generation, root=None):
+    """An index as a node holds it, of this root if one is given."""
+    record = view(8, {}).record
+    root = root or record.root
+    record = replace(record, generation=generation, references=(root,), root=root)
+    payload = encode_payload(record)
     return read_record(CENTRE.seal("index", payload).encode(), 0)[1]

@@ -4,11 +4,18 @@ import asyncio
 
 import pytest
 
-from relay.core.sweeping import SWEEP_EVERY_SECONDS, SWEEP_FIRST_SECONDS
-from schemas.identity import NodePath
+from relay.core.effects import DropBlobs, LoadBlob
+from relay.core.events import BlobArrived, Instant, Remembered
+from relay.core.node import Node
+from relay.core.state import NodeConfig
+from relay.core.sweeping import SWEEP_EVERY_SECONDS, SWEEP_FIRST_SECONDS, Sweeper
+from schemas.chunks import build_index, read_root
+from schemas.identity import NodePath, TreeId, random_id
 from schemas.objects import ObjectKey
 from tests.awaiting import eventually, until_object
 from tests.memory_tree import config_map, memory_tree, placement
+from tests.unit.test_inbox import SHOP, opened
+from tests.unit.test_parked import index_of
 
 CENTRE, REGION, SITE = (NodePath.parse(path) for path in ("/", "/emea", "/emea/s1"))
 NODES = (CENTRE, REGION, SITE)
@@ -115,3 +122,44 @@ async def test_a_structure_that_cannot_be_read_ends_the_sweep_and_nothing_goes(t
         await swept(tree, SWEEP_EVERY_SECONDS)
         assert tree.centre.counters.blobs_dropped == 0
         assert tree.centre.counters.noted["SweepEnded"] == 1
+
+
+def test_the_last_index_that_was_all_here_stays_until_a_newer_one_is():
+    lists = {generation: build_index([(SHOP.key, generation)]) for generation in (8, 9)}
+    values = {a: v for listed in lists.values() for b in listed for a, v in b.values.items()}
+    (lacked,) = lists[9][1].values
+    config = NodeConfig(NodePath.parse("/emea"), TreeId(random_id(bytes(16))), {}, "run")
+    remembered = Remembered(blobs=frozenset(values.keys() - {lacked}))
+    state = Node(config, remembered, [], Instant(0.0, 1))._state
+    state.inbox.remembers = state.inbox.settled = True
+    held = {at: index_of(at, listed[0].reference) for at, listed in lists.items()}
+    sweeper = Sweeper(state)
+    for at, (root, chunk) in lists.items():
+        state.hold(held[at])
+        state.index.adopt(held[at].record, read_root(opened(root)), held[at].data)
+        if at == 8:
+            state.index.add_chunk(chunk.reference.address, opened(chunk))
+    former = {address for blob in lists[8] for address in blob.values}
+    assert not dropped(state, sweeper, values)
+    assert state.content.held >= former
+    state.index.add_chunk(lists[9][1].reference.address, opened(lists[9][1]))
+    assert dropped(state, sweeper, values) == former
+
+
+def dropped(state, sweeper, values):
+    """What two sweeps in a row, with nothing between them, let go."""
+    gone = set()
+    for _ in range(2):
+        state.now = Instant(state.now.seconds + SWEEP_EVERY_SECONDS, 1)
+        ended = sweeper.ended
+        sweeper.tick()
+        while sweeper.ended == ended:
+            # What is read leads to more that is to be read, until all was.
+            asked, state.out[:] = list(state.out), []
+            for load in asked:
+                assert isinstance(load, LoadBlob)
+                value = values[load.reference.address]
+                sweeper.arrived(BlobArrived(load.reference, value, local=True))
+        gone |= {a for drop in state.out if isinstance(drop, DropBlobs) for a in drop.addresses}
+        state.out.clear()
+    return gone
