@@ -8,6 +8,7 @@ hung before.
 
 from __future__ import annotations
 
+from relay.core.book import Held
 from schemas.identity import MailKey, NodePath
 from tests.simulation.host import Host
 from tests.simulation.losses import Losses
@@ -72,29 +73,37 @@ class RecallOracle(Oracle):
     def lacks_nothing(self) -> None:
         """Nothing that a node holds is missing from the ledger, which is sure now."""
         ledger = self.centre.desk.ledger.records
-        hung = {target.path for target in self.centre.model.targets.values()}
         for host in self.world.hosts.values():
             # Who was lied to may hold what his parent was never sent.
             node = None if host.path.is_root or self.world.lied else host.node
-            if node is None or self._is_gone_on_without(host) or self._is_older(host):
-                continue
-            if self._has_left(host):
+            if node is None or self._need_not_show(host):
                 continue
             for key, held in node.records.items():
                 known = ledger.get(key)
                 lacks = known is None or known.generation < held.generation
-                if held.kind == "delta" and host.attached and host.path not in hung:
-                    # It keeps until it moves on what its parent was told to let go of.
-                    continue
-                if self._is_cut_off(host):
-                    break
-                if self._was_brought(host, key, held.generation):
-                    continue
-                if held.generation <= self._losses.left(host.path, key):
-                    continue
-                if lacks and held.kind in ("delta", "profile", "location") and held.has_content:
+                says = held.kind in ("delta", "profile", "location") and held.has_content
+                if lacks and says and not self._has_elsewhere(host, key, held):
                     what = f"the ledger is sure without {held.record.source.name}, as {host.path}"
                     raise LawBroken(NO_IGNORANCE, f"{what} holds it")
+
+    def _need_not_show(self, host: Host) -> bool:
+        """Whether nobody could ask this node, or who is above it, for what it holds."""
+        return (
+            self._is_gone_on_without(host)
+            or self._is_older(host)
+            or self._has_left(host)
+            or self._is_cut_off(host)
+        )
+
+    def _has_elsewhere(self, host: Host, key: MailKey, held: Held) -> bool:
+        """Whether it holds what the centre's child above it need not have."""
+        hung = {target.path for target in self.centre.model.targets.values()}
+        if held.kind == "delta" and host.attached and host.path not in hung:
+            # It keeps until it moves on what its parent was told to let go of.
+            return True
+        if held.generation <= self._losses.left(host.path, key):
+            return True
+        return self._was_brought(host, key, held.generation)
 
     def _is_gone_on_without(self, host: Host) -> bool:
         """Whether someone went on without it, and it showed nothing, or is below one such."""

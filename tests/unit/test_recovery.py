@@ -68,6 +68,15 @@ async def revisions(tree, path=SITE):
     return {obj["metadata"]["name"]: obj["metadata"]["resourceVersion"] for obj in found}
 
 
+async def all_is_as_it_was(tree, before, held):
+    """Records as they were signed, what is known of nodes and destinations; nothing is touched."""
+    after = tree.centre.node.records
+    key = await tree.placement_key("shop")
+    assert after[key].data == before[key].data
+    assert {k for k, h in before.items() if not h.record.deleted} <= set(after)
+    assert await revisions(tree) == held
+
+
 async def test_a_centre_lost_and_restored_from_its_objects_touches_nothing(tmp_path):
     async with memory_tree(tmp_path, TREE) as tree:
         await deliver(tree, "a", "b")
@@ -79,11 +88,7 @@ async def test_a_centre_lost_and_restored_from_its_objects_touches_nothing(tmp_p
         await tree.until("shop", synced(1))
         # No child was counted on before it had said that it holds nothing beyond its mailbox.
         assert CURSOR_KEY in tree.network.streams(CENTRE).own
-        after = tree.centre.node.records
-        key = await tree.placement_key("shop")
-        assert after[key].data == before[key].data
-        assert {k for k, h in before.items() if not h.record.deleted} <= set(after)
-        assert await revisions(tree) == held
+        await all_is_as_it_was(tree, before, held)
         # And it goes on: content that only the tree kept is served again, changes go out.
         await deliver(tree, "a", "b", "c")
         await until_site(tree, {"a", "b", "c"})
@@ -214,12 +219,7 @@ async def test_what_a_child_that_is_never_ready_can_show_is_read_back_all_the_sa
         await come_back(tree)
         await go_on_without_emea(tree)
         await tree.until("shop", synced(1))
-        after = tree.centre.node.records
-        key = await tree.placement_key("shop")
-        # As it was signed, with its content; and so is what it knows of nodes and destinations.
-        assert after[key].data == before[key].data
-        assert {k for k, h in before.items() if not h.record.deleted} <= set(after)
-        assert await revisions(tree) == held
+        await all_is_as_it_was(tree, before, held)
         await deliver(tree, "a", "b", "c")
         await until_site(tree, {"a", "b", "c"})
 
