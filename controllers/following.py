@@ -1,4 +1,4 @@
-"""A space is read whole, then followed; what breaks is read whole again. Bursts are gathered."""
+"""A space is read whole, then followed; bursts of what there is to do are gathered."""
 
 from __future__ import annotations
 
@@ -6,8 +6,23 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Generic, Protocol, TypeVar
 
-from relay.ports import Change, Clock, Listing, Object, Space, SpaceError
-from schemas.objects import BUILT_IN_KINDS, ObjectKey
+from relay.ports import (
+    AnotherSpace,
+    Change,
+    Clock,
+    Interest,
+    Interests,
+    Kind,
+    Listed,
+    Object,
+    Progress,
+    Served,
+    Space,
+    SpaceEvent,
+    Synced,
+    Unserved,
+)
+from schemas.objects import ObjectKey
 
 RETRY_SECONDS = 1.0
 QUIET_SECONDS = 0.02
@@ -16,57 +31,108 @@ BURST_SECONDS = 0.2
 GATHER_MAX_SECONDS = 0.2
 
 T = TypeVar("T")
+KindName = tuple[str, str]
+"""Group and resource."""
 
 
-class AnotherSpace(SpaceError):
-    """A space is not the one that was followed: what it lists says nothing of that one."""
-
-
-class Follower(Protocol):
-    """Who wants to know a space: first all of it, then each change, until it is listed again."""
+class Reconciler(Protocol):
+    """Who wants to know a space: first all of it, then each change."""
 
     def believes(self, identity: str) -> bool:
         """Whether a space of this identity is the one to be followed."""
         ...
 
-    def listed(self, objects: Mapping[ObjectKey, Object], revision: str) -> None: ...
+    def served(self, kinds: tuple[Kind, ...]) -> None:
+        """Take the kinds that the space serves now."""
+        ...
+
+    def not_served(self, told: Unserved) -> None:
+        """Take it that nothing can be told of a kind now."""
+        ...
+
+    def ready(self, first: Mapping[ObjectKey, Object], /) -> bool:
+        """Whether these are all that is of interest: they may tell of more, to be listed first."""
+        ...
+
+    def listed(self, objects: Mapping[ObjectKey, Object], kind: KindName | None) -> None:
+        """Take all objects of a kind, or, if none is named, all that the interests cover."""
+        ...
 
     def changed(self, change: Change) -> None: ...
 
+    def synced(self) -> None:
+        """All that is of interest now was told."""
+        ...
 
-async def follow(space: Space, clock: Clock, follower: Follower) -> None:
-    """Tell the follower of a space, until it is another one; then raises AnotherSpace."""
-    while True:
-        try:
-            listing = await _believed(space, follower)
-            follower.listed(_by_key(listing.objects), listing.revision)
-            async for change in space.watch(listing.revision):
-                follower.changed(change)
-        except AnotherSpace:
-            raise
-        except SpaceError:
-            # A watch that cannot go on, or a space that is away: in both cases it is listed again.
-            await clock.sleep(RETRY_SECONDS)
+    def read_to(self, revision: str) -> None:
+        """All that had happened at this revision was told."""
+        ...
 
 
-async def _believed(space: Space, follower: Follower) -> Listing:
-    """All of the space; raises AnotherSpace."""
-    listing = await space.list()
-    if not follower.believes(await space.identity()):
-        raise AnotherSpace("AnotherSpace", "another space stands in its place")
-    return listing
+class Informer:
+    """Follows a space for a reconciler; what comes before the first sync is told as one list."""
 
+    def __init__(self, space: Space, interests: Interests, reconciler: Reconciler) -> None:
+        self._space = space
+        self._interests = interests
+        self._reconciler = reconciler
+        self._first: dict[ObjectKey, Object] | None = {}
+        self._synced: frozenset[Interest] | None = frozenset()
+        self._read = ""
 
-async def revision_of(space: Space) -> str:
-    """What the space is at now."""
-    # No kind is called so: the list is empty, and costs as little.
-    return (await space.list("-", "-")).revision
+    async def run(self) -> None:
+        """Follow until cancelled; raises AnotherSpace."""
+        await self._space.follow(self._interests, self._tell)
 
+    async def _tell(self, event: SpaceEvent) -> None:
+        match event:
+            case Served(kinds):
+                self._reconciler.served(kinds)
+            case Unserved():
+                self._reconciler.not_served(event)
+            case Listed(interest, objects):
+                await self._believe()
+                self._list(interest, objects)
+            case Change():
+                self._change(event)
+            case Synced(wanted):
+                # Of what became of interest meanwhile this is said again, once it was listed.
+                if wanted == self._interests.wanted:
+                    self._sync()
+            case Progress():
+                pass
+        if isinstance(event, Change | Listed | Progress):
+            self._read = max(self._read, event.revision, key=number_of)
+        if self._first is None and self._synced == self._interests.wanted:
+            self._reconciler.read_to(self._read)
 
-def _by_key(objects: Iterable[Object]) -> dict[ObjectKey, Object]:
-    listed = list(objects)
-    kinds = BUILT_IN_KINDS.extended_by(listed)
-    return {kinds.key_of(obj): obj for obj in listed}
+    def _list(self, interest: Interest | None, objects: Mapping[ObjectKey, Object]) -> None:
+        if self._first is not None:
+            self._first |= objects
+        else:
+            kind = (interest.group, interest.resource) if interest else None
+            self._reconciler.listed(objects, kind)
+
+    def _change(self, change: Change) -> None:
+        if self._first is None:
+            self._reconciler.changed(change)
+        elif change.kind == "deleted":
+            self._first.pop(change.key, None)
+        else:
+            self._first[change.key] = change.object
+
+    def _sync(self) -> None:
+        if self._first is not None:
+            if not self._reconciler.ready(self._first):
+                return
+            first, self._first = self._first, None
+            self._reconciler.listed(first, None)
+        self._synced = self._interests.wanted
+        self._reconciler.synced()
+
+    async def _believe(self) -> None:
+        if not self._reconciler.believes(await self._space.identity()):
+            raise AnotherSpace("AnotherSpace", "another space stands in its place")
 
 
 class Gathering(Generic[T]):
@@ -115,12 +181,12 @@ class Gathering(Generic[T]):
 
     def read_to(self, revision: str) -> None:
         """Note that all that a space held at this revision was added."""
-        self._revision = _number(revision)
+        self._revision = number_of(revision)
         self._moved.set()
 
     async def worked_off(self, revision: str = "") -> None:
         """Wait until a space was read to the revision, and what was added by then is done."""
-        while self._revision < _number(revision):
+        while self._revision < number_of(revision):
             await self._move()
         last = self._taken + bool(self._items)
         while self._done < last:
@@ -131,6 +197,6 @@ class Gathering(Generic[T]):
         self._moved.clear()
 
 
-def _number(revision: str) -> int:
+def number_of(revision: str) -> int:
     """Revisions of one space grow in what stands before the first dot."""
     return int(revision.partition(".")[0] or 0)

@@ -10,14 +10,16 @@ from controllers.core.conditions import merged
 from controllers.core.inventory import REGISTERED, tombstone
 from controllers.core.notes import Notes
 from controllers.core.registry import LOCATIONS, Registry, target_key
-from controllers.following import RETRY_SECONDS, Gathering, follow, revision_of
+from controllers.following import RETRY_SECONDS, Gathering, Informer, KindName
 from controllers.issuing import Issuer
 from controllers.status_writing import write_status
-from relay.ports import Change, Clock, Object, Space
-from schemas.api import Condition, Destination, Location
+from relay.ports import Change, Clock, Interest, Interests, Kind, Object, Space, Unserved
+from schemas.api import GROUP, Condition, Destination, Location
 from schemas.objects import ObjectKey
 from schemas.records import LocationRecord, Profile, Record
 from schemas.selectors import LabelSelector
+
+_INTERESTS = (Interest(GROUP, "synctargets"), Interest(GROUP, LOCATIONS))
 
 
 class MailboxController:
@@ -58,21 +60,41 @@ class MailboxController:
         """Reconcile until cancelled; raises BusBroken, and SpaceError if the space is another."""
         self._registry = self._registry_of(await self._space.identity())
         async with asyncio.TaskGroup() as group:
-            group.create_task(follow(self._space, self._clock, self), name="inventory")
+            informer = Informer(self._space, Interests(_INTERESTS), self)
+            group.create_task(informer.run(), name="inventory")
             group.create_task(self._register_all(), name="register")
 
     async def caught_up(self) -> None:
         """Wait until the ledger says what the space holds now."""
-        await self._waiting.worked_off(await revision_of(self._space))
+        await self._waiting.worked_off(await self._space.revision())
 
     def believes(self, identity: str) -> bool:
         """Whether a list of the space of this identity says what is there."""
         return self._registry.believes(identity)
 
-    def listed(self, objects: Mapping[ObjectKey, Object], revision: str) -> None:
-        """Take a whole list of the space."""
-        self._waiting.add(self._registry.listed(objects))
+    def served(self, kinds: tuple[Kind, ...]) -> None:
+        """Its two kinds are there, or nothing is."""
+
+    def not_served(self, told: Unserved) -> None:
+        """Say why a kind cannot be read."""
+        self._registry.errors[f"{told.interest.resource}/Unserved"] = told.message
+
+    def ready(self, _first: Mapping[ObjectKey, Object]) -> bool:
+        """Its two kinds are all that is of interest."""
+        return True
+
+    def listed(self, objects: Mapping[ObjectKey, Object], kind: KindName | None) -> None:
+        """Take all objects of the space, or all of one kind."""
+        for resource in {kind[1]} if kind else {item.resource for item in _INTERESTS}:
+            self._registry.errors.pop(f"{resource}/Unserved", None)
+        self._waiting.add(self._registry.listed(objects, kind))
         self.moved()
+
+    def synced(self) -> None:
+        """What was read so far is all there was."""
+
+    def read_to(self, revision: str) -> None:
+        """Note that all that the space held at this revision was told."""
         self._waiting.read_to(revision)
 
     def changed(self, change: Change) -> None:
@@ -81,7 +103,6 @@ class MailboxController:
             self._waiting.add(self._registry.deleted(change.key))
         else:
             self._waiting.add(self._registry.put(change.key, change.object))
-        self._waiting.read_to(change.revision)
 
     def issued(self, records: Iterable[Record]) -> None:
         """Look again at SyncTargets whose nodes came or went."""

@@ -8,12 +8,23 @@ from collections.abc import Callable, Iterable, Mapping
 from controllers.core.notes import Notes
 from controllers.core.placements import Placements
 from controllers.core.recovery import Orphan
+from controllers.core.selection import Reach
 from controllers.core.translate import Entries, Issued, withdrawal
-from controllers.core.workloads import Workloads, slices_among
-from controllers.following import Gathering, follow, revision_of
+from controllers.core.workloads import CONTROL_KINDS, Workloads, slices_among
+from controllers.following import RETRY_SECONDS, Gathering, Informer, KindName
 from controllers.issuing import Issuer
 from controllers.ports import CentreRelay
-from relay.ports import Change, Clock, Object, Space
+from relay.ports import (
+    Change,
+    Clock,
+    Interest,
+    Interests,
+    Kind,
+    Object,
+    Space,
+    SpaceError,
+    Unserved,
+)
 from schemas import codec
 from schemas.chunks import read_manifest_chunk, read_root
 from schemas.faults import Fault
@@ -23,6 +34,8 @@ from schemas.records import DeltaHead, Source
 from schemas.shape import ShapeError
 
 READS_AT_ONCE = 64
+_VERBS_NEEDED = frozenset({"list", "watch"})
+_CONTROL = frozenset(Interest(*kind) for kind in CONTROL_KINDS)
 
 
 class PlacementTranslator:
@@ -43,6 +56,22 @@ class PlacementTranslator:
         self._clock = clock
         self._placements = Placements("", {}, self.notes)
         self._waiting: Gathering[str] = Gathering(clock)
+        self._interests = Interests()
+        self._kinds: tuple[Kind, ...] = ()
+        self._unserved: dict[KindName, str] = {}
+        self._synced: frozenset[Interest] | None = None
+        self._reached: tuple[frozenset[Reach], tuple[Kind, ...]] = (frozenset(), ())
+        self._deferred: set[str] = set()
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """What the space serves."""
+        return self._kinds
+
+    @property
+    def unserved(self) -> Mapping[KindName, str]:
+        """Why kinds that placements may select cannot be read."""
+        return self._unserved
 
     @property
     def workloads(self) -> Workloads:
@@ -65,9 +94,11 @@ class PlacementTranslator:
         placements = Placements(identity, {}, self.notes)
         known = await self._read_ledger(placements)
         self._placements = Placements(identity, known, self.notes, self._issuer.records)
+        self._interests = Interests(_CONTROL)
         async with asyncio.TaskGroup() as group:
-            group.create_task(follow(self._space, self._clock, self), name="workloads")
-            group.create_task(self._translate_all(), name="translate")
+            informer = Informer(self._space, self._interests, self)
+            group.create_task(informer.run(), name="workloads")
+            group.create_task(self._translate_all(group), name="translate")
 
     def source(self, name: str) -> Source:
         """The clear key of a placement of this space."""
@@ -105,36 +136,110 @@ class PlacementTranslator:
 
     async def caught_up(self) -> None:
         """Wait until the ledger says what the space holds now."""
-        await self._waiting.worked_off(await revision_of(self._space))
+        await self._waiting.worked_off(await self._space.revision())
 
     def believes(self, identity: str) -> bool:
         """Whether a list of the space of this identity says what is there."""
         return self._placements.believes(identity)
 
-    def listed(self, objects: Mapping[ObjectKey, Object], revision: str) -> None:
-        """Take a whole list of the space."""
-        self._waiting.add(self._placements.listed(objects))
-        self.sliced(slices_among(objects))
-        self._waiting.read_to(revision)
+    def served(self, kinds: tuple[Kind, ...]) -> None:
+        """Take the kinds that the space serves now."""
+        self._kinds = kinds
+        self._widen()
+
+    def not_served(self, told: Unserved) -> None:
+        """Remember why a kind cannot be read; its objects stay as they were."""
+        self._unserved[told.interest.group, told.interest.resource] = told.message
+        self._look(self.workloads.objects, frozenset())
+
+    def ready(self, first: Mapping[ObjectKey, Object]) -> bool:
+        """Whether all that placements among these may select was listed, too."""
+        for key, obj in first.items():
+            if (key.group, key.resource) in CONTROL_KINDS:
+                self.workloads.put(key, obj)
+        before = self._interests.wanted
+        self._widen()
+        return before == self._interests.wanted
+
+    def listed(self, objects: Mapping[ObjectKey, Object], kind: KindName | None) -> None:
+        """Take all objects of the space, or all of one kind."""
+        for name in (kind,) if kind else tuple(self._unserved):
+            self._unserved.pop(name, None)
+        names = self._placements.listed(objects, kind)
+        self.workloads.thin(objects)
+        self._look(names, slices_among(objects))
 
     def changed(self, change: Change) -> None:
         """Take a change of the space."""
         if change.kind == "deleted":
-            self._waiting.add(self._placements.deleted(change.key))
+            names = self._placements.deleted(change.key)
         else:
-            self._waiting.add(self._placements.put(change.key, change.object))
-        self.sliced(slices_among([change.key]))
-        self._waiting.read_to(change.revision)
+            names = self._placements.put(change.key, change.object)
+            self.workloads.thin([change.key])
+        self._look(names, slices_among([change.key]))
 
-    async def _translate_all(self) -> None:
+    def synced(self) -> None:
+        """Go on with what waited until all kinds that it may select were listed."""
+        self._synced = self._interests.wanted
+        if not self._widen():
+            deferred, self._deferred = self._deferred, set()
+            self._waiting.add(deferred)
+
+    def read_to(self, revision: str) -> None:
+        """Note that all that the space held at this revision was told."""
+        self._waiting.read_to(revision)
+
+    def _look(self, names: Iterable[str], slices: frozenset[str]) -> None:
+        if self._widen():
+            self._deferred.update(names)
+        else:
+            self._waiting.add(names)
+        self.sliced(slices)
+
+    def _widen(self) -> bool:
+        """Follow the kinds that placements may select now; whether some are still to be listed."""
+        reaches = self.workloads.resolver.reaches
+        if (reaches, self._kinds) != self._reached:
+            self._reached = (reaches, self._kinds)
+            self._interests.set(_CONTROL | interests_of(reaches, self._kinds))
+            followed = {(item.group, item.resource) for item in self._interests.wanted or ()}
+            self.workloads.keep_kinds(followed)
+        return self._synced != self._interests.wanted
+
+    async def _translate_all(self, group: asyncio.TaskGroup) -> None:
         while True:
             names = await self._waiting.take()
+            if not await self._complete(names):
+                group.create_task(self._look_again(names), name="read again")
             works = self._placements.next(names)
             if works:
                 records = await self._issuer.issue([work.draft for work in works])
                 self._placements.issued(works, records)
                 self.renew()
             self.told(names)
+
+    async def _look_again(self, names: Iterable[str]) -> None:
+        await self._clock.sleep(RETRY_SECONDS)
+        self._waiting.add(names)
+
+    async def _complete(self, names: Iterable[str]) -> bool:
+        """Read what is selected and of which only metadata is known; whether all could be read."""
+        partial = sorted({key for name in names for key in self.workloads.partial(name)})
+        for at in range(0, len(partial), READS_AT_ONCE):
+            async with asyncio.TaskGroup() as group:
+                for key in partial[at : at + READS_AT_ONCE]:
+                    group.create_task(self._complete_one(key))
+        return not any(self.workloads.partial(name) for name in names)
+
+    async def _complete_one(self, key: ObjectKey) -> None:
+        try:
+            obj = await self._space.get(key)
+        except SpaceError:
+            return
+        if obj is None:
+            self._placements.deleted(key)
+        else:
+            self._placements.put(key, obj)
 
     async def _read_ledger(self, placements: Placements) -> dict[str, Issued]:
         """Take in all that the ledger holds, many at once: each takes two round trips."""
@@ -173,3 +278,19 @@ class PlacementTranslator:
             return Issued(head, None)
         lost = self._relay.lacks(entry.reference.address for entry in entries.values())
         return Issued(head, entries, frozenset(kept), lost)
+
+
+def interests_of(reaches: Iterable[Reach], kinds: Iterable[Kind]) -> frozenset[Interest]:
+    """What to follow of a space that serves these kinds; of some, metadata tells enough."""
+    found = set()
+    for kind in kinds:
+        may = [
+            reach
+            for reach in reaches
+            if reach.covers(kind.group, kind.resource, namespaced=kind.namespaced)
+        ]
+        name = (kind.group, kind.resource)
+        if may and name not in CONTROL_KINDS and (not kind.verbs or kind.verbs >= _VERBS_NEEDED):
+            by_labels = all(reach.by_labels for reach in may)
+            found.add(Interest(*name, metadata_only=by_labels))
+    return frozenset(found)

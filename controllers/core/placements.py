@@ -85,16 +85,19 @@ class Placements:
         """Whether a list of the space of this identity says what is there."""
         return identity == self.identity
 
-    def listed(self, objects: Mapping[ObjectKey, Object]) -> frozenset[str]:
-        """Take a whole list of the space."""
+    def listed(
+        self, objects: Mapping[ObjectKey, Object], kind: tuple[str, str] | None = None
+    ) -> frozenset[str]:
+        """Take all objects of the space, or all of one kind: group and resource."""
         in_ledger = {
             name: issued.entries or {}
             for name, issued in self._issued.items()
             if not issued.head.deleted
         }
         self.known = True
-        self._cleaned.keep_only(objects)
-        return self.workloads.listed(objects, in_ledger)
+        touched = self.workloads.listed(objects, in_ledger, kind)
+        self._cleaned.keep_only(self.workloads.resolver.objects)
+        return touched
 
     def put(self, key: ObjectKey, obj: Object) -> frozenset[str]:
         """Take an object's present state, as an unbroken watch says it."""

@@ -70,15 +70,19 @@ class Registry:
         """Whether a list of the space of this identity says what is there."""
         return identity == self.identity
 
-    def listed(self, objects: Mapping[ObjectKey, Object]) -> Keys:
-        """Take a whole list of the space."""
+    def listed(
+        self, objects: Mapping[ObjectKey, Object], kind: tuple[str, str] | None = None
+    ) -> Keys:
+        """Take all objects of the space, or all of one kind: group and resource."""
         ours = {key: obj for key, obj in objects.items() if is_inventory(key)}
         touched: set[ObjectKey] = set()
         for key in self.objects.keys() - ours.keys():
-            touched |= self._forget(key)
+            if kind in (None, (key.group, key.resource)):
+                touched |= self._forget(key)
         for key, obj in ours.items():
             touched |= self._put(key, obj)
-        self._unseen = self._in_ledger() - ours.keys()
+        listed = {k for k in self._in_ledger() if kind in (None, (k.group, k.resource))}
+        self._unseen = (self._unseen - listed) | (listed - ours.keys())
         self.known = True
         return frozenset(touched | self._unseen)
 

@@ -44,6 +44,28 @@ _SYSTEM_NAMES = frozenset({("configmaps", "kube-root-ca.crt"), ("serviceaccounts
 
 
 @dataclass(frozen=True, slots=True)
+class Reach:
+    """The kinds that a clause may select: `group` None is any, no resources are all.
+
+    `by_labels` says that metadata tells which objects it selects.
+    """
+
+    group: str | None
+    resources: frozenset[str]
+    namespaced_only: bool
+    by_labels: bool
+
+    def covers(self, group: str, resource: str, *, namespaced: bool) -> bool:
+        if group in _GROUPS_KEPT or (group, resource) in _RESOURCES_KEPT:
+            return False
+        return (
+            (self.group is None or self.group == group)
+            and (not self.resources or resource in self.resources)
+            and (namespaced or not self.namespaced_only)
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Clause:
     """One test of `downsync`; `group` None is any group. `flags` are those of a manifest entry."""
 
@@ -67,6 +89,16 @@ class Clause:
             and self._namespace_matches(key, namespace)
             and (not self.selectors or any(item.matches(labels) for item in self.selectors))
         )
+
+    @property
+    def reach(self) -> Reach:
+        """The kinds of objects that may pass, whatever their names and labels are."""
+        within = bool(self.namespaces) and ANY not in self.namespaces
+        within |= bool(self.namespace_selectors) and not any(
+            selector.is_everything for selector in self.namespace_selectors
+        )
+        resources = frozenset() if ANY in self.resources else self.resources
+        return Reach(self.group, resources, within, bool(self.selectors))
 
     def _namespace_matches(self, key: ObjectKey, labels: Mapping[str, str] | None) -> bool:
         if not self.namespace_selectors:

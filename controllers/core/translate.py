@@ -14,6 +14,7 @@ from typing import Any
 
 from controllers.core.cleaning import clean
 from controllers.core.drafts import Draft, same, values_of
+from controllers.core.what import is_partial
 from schemas import blobs
 from schemas.blobs import Reference, StoredBlob
 from schemas.chunks import ManifestEntry, build_manifest
@@ -106,6 +107,8 @@ class CleanObjects:
             del self._known[key]
 
     def _bytes(self, key: ObjectKey, obj: Mapping[str, Any]) -> bytes:
+        if is_partial(obj):
+            raise ObjectRefused(key, "it cannot be read", "it is read again by itself")
         try:
             plain = canonical(clean(key, obj))
         except CodecError as error:

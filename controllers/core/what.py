@@ -11,14 +11,17 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from controllers.core.selection import ANY, Rules, never_selected
+from controllers.core.selection import ANY, Reach, Rules, never_selected
 from schemas.objects import ObjectKey
 
-_CRDS = ("apiextensions.k8s.io", "customresourcedefinitions")
+DEFINITIONS = ("apiextensions.k8s.io", "customresourcedefinitions")
 _NAMESPACES = ("", "namespaces")
 _NONE: frozenset[str] = frozenset()
 
 _ALL = ("all", "")
+PARTIAL = "PartialObjectMetadata"
+"""The kind of an object of which only the metadata is known, as the Kubernetes API names it."""
+_KEPT_METADATA = ("name", "namespace", "labels", "uid", "resourceVersion")
 
 Kind = tuple[str, str]
 _Hint = tuple[str, str]
@@ -39,6 +42,8 @@ class WhatResolver:
         self._inside: dict[str, set[ObjectKey]] = defaultdict(set)  # namespace -> its objects
         self._kinds: dict[Kind, Counter[str]] = defaultdict(Counter)  # how many each one selects
         self._crds: dict[Kind, ObjectKey] = {}
+        self._of_kind: dict[Kind, set[ObjectKey]] = defaultdict(set)
+        self._reaches: Counter[Reach] = Counter()  # of all clauses: most are of a few forms
 
     def put(self, key: ObjectKey, obj: Mapping[str, Any]) -> frozenset[str]:
         """Learn of an object's present state; one that is terminating counts as gone."""
@@ -46,10 +51,11 @@ class WhatResolver:
             return self.remove(key)
         before = self.objects.get(key)
         self.objects[key] = obj
+        self._of_kind[key.group, key.resource].add(key)
         if key.namespace:
             self._inside[key.namespace].add(key)
         changed = self._evaluate(key)
-        if (key.group, key.resource) == _CRDS:
+        if (key.group, key.resource) == DEFINITIONS:
             changed |= self._learn_crd(key, obj)
         if _is_namespace(key) and (before is None or _labels(before) != _labels(obj)):
             changed |= self._evaluate_inside(key.name)
@@ -60,6 +66,9 @@ class WhatResolver:
         if self.objects.pop(key, None) is None:
             return _NONE
         changed = self._unselect(key)
+        self._of_kind[key.group, key.resource].discard(key)
+        if not self._of_kind[key.group, key.resource]:
+            del self._of_kind[key.group, key.resource]
         if key.namespace:
             self._inside[key.namespace].discard(key)
             if not self._inside[key.namespace]:
@@ -78,6 +87,7 @@ class WhatResolver:
         before = self.selection(name)
         self.remove_placement(name)
         self._rules[name] = rules
+        self._reaches.update(clause.reach for clause in rules.clauses)
         self._selected[name] = {}
         hints = _hints(rules)
         for hint in hints:
@@ -91,6 +101,7 @@ class WhatResolver:
         rules = self._rules.pop(name, None)
         if rules is None:
             return
+        self._reaches -= Counter(clause.reach for clause in rules.clauses)
         for hint in _hints(rules):
             self._wanting[hint].discard(name)
             if not self._wanting[hint]:
@@ -98,6 +109,26 @@ class WhatResolver:
         for key in list(self._selected[name]):
             self._drop(key, name)
         del self._selected[name]
+
+    def thin(self, key: ObjectKey) -> None:
+        """Keep no more than an object's metadata, if no placement selects it."""
+        obj = self.objects.get(key)
+        if obj is not None and key not in self._selecting and not is_partial(obj):
+            metadata = {name: obj["metadata"].get(name) for name in _KEPT_METADATA}
+            self.objects[key] = {"kind": PARTIAL, "metadata": metadata}
+
+    def of_kind(self, kind: Kind) -> frozenset[ObjectKey]:
+        """The objects of a kind: group and resource."""
+        return frozenset(self._of_kind.get(kind, ()))
+
+    def kinds(self) -> frozenset[Kind]:
+        """The kinds of which there are objects."""
+        return frozenset(self._of_kind)
+
+    @property
+    def reaches(self) -> frozenset[Reach]:
+        """What kinds of objects the placements may select, in all the forms that they say it."""
+        return frozenset(self._reaches)
 
     def selection(self, name: str) -> dict[ObjectKey, int]:
         """The objects a placement selects now, with their flags, and the CRDs that these need."""
@@ -109,7 +140,7 @@ class WhatResolver:
 
     def definition_of(self, key: ObjectKey) -> ObjectKey:
         """The definition of an object's kind: the one that is shown, else by how such are named."""
-        named = ObjectKey(*_CRDS, "", f"{key.resource}.{key.group}")
+        named = ObjectKey(*DEFINITIONS, "", f"{key.resource}.{key.group}")
         return self._crds.get((key.group, key.resource), named)
 
     def asking(self, key: ObjectKey, flag: int) -> list[str]:
@@ -201,6 +232,11 @@ class WhatResolver:
             return changed
         self._crds[kind] = key
         return changed | set(self._kinds.get(kind, ()))
+
+
+def is_partial(obj: Mapping[str, Any]) -> bool:
+    """Whether only the metadata of the object is known."""
+    return obj.get("kind") == PARTIAL
 
 
 def _hints(rules: Rules) -> frozenset[_Hint]:

@@ -7,10 +7,11 @@ remembered as unseen, which is less than deleted.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from controllers.core.selection import rules_of
-from controllers.core.what import WhatResolver
+from controllers.core.what import DEFINITIONS, WhatResolver, is_partial
 from schemas.api import EdgePlacement, parse_kind
 from schemas.faults import InvalidObject
 from schemas.objects import ObjectKey
@@ -20,6 +21,9 @@ Object = Mapping[str, Any]
 
 _PLACEMENTS = ("edge.kubestellar.io", "edgeplacements")
 _SLICES = ("edge.kubestellar.io", "singleplacementslices")
+_NAMESPACES = ("", "namespaces")
+CONTROL_KINDS = frozenset({_PLACEMENTS, _SLICES, _NAMESPACES, DEFINITIONS})
+"""What is followed whatever placements say."""
 
 
 def placement_key(name: str) -> ObjectKey:
@@ -49,25 +53,47 @@ class Workloads:
         self._accepted: dict[str, frozenset[ObjectKey]] = {}
 
     def listed(
-        self, objects: Mapping[ObjectKey, Object], issued: Mapping[str, Collection[ObjectKey]]
+        self,
+        objects: Mapping[ObjectKey, Object],
+        issued: Mapping[str, Collection[ObjectKey]],
+        kind: tuple[str, str] | None = None,
     ) -> frozenset[str]:
-        """Take a whole list; `issued` says which objects each placement in the ledger holds."""
-        for key in self.resolver.objects.keys() - objects.keys():
+        """Take all objects, or all of one kind: group and resource.
+
+        `issued` says which objects each placement in the ledger holds.
+        """
+        shown = self.resolver.objects.keys() if kind is None else self.resolver.of_kind(kind)
+        for key in shown - objects.keys():
             self.resolver.remove(key)
-        for name in [name for name in self.objects if placement_key(name) not in objects]:
-            self._forget(name)
+        if kind in (None, _PLACEMENTS):
+            for name in [name for name in self.objects if placement_key(name) not in objects]:
+                self._forget(name)
+            self.unseen_placements = {n for n in issued if placement_key(n) not in objects}
         for key, obj in objects.items():
             self.put(key, obj)
         self._accepted.clear()
         there = {key for keys in issued.values() for key in keys}
-        self.unseen = there - objects.keys()
-        self.unseen_namespaces = {
-            key.namespace
-            for key in there
-            if ObjectKey("", "namespaces", "", key.namespace) not in objects
-        }
-        self.unseen_placements = {name for name in issued if placement_key(name) not in objects}
+        listed = {key for key in there if kind in (None, (key.group, key.resource))}
+        self.unseen = (self.unseen - listed) | (listed - objects.keys())
+        self.unseen &= there
+        if kind in (None, _NAMESPACES):
+            self.unseen_namespaces = {
+                key.namespace
+                for key in there
+                if ObjectKey(*_NAMESPACES, "", key.namespace) not in objects
+            }
         return frozenset(issued) | frozenset(self.objects)
+
+    def partial(self, name: str) -> frozenset[ObjectKey]:
+        """Objects that a placement selects and of which only the metadata is known."""
+        selected = self.resolver.selection(name)
+        return frozenset(key for key in selected if is_partial(self.resolver.objects[key]))
+
+    def thin(self, keys: Iterable[ObjectKey]) -> None:
+        """Keep no more than the metadata of what no placement selects: there may be much of it."""
+        for key in keys:
+            if (key.group, key.resource) not in CONTROL_KINDS:
+                self.resolver.thin(key)
 
     def deleted(self, key: ObjectKey) -> frozenset[str]:
         """Take it that an object is gone: an unbroken watch said so."""
@@ -88,6 +114,12 @@ class Workloads:
             self.objects[key.name] = obj
             self._read(key.name, obj)
         return frozenset({key.name})
+
+    def keep_kinds(self, kinds: AbstractSet[tuple[str, str]]) -> None:
+        """Forget the objects of all other kinds: nothing is told of them any more."""
+        for kind in self.resolver.kinds() - kinds:
+            for key in self.resolver.of_kind(kind):
+                self.resolver.remove(key)
 
     def accept(self, objects: Iterable[ObjectKey], placement: str) -> None:
         """Take it that what this placement lacks of these is gone; of others it says nothing."""
@@ -134,7 +166,7 @@ class Workloads:
 
     def _seen(self, key: ObjectKey) -> None:
         self.unseen.discard(key)
-        if (key.group, key.resource) == ("", "namespaces"):
+        if (key.group, key.resource) == _NAMESPACES:
             self.unseen_namespaces.discard(key.name)
         if (key.group, key.resource) == _PLACEMENTS:
             self.unseen_placements.discard(key.name)

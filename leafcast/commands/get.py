@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ from leafcast.object_output import (
 from leafcast.object_readers import NotFound, reader_of
 from leafcast.session import Session
 from leafcast.spoken_objects import BadArguments, Meant, read_arguments, with_kinds
-from relay.ports import Object, ResumeTooOld
+from relay.ports import Change, Interest, Interests, Listed, Object, SpaceEvent
 from schemas.manifests import LoadedObject
 from schemas.objects import DEFAULT_NAMESPACE
 from schemas.selectors import LabelSelector
@@ -124,15 +124,13 @@ def get(  # noqa: PLR0913 - click passes options by name
 async def show(session: Session, asked: Asked) -> int:
     """Print what is asked for; how many named objects are not there."""
     meant = await _meant(session, asked)
-    # Before the list, so that no change falls between.
-    since = await _since(session, meant[0][0]) if asked.watch else ""
     groups, missing = await _read(session, asked, meant)
     if not asked.watch:
         _print(session, asked, groups, single=_is_single(meant))
         if not groups and not missing and asked.format not in ("yaml", "json"):
             click.echo(_nothing(asked, meant), err=True)
     elif not missing:
-        await _watch(session, asked, meant[0][0], groups, since)
+        await _watch(session, asked, meant[0][0], groups)
     return missing
 
 
@@ -196,38 +194,60 @@ def _nothing(asked: Asked, meant: Sequence[tuple[Meant, str]]) -> str:
     return "No resources found"
 
 
-async def _since(session: Session, one: Meant) -> str:
-    # An empty list of a kind that nobody has costs next to nothing, and tells the revision.
-    listing = await session.space_for(one.kind.key("", "")).list("-", "-")
-    return listing.revision
-
-
-async def _watch(
-    session: Session, asked: Asked, one: Meant, groups: Sequence[Group], since: str
-) -> None:
+async def _watch(session: Session, asked: Asked, one: Meant, groups: Sequence[Group]) -> None:
     """Show the objects, then each change, until a signal."""
     rows = Rows(one.kind, asked.style)
     for group in groups:
-        for obj in group.objects if asked.format in ("yaml", "json", "name") else ():
-            _print_change(asked, rows, obj, 0)
         if asked.format in ("table", "wide"):
             click.echo(harmless("\n".join(rows.lines(group.objects, session.clock.now().wall_ms))))
+        else:
+            for obj in group.objects:
+                _print_change(asked, rows, obj, 0)
+    watch = _Watch(session, asked, rows)
+    watch.versions = {_uid(obj): _version(obj) for group in groups for obj in group.objects}
+    interest = Interest(one.kind.group, one.kind.resource)
     space = session.space_for(one.kind.key("", ""))
-    while True:
-        try:
-            async with aclosing(space.watch(since)) as changes:
-                async for change in changes:
-                    if _concerns(asked, one, change.object, change.key.group, change.key.resource):
-                        _print_change(asked, rows, change.object, session.clock.now().wall_ms)
-        except ResumeTooOld:
-            since = await _since(session, one)
+    await space.follow(Interests([interest]), partial(watch.tell, one))
 
 
-def _concerns(asked: Asked, one: Meant, obj: Object, group: str, resource: str) -> bool:
+@dataclass(slots=True)
+class _Watch:
+    """Prints what is new of the objects that are asked for; `versions` were shown, by uid."""
+
+    session: Session
+    asked: Asked
+    rows: Rows
+    versions: dict[str, str] = field(default_factory=dict)
+
+    async def tell(self, one: Meant, event: SpaceEvent) -> None:
+        match event:
+            case Listed(_, objects):
+                found = list(objects.values())
+            case Change("deleted", _, obj):
+                self.versions.pop(_uid(obj), None)
+                found = [obj]
+            case Change(_, _, obj):
+                found = [obj]
+            case _:
+                return
+        for obj in found:
+            if _concerns(self.asked, one, obj) and self.versions.get(_uid(obj)) != _version(obj):
+                self.versions[_uid(obj)] = _version(obj)
+                _print_change(self.asked, self.rows, obj, self.session.clock.now().wall_ms)
+
+
+def _uid(obj: Mapping[str, Any]) -> str:
+    return str(obj["metadata"].get("uid"))
+
+
+def _version(obj: Mapping[str, Any]) -> str:
+    return str(obj["metadata"].get("resourceVersion"))
+
+
+def _concerns(asked: Asked, one: Meant, obj: Object) -> bool:
     metadata = obj["metadata"]
     return (
-        (group, resource) == (one.kind.group, one.kind.resource)
-        and (not one.kind.namespaced or asked.where in ("", metadata.get("namespace")))
+        (not one.kind.namespaced or asked.where in ("", metadata.get("namespace")))
         and (not one.names or metadata["name"] in one.names)
         and (asked.selector is None or asked.selector.matches(metadata.get("labels") or {}))
     )

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import AsyncGenerator, Iterable
-from contextlib import aclosing
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
@@ -20,11 +19,12 @@ from relay.ports import (
     Dice,
     Interests,
     Kind,
+    Listed,
     Listing,
     Object,
-    ResumeTooOld,
     Space,
     SpaceError,
+    SpaceEvent,
     Tell,
 )
 from schemas.objects import BUILT_IN_KINDS, KindTable, ObjectKey
@@ -157,25 +157,23 @@ class SimulatedCluster:
             raise SpaceError("NotFound", said)
 
     async def _follow(self) -> None:
-        while True:
-            try:
-                listing = await self._space.list()
-                self._kinds = self._kinds.extended_by(listing.objects)
-                found = {self._kinds.key_of(obj): obj for obj in listing.objects}
-                self._namespaces.listed(found)
-                for key, obj in found.items():
+        await self._space.follow(Interests(None), self._told)
+
+    async def _told(self, event: SpaceEvent) -> None:
+        match event:
+            case Listed(_, objects):
+                self._kinds = self._kinds.extended_by(objects.values())
+                self._namespaces.listed(objects)
+                for key, obj in objects.items():
                     await self._notice(key, obj)
-                async with aclosing(self._space.watch(listing.revision)) as changes:
-                    async for change in changes:
-                        self._namespaces.changed(change)
-                        if change.kind == "deleted":
-                            self._due.pop(change.key, None)
-                        else:
-                            await self._notice(change.key, change.object)
-            except ResumeTooOld:
-                continue
-            except SpaceError:
-                await self._clock.sleep(RETRY_SECONDS)
+            case Change("deleted", key):
+                self._namespaces.changed(event)
+                self._due.pop(key, None)
+            case Change(_, key, obj):
+                self._namespaces.changed(event)
+                await self._notice(key, obj)
+            case _:
+                return
 
     async def _notice(self, key: ObjectKey, obj: Object) -> None:
         """Begin to bring the object to life, unless it lives or that has begun already."""

@@ -120,10 +120,17 @@ class _Follower:
                 for gone in self._since.keys() - (wanted or ()):
                     del self._since[gone]
                     self._taken.pop(gone, None)
-                for interest in (wanted or frozenset()) - self._since.keys():
+                fresh = (wanted or frozenset()) - self._since.keys()
+                if len(fresh) == 1:
+                    (interest,) = fresh
                     listing = await self._space.list(interest.group, interest.resource)
                     found = {_key_in(interest, obj): obj for obj in listing.objects}
                     await self._begin(interest, found, listing.revision)
+                elif fresh:
+                    listing = await self._list()
+                    found = by_key(listing.objects)
+                    for interest in fresh:
+                        await self._begin(interest, found, listing.revision)
                 await self._tell(Synced(wanted))
 
     async def _watch(self, since: str) -> None:
@@ -131,6 +138,7 @@ class _Follower:
             async for change in changes:
                 async with self._telling:
                     await self._pass_on(change)
+        raise ResumeTooOld("Expired", "the watch ended: list again")
 
     async def _pass_on(self, change: Change) -> None:
         if _is_definition(change.key):

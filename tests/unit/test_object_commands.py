@@ -90,9 +90,9 @@ async def test_each_object_is_told_what_came_of_it(session, capsys):
 
 async def test_a_refusal_by_the_space_names_the_object_and_what_to_do(session, capsys):
     class Silent(MemorySpace):
-        async def apply(self, obj, manager, *, create_only=False):
-            if obj["kind"] == "Namespace":
-                return await super().apply(obj, manager, create_only=create_only)
+        async def apply(self, obj, manager, *, dry_run=False, **options):
+            if dry_run or obj["kind"] == "Namespace":
+                return await super().apply(obj, manager, dry_run=dry_run, **options)
             if obj["kind"] == "Deployment":
                 raise SpaceError("Forbidden", "deployments.apps/shop/web: too many of them")
             raise SpaceError("ServiceUnavailable", "it is silent")
