@@ -20,6 +20,8 @@ settings.register_profile(
 )
 settings.load_profile("unhurried")
 
+pytest_plugins = ["tests.kube.fixtures"]
+
 TREES, OTHERS = "trees", "others"
 OF_TREES = ("tests/docker/", "tests/e2e/", "tests/nats/test_chaos_")
 GIVES_WAY = 10
