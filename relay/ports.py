@@ -5,7 +5,16 @@ Decisions are in `relay.core`; adapters keep these promises on JetStream and in 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+import asyncio
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -27,21 +36,33 @@ from schemas.reports import Done
 from schemas.selectors import LabelSelector
 
 __all__ = [
+    "AnotherSpace",
     "Bus",
     "BusBroken",
     "Change",
     "Clock",
     "Conflict",
     "Dice",
+    "FieldConflict",
+    "Interest",
+    "Interests",
+    "Kind",
+    "Listed",
     "Listing",
     "MailConflict",
     "MailSlot",
     "Object",
     "OwnRecord",
+    "Progress",
     "Remembered",
     "ResumeTooOld",
+    "Served",
     "Space",
     "SpaceError",
+    "SpaceEvent",
+    "Synced",
+    "Tell",
+    "Unserved",
     "first_of",
 ]
 
@@ -227,6 +248,18 @@ class Conflict(SpaceError):
     """The object is not at the version, or not the one, that the caller named."""
 
 
+class FieldConflict(Conflict):
+    """Others own fields that the apply would change; `managers` names them by field path."""
+
+    def __init__(self, reason: str, message: str, managers: Mapping[str, str]) -> None:
+        super().__init__(reason, message)
+        self.managers = managers
+
+
+class AnotherSpace(SpaceError):
+    """A space is not the one that was followed: what it lists says nothing of that one."""
+
+
 class ResumeTooOld(SpaceError):
     """The watch cannot go on from that revision: list again."""
 
@@ -240,13 +273,111 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of object as a space serves it; `version` is the one that it prefers.
+
+    `versions` are all that it serves, `verbs` what it lets one do, as in Kubernetes' discovery.
+    """
+
+    group: str
+    version: str
+    resource: str
+    kind: str
+    namespaced: bool
+    versions: tuple[str, ...] = ()
+    verbs: frozenset[str] = frozenset()
+    short_names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Interest:
+    """What to follow of one kind: all of it, or what a label selector takes.
+
+    With `metadata_only` objects may come as PartialObjectMetadata; a space may send them whole.
+    """
+
+    group: str
+    resource: str
+    selector: LabelSelector | None = None
+    metadata_only: bool = False
+
+
+class Interests:
+    """What one follower of a space wants to hear of; it may change meanwhile. None: everything."""
+
+    def __init__(self, wanted: Iterable[Interest] | None = ()) -> None:
+        self.wanted = None if wanted is None else frozenset(wanted)
+        self._moved = asyncio.Event()
+
+    def set(self, wanted: Iterable[Interest]) -> None:
+        """Want these from now on."""
+        fresh = frozenset(wanted)
+        if fresh != self.wanted:
+            self.wanted = fresh
+            self._moved.set()
+
+    async def changed(self, known: frozenset[Interest] | None) -> frozenset[Interest] | None:
+        """Wait until what is wanted is another than what is known. One waiter."""
+        while self.wanted == known:
+            self._moved.clear()
+            await self._moved.wait()
+        return self.wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """All kinds that the space serves now."""
+
+    kinds: tuple[Kind, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """All objects of an interest (None: of the space), instead of what was told of it before."""
+
+    interest: Interest | None
+    objects: Mapping[ObjectKey, Object]
+    revision: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
-    """One change of an object: for `deleted`, `object` is its last state as far as known."""
+    """One change of an object: for `deleted`, `object` is its last state as far as known.
+
+    An object that a selector takes no more counts as deleted for its interest.
+    """
 
     kind: Literal["added", "modified", "deleted"]
     key: ObjectKey
     object: Object
+    revision: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unserved:
+    """An interest of which nothing can be told now; this says nothing about its objects."""
+
+    interest: Interest
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """Each interest of these was told as Listed, or as Unserved; said again when they change."""
+
+    wanted: frozenset[Interest] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """All that had happened at this revision was told, and that is all there is to say."""
+
     revision: str
+
+
+SpaceEvent = Served | Listed | Change | Unserved | Synced | Progress
+Tell = Callable[[SpaceEvent], Awaitable[None]]
 
 
 class Space(Protocol):
@@ -257,6 +388,26 @@ class Space(Protocol):
 
     async def identity(self) -> str:
         """The id that this space keeps for its life; another space never has it."""
+        ...
+
+    async def kinds(self) -> tuple[Kind, ...]:
+        """All kinds that the space serves now."""
+        ...
+
+    async def follow(self, interests: Interests, tell: Tell) -> None:
+        """Tell of the space until cancelled: what is served, what there is, then each change.
+
+        First Served, then each interest as Listed or Unserved, then Synced; after that changes as
+        they happen, in the order of each object. What breaks is resumed, or listed again, here;
+        an outage is waited out, with growing pauses. Raises AnotherSpace.
+        """
+        ...
+
+    async def revision(self) -> str:
+        """A mark of now: a follower that was told of this revision was told all before it.
+
+        Revisions of one space compare by the number before the first dot.
+        """
         ...
 
     async def list(
@@ -279,13 +430,23 @@ class Space(Protocol):
 
     async def get(self, key: ObjectKey) -> Object | None: ...
 
-    async def apply(self, obj: Object, manager: str, *, create_only: bool = False) -> Object:
+    async def apply(
+        self,
+        obj: Object,
+        manager: str,
+        *,
+        create_only: bool = False,
+        force: bool = True,
+        dry_run: bool = False,
+    ) -> Object:
         """Make the object hold what `obj` says, as this manager's wish.
 
         Fields the manager said earlier and no longer says are removed, others' fields are kept,
         status is not touched. With `metadata.resourceVersion` set, raises Conflict unless it is
-        current. No write, and the same resourceVersion, if nothing differs. Raises SpaceError if
-        the space refuses.
+        current. No write, and the same resourceVersion, if nothing differs. Without `force`, raises
+        FieldConflict if others said fields that it would change. With `dry_run` nothing is written:
+        the resourceVersion stays the held one's, and is missing from an object that is new. Raises
+        SpaceError if the space refuses.
         """
         ...
 

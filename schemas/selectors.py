@@ -50,6 +50,15 @@ class Requirement:
             case _:
                 return self.key not in labels
 
+    def __str__(self) -> str:
+        match self.operator:
+            case "In" | "NotIn":
+                return f"{self.key} {self.operator.lower()} ({','.join(self.values)})"
+            case "Exists":
+                return self.key
+            case _:
+                return f"!{self.key}"
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class LabelSelector:
@@ -111,6 +120,10 @@ class LabelSelector:
             expressions.append({"key": item.key, "operator": item.operator, **values})
         form: dict[str, object] = {"matchLabels": labels} if labels else {}
         return {**form, "matchExpressions": expressions} if expressions else form
+
+    def to_query(self) -> str:
+        """The form of kubectl's -l and of the API server's labelSelector; "" takes everything."""
+        return ",".join(map(str, self.requirements))
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether the labels meet every requirement."""

@@ -19,9 +19,22 @@ from relay.adapters.bucket import Bucket, Entry
 from relay.adapters.bucket_values import Parts
 from relay.adapters.last_seen import LastSeen
 from relay.adapters.refusals import as_space_errors
+from relay.adapters.whole_follow import follow_whole, kinds_served
 from relay.core import stored_object as rules
 from relay.core.stored_object import Births, StoredObject
-from relay.ports import Change, Clock, Conflict, Dice, Listing, Object, ResumeTooOld, SpaceError
+from relay.ports import (
+    Change,
+    Clock,
+    Conflict,
+    Dice,
+    Interests,
+    Kind,
+    Listing,
+    Object,
+    ResumeTooOld,
+    SpaceError,
+    Tell,
+)
 from schemas import codec
 from schemas.identity import random_id
 from schemas.objects import BUILT_IN_KINDS, CRD_GROUP, KindTable, ObjectKey, group_of
@@ -81,6 +94,16 @@ class EmbeddedSpace:
             raise SpaceError("InternalError", "the space's identity was erased from its bucket")
         return entry.value.decode()
 
+    async def kinds(self) -> tuple[Kind, ...]:
+        definitions = await self.list(*_DEFINITIONS)
+        return kinds_served(definitions.objects)
+
+    async def follow(self, interests: Interests, tell: Tell) -> None:
+        await follow_whole(self, interests, self._clock, tell)
+
+    async def revision(self) -> str:
+        return self._position(await self._bucket.last_revision())
+
     async def list(
         self,
         group: str = "",
@@ -121,16 +144,26 @@ class EmbeddedSpace:
         found = await self._find(key)
         return rules.at_revision(found.stored, found.revision) if found.stored else None
 
-    async def apply(self, obj: Object, manager: str, *, create_only: bool = False) -> Object:
+    async def apply(
+        self,
+        obj: Object,
+        manager: str,
+        *,
+        create_only: bool = False,
+        force: bool = True,
+        dry_run: bool = False,
+    ) -> Object:
         with as_space_errors():
             rules.admit(obj)
         key = await self._key_of(obj)
-        surely = create_only or bool(obj["metadata"].get("resourceVersion"))
+        surely = create_only or dry_run or bool(obj["metadata"].get("resourceVersion"))
         for attempt in range(ATTEMPTS_MAX):
             found = await self._find(key, fresh=surely or attempt > 0)
             if found.stored and create_only:
                 return rules.at_revision(found.stored, found.revision)
-            changed = self._changed(key, found, obj, manager)
+            changed = self._changed(key, found, obj, manager, force=force)
+            if dry_run:
+                return self._previewed(key, found, changed)
             kept = await self._keep(key, found, changed)
             if kept is not None:
                 self._kinds = self._kinds.extended_by([kept])
@@ -138,15 +171,9 @@ class EmbeddedSpace:
         raise self._contended(key)
 
     async def preview(self, obj: Object, manager: str) -> Object:
-        """What `apply` would make of the object; nothing is written. Raises SpaceError as it does.
+        return await self.apply(obj, manager, dry_run=True)
 
-        The resourceVersion stays the held one's, and is missing from an object that is new.
-        """
-        with as_space_errors():
-            rules.admit(obj)
-        key = await self._key_of(obj)
-        found = await self._find(key)
-        changed = self._changed(key, found, obj, manager)
+    def _previewed(self, key: ObjectKey, found: _Found, changed: StoredObject) -> Object:
         with as_space_errors():
             rules.check_size(key, len(rules.encode(changed)), kv.VALUE_MAX_BYTES)
         return rules.at_revision(changed, found.revision if found.stored else 0)
@@ -190,7 +217,9 @@ class EmbeddedSpace:
             self._seen.keep(path, entry.value, entry.revision)
         return _Found(stored, entry.revision, entry.parts)
 
-    def _changed(self, key: ObjectKey, found: _Found, wish: Object, manager: str) -> StoredObject:
+    def _changed(
+        self, key: ObjectKey, found: _Found, wish: Object, manager: str, *, force: bool
+    ) -> StoredObject:
         with as_space_errors():
             return rules.applied(
                 key,
@@ -200,6 +229,7 @@ class EmbeddedSpace:
                 manager,
                 uid=rules.uid_from(self._dice.entropy(16)),
                 now_ms=self._clock.now().wall_ms,
+                force=force,
             )
 
     async def _keep(self, key: ObjectKey, found: _Found, changed: StoredObject) -> Object | None:

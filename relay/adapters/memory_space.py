@@ -7,11 +7,23 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
 from relay.adapters.refusals import as_space_errors
+from relay.adapters.whole_follow import follow_whole, kinds_served
 from relay.core import stored_object as rules
 from relay.core.stored_object import Births, StoredObject
-from relay.ports import Change, Clock, Dice, Listing, Object, ResumeTooOld, SpaceError
+from relay.ports import (
+    Change,
+    Clock,
+    Dice,
+    Interests,
+    Kind,
+    Listing,
+    Object,
+    ResumeTooOld,
+    SpaceError,
+    Tell,
+)
 from schemas.identity import random_id
-from schemas.objects import BUILT_IN_KINDS, KindTable, ObjectKey
+from schemas.objects import BUILT_IN_KINDS, CRD_GROUP, KindTable, ObjectKey
 from schemas.selectors import LabelSelector
 
 DELETIONS_KEPT_SECONDS = 3600.0
@@ -41,6 +53,16 @@ class MemorySpace:
 
     async def identity(self) -> str:
         return self._identity
+
+    async def kinds(self) -> tuple[Kind, ...]:
+        definitions = await self.list(CRD_GROUP, "customresourcedefinitions")
+        return kinds_served(definitions.objects)
+
+    async def follow(self, interests: Interests, tell: Tell) -> None:
+        await follow_whole(self, interests, self._clock, tell)
+
+    async def revision(self) -> str:
+        return str(self._revision)
 
     async def list(
         self,
@@ -76,28 +98,29 @@ class MemorySpace:
         entry = self._present(key)
         return rules.at_revision(entry.stored, entry.revision) if entry else None
 
-    async def apply(self, obj: Object, manager: str, *, create_only: bool = False) -> Object:
+    async def apply(
+        self,
+        obj: Object,
+        manager: str,
+        *,
+        create_only: bool = False,
+        force: bool = True,
+        dry_run: bool = False,
+    ) -> Object:
         with as_space_errors():
             rules.admit(obj)
             key = self._kinds.key_of(obj)
             entry = self._present(key)
             if entry and create_only:
                 return rules.at_revision(entry.stored, entry.revision)
-            changed = self._changed(key, entry, obj, manager)
+            changed = self._changed(key, entry, obj, manager, force=force)
+        if dry_run:
+            return rules.at_revision(changed, entry.revision if entry else 0)
         self._kinds = self._kinds.extended_by([changed.object])
         return self._keep(key, entry, changed)
 
     async def preview(self, obj: Object, manager: str) -> Object:
-        """What `apply` would make of the object; nothing is written. Raises SpaceError as it does.
-
-        The resourceVersion stays the held one's, and is missing from an object that is new.
-        """
-        with as_space_errors():
-            rules.admit(obj)
-            key = self._kinds.key_of(obj)
-            entry = self._present(key)
-            changed = self._changed(key, entry, obj, manager)
-        return rules.at_revision(changed, entry.revision if entry else 0)
+        return await self.apply(obj, manager, dry_run=True)
 
     async def set_status(self, key: ObjectKey, status: Object) -> Object:
         entry = self._present(key)
@@ -125,7 +148,7 @@ class MemorySpace:
         return entry if entry and entry.deleted_at is None else None
 
     def _changed(
-        self, key: ObjectKey, entry: _Entry | None, wish: Object, manager: str
+        self, key: ObjectKey, entry: _Entry | None, wish: Object, manager: str, *, force: bool
     ) -> StoredObject:
         return rules.applied(
             key,
@@ -135,6 +158,7 @@ class MemorySpace:
             manager,
             uid=rules.uid_from(self._dice.entropy(16)),
             now_ms=self._clock.now().wall_ms,
+            force=force,
         )
 
     def _keep(self, key: ObjectKey, entry: _Entry | None, changed: StoredObject) -> Object:

@@ -14,7 +14,19 @@ from fnmatch import fnmatchcase
 
 from relay.core import lifelike
 from relay.core.stored_object import timestamp
-from relay.ports import Change, Clock, Dice, Listing, Object, ResumeTooOld, Space, SpaceError
+from relay.ports import (
+    Change,
+    Clock,
+    Dice,
+    Interests,
+    Kind,
+    Listing,
+    Object,
+    ResumeTooOld,
+    Space,
+    SpaceError,
+    Tell,
+)
 from schemas.objects import BUILT_IN_KINDS, KindTable, ObjectKey
 from schemas.selectors import LabelSelector
 
@@ -68,6 +80,15 @@ class SimulatedCluster:
     async def identity(self) -> str:
         return await self._space.identity()
 
+    async def kinds(self) -> tuple[Kind, ...]:
+        return await self._space.kinds()
+
+    async def follow(self, interests: Interests, tell: Tell) -> None:
+        await self._space.follow(interests, tell)
+
+    async def revision(self) -> str:
+        return await self._space.revision()
+
     async def list(
         self,
         group: str = "",
@@ -84,7 +105,15 @@ class SimulatedCluster:
     async def get(self, key: ObjectKey) -> Object | None:
         return await self._space.get(key)
 
-    async def apply(self, obj: Object, manager: str, *, create_only: bool = False) -> Object:
+    async def apply(
+        self,
+        obj: Object,
+        manager: str,
+        *,
+        create_only: bool = False,
+        force: bool = True,
+        dry_run: bool = False,
+    ) -> Object:
         """As every space; raises SpaceError NotFound if the object's Namespace does not exist."""
         name = str((obj.get("metadata") or {}).get("name", ""))
         if self.settings.slow_seconds and _matches(name, self.settings.slow_names):
@@ -93,7 +122,9 @@ class SimulatedCluster:
             key = self._kinds.key_of(obj)
             self._refuse(key)
             await self._need_namespace(key)
-        applied = await self._space.apply(obj, manager, create_only=create_only)
+        applied = await self._space.apply(
+            obj, manager, create_only=create_only, force=force, dry_run=dry_run
+        )
         self._kinds = self._kinds.extended_by([applied])
         return applied
 

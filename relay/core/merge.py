@@ -7,7 +7,7 @@ into `metadata`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 Object = dict[str, Any]
@@ -57,6 +57,29 @@ def wish_of(obj: Mapping[str, Any]) -> Object:
 def fields_said(wish: Mapping[str, Any]) -> Object:
     """The fields of a wish without their values: all that `previous` needs, and much smaller."""
     return _names_of(_said(wish))
+
+
+def changed_fields(
+    live: Mapping[str, Any], wanted: Mapping[str, Any], above: tuple[str, ...] = ()
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Fields of a wish that the object holds otherwise, as text and as a path of names."""
+    for name, value in wanted.items():
+        path = (*above, name)
+        held = live.get(name)
+        if isinstance(value, Mapping) and isinstance(held, Mapping):
+            yield from changed_fields(held, value, path)
+        elif name in live and not same(held, value):
+            yield ".".join(path), path
+
+
+def says(said: Mapping[str, Any], path: tuple[str, ...]) -> bool:
+    """Whether a manager whose fields are `said` said the field at this path."""
+    section: Any = said
+    for name in path:
+        if not isinstance(section, Mapping) or name not in section:
+            return False
+        section = section[name]
+    return True
 
 
 def copied(value: Any) -> Any:

@@ -10,7 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from relay.core.merge import Object, copied, fields_said, merge_applied, same, wish_of
+from relay.core.merge import (
+    Object,
+    changed_fields,
+    copied,
+    fields_said,
+    merge_applied,
+    same,
+    says,
+    wish_of,
+)
 from schemas import codec
 from schemas.blobs import BLOB_MAX_BYTES, OBJECT_MAX_BYTES
 from schemas.faults import InvalidObject
@@ -27,6 +36,15 @@ class Refused(ValueError):
         super().__init__(message)
         self.reason = reason
         self.message = message
+
+
+class Contested(Refused):
+    """Other managers said fields that a wish would change; `managers` names them by path."""
+
+    def __init__(self, key: ObjectKey, managers: Mapping[str, str]) -> None:
+        named = ", ".join(f"{path} (by {manager})" for path, manager in sorted(managers.items()))
+        super().__init__(CONFLICT, f"{key}: others own fields that this would change: {named}")
+        self.managers = managers
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +93,23 @@ def _check_version(key: ObjectKey, wish: Mapping[str, Any], revision: int | None
         raise Refused(CONFLICT, f"{key}: written for version {version}, and {now}: read it again")
 
 
+def _check_managers(
+    key: ObjectKey, held: StoredObject, wish: Mapping[str, Any], manager: str
+) -> None:
+    wanted = wish_of(wish)
+    for name in ("apiVersion", "kind"):
+        wanted.pop(name, None)
+    changed = dict(changed_fields(held.object, wanted))
+    contested = {
+        path: other
+        for path, fields in changed.items()
+        for other, said in held.said.items()
+        if other != manager and says(said, fields)
+    }
+    if contested:
+        raise Contested(key, contested)
+
+
 def check_size(key: ObjectKey, size: int, limit: int) -> None:
     """Hold an object to a limit in bytes; raises Refused (RequestEntityTooLarge)."""
     if size > limit:
@@ -89,7 +124,7 @@ def check_uid(key: ObjectKey, held: StoredObject, uid: str) -> None:
         raise Refused(CONFLICT, f"{key}: its uid is {actual}, not {uid}: it is another object")
 
 
-def applied(
+def applied(  # noqa: PLR0913 - what is there, what is wished, and by whom
     key: ObjectKey,
     held: StoredObject | None,
     revision: int,
@@ -98,13 +133,17 @@ def applied(
     *,
     uid: str,
     now_ms: int,
+    force: bool = True,
 ) -> StoredObject:
     """The object after this manager's wish; `held` itself if nothing differs.
 
-    `revision` is where `held` lies; `uid` is for an object that is new. Raises Refused.
+    `revision` is where `held` lies; `uid` is for an object that is new. Raises Refused, and
+    Contested, unless by force, if others said fields that it would change.
     """
     _check_version(key, wish, revision if held else None)
     said = fields_said(wish)
+    if held is not None and not force:
+        _check_managers(key, held, wish, manager)
     if held is None:
         fresh = _named(wish_of(wish), key)
         stamps = {"uid": uid, "creationTimestamp": timestamp(now_ms), "generation": 1}

@@ -7,7 +7,7 @@ from contextlib import aclosing, asynccontextmanager
 import nats
 import pytest
 
-from relay.ports import Conflict, ResumeTooOld, SpaceError
+from relay.ports import Conflict, FieldConflict, ResumeTooOld, SpaceError
 from schemas.objects import ObjectKey
 from schemas.selectors import LabelSelector
 from tests.contract.spaces import SeededDice, config_map, deployment, embedded, namespace
@@ -377,3 +377,14 @@ async def parts_in(url, bucket):
     async with connected(url) as connection:
         info = await connection.jetstream().stream_info(f"KV_{bucket}", f"$KV.{bucket}.p.>")
         return set(info.state.subjects or ())
+
+
+async def test_without_force_a_field_that_another_said_is_not_changed(space):
+    await space.apply(config_map(a="1", b="1"), "they")
+    with pytest.raises(FieldConflict, match="they") as refused:
+        await space.apply(config_map(a="2"), "me", force=False)
+    assert set(refused.value.managers.values()) == {"they"}
+    held = await space.apply(config_map(b="1", c="3"), "me", force=False)
+    assert held["data"] == {"a": "1", "b": "1", "c": "3"}
+    taken = await space.apply(config_map(a="2"), "me", force=True)
+    assert taken["data"]["a"] == "2"
