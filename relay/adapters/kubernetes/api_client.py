@@ -13,6 +13,7 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -53,12 +54,38 @@ Pairs = Iterable[tuple[str, str]]
 logger = logging.getLogger(__name__)
 
 
+class _Connections(RESTClientObject):
+    """The library's connections; requests are made by hand, for it would warn of large ones."""
+
+    async def ask(
+        self,
+        method: str,
+        url: str,
+        headers: CIMultiDict[str],
+        body: BytesIO | None,
+        wait: ClientTimeout,
+    ) -> ClientResponse:
+        """Send a request; its answer's body is still to be read."""
+        if self.pool_manager is None:
+            self.pool_manager = self._create_pool_manager()
+        response: ClientResponse = await self.pool_manager.request(
+            method,
+            url,
+            headers=headers,
+            data=body,
+            timeout=wait,
+            proxy=self.proxy,
+            server_hostname=self.configuration.tls_server_name,
+        )
+        return response
+
+
 @dataclass(slots=True)
 class _Session:
     """Connections with one set of credentials, until others are read and no request uses them."""
 
     access: Access
-    rest: RESTClientObject
+    rest: _Connections
     headers: tuple[tuple[str, str], ...]
     made_of: tuple[tuple[int, int, int], ...]
     since: float
@@ -168,14 +195,8 @@ class ApiClient:
         headers["Accept"], headers["Content-Type"] = accept, content
         wait = wait or ClientTimeout(total=REQUEST_SECONDS_MAX, sock_connect=CONNECT_SECONDS_MAX)
         with self._outages(session.access):
-            answer = await session.rest.request(  # type: ignore[no-untyped-call] # the library's
-                method,
-                session.access.server + target,
-                headers=headers,
-                body=body,
-                _request_timeout=wait,
-            )
-            response: ClientResponse = answer.response
+            url = session.access.server + target
+            response = await session.rest.ask(method, url, headers, _encoded(body), wait)
             try:
                 yield response
             finally:
@@ -264,7 +285,7 @@ class ApiClient:
         return self._outdated(session)
 
 
-def _rest(access: Access, by_program: ExecCredentials) -> RESTClientObject:
+def _rest(access: Access, by_program: ExecCredentials) -> _Connections:
     """The library's client, which reads the certificates as it is made."""
     cluster, user = access.cluster, access.user
     configuration = Configuration(host=access.server, connection_pool_maxsize=0)
@@ -282,7 +303,7 @@ def _rest(access: Access, by_program: ExecCredentials) -> RESTClientObject:
             configuration.cert_file = _file(access, user, "client-certificate", folder)
             configuration.key_file = _file(access, user, "client-key", folder)
         try:
-            return RESTClientObject(configuration)
+            return _Connections(configuration)
         except OSError as error:  # ssl.SSLError is one
             said = f"{access.origin}: its certificates cannot be used: {error}"
             raise InvalidKubeconfig(f"{said}: write them in PEM, each with its key") from error
@@ -339,12 +360,21 @@ def _refused(code: int, answer: bytes, session: _Session) -> SpaceError:
         status = json.loads(answer)
     except ValueError:
         status = None
-    error = refusals.refusal(code, status, f"{session.access.server} answered with status {code}")
+    said = f"{session.access.server} answered with status {code}"
+    if code == 404:
+        said = "the server could not find the requested resource"
+    error = refusals.refusal(code, status, said)
     if error.reason == refusals.UNAUTHORIZED:
         origin = session.access.origin
         said = f"{error.message}: the server does not know the user of {origin}: renew its token"
         return SpaceError(error.reason, said)
     return error
+
+
+def _encoded(body: object) -> BytesIO | None:
+    if body is None:
+        return None
+    return BytesIO(json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode())
 
 
 def _decoded(answer: bytes, access: Access) -> Any:

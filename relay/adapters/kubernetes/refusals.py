@@ -37,7 +37,9 @@ _REASONS = {
 }
 _FIELD_CONFLICT = "FieldManagerConflict"
 _MANAGER = re.compile(r'conflict with "((?:[^"\\]|\\.)*)"')
-_NOT_TYPED = "failed to create typed patch object"
+_MALFORMED = ("failed to create typed patch object", "failed to convert new object")
+# The limit of what keeps the objects, which the server hands on as a fault of its own.
+_OVER_LIMIT = ("request is too large", "larger than max")
 _REDACTED = "<redacted>"
 _SECRET_LETTERS_MIN = 3
 _MESSAGE_LETTERS_MAX = 4096
@@ -52,9 +54,11 @@ def refusal(code: int, status: object, said: str = "") -> SpaceError:
     message = message[:_MESSAGE_LETTERS_MAX]
     given = form.get("reason")
     reason = given if isinstance(given, str) and given not in ("", "Unknown") else ""
-    if code == 500 and message.startswith(_NOT_TYPED):
+    if code == 500 and message.startswith(_MALFORMED):
         # Fields that the kind has not, or has of another type: no fault of the server.
         reason = "Invalid"
+    elif code == 500 and any(said in message for said in _OVER_LIMIT):
+        reason = TOO_LARGE
     reason = reason or _REASONS.get(code, "InternalError")
     if reason == "Gone":
         reason = EXPIRED

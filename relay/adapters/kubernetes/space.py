@@ -17,7 +17,7 @@ from relay.adapters.kubernetes.follower import Follower
 from relay.adapters.kubernetes.informer import Surroundings, list_pages, number_of
 from relay.adapters.kubernetes.kubeconfig import InCluster, Kubeconfig
 from relay.adapters.refusals import as_space_errors
-from relay.core.stored_object import admit
+from relay.core.stored_object import admit, check_values
 from relay.ports import (
     AnotherSpace,
     Change,
@@ -145,10 +145,11 @@ class KubernetesSpace:
     ) -> Object:
         with as_space_errors():
             admit(obj)
+            check_values(obj)
         await self._same_space()
         kind = await self._kind_of(obj)
         namespace = obj["metadata"].get("namespace") or DEFAULT_NAMESPACE
-        wish = _wish(obj, namespace if kind.namespaced else "")
+        wish = await self._based(kind, _wish(obj, namespace if kind.namespaced else ""))
         query = [
             ("fieldManager", manager),
             ("fieldValidation", "Strict"),
@@ -223,6 +224,23 @@ class KubernetesSpace:
             said = f'no matches for kind "{obj["kind"]}" in version "{obj["apiVersion"]}"'
             raise SpaceError(refusals.NOT_FOUND, f"{said}: ensure CRDs are installed first")
         return kind
+
+    async def _based(self, kind: Kind, wish: Object) -> Object:
+        """The wish; one that names a version also names the uid of what is there.
+
+        By its version alone the server would make anew what is gone.
+        """
+        metadata = wish["metadata"]
+        version = metadata.get("resourceVersion")
+        if not version or metadata.get("uid"):
+            return wish
+        place = metadata.get("namespace", "")
+        key = ObjectKey(kind.group, kind.resource, place, metadata["name"])
+        held = await self.get(key)
+        if held is None:
+            said = f"{key}: written for version {version}, and is gone: read it again"
+            raise Conflict(refusals.CONFLICT, said)
+        return {**wish, "metadata": {**metadata, "uid": held["metadata"]["uid"]}}
 
     async def _create(self, kind: Kind, namespace: str, wish: Object, query: Pairs) -> Object:
         name = wish["metadata"]["name"]
