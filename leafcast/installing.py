@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from controllers.core.selection import STAYS_LABEL
 from schemas.api import GROUP
 from schemas.crds import custom_resource_definitions
 
@@ -21,7 +22,7 @@ STATUSES = ("built-in", "any", "none")
 Form = dict[str, Any]
 _READ = ["get", "list", "watch"]
 _RBAC = "rbac.authorization.k8s.io"
-_LABELS = {"app.kubernetes.io/part-of": "leafcast"}
+_LABELS = {"app.kubernetes.io/part-of": "leafcast", STAYS_LABEL: "true"}
 # Kinds whose status is of use at the centre; others are for `--singleton-status any`.
 _WITH_STATUS = (
     ("", ("persistentvolumeclaims", "pods", "replicationcontrollers", "services")),
