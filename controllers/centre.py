@@ -19,6 +19,8 @@ from controllers.where_resolver import WhereResolver
 from relay.ports import Clock, Dice, Space
 from schemas.records import Record
 
+NOT_LISTED = "the space is not read yet"
+
 
 class Controllers:
     """All reconcilers over one workload description space and one inventory space.
@@ -72,6 +74,15 @@ class Controllers:
             if faults:
                 found[f"edgeplacement/{name}"] = "; ".join(str(fault) for fault in faults)
         return {**found, **self.mailboxes.errors}
+
+    def unready(self) -> dict[str, str]:
+        """What keeps each part from its work now, by name; "" if nothing does."""
+        lost = self.recovery is not None and self.recovery.lost
+        return {
+            "ledger": "it was lost, and is read back from the children" if lost else "",
+            "workloads": "" if self.translator.known else NOT_LISTED,
+            "inventory": "" if self.mailboxes.known else NOT_LISTED,
+        }
 
     async def caught_up(self) -> None:
         """Wait until what both spaces hold now is in the ledger; raises SpaceError."""

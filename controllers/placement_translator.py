@@ -79,6 +79,11 @@ class PlacementTranslator:
         return self._placements.workloads
 
     @property
+    def known(self) -> bool:
+        """Whether the space was listed."""
+        return self._placements.known
+
+    @property
     def held(self) -> Mapping[str, str]:
         """Why removals of placements wait for someone's word, by name."""
         return self._placements.held

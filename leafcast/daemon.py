@@ -24,8 +24,11 @@ from leafcast.diagnosing import register_diagnosis
 from leafcast.errors import said
 from leafcast.event_log import EventLog, follow_conditions
 from leafcast.freed_memory import give_back_freed
+from leafcast.health_endpoint import HealthEndpoint
+from leafcast.logs import set_up_logs
 from leafcast.membership import Membership, register_membership
 from leafcast.plurals import many
+from leafcast.run_config import HealthForm
 from leafcast.running_centre import RunningCentre
 from leafcast.session import API_PREFIX
 from leafcast.signals import Ended, run_until_signal
@@ -38,7 +41,6 @@ from relay.adapters.request_reply import serve
 from schemas.identity import NodePath, random_id
 
 LOG_BYTES_MAX = 2_000_000
-LOG_FORMAT = "%(asctime)s %(levelname)s %(message)s"
 
 log = logging.getLogger("leafcast.daemon")
 
@@ -47,8 +49,13 @@ class Daemon:
     """One run on one data directory, which must be locked."""
 
     def __init__(
-        self, place: DataDir, shape: TreeShape, external: ServerPlace | None = None
+        self,
+        place: DataDir,
+        shape: TreeShape,
+        external: ServerPlace | None = None,
+        health: HealthForm | None = None,
     ) -> None:
+        self._health = health
         self.api = Api()
         self._place = place
         self._clock = SystemClock()
@@ -77,6 +84,9 @@ class Daemon:
                 group.create_task(self._announce(), name="announce")
                 group.create_task(self._watch(), name="watch")
                 group.create_task(give_back_freed(self._clock), name="memory")
+                if (health := self._health) is not None:
+                    endpoint = HealthEndpoint(self.tree.unready, health.port, health.host)
+                    group.create_task(endpoint.run(), name="health")
         finally:
             self._place.forget_daemon()
 
@@ -130,7 +140,7 @@ class Daemon:
 def run_daemon(place: DataDir, shape: TreeShape) -> int:
     """Run on the directory until a signal; the exit code. Errors are in the log."""
     handler = RotatingFileHandler(place.log, maxBytes=LOG_BYTES_MAX, backupCount=1)
-    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, handlers=[handler])
+    set_up_logs("text", [handler])
     try:
         with place.locked():
             if place.tree() is None:

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from leafcast.space_settings import CentreSpaces, read_centre_spaces
 from relay.whole_file import write_whole
 from schemas.codec import from_json
+from schemas.faults import Faulty
 from schemas.identity import NodePath
 
 FORMAT = 1
@@ -93,6 +95,17 @@ class DataDir:
 
     def write_admin(self, form: Mapping[str, Any]) -> None:
         self._write("admin.json", form)
+
+    def spaces(self) -> CentreSpaces:
+        """The centre's spaces: the embedded ones, unless others were named."""
+        try:
+            return read_centre_spaces(self._read("spaces.json"))
+        except (Faulty, KeyError, TypeError) as error:
+            remedy = "remove it, and name the spaces again"
+            raise DataDirUnusable(self.folder, "spaces.json is damaged", remedy) from error
+
+    def write_spaces(self, spaces: CentreSpaces) -> None:
+        self._write("spaces.json", spaces.form())
 
     def in_use(self) -> bool:
         """Whether a daemon runs on it now."""

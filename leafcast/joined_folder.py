@@ -8,6 +8,7 @@ whenever that ends, the next start goes on with it.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from typing import Any
 
 from leafcast.bundle import Bundle, BundleRefused, check_expiry, read_bundle, write_bundle
 from leafcast.data_dir import DataDir, DataDirUnusable
+from leafcast.space_settings import IN_CLUSTER, SIMULATED, SpaceSetting, edge_cluster
 from relay.ports import Clock, Dice
 from relay.whole_file import write_whole
 from schemas.codec import from_json
@@ -25,6 +27,9 @@ from schemas.moves import FORMER_MAX
 FORMAT = 1
 FILE = "joined.json"
 BUNDLE_FILE = "bundle.json"
+CLUSTER_FILE = "cluster.json"
+IN_POD = "KUBERNETES_SERVICE_HOST"
+"""Set in every Pod, and nowhere else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +160,23 @@ def _kept(place: DataDir, bundle: Bundle) -> JoinedFolder | None:
         reason = f"it belongs to {found.path}, and was joined with later than the move was made"
         raise DataDirUnusable(place.folder, reason, remedy)
     return found.at(bundle.path)
+
+
+def cluster_of(place: JoinedFolder, named: SpaceSetting | None) -> SpaceSetting:
+    """The cluster of an edge: the one named, else the one of its last start, else the Pod's own.
+
+    Outside a Pod it is a simulated one. Raises DataDirUnusable.
+    """
+    file = place.folder / CLUSTER_FILE
+    if named is None and file.exists():
+        try:
+            return edge_cluster(from_json(file.read_bytes()))
+        except (OSError, ValueError) as error:
+            remedy = f"remove {file}, and name the cluster again"
+            raise DataDirUnusable(place.folder, f"{CLUSTER_FILE} is damaged", remedy) from error
+    chosen = named or (IN_CLUSTER if IN_POD in os.environ else SIMULATED)
+    write_whole(file, json.dumps(chosen.form()))
+    return chosen
 
 
 def read_joined(folder: Path) -> JoinedFolder:

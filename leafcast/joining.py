@@ -9,8 +9,11 @@ from dataclasses import replace
 
 from leafcast.bundle import Bundle
 from leafcast.freed_memory import give_back_freed
+from leafcast.health_endpoint import HealthEndpoint
 from leafcast.joined_folder import JoinedFolder
 from leafcast.node_runtime import NodeRuntime, World
+from leafcast.run_config import HealthForm
+from leafcast.space_settings import SpaceSetting
 from relay.adapters.guard import Guard
 from relay.adapters.jetstream_rekeying import rekey_streams
 from relay.adapters.nats_config import ParentLink
@@ -45,12 +48,16 @@ class JoinedNode:
         clock: Clock,
         dice: Dice,
         say: Callable[[str], None],
+        attached: Settings | SpaceSetting | None = None,
+        health: HealthForm | None = None,
     ) -> None:
         self.bundle = bundle
         self._place = place
         self._clock = clock
         self._dice = dice
         self._say = say
+        self._attached = attached or Settings()
+        self._health = health
 
     async def run(self) -> None:
         """Run until cancelled; raises JoinFailed if the tree does not let the node in."""
@@ -63,7 +70,7 @@ class JoinedNode:
                     bundle.path,
                     self._place.node_folder,
                     parent=ParentLink(bundle.parents[0], bundle.seed),
-                    attached=None if bundle.relay else Settings(),
+                    attached=None if bundle.relay else self._attached,
                     home=self._place.home,
                     former=self._place.former,
                     before=self._arrive,
@@ -72,6 +79,9 @@ class JoinedNode:
                     group.create_task(runtime.run(), name=str(bundle.path))
                     group.create_task(self._watch(runtime), name="watch")
                     group.create_task(give_back_freed(self._clock), name="memory")
+                    if (health := self._health) is not None:
+                        endpoint = HealthEndpoint(runtime.unready, health.port, health.host)
+                        group.create_task(endpoint.run(), name="health")
         except* Superseded as stopped:
             raise _other_run(bundle, stopped) from stopped
         except* JoinFailed as failed:

@@ -32,6 +32,7 @@ _COMMANDS = {
     "diff": "leafcast.commands.diff:diff",
     "doctor": "leafcast.commands.doctor:doctor",
     "down": "leafcast.commands.down:down",
+    "install": "leafcast.commands.install:install",
     "join": "leafcast.commands.join:join",
     "node": "leafcast.commands.node:node",
     "events": "leafcast.commands.events:events",

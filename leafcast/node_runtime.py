@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from leafcast.answering import answerers
+from leafcast.attached_cluster import AttachedCluster
 from leafcast.credentials import CredentialsUnusable
 from leafcast.known_children import KnownChildren
+from leafcast.space_settings import SpaceSetting
 from leafcast.standing import standing
 from relay.adapters.embedded_space import EmbeddedSpace
 from relay.adapters.external_server import ExternalServer, ServerPlace
@@ -34,9 +36,7 @@ from relay.core.node import Node
 from relay.core.state import NodeConfig
 from relay.driver import Driver
 from relay.ports import BusBroken, Clock, Dice, SpaceError, first_of
-from relay.syncer.syncer import ContentMissing, Syncer
 from relay.whole_file import write_whole
-from schemas.blobs import Reference
 from schemas.codec import from_json
 from schemas.identity import KeyId, NodePath, TreeId, random_id
 
@@ -44,6 +44,7 @@ RESTART_SECONDS_MIN, RESTART_SECONDS_MAX = 0.25, 10.0
 STORE_LOOK_SECONDS = 1.0
 OPEN_ATTEMPTS_MAX, OPEN_PAUSE_SECONDS = 20, 0.1
 SEEDS_FILE = "accounts.json"
+NOT_IN_SESSION = "its parent does not answer, or has not told it all yet"
 
 log = logging.getLogger("leafcast")
 
@@ -61,7 +62,7 @@ class World:
 
 
 class NodeRuntime:
-    """Runs one node; `attached` gives it a simulated cluster as its workload execution cluster.
+    """Runs one node; `attached` gives it a workload execution cluster, of Settings a simulated one.
 
     `beside` is work on the relay that starts and ends with each of its runs; `home` tells this
     folder from another one with the same credentials, `former` are paths at which it hung before.
@@ -76,7 +77,7 @@ class NodeRuntime:
         folder: Path,
         *,
         parent: ParentLink | None = None,
-        attached: Settings | None = None,
+        attached: Settings | SpaceSetting | None = None,
         beside: Callable[[Driver], Coroutine[Any, Any, None]] | None = None,
         home: str = "",
         former: tuple[NodePath, ...] = (),
@@ -85,11 +86,10 @@ class NodeRuntime:
     ) -> None:
         self.path = path
         self.attached = attached is not None
-        self.cluster: SimulatedCluster | None = None
         self._world = world
         self._folder = folder
         self._parent = parent
-        self._settings = attached
+        self._target = attached
         self._beside = beside
         self._home = home
         self._former = former
@@ -100,7 +100,8 @@ class NodeRuntime:
         self._seeds = account_seeds(folder, world.dice)
         self._server: EmbeddedServer | ExternalServer | None = None
         self._driver: Driver | None = None
-        self._syncer: Syncer | None = None
+        self._attached: AttachedCluster | None = None
+        self._bus: JetStreamBus | None = None
         self._running, self._stirred = asyncio.Event(), asyncio.Event()
         self._removals = 0
         self.changed: Callable[[], None] = lambda: None
@@ -135,7 +136,19 @@ class NodeRuntime:
 
     @property
     def objects_applied(self) -> int:
-        return self._syncer.applied if self._syncer else 0
+        return self._attached.applied if self._attached else 0
+
+    @property
+    def cluster(self) -> SimulatedCluster | None:
+        """The simulated cluster of an edge that has one."""
+        return self._attached.simulated if self._attached else None
+
+    def unready(self) -> dict[str, str]:
+        """What keeps the node from its work now: each part by name, "" if it does its own."""
+        linked = self._bus is not None and self._bus.linked
+        in_session = "" if linked and self.node is not None and self.node.ready else NOT_IN_SESSION
+        found = {"session": in_session} if self._parent is not None else {}
+        return {**found, **(self._attached.unready() if self._attached else {})}
 
     async def running(self) -> Driver:
         """The relay of the run there is then, once that has started."""
@@ -269,7 +282,9 @@ class NodeRuntime:
         uplink = self._seeds.uplink if self._parent is not None else None
         address = BusAddress(self.server.url, self._seeds.relay, uplink, self._seeds.system)
         server = self._known.told_of(self.server)
-        bus = JetStreamBus(self.path, address, server, clock=world.clock, dice=world.dice)
+        bus = self._bus = JetStreamBus(
+            self.path, address, server, clock=world.clock, dice=world.dice
+        )
         run = random_id(world.dice.entropy(16))
         config = NodeConfig(
             self.path,
@@ -288,8 +303,10 @@ class NodeRuntime:
         asker = self.asker = Asker(bus, lambda: driver.node, world.clock, answers)
         try:
             async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
-                if self._settings is not None:
-                    await self._attach(driver, bus, stack, group)
+                if self._target is not None:
+                    attached = AttachedCluster(self._target, world.clock, world.dice, world.tree)
+                    self._attached = attached
+                    await attached.start(self, driver, bus, stack, group)
                 group.create_task(driver.run(), name=f"relay {self.path}")
                 self._running.set()
                 group.create_task(self._watch(driver), name=f"watch {self.path}")
@@ -310,35 +327,9 @@ class NodeRuntime:
         finally:
             await bus.close()
 
-    async def _attach(
-        self, driver: Driver, bus: JetStreamBus, stack: AsyncExitStack, group: asyncio.TaskGroup
-    ) -> None:
-        """Bring the simulated cluster to life, and the syncer that works on it."""
-        world, settings = self._world, self._settings
-        assert settings is not None
-        space = await self.space("wec", stack)
-        cluster = self.cluster = SimulatedCluster(space, world.clock, world.dice, settings)
-
-        async def content(reference: Reference) -> bytes:
-            plain = await driver.load(reference)
-            if plain is None:
-                raise ContentMissing(f"{reference.kind} {reference.address[:12]}")
-            return plain
-
-        syncer = self._syncer = Syncer(
-            cluster, bus, content, world.clock, world.dice, driver.observe
-        )
-        group.create_task(cluster.run(), name=f"cluster {self.path}")
-
-        async def sync() -> None:
-            await driver.started.wait()
-            await syncer.run()
-
-        group.create_task(sync(), name=f"syncer {self.path}")
-
     def _wants(self, node: Node) -> None:
-        if self._syncer is not None:
-            self._syncer.set_wants(node.wanted, may_prune=node.may_prune)
+        if self._attached is not None:
+            self._attached.want(node)
 
     def standing(self) -> dict[str, object]:
         """How the node is where it runs, also while it cannot be asked."""

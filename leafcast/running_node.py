@@ -6,20 +6,21 @@ import asyncio
 import logging
 from pathlib import Path
 
+from leafcast.attached_cluster import attachment
 from leafcast.credentials import CredentialsUnusable, load_credentials
 from leafcast.freed_memory import give_back_freed
+from leafcast.health_endpoint import HealthEndpoint
 from leafcast.node_runtime import NodeRuntime, World
-from leafcast.run_config import RunConfig
+from leafcast.run_config import HealthForm, RunConfig
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.guard import Guard
 from relay.adapters.nats_config import ParentLink
-from relay.adapters.simulated_cluster import Settings
 
 log = logging.getLogger("leafcast")
 
 
-async def run_node(config: RunConfig, folder: Path) -> None:
-    """Run the relay, or the edge with a simulated cluster. Raises CredentialsUnusable."""
+async def run_node(config: RunConfig, folder: Path, health: HealthForm | None = None) -> None:
+    """Run the relay, or the edge with its cluster. Raises CredentialsUnusable, PortTaken."""
     path, clock = config.node, SystemClock()
     credentials = load_credentials(folder, path)
     if credentials is None or config.parent is None:
@@ -31,7 +32,7 @@ async def run_node(config: RunConfig, folder: Path) -> None:
             path,
             folder,
             parent=ParentLink(config.parent, credentials.seed),
-            attached=Settings() if config.edge else None,
+            attached=attachment(config.cluster.seen_from(folder)) if config.edge else None,
             home=config.home,
             external=config.server_place(folder),
         )
@@ -39,6 +40,9 @@ async def run_node(config: RunConfig, folder: Path) -> None:
             group.create_task(runtime.run(), name=str(path))
             group.create_task(_tell(runtime), name="tell")
             group.create_task(give_back_freed(clock), name="memory")
+            if health is not None:
+                endpoint = HealthEndpoint(runtime.unready, health.port, health.host)
+                group.create_task(endpoint.run(), name="health")
 
 
 async def _tell(runtime: NodeRuntime) -> None:

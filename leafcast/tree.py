@@ -113,6 +113,13 @@ class LocalTree:
         """What is known of the tree now."""
         return observe_tree(self.nodes)
 
+    def unready(self) -> dict[str, str]:
+        """What keeps the centre from its work now: each part by name, "" if it does its own."""
+        centre, controllers = self.nodes.get(NodePath()), self.controllers
+        running = centre is not None and centre.node is not None and controllers is not None
+        found = {"centre": "" if running else "it is starting"}
+        return {**found, **(controllers.unready() if running and controllers else {})}
+
     def counts(self) -> list[int]:
         """How many nodes of each tier below the centre run here."""
         return [sum(path in self.nodes for path in tier) for tier in self._tiers()]

@@ -8,7 +8,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from schemas.api import GROUP, VERSION, EdgePlacement, Location, SinglePlacementSlice, SyncTarget
+from schemas.api import (
+    DENATURED_GROUP,
+    DENATURED_VERSION,
+    GROUP,
+    VERSION,
+    Denatured,
+    EdgePlacement,
+    Location,
+    SinglePlacementSlice,
+    SyncTarget,
+)
+from schemas.crd_rules import RULES, with_rules
+from schemas.crd_texts import text_of
 
 Form = dict[str, Any]
 
@@ -17,7 +29,19 @@ _QUANTITY: Form = {
     "x-kubernetes-int-or-string": True,
 }
 # What a structural schema has, of what JSON Schema has; `title`, `const` and the like it has not.
-_KEPT = ("type", "format", "enum", "minimum", "maximum", "minLength", "maxLength", "minItems")
+_KEPT = (
+    "type",
+    "format",
+    "enum",
+    "minimum",
+    "maximum",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "pattern",
+)
+_CATEGORY = "leafcast"
 _OF_EVERY_OBJECT: Form = {
     "apiVersion": {"type": "string"},
     "kind": {"type": "string"},
@@ -32,16 +56,22 @@ def _column(name: str, path: str, kind: str = "integer", *, wide: bool = False) 
     return {**column, "priority": 1} if wide else column
 
 
+def _reason(condition: str) -> str:
+    return f'.status.conditions[?(@.type=="{condition}")].reason'
+
+
 _KINDS: tuple[tuple[type[Any], str, tuple[str, ...], tuple[Form, ...]], ...] = (
     (
         EdgePlacement,
         "edgeplacements",
         ("epl",),
         (
+            _column("Objects", ".status.selectedObjects"),
             _column("Destinations", ".status.destinations"),
             _column("Synced", ".status.synced"),
             _column("Healthy", ".status.healthy"),
-            _column("Complete", ".status.complete", "boolean"),
+            _column("Status", _reason("Synced"), "string"),
+            _column("Complete", ".status.complete", "boolean", wide=True),
             _column("Failing", ".status.failing", wide=True),
             _column("Unreachable", ".status.unreachable", wide=True),
             _AGE,
@@ -65,15 +95,32 @@ _KINDS: tuple[tuple[type[Any], str, tuple[str, ...], tuple[Form, ...]], ...] = (
         (
             _column("Path", r".metadata.annotations.leafcast\.io/path", "string"),
             _column("Ready", '.status.conditions[?(@.type=="Ready")].status', "string"),
+            _column("Reason", _reason("Ready"), "string", wide=True),
+            _AGE,
+        ),
+    ),
+    (
+        Denatured,
+        "denatureds",
+        ("dn",),
+        (
+            _column("Kind", ".spec.template.kind", "string"),
+            _column("Namespace", ".spec.template.metadata.namespace", "string"),
+            _column("Object", ".spec.template.metadata.name", "string"),
             _AGE,
         ),
     ),
 )
+_INVENTORY = (Location, SyncTarget)
 
 
-def custom_resource_definitions() -> list[Form]:
-    """One definition for each kind that users read or write, ready for `kubectl apply`."""
-    return [_definition(*kind) for kind in _KINDS]
+def custom_resource_definitions(*, workloads: bool = True, inventory: bool = True) -> list[Form]:
+    """One definition for each kind that users read or write, ready for `kubectl apply`.
+
+    Those of a workload description space, of an inventory space, or all.
+    """
+    wanted = {True: inventory, False: workloads}
+    return [_definition(*kind) for kind in _KINDS if wanted[kind[0] in _INVENTORY]]
 
 
 def _definition(
@@ -81,8 +128,9 @@ def _definition(
 ) -> Form:
     kind = model.__name__
     schema = _object_schema(model)
+    group = DENATURED_GROUP if model is Denatured else GROUP
     version: Form = {
-        "name": VERSION,
+        "name": DENATURED_VERSION if model is Denatured else VERSION,
         "served": True,
         "storage": True,
         "schema": {"openAPIV3Schema": schema},
@@ -96,12 +144,13 @@ def _definition(
         "plural": plural,
         "singular": kind.lower(),
         "shortNames": list(short),
+        "categories": [_CATEGORY],
     }
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{GROUP}"},
-        "spec": {"group": GROUP, "scope": "Cluster", "names": names, "versions": [version]},
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {"group": group, "scope": "Cluster", "names": names, "versions": [version]},
     }
 
 
@@ -110,7 +159,7 @@ def _object_schema(model: type[Any]) -> Form:
     schema = model.model_json_schema(by_alias=True)
     definitions = schema.get("$defs", {})
     own = {
-        name: structural(form, definitions)
+        name: _field(model.__name__, name, form, definitions)
         for name, form in schema["properties"].items()
         if name not in _OF_EVERY_OBJECT
     }
@@ -124,17 +173,25 @@ def _object_schema(model: type[Any]) -> Form:
     return made
 
 
-def structural(form: Mapping[str, Any], definitions: Mapping[str, Any]) -> Form:
+def _field(model: str, name: str, form: Mapping[str, Any], definitions: Mapping[str, Any]) -> Form:
+    """The schema of one field of a model, with its text and its rules."""
+    made = structural(form, definitions)
+    if text := text_of(model, name):
+        made["description"] = text
+    return with_rules(made, RULES.get(model, {}).get(name, {}))
+
+
+def structural(form: Mapping[str, Any], definitions: Mapping[str, Any], model: str = "") -> Form:
     """A JSON schema as a structural one: no references, each value of one type."""
     if "$ref" in form:
-        found = definitions[str(form["$ref"]).rpartition("/")[2]]
-        around = {name: value for name, value in form.items() if name != "$ref"}
-        return structural({**found, **around}, definitions)
+        name = str(form["$ref"]).rpartition("/")[2]
+        around = {key: value for key, value in form.items() if key != "$ref"}
+        return structural({**definitions[name], **around}, definitions, name)
     if "anyOf" in form:
         # A value that may be null is left out instead.
         (one,) = (item for item in form["anyOf"] if item.get("type") != "null")
         around = {name: value for name, value in form.items() if name != "anyOf"}
-        return structural({**one, **around}, definitions)
+        return structural({**one, **around}, definitions, model)
     if not form.keys() & {"type", "const", "enum"}:
         return dict(_QUANTITY)
     made: Form = {name: form[name] for name in _KEPT if name in form}
@@ -144,15 +201,18 @@ def structural(form: Mapping[str, Any], definitions: Mapping[str, Any]) -> Form:
         made["description"] = _one_line(str(form["description"]))
     if form.get("default") and not isinstance(form["default"], (dict, list)):
         made["default"] = form["default"]
-    return {**made, **_inner(form, definitions)}
+    return with_rules(
+        {**made, **_inner(form, definitions, model)}, RULES.get(model, {}).get("", {})
+    )
 
 
-def _inner(form: Mapping[str, Any], definitions: Mapping[str, Any]) -> Form:
+def _inner(form: Mapping[str, Any], definitions: Mapping[str, Any], model: str) -> Form:
     """What an object or an array consists of."""
     made: Form = {}
     if "properties" in form:
         made["properties"] = {
-            name: structural(item, definitions) for name, item in form["properties"].items()
+            name: _field(model, name, item, definitions)
+            for name, item in form["properties"].items()
         }
     elif isinstance(form.get("additionalProperties"), Mapping):
         made["additionalProperties"] = structural(form["additionalProperties"], definitions)

@@ -259,6 +259,7 @@ _CLUSTER_SCOPED = {
     "certificates.k8s.io": "CertificateSigningRequest ClusterTrustBundle",
     "edge.kubestellar.io": "EdgePlacement Location SinglePlacementSlice SyncTarget",
     "flowcontrol.apiserver.k8s.io": "FlowSchema PriorityLevelConfiguration",
+    "leafcast.io": "Denatured",
     "networking.k8s.io": "IngressClass IPAddress ServiceCIDR",
     "node.k8s.io": "RuntimeClass",
     RBAC_GROUP: "ClusterRole ClusterRoleBinding",
@@ -308,7 +309,10 @@ _CUSTOM = len(_STEPS)
 # These put a workload in the path of other requests: before it runs they refuse everything.
 _LATE_GROUPS = ("admissionregistration.k8s.io", "apiregistration.k8s.io")
 _LATE = len(_STEPS) + 1
-_BUILT_IN_GROUPS = frozenset((*_NAMESPACED, *_CLUSTER_SCOPED)) - {"edge.kubestellar.io"}
+_BUILT_IN_GROUPS = frozenset((*_NAMESPACED, *_CLUSTER_SCOPED)) - {
+    "edge.kubestellar.io",
+    "leafcast.io",
+}
 
 
 def apply_order(group: str, resource: str) -> int:

@@ -36,6 +36,9 @@ _SERVICE_SPEC = (
     "internalTrafficPolicy",
     "ipFamilyPolicy",
     "sessionAffinity",
+    # Set by a server for those above, and refused by the next one without them.
+    "healthCheckNodePort",
+    "sessionAffinityConfig",
 )
 _JOB_LABELS = ("controller-uid", "batch.kubernetes.io/controller-uid")
 _JOB_ANNOTATION = "batch.kubernetes.io/job-tracking"

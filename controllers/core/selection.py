@@ -22,7 +22,6 @@ _GROUPS_KEPT = frozenset(
     {
         "flowcontrol.apiserver.k8s.io",
         "discovery.k8s.io",
-        "apiregistration.k8s.io",
         "coordination.k8s.io",
         "control.kubestellar.io",
         "edge.kubestellar.io",
@@ -35,12 +34,29 @@ _RESOURCES_KEPT = frozenset(
         ("events.k8s.io", "events"),
         ("", "nodes"),
         ("", "endpoints"),
+        ("", "componentstatuses"),
+        ("networking.k8s.io", "ipaddresses"),
         ("storage.k8s.io", "csistoragecapacities"),
         ("storage.k8s.io", "csinodes"),
     }
 )
 _TOKEN_SECRETS = frozenset({"kubernetes.io/service-account-token", "bootstrap.kubernetes.io/token"})
-_SYSTEM_NAMES = frozenset({("configmaps", "kube-root-ca.crt"), ("serviceaccounts", "default")})
+_SYSTEM_NAMES = frozenset(
+    {
+        ("", "configmaps", "kube-root-ca.crt"),
+        ("", "configmaps", "kube-apiserver-legacy-service-account-token-tracking"),
+        ("", "serviceaccounts", "default"),
+        ("networking.k8s.io", "servicecidrs", "kubernetes"),
+        ("scheduling.k8s.io", "priorityclasses", "system-cluster-critical"),
+        ("scheduling.k8s.io", "priorityclasses", "system-node-critical"),
+    }
+)
+_API_SERVER = ("default", "kubernetes")
+_OUR_DEFINITIONS = (".edge.kubestellar.io", ".leafcast.io")
+# What an API server makes by itself, at every start: each cluster has its own.
+_MADE_BY_SERVER = ("kubernetes.io/bootstrapping", "kube-aggregator.kubernetes.io/automanaged")
+STAYS_LABEL = "leafcast.io/stays"
+"""On what `leafcast install` makes, whatever its value: it is the centre's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,11 +181,31 @@ def never_selected(key: ObjectKey, obj: Mapping[str, Any]) -> bool:
     """
     if key.group in _GROUPS_KEPT or (key.group, key.resource) in _RESOURCES_KEPT:
         return True
-    if key.group:
-        return False
-    if key.resource == "secrets":
-        return obj.get("type") in _TOKEN_SECRETS
-    return (key.resource, key.name) in _SYSTEM_NAMES
+    metadata = obj.get("metadata")
+    labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
+    if isinstance(labels, Mapping) and not labels.keys().isdisjoint(
+        (*_MADE_BY_SERVER, STAYS_LABEL)
+    ):
+        return True
+    if (key.group, key.resource, key.name) in _SYSTEM_NAMES:
+        return True
+    match key.group, key.resource:
+        case "apiregistration.k8s.io", _:
+            return _is_local(obj)
+        case "apiextensions.k8s.io", _:
+            return key.name.endswith(_OUR_DEFINITIONS)
+        case "", "secrets":
+            return obj.get("type") in _TOKEN_SECRETS
+        case "", "services":
+            return (key.namespace, key.name) == _API_SERVER
+        case _:
+            return False
+
+
+def _is_local(service: Mapping[str, Any]) -> bool:
+    """Whether an APIService stands for what its API server serves itself."""
+    spec = service.get("spec")
+    return isinstance(spec, Mapping) and not spec.get("service")
 
 
 def rules_of(spec: EdgePlacementSpec) -> Rules:

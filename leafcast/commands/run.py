@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 
 import click
 
-from leafcast.daemon import LOG_FORMAT, Daemon
+from leafcast.commands.health_options import health_options
+from leafcast.daemon import Daemon
 from leafcast.data_dir import DataDir
-from leafcast.run_config import RunConfig, RunConfigRefused, read_run_config
+from leafcast.logs import log_format_option, set_up_logs
+from leafcast.run_config import HealthForm, RunConfig, RunConfigRefused, read_run_config
 from leafcast.running_node import run_node
 from leafcast.signals import Ended, run_until_signal
 from leafcast.views import TreeShape
@@ -26,31 +27,37 @@ NO_NODES_HERE = TreeShape(regions=0, sites=0)
     required=True,
     help="The node's file; what it keeps lies in the same folder.",
 )
-def run(role: str, file: Path) -> None:
+@log_format_option
+@health_options
+def run(role: str, file: Path, log_format: str, health: HealthForm | None) -> None:
     """Run one node until it is told to end, on a nats-server that you run.
 
-    `leafcast layout` writes the files of a whole tree, for the nodes and for their servers.
+    `leafcast layout` writes the files of a whole tree, for the nodes and for their servers. The
+    file names the spaces of a centre (workloads, inventory) and the cluster of an edge: embedded or
+    simulated, in-cluster, or kubeconfig and context.
     """
     config = read_run_config(file)
     _check(file, config, role)
-    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
+    set_up_logs(log_format)
     folder = file.absolute().parent
+    asked = health or config.health
     try:
         if role == "center":
-            _run_centre(config, folder)
+            _run_centre(config, folder, asked)
         else:
-            run_until_signal(run_node(config, folder))
+            run_until_signal(run_node(config, folder, asked))
     except Ended:
         # To be told to end is how such a program ends.
         return
 
 
-def _run_centre(config: RunConfig, folder: Path) -> None:
+def _run_centre(config: RunConfig, folder: Path, health: HealthForm | None) -> None:
     place = DataDir(folder.parent)
     with place.locked():
+        place.write_spaces(config.centre_spaces(folder))
         if place.tree() is None:
             place.write_tree({"shape": [NO_NODES_HERE.regions, NO_NODES_HERE.sites, 3]})
-        daemon = Daemon(place, NO_NODES_HERE, config.server_place(folder))
+        daemon = Daemon(place, NO_NODES_HERE, config.server_place(folder), health)
         run_until_signal(daemon.run())
 
 

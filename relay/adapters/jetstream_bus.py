@@ -126,6 +126,11 @@ class JetStreamBus:
         self._making = asyncio.Semaphore(CONSUMERS_AT_ONCE)
         self._running: asyncio.Task[None] | None = None
 
+    @property
+    def linked(self) -> bool:
+        """Whether the parent answers; the centre has none, and lacks none."""
+        return self._uplink is None or self._uplink.linked
+
     async def start(self) -> Remembered:
         try:
             return await self._start()

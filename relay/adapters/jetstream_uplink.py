@@ -64,6 +64,11 @@ class Uplink:
         self.mailbox = Mailbox(connection, inbox, clock, self.lost)
         self.system: Connection | None = None
 
+    @property
+    def linked(self) -> bool:
+        """Whether the parent answers."""
+        return self._open and not self._lost.is_set()
+
     async def start(self) -> None:
         await self._publisher.start()
         self._connection.when_lost.append(self.lost)
@@ -98,7 +103,7 @@ class Uplink:
 
     async def send(self, values: Mapping[str, bytes]) -> bool:
         """Put values under subjects of this node's at the parent; False if the link is lost."""
-        if not self._open or self._lost.is_set():
+        if not self.linked:
             return False
         fitting = {at: data for at, data in values.items() if len(data) <= PART_MAX_BYTES}
         for subject in values.keys() - fitting.keys():

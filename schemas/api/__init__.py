@@ -1,8 +1,9 @@
-"""The API kinds of group edge.kubestellar.io, version v2alpha1, as frozen, checked values.
+"""The API kinds of edge.kubestellar.io/v2alpha1 and leafcast.io/v1alpha1: frozen, checked values.
 
 `parse_kind` reads them; a field that is not known is reported by its path, never swallowed.
 """
 
+from schemas.api.denatured import DENATURED_GROUP, DENATURED_VERSION, Denatured
 from schemas.api.inventory import PATH_ANNOTATION, Location, SyncTarget
 from schemas.api.parsing import Kind, parse_kind
 from schemas.api.placement import (
@@ -17,10 +18,13 @@ from schemas.api.placement import (
 from schemas.api.shared import GROUP, VERSION, Condition, ObjectMeta
 
 __all__ = [
+    "DENATURED_GROUP",
+    "DENATURED_VERSION",
     "GROUP",
     "PATH_ANNOTATION",
     "VERSION",
     "Condition",
+    "Denatured",
     "Destination",
     "DownsyncClause",
     "EdgePlacement",

@@ -11,20 +11,23 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from schemas.api.denatured import DENATURED_GROUP, DENATURED_VERSION, Denatured
 from schemas.api.inventory import Location, SyncTarget
 from schemas.api.placement import EdgePlacement, SinglePlacementSlice
 from schemas.api.shared import GROUP, VERSION
 from schemas.faults import Fault, Faulty, InvalidObject
 from schemas.objects import object_faults, title_of
 
-Kind = Location | SyncTarget | EdgePlacement | SinglePlacementSlice
+Kind = Location | SyncTarget | EdgePlacement | SinglePlacementSlice | Denatured
 
-_KINDS: Mapping[str, type[Kind]] = {
-    "EdgePlacement": EdgePlacement,
-    "Location": Location,
-    "SinglePlacementSlice": SinglePlacementSlice,
-    "SyncTarget": SyncTarget,
+_KINDS: Mapping[tuple[str, str], type[Kind]] = {
+    (GROUP, "EdgePlacement"): EdgePlacement,
+    (GROUP, "Location"): Location,
+    (GROUP, "SinglePlacementSlice"): SinglePlacementSlice,
+    (GROUP, "SyncTarget"): SyncTarget,
+    (DENATURED_GROUP, "Denatured"): Denatured,
 }
+_VERSIONS = {GROUP: VERSION, DENATURED_GROUP: DENATURED_VERSION}
 _EXPECTED: Mapping[str, tuple[str, str]] = {
     "bool_type": ("a boolean", "write true or false"),
     "dict_type": ("a mapping", "write key: value"),
@@ -47,15 +50,15 @@ _LATER_NAMES = {"objectSelectors": "labelSelectors", "clusterSelectors": "locati
 
 
 def parse_kind(obj: Mapping[str, Any]) -> Kind | None:
-    """Read an object of our API group; None for other kinds. Raises InvalidObject."""
+    """Read an object of one of our kinds; None for other kinds. Raises InvalidObject."""
     group, slash, version = str(obj.get("apiVersion", "")).partition("/")
     kind = obj.get("kind")
-    model = _KINDS.get(kind) if isinstance(kind, str) and slash and group == GROUP else None
+    model = _KINDS.get((group, kind)) if isinstance(kind, str) and slash else None
     if model is None:
         return None
     faults = {fault.path: fault for fault in object_faults(obj)}
-    if version != VERSION:
-        remedy = f"write {GROUP}/{VERSION}"
+    if version != _VERSIONS[group]:
+        remedy = f"write {group}/{_VERSIONS[group]}"
         faults["apiVersion"] = Fault("apiVersion", f'version "{version}" is not served', remedy)
     parsed: Kind | None = None
     try:

@@ -117,7 +117,9 @@ class EdgePlacementStatus(Value):
     """
 
     spec_generation: _Int32 = 0
+    observed_generation: _Int32 = 0
     matching_location_count: _Int32 = 0
+    selected_objects: Count | None = None
     conditions: ListOf[Condition] = ()
     destinations: Count | None = None
     pending: Count | None = None

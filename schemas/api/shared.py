@@ -64,21 +64,37 @@ def _selector(form: object) -> LabelSelector:
     return LabelSelector.from_kubernetes(form)
 
 
-_STRINGS = {"type": "array", "items": {"type": "string"}}
+_VALUES = {
+    "type": "array",
+    "description": "For In and NotIn; empty for Exists and DoesNotExist.",
+    "items": {"type": "string"},
+}
 _REQUIREMENT = {
     "type": "object",
     "required": ["key", "operator"],
     "properties": {
-        "key": {"type": "string"},
-        "operator": {"type": "string", "enum": list(OPERATORS)},
-        "values": _STRINGS,
+        "key": {"type": "string", "description": "The key of the label."},
+        "operator": {
+            "type": "string",
+            "description": "How the label's value relates to the values.",
+            "enum": list(OPERATORS),
+        },
+        "values": _VALUES,
     },
 }
 _SELECTOR_SCHEMA = {
     "type": "object",
     "properties": {
-        "matchLabels": {"type": "object", "additionalProperties": {"type": "string"}},
-        "matchExpressions": {"type": "array", "items": _REQUIREMENT},
+        "matchLabels": {
+            "type": "object",
+            "description": "Labels that must be there, each with this value.",
+            "additionalProperties": {"type": "string"},
+        },
+        "matchExpressions": {
+            "type": "array",
+            "description": "Requirements on labels; all of them must be met.",
+            "items": _REQUIREMENT,
+        },
     },
 }
 

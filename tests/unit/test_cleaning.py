@@ -106,3 +106,17 @@ def test_a_job_keeps_nothing_that_its_controller_wrote():
         "metadata": {"name": "tick", "labels": {"app": "tick"}},
         "spec": {"template": {"metadata": {"labels": {"app": "tick"}}}},
     }
+
+
+def test_what_a_server_refuses_without_what_was_dropped_goes_with_it():
+    kept = clean(
+        SERVICE,
+        service(
+            type="LoadBalancer",
+            externalTrafficPolicy="Local",
+            healthCheckNodePort=31000,
+            sessionAffinity="ClientIP",
+            sessionAffinityConfig={"clientIP": {"timeoutSeconds": 10800}},
+        ),
+    )
+    assert kept["spec"] == {"type": "LoadBalancer"}

@@ -1,8 +1,13 @@
 """The definitions of our kinds are structural, as a Kubernetes API server demands."""
 
+import re
+
 import pytest
 
-from schemas.api import EdgePlacement, Location, SinglePlacementSlice, SyncTarget
+from schemas.api import Denatured, EdgePlacement, Location, SinglePlacementSlice, SyncTarget
+from schemas.api.shared import Value
+from schemas.crd_rules import RULES
+from schemas.crd_texts import TEXTS
 from schemas.crds import custom_resource_definitions
 from schemas.objects import BUILT_IN_KINDS
 from schemas.yaml_documents import read_documents
@@ -10,6 +15,16 @@ from schemas.yaml_writing import write_yaml
 
 DEFINITIONS = {crd["spec"]["names"]["kind"]: crd for crd in custom_resource_definitions()}
 FORBIDDEN = {"$ref", "$defs", "title", "const", "anyOf", "oneOf", "allOf", "definitions"}
+
+
+def models(of):
+    """All models that are made of this one, by name."""
+    for model in of.__subclasses__():
+        yield model.__name__, model
+        yield from models(model)
+
+
+MODELS = dict(models(Value))
 
 
 def schema_of(kind):
@@ -38,7 +53,9 @@ def test_every_schema_is_structural(kind):
         assert set(part.get("required", ())) <= part.get("properties", {}).keys(), path
 
 
-@pytest.mark.parametrize("model", [EdgePlacement, Location, SinglePlacementSlice, SyncTarget])
+@pytest.mark.parametrize(
+    "model", [EdgePlacement, Location, SinglePlacementSlice, SyncTarget, Denatured]
+)
 def test_every_field_of_the_model_is_in_the_schema(model):
     properties = schema_of(model.__name__)["properties"]
     assert {field.alias for field in model.model_fields.values()} == properties.keys()
@@ -54,6 +71,32 @@ def test_names_agree_with_the_kinds_that_the_program_knows(kind):
     assert DEFINITIONS[kind]["metadata"]["name"] == f"{known.resource}.{spec['group']}"
 
 
+@pytest.mark.parametrize("kind", DEFINITIONS)
+def test_every_field_is_explained(kind):
+    for path, part in parts(schema_of(kind)):
+        for name, inner in part.get("properties", {}).items():
+            standard = not path and name in {"apiVersion", "kind", "metadata"}
+            assert standard or inner.get("description"), f"{path}.{name}"
+
+
+def test_no_text_or_rule_is_of_a_field_that_is_not_there():
+    fields = {
+        name: {f.alias for f in model.model_fields.values()} for name, model in MODELS.items()
+    }
+    for told in (TEXTS, RULES):
+        assert told.keys() <= fields.keys()
+        for model, named in told.items():
+            assert named.keys() - {""} <= fields[model], model
+
+
+def test_an_inventory_space_gets_no_placements_and_a_workload_space_no_clusters():
+    def kinds(**wanted):
+        return {crd["spec"]["names"]["kind"] for crd in custom_resource_definitions(**wanted)}
+
+    assert kinds(workloads=False) == {"Location", "SyncTarget"}
+    assert kinds(inventory=False) == set(DEFINITIONS) - {"Location", "SyncTarget"}
+
+
 def test_what_has_a_status_has_the_subresource():
     for kind, crd in DEFINITIONS.items():
         (version,) = crd["spec"]["versions"]
@@ -67,7 +110,7 @@ def test_printed_columns_read_fields_that_are_there():
             first, _, second = column["jsonPath"].lstrip(".").partition(".")
             fields = schema_of(kind)["properties"][first]
             if first != "metadata":
-                assert second.partition("[")[0] in fields["properties"], column
+                assert re.split(r"[.\[]", second)[0] in fields["properties"], column
 
 
 def test_the_text_reads_back_as_yaml():

@@ -15,6 +15,10 @@ CRONTAB_CRD = {
     "spec": {"group": "stable.example.com", "names": {"plural": "crontabs", "kind": "CronTab"}},
 }
 
+API_SERVICES = "apiregistration.k8s.io/v1"
+AUTOMANAGED = {"kube-aggregator.kubernetes.io/automanaged": "onstart"}
+BOOTSTRAP = {"kubernetes.io/bootstrapping": "rbac-defaults"}
+
 
 def obj(kind, name, namespace="", group_version="v1", labels=None, **fields):
     metadata = {"name": name, "labels": labels or {}}
@@ -144,7 +148,16 @@ def test_flags_of_all_matching_clauses_are_ored():
         obj("Endpoints", "web", "shop"),
         obj("EndpointSlice", "web", "shop", "discovery.k8s.io/v1"),
         obj("Lease", "l", "shop", "coordination.k8s.io/v1"),
-        obj("APIService", "a", group_version="apiregistration.k8s.io/v1"),
+        obj("APIService", "v1.", group_version=API_SERVICES, spec={"groupPriorityMinimum": 1}),
+        obj("APIService", "v1.a", group_version=API_SERVICES, labels=AUTOMANAGED),
+        obj("ClusterRole", "view", group_version="rbac.authorization.k8s.io/v1", labels=BOOTSTRAP),
+        obj("Namespace", "leafcast-system", labels={"leafcast.io/stays": "true"}),
+        obj("Service", "kubernetes", "default"),
+        obj(
+            "CustomResourceDefinition",
+            "locations.edge.kubestellar.io",
+            group_version="apiextensions.k8s.io/v1",
+        ),
         obj("FlowSchema", "f", group_version="flowcontrol.apiserver.k8s.io/v1"),
         obj("CSINode", "c", group_version="storage.k8s.io/v1"),
         obj("CSIStorageCapacity", "c", "shop", "storage.k8s.io/v1"),
@@ -164,6 +177,15 @@ def test_other_secrets_and_service_accounts_are_selected():
     secret = obj("Secret", "password", "shop", type="Opaque")
     account = obj("ServiceAccount", "shop", "shop")
     assert len(resolve([secret, account], {"namespaces": ["shop"]})) == 2
+
+
+def test_what_only_looks_like_a_cluster_own_is_selected():
+    service = {"name": "metrics", "namespace": "monitoring"}
+    metrics = obj("APIService", "v1.m", group_version=API_SERVICES, spec={"service": service})
+    assert resolve([metrics], {"objectNames": ["v1.m"]}) == [
+        "apiservices.apiregistration.k8s.io/v1.m"
+    ]
+    assert resolve([obj("Service", "kubernetes", "shop")], {"namespaces": ["shop"]})
 
 
 def test_upsync_wins_over_downsync():

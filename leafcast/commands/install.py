@@ -1,0 +1,89 @@
+"""`leafcast install`: definitions, namespace and rights of a space, for `kubectl apply -f -`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+import click
+
+from leafcast.installing import ROLES, STATUSES, Manifest, Wish, manifests
+from schemas.yaml_writing import write_yaml
+
+_KIND = re.compile(r"[a-z0-9-]+(\.[a-z0-9.-]+)?\Z")
+
+
+@click.command()
+@click.option(
+    "--role",
+    type=click.Choice(ROLES),
+    default="all",
+    show_default=True,
+    help="What the space is: of workload objects, of Locations and SyncTargets, both (all), or the "
+    "cluster of an edge.",
+)
+@click.option(
+    "--kind",
+    "kinds",
+    metavar="RESOURCE[.GROUP]",
+    multiple=True,
+    help="Let the centre read only this, as deployments.apps; repeat it.  [default: every kind]",
+)
+@click.option(
+    "--singleton-status",
+    "statuses",
+    type=click.Choice(STATUSES),
+    default="built-in",
+    show_default=True,
+    help="Of which kinds the centre may write the status that a placement wants back.",
+)
+@click.option(
+    "--namespace",
+    "namespaces",
+    metavar="NAME",
+    multiple=True,
+    help="Let an edge write only there; repeat it.  [default: the whole cluster]",
+)
+@click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml")
+def install(
+    role: str,
+    kinds: tuple[str, ...],
+    statuses: str,
+    namespaces: tuple[str, ...],
+    output: str,
+) -> None:
+    """Print what Leafcast needs on an API server.
+
+    Definitions of its kinds, a namespace, and accounts with the rights that they need. Nothing is
+    changed: `leafcast install | kubectl --context hub apply -f -`.
+    """
+    wish = Wish(role, tuple(map(_kind, kinds)), statuses, namespaces)
+    listed = manifests(wish)
+    if output == "json":
+        form = {"apiVersion": "v1", "kind": "List", "items": [one.object for one in listed]}
+        click.echo(json.dumps(form, indent=2))
+    else:
+        click.echo("---\n".join(map(_text, listed)), nl=False)
+
+
+def _kind(text: str) -> tuple[str, str]:
+    if not _KIND.match(text):
+        remedy = "write the plural and its group, as deployments.apps, or configmaps"
+        raise click.BadParameter(f'"{text}" is no resource; {remedy}', param_hint="--kind")
+    resource, _, group = text.partition(".")
+    return group, resource
+
+
+def _text(manifest: Manifest) -> str:
+    return "".join([*_comment(manifest.why), write_yaml(manifest.object)])
+
+
+def _comment(text: str) -> Iterator[str]:
+    line = "#"
+    for word in text.split():
+        if len(line) + len(word) >= 100:
+            yield f"{line}\n"
+            line = "#"
+        line += f" {word}"
+    yield f"{line}\n"

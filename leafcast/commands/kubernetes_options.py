@@ -1,0 +1,31 @@
+"""Options that name an API server, as kubectl has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def kubeconfig_option(said: str) -> Callable[..., Any]:
+    """`--kubeconfig`, given to the command as `kubeconfig: str | None`."""
+    return click.option(
+        "--kubeconfig",
+        type=click.Path(),
+        metavar="FILE",
+        default=None,
+        help=f"{said}  [default with --context: the file that kubectl takes]",
+    )
+
+
+def context_option(command: Command) -> Command:
+    """`--context`, given to the command as `context: str | None`."""
+    return click.option(
+        "--context",
+        metavar="NAME",
+        default=None,
+        help="The kubeconfig's context.  [default: its current one]",
+    )(command)

@@ -1,0 +1,96 @@
+"""Liveness and readiness over HTTP, for those who watch a daemon: `/livez` and `/readyz`.
+
+Live is a daemon whose loop turns: it answers. Ready is one of which every check holds; the answer
+names each, as an API server's does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+ANSWER_SECONDS = 5.0
+REQUEST_BYTES_MAX = 8_192
+LOOPBACK = "127.0.0.1"
+
+Checks = Callable[[], Mapping[str, str]]
+"""What is to hold, by name: "" if it does, else why not."""
+
+_WORDS = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed"}
+_UNREADY = 503
+
+
+class PortTaken(Exception):
+    """Nobody can listen there; says where, and what to do."""
+
+    def __init__(self, host: str, port: int, reason: str) -> None:
+        super().__init__(f"health: {host}:{port}: {reason}; name another port")
+
+
+class HealthEndpoint:
+    """Answers on one port for as long as it runs; `checks` are asked anew each time."""
+
+    def __init__(self, checks: Checks, port: int, host: str = LOOPBACK) -> None:
+        self._checks = checks
+        self._place = (host, port)
+        self.port = port
+        self.listening = asyncio.Event()
+
+    async def run(self) -> None:
+        """Answer until cancelled; raises PortTaken."""
+        try:
+            server = await asyncio.start_server(
+                self._serve, *self._place, limit=REQUEST_BYTES_MAX, backlog=16
+            )
+        except OSError as error:
+            raise PortTaken(*self._place, error.strerror or str(error)) from error
+        async with server:
+            self.port = server.sockets[0].getsockname()[1]
+            self.listening.set()
+            await server.serve_forever()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # Who asks strangely, or goes away meanwhile, is not answered, and that is all.
+        with suppress(
+            OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError
+        ):
+            async with asyncio.timeout(ANSWER_SECONDS):
+                head = await reader.readuntil(b"\r\n\r\n")
+                writer.write(self._answer(head))
+                await writer.drain()
+        writer.close()
+
+    def _answer(self, head: bytes) -> bytes:
+        words = head.split(b"\r\n", maxsplit=1)[0].decode("latin-1").split(" ")
+        code, body = self._judge(words)
+        text = body.encode()
+        lines = [
+            f"HTTP/1.1 {code} {_WORDS.get(code, 'Service Unavailable')}",
+            "Content-Type: text/plain; charset=utf-8",
+            f"Content-Length: {len(text)}",
+            "Cache-Control: no-store",
+            "Connection: close",
+        ]
+        sent = "\r\n".join([*lines, "", ""]).encode()
+        return sent if words[0] == "HEAD" else sent + text
+
+    def _judge(self, words: list[str]) -> tuple[int, str]:
+        if len(words) != 3:
+            return 400, "not a request\n"
+        if words[0] not in ("GET", "HEAD"):
+            return 405, "only GET\n"
+        match words[1].partition("?")[0]:
+            case "/livez":
+                return 200, "ok\n"
+            case "/readyz":
+                return self._ready()
+            case _:
+                return 404, "ask for /livez or /readyz\n"
+
+    def _ready(self) -> tuple[int, str]:
+        found = self._checks()
+        lines = [f"[-]{name}: {why}" if why else f"[+]{name} ok" for name, why in found.items()]
+        ready = not any(found.values())
+        lines.append("ready" if ready else "not ready")
+        return (200 if ready else _UNREADY), "\n".join([*lines, ""])

@@ -1,0 +1,199 @@
+"""What `leafcast install` prints: the manifests of a space, as values, each with a word on why.
+
+Roles: `workloads` (a WDS), `inventory` (Locations and SyncTargets), `edge` (a cluster that gets
+workloads). The rights are the least that the program works with; what is wide is said to be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from controllers.core.selection import STAYS_LABEL
+from schemas.api import GROUP
+from schemas.crds import custom_resource_definitions
+
+NAMESPACE = "leafcast-system"
+CENTRE, EDGE = "leafcast-centre", "leafcast-edge"
+ROLES = ("workloads", "inventory", "edge", "all")
+STATUSES = ("built-in", "any", "none")
+
+Form = dict[str, Any]
+_READ = ["get", "list", "watch"]
+_RBAC = "rbac.authorization.k8s.io"
+_LABELS = {"app.kubernetes.io/part-of": "leafcast", STAYS_LABEL: "true"}
+# Kinds whose status is of use at the centre; others are for `--singleton-status any`.
+_WITH_STATUS = (
+    ("", ("persistentvolumeclaims", "pods", "replicationcontrollers", "services")),
+    ("apps", ("daemonsets", "deployments", "replicasets", "statefulsets")),
+    ("autoscaling", ("horizontalpodautoscalers",)),
+    ("batch", ("cronjobs", "jobs")),
+    ("networking.k8s.io", ("ingresses",)),
+    ("policy", ("poddisruptionbudgets",)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One object, and why it is there."""
+
+    why: str
+    object: Form
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is to be installed.
+
+    `kinds` are all that the centre may read, as (group, resource), () for every kind; `statuses`
+    says of which kinds a singleton's status may be written; `namespaces` are all that an edge may
+    write in, () for the whole cluster.
+    """
+
+    role: str = "all"
+    kinds: tuple[tuple[str, str], ...] = ()
+    statuses: str = "built-in"
+    namespaces: tuple[str, ...] = ()
+
+    @property
+    def workloads(self) -> bool:
+        return self.role in ("workloads", "all")
+
+    @property
+    def inventory(self) -> bool:
+        return self.role in ("inventory", "all")
+
+    @property
+    def edge(self) -> bool:
+        """`all` is all that a centre needs: an edge is another cluster, or should be."""
+        return self.role == "edge"
+
+
+def manifests(wish: Wish) -> list[Manifest]:
+    """All objects of a role, in an order in which they can be applied."""
+    return [*_definitions(wish), _namespace(), *_centre(wish), *_edge(wish)]
+
+
+def _definitions(wish: Wish) -> Iterator[Manifest]:
+    for crd in custom_resource_definitions(workloads=wish.workloads, inventory=wish.inventory):
+        yield Manifest(f"The kind {crd['spec']['names']['kind']}.", crd)
+
+
+def _namespace() -> Manifest:
+    why = "Holds the accounts that Leafcast uses; it starts nothing there by itself."
+    return Manifest(why, _object("v1", "Namespace", NAMESPACE))
+
+
+def _centre(wish: Wish) -> Iterator[Manifest]:
+    if not (wish.workloads or wish.inventory):
+        return
+    token = f"kubectl create token {CENTRE} -n {NAMESPACE} --duration 8760h"
+    why = f"Whom the centre is here; it runs anywhere, with a token: {token}"
+    yield Manifest(why, _account(CENTRE))
+    if wish.workloads:
+        why = (
+            "Reads what placements select, which is for users to say: with --kind it reads less. "
+            "Writes what is Leafcast's own: statuses, slices, the finalizer of a placement."
+        )
+        yield from _bound("leafcast-workloads", why, _workload_rules(wish), CENTRE)
+    if wish.workloads and wish.statuses != "none":
+        why = (
+            "Writes the status and one label of objects whose status a placement wants back. RBAC "
+            "knows no label: with --singleton-status none it may not, and such statuses stay away."
+        )
+        yield from _bound("leafcast-singletons", why, _singleton_rules(wish), CENTRE)
+    if wish.inventory:
+        why = "Writes a SyncTarget and a Location for each edge that is added, and their statuses."
+        yield from _bound("leafcast-inventory", why, _inventory_rules(), CENTRE)
+
+
+def _workload_rules(wish: Wish) -> list[Form]:
+    reads = [_rule([group], [resource], _READ) for group, resource in wish.kinds]
+    if wish.kinds:
+        definitions = ["customresourcedefinitions"]
+        reads += [
+            _rule([""], ["namespaces"], _READ),
+            _rule(["apiextensions.k8s.io"], definitions, _READ),
+            _rule([GROUP], ["edgeplacements", "singleplacementslices"], _READ),
+            _rule(["leafcast.io"], ["denatureds"], _READ),
+        ]
+    return [
+        *(reads or [_rule(["*"], ["*"], _READ)]),
+        _rule([GROUP], ["edgeplacements"], ["patch"]),
+        _rule([GROUP], ["edgeplacements/status"], ["patch", "update"]),
+        _rule([GROUP], ["edgeplacements/finalizers"], ["update"]),
+        _rule([GROUP], ["singleplacementslices"], ["create", "delete", "patch", "update"]),
+    ]
+
+
+def _singleton_rules(wish: Wish) -> list[Form]:
+    if wish.statuses == "any":
+        return [_rule(["*"], ["*", "*/status"], ["patch"])]
+    return [
+        _rule([group], [*resources, *(f"{resource}/status" for resource in resources)], ["patch"])
+        for group, resources in _WITH_STATUS
+    ]
+
+
+def _inventory_rules() -> list[Form]:
+    kinds = ["locations", "synctargets"]
+    return [
+        _rule([GROUP], kinds, [*_READ, "create", "delete", "patch", "update"]),
+        _rule([GROUP], [f"{kind}/status" for kind in kinds], ["patch", "update"]),
+        {**_rule([""], ["namespaces"], ["get"]), "resourceNames": ["kube-system"]},
+    ]
+
+
+def _edge(wish: Wish) -> Iterator[Manifest]:
+    if not wish.edge:
+        return
+    yield Manifest("Whom `leafcast join` is in a Pod of this cluster.", _account(EDGE))
+    everything = [_rule(["*"], ["*"], ["*"])]
+    if not wish.namespaces:
+        why = (
+            "Everything, as cluster-admin has it: an edge applies whatever the centre selects, "
+            "roles included. With --namespace it writes there only."
+        )
+        yield from _bound(EDGE, why, everything, EDGE)
+        return
+    why = "Reads everything: what lies here already is to be seen before anything is applied."
+    yield from _bound(f"{EDGE}-reader", why, [_rule(["*"], ["*"], _READ)], EDGE)
+    why = "Everything in the namespaces that are named; objects elsewhere are refused, and said."
+    yield Manifest(why, _role(EDGE, everything))
+    for namespace in wish.namespaces:
+        binding = _binding("RoleBinding", EDGE, EDGE)
+        binding["metadata"]["namespace"] = namespace
+        yield Manifest(f"In {namespace}.", binding)
+
+
+def _bound(name: str, why: str, rules: Sequence[Form], account: str) -> Iterator[Manifest]:
+    yield Manifest(why, _role(name, rules))
+    yield Manifest(f"For {account}.", _binding("ClusterRoleBinding", name, account))
+
+
+def _role(name: str, rules: Sequence[Form]) -> Form:
+    return {**_object(f"{_RBAC}/v1", "ClusterRole", name), "rules": list(rules)}
+
+
+def _binding(kind: str, name: str, account: str) -> Form:
+    return {
+        **_object(f"{_RBAC}/v1", kind, name),
+        "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": NAMESPACE}],
+    }
+
+
+def _account(name: str) -> Form:
+    account = _object("v1", "ServiceAccount", name)
+    account["metadata"]["namespace"] = NAMESPACE
+    return account
+
+
+def _object(version: str, kind: str, name: str) -> Form:
+    metadata = {"name": name, "labels": dict(_LABELS)}
+    return {"apiVersion": version, "kind": kind, "metadata": metadata}
+
+
+def _rule(groups: list[str], resources: list[str], verbs: Sequence[str]) -> Form:
+    return {"apiGroups": groups, "resources": resources, "verbs": list(verbs)}

@@ -1,0 +1,53 @@
+"""Denatured: an object that would act where it lies, held so that it acts at destinations only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import PlainValidator, WithJsonSchema
+
+from schemas.api.shared import GROUP, ObjectMeta, Value
+from schemas.faults import Fault, Faulty
+from schemas.objects import group_of, object_faults
+
+DENATURED_GROUP = "leafcast.io"
+DENATURED_VERSION = "v1alpha1"
+_OURS = (GROUP, DENATURED_GROUP)
+
+
+def _template(form: object) -> Mapping[str, Any]:
+    if not isinstance(form, Mapping):
+        raise Faulty(Fault("", "not an object", "write the whole object here"))
+    faults = list(object_faults(form))
+    if not faults and group_of(form) in _OURS:
+        remedy = "Leafcast's own objects stay at the centre; name another kind"
+        faults = [Fault("apiVersion", f'"{form["apiVersion"]}" is not delivered', remedy)]
+    if faults:
+        raise Faulty(*faults)
+    return form
+
+
+class DenaturedSpec(Value):
+    """The whole object, as it is to be at destinations."""
+
+    template: Annotated[
+        Mapping[str, Any], PlainValidator(_template), WithJsonSchema({"type": "object"})
+    ]
+
+
+class Denatured(Value):
+    """An object that would act in its own space, such as a webhook configuration.
+
+    Here it is inert; destinations get the object of its template.
+    """
+
+    api_version: Literal["leafcast.io/v1alpha1"]
+    kind: Literal["Denatured"]
+    metadata: ObjectMeta
+    spec: DenaturedSpec
+
+    @property
+    def name(self) -> str:
+        """The metadata.name."""
+        return self.metadata.name

@@ -1,0 +1,131 @@
+"""What the API server itself refuses of our kinds: patterns, bounds, and rules in CEL.
+
+The models refuse the same, and more; a bound is here because a rule's cost must be bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from schemas import names
+
+Form = dict[str, Any]
+
+CLAUSES_MAX = 128
+LISTED_MAX = 256
+SELECTORS_MAX = 32
+
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+
+
+def _text(pattern: str, longest: int) -> Form:
+    return {"pattern": f"^({pattern})$", "maxLength": longest}
+
+
+def _listed(pattern: str, longest: int) -> Form:
+    return {"maxItems": LISTED_MAX, "items": _text(pattern, longest)}
+
+
+_RESOURCES = _listed(rf"\*|{_LABEL}", names.LABEL_MAX)
+_NAMES = _listed(r"[^/%]+", names.SUBDOMAIN_MAX)
+_GROUP = _text(f"|{_SUBDOMAIN}", names.SUBDOMAIN_MAX)
+
+_TELLS_APART = " || ".join(
+    [
+        "has(self.apiGroup)",
+        *(
+            f"(has(self.{field}) && size(self.{field}) > 0 && !('*' in self.{field}))"
+            for field in ("resources", "namespaces", "objectNames")
+        ),
+        *(
+            f"(has(self.{field}) && size(self.{field}) > 0 && self.{field}.all(s, "
+            "(has(s.matchLabels) && size(s.matchLabels) > 0) || "
+            "(has(s.matchExpressions) && size(s.matchExpressions) > 0)))"
+            for field in ("namespaceSelectors", "labelSelectors")
+        ),
+    ]
+)
+_VALUES = (
+    "self.operator in ['In', 'NotIn'] ? has(self.values) && size(self.values) > 0 "
+    ": !has(self.values) || size(self.values) == 0"
+)
+_NOT_OURS = (
+    "!self.apiVersion.startsWith('edge.kubestellar.io/') "
+    "&& !self.apiVersion.startsWith('leafcast.io/')"
+)
+
+
+def _rule(rule: str, message: str) -> Form:
+    return {"x-kubernetes-validations": [{"rule": rule, "message": message}]}
+
+
+SELECTOR: Form = {
+    "x-kubernetes-map-type": "atomic",
+    "properties": {
+        "matchExpressions": {
+            "maxItems": SELECTORS_MAX,
+            "items": _rule(
+                _VALUES, "In and NotIn need values; Exists and DoesNotExist take no values"
+            ),
+        },
+    },
+}
+_SELECTORS: Form = {"maxItems": SELECTORS_MAX, "items": SELECTOR}
+_CONDITIONS: Form = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
+
+# What is added to the schema of a model's field; "" is the model itself.
+RULES: Mapping[str, Mapping[str, Form]] = {
+    "EdgePlacementSpec": {
+        "locationSelectors": _SELECTORS,
+        "downsync": {"maxItems": CLAUSES_MAX},
+        "upsync": {"maxItems": CLAUSES_MAX},
+    },
+    "DownsyncClause": {
+        "": _rule(
+            _TELLS_APART,
+            "no field tells objects apart: it means every object; narrow apiGroup, resources, "
+            "namespaces, namespaceSelectors, objectNames or labelSelectors",
+        ),
+        "apiGroup": _GROUP,
+        "resources": _RESOURCES,
+        "namespaces": _RESOURCES,
+        "namespaceSelectors": _SELECTORS,
+        "objectNames": _NAMES,
+        "labelSelectors": _SELECTORS,
+        "statusCollectors": _listed(_SUBDOMAIN, names.SUBDOMAIN_MAX),
+    },
+    "UpsyncSet": {
+        "apiGroup": _GROUP,
+        "resources": _RESOURCES,
+        "namespaces": _RESOURCES,
+        "names": _NAMES,
+    },
+    "EdgePlacementStatus": {"conditions": _CONDITIONS},
+    "SyncTargetStatus": {"conditions": _CONDITIONS},
+    "LocationSpec": {
+        "availableSelectorLabels": {
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["key"],
+        },
+        "instanceSelector": SELECTOR,
+    },
+    "DenaturedSpec": {
+        "template": {
+            "x-kubernetes-embedded-resource": True,
+            "x-kubernetes-preserve-unknown-fields": True,
+            **_rule(_NOT_OURS, "Leafcast's own objects stay at the centre; name another kind"),
+        },
+    },
+}
+
+
+def with_rules(form: Form, rules: Mapping[str, Any]) -> Form:
+    """The schema with these rules added, also inside it."""
+    made = dict(form)
+    for name, added in rules.items():
+        old = made.get(name)
+        inside = isinstance(added, dict) and isinstance(old, dict)
+        made[name] = with_rules(old, added) if inside and isinstance(old, dict) else added
+    return made

@@ -1,0 +1,163 @@
+"""What `kubectl explain` says of each field of our kinds: the texts beside the models' fields.
+
+A test holds that every field has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+Texts = Mapping[str, str]
+
+_PLACEMENT: Mapping[str, Texts] = {
+    "EdgePlacement": {
+        "spec": "Which objects of this space go to which destinations.",
+        "status": "What became of the placement at its destinations. Leafcast writes it.",
+    },
+    "EdgePlacementSpec": {
+        "locationSelectors": "Selects Locations by their labels: those that any one of these "
+        "selectors matches. An empty list selects none. Every SyncTarget at a selected Location "
+        "is a destination.",
+        "downsync": "Which objects go down: those that any one of these clauses admits.",
+        "wantSingletonReportedState": "Copy the status of each selected object back here, while "
+        "exactly one destination has it.",
+        "upsync": "Which objects that arise at destinations come up; they are never sent down.",
+    },
+    "DownsyncClause": {
+        "apiGroup": 'The API group of the objects; "" is the core group. Any group if absent.',
+        "resources": "Lowercase plurals, such as deployments; * for all. All if empty.",
+        "namespaces": "Namespaces of the objects; * for all, and for cluster-scoped objects. "
+        "All if empty; names without * admit no cluster-scoped object.",
+        "namespaceSelectors": "Selects Namespaces by their labels; any one must match the "
+        "object's. {} admits cluster-scoped objects, too. All if empty.",
+        "objectNames": "Names of the objects; * for all. All if empty.",
+        "labelSelectors": "Selects objects by their labels; any one must match. All if empty.",
+        "createOnly": "Create the objects where they are missing, and leave those alone that are "
+        "there.",
+        "statusCollectors": "Names of StatusCollectors that are applied to these objects.",
+        "wantSingletonReportedState": "Copy the status of these objects back here, while exactly "
+        "one destination has them.",
+        "wantMultiWECReportedState": "Copy an aggregate of the destinations' statuses back here.",
+    },
+    "UpsyncSet": {
+        "apiGroup": 'The API group of the objects; "" is the core group.',
+        "resources": "Lowercase plurals, such as configmaps; * for all.",
+        "namespaces": "Namespaces of the objects; * for all. None if empty.",
+        "names": "Names of the objects; * for all. None if empty.",
+    },
+    "EdgePlacementStatus": {
+        "selectedObjects": "How many objects the placement selects.",
+        "specGeneration": "The metadata.generation that this status speaks of.",
+        "observedGeneration": "The same, by the name that kubectl wait looks at.",
+        "matchingLocationCount": "How many Locations the selectors match.",
+        "conditions": "Valid: the placement can be read. Synced: every destination holds exactly "
+        "what it prescribes. Healthy: all of that works, everywhere.",
+        "destinations": "How many destinations are meant.",
+        "pending": "How many destinations have not applied all of it yet.",
+        "synced": "How many destinations hold exactly what is prescribed.",
+        "healthy": "At how many destinations all of it works.",
+        "failing": "How many destinations cannot apply all of it; errors says why.",
+        "unreachable": "How many destinations are not heard of; they keep what they have.",
+        "complete": "Whether the counts are exact; if not, each reads 'at least'.",
+        "errors": "The worst of what is wrong, each with its object, its reason, how many "
+        "destinations have it, and one of them.",
+    },
+    "SinglePlacementSlice": {
+        "destinations": "The pairs of a Location that the EdgePlacement of the same name selects "
+        "and a SyncTarget at it; empty with a note if there are too many to list.",
+    },
+    "Destination": {
+        "cluster": "The identity of the inventory space that holds the Location.",
+        "locationName": "The name of the Location.",
+        "syncTargetName": "The name of the SyncTarget.",
+        "syncTargetUID": "The UID of the SyncTarget.",
+    },
+}
+
+_INVENTORY: Mapping[str, Texts] = {
+    "Location": {
+        "spec": "Which SyncTargets are at this Location.",
+        "status": "How many SyncTargets are at it. Leafcast writes it.",
+    },
+    "LocationSpec": {
+        "resource": "What it is a location of: synctargets of edge.kubestellar.io/v2alpha1.",
+        "description": "A text for people.",
+        "availableSelectorLabels": "Labels by which users may select it; for people, not used "
+        "in matching.",
+        "instanceSelector": "Selects SyncTargets of the same inventory space by their labels. "
+        "Absent it selects none, {} selects all.",
+    },
+    "LocationResource": {
+        "group": "edge.kubestellar.io",
+        "version": "v2alpha1",
+        "resource": "synctargets",
+    },
+    "AvailableSelectorLabel": {
+        "key": "The key of the label.",
+        "values": "The values that it may have.",
+        "description": "What the label means.",
+    },
+    "LocationStatus": {
+        "instances": "How many SyncTargets are at it.",
+        "availableInstances": "How many of them take work.",
+    },
+    "SyncTarget": {
+        "spec": "What an operator says of the cluster.",
+        "status": "What is known of the cluster. Leafcast writes it.",
+    },
+    "SyncTargetSpec": {
+        "unschedulable": "Kept for those who read it; Leafcast places on labels alone.",
+        "evictAfter": "Kept for those who read it: a time as in 2026-01-02T15:04:05Z.",
+        "supportedAPIExports": "The APIs that the cluster supports.",
+        "cells": "SyncTargets with equal cells behave as one cluster.",
+    },
+    "ApiExport": {
+        "export": "The name of the API export.",
+        "path": "The kcp workspace that exports it.",
+    },
+    "SyncTargetStatus": {
+        "allocatable": "What of each resource can be allocated.",
+        "capacity": "What of each resource there is.",
+        "conditions": "Ready: the node at its path is in session, and its path is its own.",
+        "syncedResources": "Which resources the cluster takes, and in which versions.",
+        "lastSyncerHeartbeatTime": "When the cluster was heard of last.",
+        "virtualWorkspaces": "Where a kcp syncer would read and write.",
+    },
+    "SyncedResource": {
+        "group": 'The API group; "" is the core group.',
+        "resource": "The lowercase plural.",
+        "versions": "The versions that the cluster takes.",
+        "identityHash": "The identity of the API export.",
+        "state": "Whether the cluster takes it.",
+    },
+    "VirtualWorkspace": {
+        "syncerURL": "Where it would read what goes down.",
+        "upsyncerURL": "Where it would write what comes up.",
+    },
+}
+
+_OTHERS: Mapping[str, Texts] = {
+    "Denatured": {"spec": "The object that it holds."},
+    "DenaturedSpec": {
+        "template": "The whole object, with apiVersion, kind and metadata, as it is to be at "
+        "destinations. Placements select it by its own group, resource, namespace, name and "
+        "labels, not by those of the Denatured.",
+    },
+    "Condition": {
+        "type": "What is said to be so, or not.",
+        "status": "True, False or Unknown.",
+        "severity": "How grave it is, as kcp writes it.",
+        "reason": "Why, in one word, for programs.",
+        "message": "Why, for people.",
+        "lastTransitionTime": "Since when the status is as it is.",
+        "lastUpdateTime": "When it was written last.",
+        "observedGeneration": "The metadata.generation that it speaks of.",
+    },
+}
+
+TEXTS: Mapping[str, Texts] = {**_PLACEMENT, **_INVENTORY, **_OTHERS}
+
+
+def text_of(model: str, field: str) -> str | None:
+    """What a field of a model is for."""
+    return TEXTS.get(model, {}).get(field)

@@ -1,0 +1,71 @@
+"""What a daemon says of itself over HTTP: live as long as it answers, ready if all checks hold."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+
+from leafcast.health_endpoint import HealthEndpoint, PortTaken
+
+
+@asynccontextmanager
+async def running(checks):
+    endpoint = HealthEndpoint(lambda: checks, 0)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(endpoint.run())
+        await endpoint.listening.wait()
+        yield endpoint
+        task.cancel()
+
+
+async def ask(endpoint, request):
+    reader, writer = await asyncio.open_connection("127.0.0.1", endpoint.port)
+    writer.write(request)
+    answer = (await reader.read()).decode()
+    writer.close()
+    head, _, body = answer.partition("\r\n\r\n")
+    return int(head.split(" ")[1]) if head else None, body
+
+
+def get(path, method="GET"):
+    return f"{method} {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+
+
+async def test_who_answers_is_live_whatever_it_waits_for():
+    async with running({"session": "not in session"}) as endpoint:
+        assert await ask(endpoint, get("/livez")) == (200, "ok\n")
+
+
+async def test_ready_is_one_of_which_every_check_holds_and_each_is_named():
+    checks = {"session": "", "workloads": "not listed yet"}
+    async with running(checks) as endpoint:
+        code, body = await ask(endpoint, get("/readyz?verbose"))
+        assert code == 503
+        assert body == "[+]session ok\n[-]workloads: not listed yet\nnot ready\n"
+        checks["workloads"] = ""
+        assert (await ask(endpoint, get("/readyz")))[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "code"),
+    [
+        (get("/livez", "HEAD"), 200),
+        (get("/metrics"), 404),
+        (get("/readyz", "DELETE"), 405),
+        (b"\x16\x03\x01\r\n\r\n", 400),
+        (b"x" * 20_000, None),
+    ],
+)
+async def test_what_is_asked_strangely_is_refused_and_the_next_is_answered(request_bytes, code):
+    async with running({}) as endpoint:
+        try:
+            assert (await ask(endpoint, request_bytes))[0] == code
+        except ConnectionResetError:
+            assert code is None
+        assert (await ask(endpoint, get("/livez")))[0] == 200
+
+
+async def test_a_port_that_is_taken_is_named():
+    async with running({}) as endpoint:
+        with pytest.raises(PortTaken, match=f"127.0.0.1:{endpoint.port}"):
+            await HealthEndpoint(dict, endpoint.port).run()

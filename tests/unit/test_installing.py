@@ -1,0 +1,99 @@
+"""What `leafcast install` prints: for each role the least that works, and what is wide is said."""
+
+import pytest
+from click.testing import CliRunner
+
+from leafcast.commands.install import install
+from leafcast.installing import NAMESPACE, ROLES, Wish, manifests
+from schemas.objects import validate_object
+from schemas.yaml_documents import read_documents
+
+WRITING = {"create", "delete", "deletecollection", "patch", "update", "*"}
+
+
+def objects(**wish):
+    return [one.object for one in manifests(Wish(**wish))]
+
+
+def rules(**wish):
+    return [rule for obj in objects(**wish) for rule in obj.get("rules", ())]
+
+
+def names(kind, **wish):
+    return [obj["metadata"]["name"] for obj in objects(**wish) if obj["kind"] == kind]
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_object_is_valid_and_printed_as_it_is(role):
+    result = CliRunner().invoke(install, ["--role", role])
+    assert result.exit_code == 0, result.output
+    printed = [document.root for document in read_documents(result.output, "install")]
+    assert printed == objects(role=role)
+    for obj in printed:
+        validate_object(obj)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_no_object_comes_before_what_it_lies_in(role):
+    seen = set()
+    for obj in objects(role=role):
+        namespace = obj["metadata"].get("namespace")
+        assert namespace is None or namespace in seen
+        seen.add(obj["metadata"]["name"])
+
+
+@pytest.mark.parametrize("role", ["workloads", "inventory", "all"])
+def test_a_centre_writes_nothing_but_its_own_kinds_and_statuses_that_are_wanted_back(role):
+    for rule in rules(role=role, statuses="none"):
+        if WRITING & set(rule["verbs"]):
+            assert rule["apiGroups"] == ["edge.kubestellar.io"]
+    for rule in rules(role=role):
+        if WRITING & set(rule["verbs"]) and rule["apiGroups"] != ["edge.kubestellar.io"]:
+            assert rule["verbs"] == ["patch"]
+            assert not {"*", "*/*", "secrets", "configmaps"} & set(rule["resources"])
+
+
+def test_an_inventory_space_lets_nobody_read_workloads():
+    groups = [rule["apiGroups"] for rule in rules(role="inventory")]
+    assert groups == [["edge.kubestellar.io"], ["edge.kubestellar.io"], [""]]
+    assert names("CustomResourceDefinition", role="inventory") == [
+        "locations.edge.kubestellar.io",
+        "synctargets.edge.kubestellar.io",
+    ]
+
+
+def test_a_centre_may_read_only_the_kinds_that_are_named():
+    read = rules(role="workloads", kinds=(("apps", "deployments"), ("", "configmaps")))
+    listed = {(rule["apiGroups"][0], name) for rule in read for name in rule["resources"]}
+    assert ("apps", "deployments") in listed
+    assert ("", "secrets") not in listed
+    assert ("*", "*") not in listed
+
+
+def test_an_edge_writes_in_the_namespaces_that_are_named_and_nowhere_else():
+    listed = objects(role="edge", namespaces=("shop", "web"))
+    (wide,) = (obj for obj in listed if obj["kind"] == "ClusterRoleBinding")
+    roles = {obj["metadata"]["name"]: obj for obj in listed if obj["kind"] == "ClusterRole"}
+    wide_rules = roles[wide["roleRef"]["name"]]["rules"]
+    assert [rule["verbs"] for rule in wide_rules] == [["get", "list", "watch"]]
+    bound = [obj["metadata"]["namespace"] for obj in listed if obj["kind"] == "RoleBinding"]
+    assert bound == ["shop", "web"]
+
+
+def test_every_binding_names_a_role_and_an_account_that_are_printed():
+    for role in ROLES:
+        listed = objects(role=role)
+        there = {(obj["kind"], obj["metadata"]["name"]) for obj in listed}
+        for obj in listed:
+            if "roleRef" in obj:
+                assert ("ClusterRole", obj["roleRef"]["name"]) in there
+                (subject,) = obj["subjects"]
+                assert ("ServiceAccount", subject["name"]) in there
+                assert subject["namespace"] == NAMESPACE
+
+
+@pytest.mark.parametrize("word", ["Deployment", "apps/deployments", "deployments.", ""])
+def test_what_is_no_resource_is_refused_with_how_to_write_it(word):
+    result = CliRunner().invoke(install, ["--kind", word])
+    assert result.exit_code == 2
+    assert "deployments.apps" in result.output

@@ -1,0 +1,98 @@
+"""The file of a node: its spaces, and all that is wrong with it at once, by field."""
+
+from pathlib import Path
+
+import pytest
+
+from leafcast.data_dir import DataDir, DataDirUnusable
+from leafcast.run_config import RunConfigRefused, read_run_config, write_run_config
+from leafcast.space_settings import EMBEDDED, IN_CLUSTER, SIMULATED, CentreSpaces, SpaceSetting
+
+CENTRE = """\
+path: /
+tree: t1
+roots: {k1: "00ff"}
+server: {url: "nats://centre:4222", leaf_url: "nats://centre:7422"}
+"""
+EDGE = """\
+path: /emea/store-1
+tree: t1
+roots: {k1: "00ff"}
+parent: nats://emea:7422
+edge: true
+server: {url: "nats://store:4222", leaf_url: "nats://store:7422"}
+"""
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(text):
+        file = tmp_path / "node.yaml"
+        file.write_text(text)
+        return read_run_config(file)
+
+    return read
+
+
+def refused(read, text):
+    with pytest.raises(RunConfigRefused) as error:
+        read(text)
+    return [str(fault) for fault in error.value.faults]
+
+
+def test_without_a_word_a_centre_is_embedded_and_an_edge_simulated(read):
+    assert read(CENTRE).centre_spaces(Path("/etc")) == CentreSpaces()
+    assert read(EDGE).cluster == SIMULATED
+
+
+def test_a_centre_has_several_spaces_of_each_sort(read):
+    text = CENTRE + "workloads: [embedded, {kubeconfig: hub.yaml, context: hub}]\n"
+    text += "inventory: [in-cluster, {context: fleet}]\n"
+    assert read(text).centre_spaces(Path("/etc/leafcast")) == CentreSpaces(
+        (EMBEDDED, SpaceSetting("kubeconfig", "/etc/leafcast/hub.yaml", "hub")),
+        (IN_CLUSTER, SpaceSetting("kubeconfig", "", "fleet")),
+    )
+
+
+def test_a_file_that_is_written_reads_back_the_same(read, tmp_path):
+    text = EDGE + "cluster: {kubeconfig: store.yaml}\nhealth: {port: 8086}\n"
+    config = read(text)
+    write_run_config(tmp_path / "again.yaml", config)
+    assert read_run_config(tmp_path / "again.yaml") == config
+
+
+def test_all_faults_are_named_at_once_each_with_its_field_and_remedy(read):
+    text = CENTRE.replace("path: /", "path: nowhere").replace("00ff", "red")
+    text += "cluster: simulated\nworkloads: [embedded, embedded]\n"
+    faults = refused(read, text)
+    fields = [fault.partition(":")[0] for fault in faults]
+    assert fields == ["path", "roots", "cluster", "workloads[1]"]
+    assert all("; " in fault for fault in faults)
+
+
+def test_all_faults_of_form_are_named_at_once(read):
+    text = CENTRE.replace("tree: t1\n", "") + "workload: []\ninventory: []\nhealth: {port: 0}\n"
+    text += "workloads: [simulated, {kubeconfig: 1}, {kubeconfg: a}, {}]\n"
+    faults = refused(read, text)
+    assert {fault.partition(":")[0] for fault in faults} == {
+        "tree",
+        "workload",
+        "inventory",
+        "health.port",
+        "workloads[0]",
+        "workloads[1].kubeconfig",
+        "workloads[2].kubeconfg",
+        "workloads[3]",
+    }
+    assert 'workload: unknown field; did you mean "workloads"?' in faults
+
+
+def test_spaces_that_are_named_in_a_data_directory_are_found_there(tmp_path):
+    place = DataDir(tmp_path)
+    assert place.spaces() == CentreSpaces()
+    chosen = CentreSpaces((SpaceSetting("kubeconfig", "/hub.yaml", "hub"),), (EMBEDDED, IN_CLUSTER))
+    place.write_spaces(chosen)
+    assert place.spaces() == chosen
+    (tmp_path / "spaces.json").write_text('{"workloads": [3], "inventory": []}')
+    with pytest.raises(DataDirUnusable, match=r"spaces\.json is damaged"):
+        place.spaces()
