@@ -38,6 +38,7 @@ _KINDS: tuple[tuple[type[Any], str, tuple[str, ...], tuple[Form, ...]], ...] = (
         "edgeplacements",
         ("epl",),
         (
+            _column("Objects", ".status.selectedObjects"),
             _column("Destinations", ".status.destinations"),
             _column("Synced", ".status.synced"),
             _column("Healthy", ".status.healthy"),

@@ -118,6 +118,7 @@ class EdgePlacementStatus(Value):
 
     spec_generation: _Int32 = 0
     matching_location_count: _Int32 = 0
+    selected_objects: Count | None = None
     conditions: ListOf[Condition] = ()
     destinations: Count | None = None
     pending: Count | None = None
