@@ -134,6 +134,10 @@ class PlacementTranslator:
         self.notes.settle([orphan.key])
         self.renew()
 
+    async def seen(self) -> None:
+        """Wait until what the space holds now is known; the ledger may not say it yet."""
+        await self._waiting.read(await self._space.revision())
+
     async def caught_up(self) -> None:
         """Wait until the ledger says what the space holds now."""
         await self._waiting.worked_off(await self._space.revision())

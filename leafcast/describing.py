@@ -184,6 +184,7 @@ def _placement(obj: Object) -> Iterator[_Row]:
         return
     least = "" if at(status, "complete") else "at least "
     whole = count(status, "destinations")
+    yield "Selected Objects", text(at(status, "selectedObjects")), 0
     yield "Destinations", f"{least}{whole}", 0
     for name in ("synced", "healthy", "pending", "failing", "unreachable"):
         figure = count(status, name)

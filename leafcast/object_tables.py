@@ -211,6 +211,7 @@ _OTHERS: Mapping[tuple[str, str], tuple[Column, ...]] = {
 }
 _OWN: Mapping[tuple[str, str], tuple[Column, ...]] = {
     (GROUP, "edgeplacements"): (
+        _field("OBJECTS", "status", "selectedObjects"),
         _field("DESTINATIONS", "status", "destinations"),
         _field("SYNCED", "status", "synced"),
         _field("HEALTHY", "status", "healthy"),

@@ -61,7 +61,7 @@ apiVersion: edge.kubestellar.io/v2alpha1
 kind: EdgePlacement
 metadata: {name: e}
 spec: {locationSelectors: [{matchLabels: {region: emea}}, {}]}
-status: {destinations: 6, synced: 4, healthy: 3, complete: false, failing: 2}
+status: {selectedObjects: 12, destinations: 6, synced: 4, healthy: 3, complete: false, failing: 2}
 ---
 apiVersion: edge.kubestellar.io/v2alpha1
 kind: EdgePlacement
@@ -101,11 +101,11 @@ def table(name, **style):
         ("k", "NAME TYPE DATA AGE", "k Opaque 1 60s"),
         ("j", "NAME STATUS COMPLETIONS DURATION AGE", "j Running 1/3 40s 60s"),
         ("t", "NAME PATH AGE", "t /emea/store-1 60s"),
-        ("e", "NAME DESTINATIONS SYNCED HEALTHY COMPLETE AGE", "e 6 4 3 false 60s"),
+        ("e", "NAME OBJECTS DESTINATIONS SYNCED HEALTHY COMPLETE AGE", "e 12 6 4 3 false 60s"),
         (
             "fresh",
-            "NAME DESTINATIONS SYNCED HEALTHY COMPLETE AGE",
-            "fresh <none> <none> <none> <none> 60s",
+            "NAME OBJECTS DESTINATIONS SYNCED HEALTHY COMPLETE AGE",
+            "fresh <none> <none> <none> <none> <none> 60s",
         ),
         ("bill", "NAME AGE", "bill 60s"),
     ],
