@@ -149,7 +149,8 @@ class PlacementTranslator:
     def served(self, kinds: tuple[Kind, ...]) -> None:
         """Take the kinds that the space serves now."""
         self._kinds = kinds
-        self._widen()
+        names = self.workloads.serve((kind.group, kind.resource) for kind in kinds)
+        self._look(names, frozenset())
 
     def not_served(self, told: Unserved) -> None:
         """Remember why a kind cannot be read; its objects stay as they were."""

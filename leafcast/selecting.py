@@ -12,12 +12,12 @@ from typing import Any
 from controllers.centre import Controllers
 from leafcast.api import Api, ApiError
 from leafcast.running_centre import running
+from leafcast.session import SELECTION_OBJECTS_MAX
 from leafcast.tree import LocalTree
 from relay.ports import BusBroken, SpaceError
 from schemas.objects import ObjectKey
 
 SEEN_SECONDS_MAX = 5.0
-OBJECTS_MAX = 1_000
 
 
 def register_selection(api: Api, tree: LocalTree) -> None:
@@ -31,8 +31,8 @@ def register_selection(api: Api, tree: LocalTree) -> None:
         `carried` has for each object (group, resource, namespace, name) the placements that select
         it. Raises ApiError if the centre does not know its space yet.
         """
-        if len(objects or ()) > OBJECTS_MAX:
-            remedy = f"ask for {OBJECTS_MAX} at a time"
+        if len(objects or ()) > SELECTION_OBJECTS_MAX:
+            remedy = f"ask for {SELECTION_OBJECTS_MAX} at a time"
             raise ApiError("TooLarge", f"{len(objects or ())} objects are asked for", remedy)
         controllers = running(tree.controllers)
         await _until_seen(controllers)

@@ -96,7 +96,7 @@ def placement_view(form: Form, now_ms: int) -> RenderableType:
         parts.append(Text(f"not supported yet: {', '.join(form['notSupported'])}", style="yellow"))
     parts.append(Text(f"  objects:   {form['selected']} selected"))
     counted = _counted("delivered", form["states"]), _counted("working", form["health"])
-    parts += [Text(f"  {line}") for line in counted if line]
+    parts += [Text(f"  {line}") for line in counted if line and not _selects_nothing(form)]
     if form["blocking"]:
         parts.append(Text(f"  waiting for {', '.join(form['blocking'])}", style="yellow"))
     parts += _silent_lines(form["unreachable"], now_ms)

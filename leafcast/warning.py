@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from leafcast.applying import Change
-from leafcast.session import CallFailed, Session
+from leafcast.session import SELECTION_OBJECTS_MAX, CallFailed, Session
 from schemas.api import GROUP
 from schemas.not_supported import annotations_not_supported, fields_not_supported
 from schemas.objects import CRD_GROUP
 
-ASKED_AT_ONCE = 1_000
 _PLACEMENTS = (GROUP, "edgeplacements")
 # They hold others, or say what becomes of them: who applies them alone has not forgotten anything.
 _OF_CONTROL = frozenset({("", "namespaces"), (CRD_GROUP, "customresourcedefinitions")})
@@ -73,8 +72,8 @@ async def _of_objects(session: Session, made: Sequence[Change]) -> list[str]:
         for key in (change.wish.key for change in made)
         if key.group != GROUP and (key.group, key.resource) not in _OF_CONTROL
     ]
-    for at in range(0, len(keys), ASKED_AT_ONCE):
-        answer = await session.call("selection", objects=keys[at : at + ASKED_AT_ONCE])
+    for at in range(0, len(keys), SELECTION_OBJECTS_MAX):
+        answer = await session.call("selection", objects=keys[at : at + SELECTION_OBJECTS_MAX])
         if any(answer["carried"]):
             return []
     return [UNSELECTED] if keys else []

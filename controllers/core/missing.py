@@ -84,7 +84,8 @@ class Missing:
             return None
         found = [*self._kinds(spec), *self._absent(spec)]
         if not selected:
-            found.append((NOTHING_SELECTED, _nothing(spec)))
+            told = "so no object is selected" if found else _nothing(spec)
+            found.append((NOTHING_SELECTED, told))
         if not found:
             return None
         said = [message for _, message in found]

@@ -62,7 +62,9 @@ def placement_status(
 ) -> dict[str, Any]:
     """The status of an EdgePlacement; `before` is the one it has now."""
     known = summary or Summary(complete=False)
-    states = known.states
+    # An empty set of objects is everywhere at once, which says nothing.
+    counts = facts.selected > 0 or facts.lack is None
+    states = known.states if counts else {**known.states, "synced": 0}
     old = before.get("conditions") if isinstance(before, Mapping) else None
     return {
         "specGeneration": max(1, facts.generation),
@@ -73,7 +75,7 @@ def placement_status(
         "pending": states.get("pending", 0),
         "failing": states.get("failing", 0),
         "unreachable": states.get("unreachable", 0),
-        "healthy": known.health.get("healthy", 0),
+        "healthy": known.health.get("healthy", 0) if counts else 0,
         "complete": known.complete,
         "errors": _errors(facts, known.exceptions),
         "conditions": merged(old, _conditions(facts, known), now_ms, _OWNED),

@@ -123,6 +123,10 @@ class Workloads:
             for key in self.resolver.of_kind(kind):
                 self._gone(key)
 
+    def serve(self, served: Iterable[tuple[str, str]]) -> frozenset[str]:
+        """Learn which kinds the space serves now, by API group and resource."""
+        return self.missing.serve(served)
+
     def lack(self, name: str) -> Lack | None:
         """What is missing for a placement to be as it was meant; None if nothing is."""
         return self.missing.of(name, self.resolver.count(name))

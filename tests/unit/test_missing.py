@@ -57,7 +57,8 @@ def test_a_namespace_that_is_not_there_is_named_until_it_comes():
     workloads.put(placement_key("other"), placement("other", clause={"apiGroup": ""}))
     lack = workloads.lack("shop")
     assert lack.reason == "NamespaceNotFound"
-    assert lack.message.startswith('spec.downsync[0].namespaces: namespaces "shop" not found; no ')
+    told = 'spec.downsync[0].namespaces: namespaces "shop" not found; so no object is selected'
+    assert lack.message == told
 
     key = ObjectKey("", "namespaces", "", "shop")
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}

@@ -199,3 +199,18 @@ def test_descriptions_tell_fields_in_words():
     text = described(held()["web"])
     assert "    Match Labels:\n      app:  web\n" in text.replace("App:", "app:")
     assert "Ready Replicas:      2" in text
+
+
+def test_what_nobody_reports_on_does_not_pretend_to_run():
+    still = {
+        "web": ("apps/v1", "Deployment", {"replicas": 2}, "-/2 - -"),
+        "db": ("apps/v1", "StatefulSet", {}, "-/1"),
+        "agent": ("apps/v1", "DaemonSet", {}, "- - - - - <none>"),
+        "job": ("batch/v1", "Job", {"completions": 3}, "- -/3"),
+        "pod": ("v1", "Pod", {"containers": [{"name": "a"}]}, "-/1 - -"),
+    }
+    for name, (version, kind, spec, cells) in still.items():
+        obj = {"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec}
+        spoken = SpokenKinds([obj]).of(obj)
+        [_, row] = table_lines([Group(spoken, [obj])], TableStyle(), NOW_MS)
+        assert row.split()[1 : 1 + len(cells.split())] == cells.split()
