@@ -184,10 +184,14 @@ class Gathering(Generic[T]):
         self._revision = number_of(revision)
         self._moved.set()
 
-    async def worked_off(self, revision: str = "") -> None:
-        """Wait until a space was read to the revision, and what was added by then is done."""
+    async def read(self, revision: str) -> None:
+        """Wait until a space was read to the revision."""
         while self._revision < number_of(revision):
             await self._move()
+
+    async def worked_off(self, revision: str = "") -> None:
+        """Wait until a space was read to the revision, and what was added by then is done."""
+        await self.read(revision)
         last = self._taken + bool(self._items)
         while self._done < last:
             await self._move()

@@ -139,6 +139,10 @@ class PlacementTranslator:
         self.notes.settle([orphan.key])
         self.renew()
 
+    async def seen(self) -> None:
+        """Wait until what the space holds now is known; the ledger may not say it yet."""
+        await self._waiting.read(await self._space.revision())
+
     async def caught_up(self) -> None:
         """Wait until the ledger says what the space holds now."""
         await self._waiting.worked_off(await self._space.revision())
@@ -150,7 +154,8 @@ class PlacementTranslator:
     def served(self, kinds: tuple[Kind, ...]) -> None:
         """Take the kinds that the space serves now."""
         self._kinds = kinds
-        self._widen()
+        names = self.workloads.serve((kind.group, kind.resource) for kind in kinds)
+        self._look(names, frozenset())
 
     def not_served(self, told: Unserved) -> None:
         """Remember why a kind cannot be read; its objects stay as they were."""

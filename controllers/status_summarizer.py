@@ -94,6 +94,9 @@ class StatusSummarizer:
             held=self._translator.held.get(name, ""),
             faults=self._translator.faults.get(name, ()),
             astray={key: self._astray[key] for key in self._asked(name) & self._astray.keys()},
+            selected=workloads.resolver.count(name),
+            lack=workloads.lack(name),
+            not_supported=workloads.resolver.not_supported.of(name),
         )
         summary = self._relay.summary(self._translator.source(name).key)
         before, now_ms = obj.get("status"), self._clock.now().wall_ms

@@ -11,12 +11,15 @@ from contextlib import suppress
 from typing import Any
 
 from controllers.centre import Controllers
+from controllers.core.missing import Lack
 from leafcast.api import Api, ApiError
 from leafcast.running_centre import running
+from leafcast.selecting import selection_form
 from leafcast.tree import LocalTree
 from leafcast.tree_facts import summary_form
 from relay.core.node import Node
 from relay.ports import BusBroken, SpaceError
+from schemas.api import GROUP
 from schemas.identity import NodePath
 from schemas.reports import Summary
 
@@ -39,7 +42,8 @@ class _Waiting:
         """Answer once all placements meet the condition, or when time is up, with their states.
 
         `placements` in the answer has for each its `name`, its summary (see summary_form) and its
-        `problem`; `met` names those that meet the condition. Raises ApiError if one does not exist.
+        `problem`; `met` names those that meet the condition. Raises ApiError if one does not exist,
+        or lacks what it names: no waiting mends that.
         """
         if condition not in CONDITIONS:
             remedy = f"wait for {' or '.join(CONDITIONS)}"
@@ -79,7 +83,9 @@ class _Waiting:
         await controllers.caught_up()
         self._caught_up_with = controllers
         self._check(placements)
+        self._check_lacks(placements)
         await self._reached(placements, condition)
+        self._check_lacks(placements)
         await controllers.written(placements)
 
     async def _until_other(self, controllers: Controllers, run: asyncio.Timeout) -> None:
@@ -92,12 +98,13 @@ class _Waiting:
         driver = await self._tree.nodes[NodePath()].running()
 
         def reached(_: Node) -> bool:
-            return all(self._met(name, condition) for name in placements)
+            met = all(self._met(name, condition) for name in placements)
+            return met or any(self._lack(name) for name in placements)
 
         await driver.until(reached)
 
     def _met(self, name: str, condition: str) -> bool:
-        if f"edgeplacement/{name}" in self._controllers().errors:
+        if f"edgeplacement/{name}" in self._controllers().errors or self._lack(name):
             return False
         summary = self._summary(name)
         counted = summary.states if condition == "synced" else summary.health
@@ -114,7 +121,23 @@ class _Waiting:
 
     def _form(self, name: str) -> dict[str, Any]:
         problem = self._controllers().errors.get(f"edgeplacement/{name}", "")
-        return {"name": name, **summary_form(self._summary(name)), "problem": problem}
+        form = summary_form(self._summary(name))
+        return {
+            "name": name,
+            **form,
+            **selection_form(self._controllers(), name),
+            "problem": problem,
+        }
+
+    def _lack(self, name: str) -> Lack | None:
+        return self._controllers().translator.workloads.lack(name)
+
+    def _check_lacks(self, placements: list[str]) -> None:
+        lacking = [(name, lack) for name in placements if (lack := self._lack(name))]
+        if lacking:
+            said = [f"edgeplacement.{GROUP}/{name}: {lack.message}" for name, lack in lacking]
+            remedy = f"see: leafcast describe epl/{lacking[0][0]}"
+            raise ApiError(lacking[0][1].reason, "; ".join(said), remedy)
 
     def _check(self, placements: list[str]) -> None:
         known = self._controllers().translator.workloads.objects

@@ -13,6 +13,7 @@ from leafcast.awaiting import register_wait
 from leafcast.custody import awaited_for_ledger, orphan_names, orphan_remedy, reading_back
 from leafcast.elsewhere import Form, ask_nodes
 from leafcast.event_log import EventLog
+from leafcast.selecting import register_selection
 from leafcast.tree import LocalTree
 from leafcast.tree_facts import (
     answers_here,
@@ -113,3 +114,4 @@ def register_tree_verbs(
     api.register("destinations", verbs.destinations)
     api.register("events", verbs.events)
     register_wait(api, tree)
+    register_selection(api, tree)

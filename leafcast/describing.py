@@ -16,9 +16,12 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|[^A-Za-z0-9]+")
 Object = Mapping[str, Any]
 
 
-def described(obj: Object) -> str:
-    """The description; ends in a newline. Data of Secrets are sizes."""
-    rows = list(_rows(obj))
+def described(obj: Object, placements: Sequence[str] | None = None) -> str:
+    """The description; ends in a newline. Data of Secrets are sizes.
+
+    `placements` are those that carry the object, if it is known which.
+    """
+    rows = list(_rows(obj, placements))
     lines = [_line(row, room) for row, room in zip(rows, _rooms(rows), strict=True)]
     return "\n".join(lines) + "\n"
 
@@ -58,7 +61,7 @@ def _close(rooms: list[int], rows: Sequence[_Row], neighbours: Sequence[int]) ->
         rooms[at_] = widest + len(":  ")
 
 
-def _rows(obj: Object) -> Iterator[_Row]:
+def _rows(obj: Object, placements: Sequence[str] | None) -> Iterator[_Row]:
     metadata = obj["metadata"]
     yield "Name", str(metadata["name"]), 0
     if metadata.get("namespace"):
@@ -69,6 +72,8 @@ def _rows(obj: Object) -> Iterator[_Row]:
     yield "Kind", str(obj["kind"]), 0
     yield "Created", text(metadata.get("creationTimestamp")), 0
     yield "Generation", text(metadata.get("generation")), 0
+    if placements is not None:
+        yield "Placements", ", ".join(placements) or f"{NONE} (it stays at the centre)", 0
     match obj["kind"]:
         case "ConfigMap":
             yield from _config_map(obj)
@@ -184,6 +189,7 @@ def _placement(obj: Object) -> Iterator[_Row]:
         return
     least = "" if at(status, "complete") else "at least "
     whole = count(status, "destinations")
+    yield "Selected Objects", text(at(status, "selectedObjects")), 0
     yield "Destinations", f"{least}{whole}", 0
     for name in ("synced", "healthy", "pending", "failing", "unreachable"):
         figure = count(status, name)

@@ -115,6 +115,7 @@ def _placement(form: Form) -> PlacementFacts:
         complete=form["complete"],
         problem=form["problem"] if form["problem"] != form["held"] else "",
         held=form["held"],
+        lack=form["lack"],
         blocking=list(form["blocking"]),
         stuck=[StuckFacts(**item) for item in worst[:STUCK_MAX]],
     )

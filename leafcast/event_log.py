@@ -27,8 +27,14 @@ _WARNINGS = frozenset(
         "Degraded",
         "Unreachable",
         "NoDestinations",
+        "UnknownKind",
+        "NamespaceNotFound",
+        "NothingSelected",
+        "NotSupported",
     }
 )
+_LACKS = frozenset({"UnknownKind", "NamespaceNotFound", "NothingSelected"})
+"""Of these the condition ObjectsSelected tells; that it is not synced either is no more news."""
 _GOOD_NEWS = frozenset({"FreshView", "LedgerReadBack", "DiskHasRoom"})
 _DESTINATIONS = re.compile(r" \(\d+ destinations?, e\.g\. [^()]*\)$")
 _OF_SILENCE = frozenset({"Unreachable", "Left"})
@@ -209,6 +215,8 @@ class _Conditions:
         self._known[name] = now
         for type_, (status, reason, message, changed) in now.items():
             if before.get(type_, ("", ""))[:2] == (status, reason):
+                continue
+            if reason in _LACKS and type_ != "ObjectsSelected":
                 continue
             # What the first list shows was so before the tree started, unless it changed since.
             if self._listed or changed >= self._since:

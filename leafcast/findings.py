@@ -81,7 +81,10 @@ class StuckFacts:
 
 @dataclass(frozen=True, slots=True)
 class PlacementFacts:
-    """One placement as the centre counts it; `problem` is why it cannot be issued as it is."""
+    """One placement as the centre counts it; `problem` is why it cannot be issued as it is.
+
+    `lack` is what it names and is not there.
+    """
 
     name: str
     destinations: int
@@ -89,6 +92,7 @@ class PlacementFacts:
     complete: bool
     problem: str = ""
     held: str = ""
+    lack: str = ""
     blocking: Sequence[str] = ()
     stuck: Sequence[StuckFacts] = ()
 

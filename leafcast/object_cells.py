@@ -10,6 +10,8 @@ from schemas.faults import Faulty
 from schemas.selectors import LabelSelector
 
 NONE = "<none>"
+UNREPORTED = "-"
+"""What only a status could tell, of an object that has none."""
 
 Fields = Mapping[str, Any]
 
@@ -69,10 +71,21 @@ def selector_text(form: Any) -> str:
     return ",".join(said) or "*"
 
 
+def is_reported(obj: Fields) -> bool:
+    """Whether anyone has said how the object is: at the centre nobody does, it lies still there."""
+    return bool(at(obj, "status"))
+
+
 def ready_of(obj: Fields) -> str:
-    """`2/3`: ready replicas of those wanted."""
+    """`2/3`: ready replicas of those wanted; `-/3` if nobody says how many are."""
     wanted = at(obj, "spec", "replicas")
-    return f"{count(obj, 'status', 'readyReplicas')}/{1 if wanted is None else wanted}"
+    ready = count(obj, "status", "readyReplicas") if is_reported(obj) else UNREPORTED
+    return f"{ready}/{1 if wanted is None else wanted}"
+
+
+def active(obj: Fields) -> str:
+    """How many Jobs a CronJob runs."""
+    return str(len(listed(obj, "status", "active"))) if is_reported(obj) else UNREPORTED
 
 
 def containers(obj: Fields, field: str) -> str:
@@ -83,6 +96,8 @@ def containers(obj: Fields, field: str) -> str:
 
 def pod_status(obj: Fields) -> str:
     """The phase, or why a container waits or ended."""
+    if not is_reported(obj):
+        return UNREPORTED
     if at(obj, "metadata", "deletionTimestamp"):
         return "Terminating"
     for one in listed(obj, "status", "containerStatuses"):
@@ -97,12 +112,16 @@ def pod_ready(obj: Fields) -> str:
     statuses = listed(obj, "status", "containerStatuses")
     ready = sum(at(one, "ready") is True for one in statuses)
     whole = len(listed(obj, "spec", "containers"))
+    if not is_reported(obj):
+        return f"{UNREPORTED}/{whole}"
     if not statuses and _condition_of(obj, "Ready") == "True":
         ready = whole
     return f"{ready}/{whole}"
 
 
 def restarts(obj: Fields) -> str:
+    if not is_reported(obj):
+        return UNREPORTED
     return str(
         sum(count(one, "restartCount") for one in listed(obj, "status", "containerStatuses"))
     )
@@ -117,6 +136,8 @@ def _condition_of(obj: Fields, type_: str) -> str:
 
 
 def job_status(obj: Fields) -> str:
+    if not is_reported(obj):
+        return UNREPORTED
     for type_, word in (("Complete", "Complete"), ("Failed", "Failed"), ("Suspended", "Suspended")):
         if _condition_of(obj, type_) == "True":
             return word
@@ -125,7 +146,8 @@ def job_status(obj: Fields) -> str:
 
 def job_completions(obj: Fields) -> str:
     wanted = at(obj, "spec", "completions")
-    return f"{count(obj, 'status', 'succeeded')}/{1 if wanted is None else wanted}"
+    done = count(obj, "status", "succeeded") if is_reported(obj) else UNREPORTED
+    return f"{done}/{1 if wanted is None else wanted}"
 
 
 def job_duration(obj: Fields, now_seconds: float) -> str:

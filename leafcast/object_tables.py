@@ -60,7 +60,11 @@ def _field(header: str, *path: str, missing: str = cell.NONE, wide: bool = False
 
 
 def _count(header: str, *path: str, wide: bool = False) -> Column:
-    return Column(header, lambda obj, _: str(cell.count(obj, *path)), wide)
+    def read(obj: Fields, _: int) -> str:
+        unknown = path[0] == "status" and not cell.is_reported(obj)
+        return cell.UNREPORTED if unknown else str(cell.count(obj, *path))
+
+    return Column(header, read, wide)
 
 
 def _said(header: str, read: Callable[[Fields], str], *, wide: bool = False) -> Column:
@@ -135,7 +139,7 @@ _WORKLOADS: Mapping[tuple[str, str], tuple[Column, ...]] = {
         _field("SCHEDULE", "spec", "schedule"),
         _field("TIMEZONE", "spec", "timeZone"),
         _field("SUSPEND", "spec", "suspend", missing="false"),
-        _said("ACTIVE", lambda obj: str(len(cell.listed(obj, "status", "active")))),
+        _said("ACTIVE", cell.active),
         Column(
             "LAST SCHEDULE",
             lambda obj, now: (
@@ -211,6 +215,7 @@ _OTHERS: Mapping[tuple[str, str], tuple[Column, ...]] = {
 }
 _OWN: Mapping[tuple[str, str], tuple[Column, ...]] = {
     (GROUP, "edgeplacements"): (
+        _field("OBJECTS", "status", "selectedObjects"),
         _field("DESTINATIONS", "status", "destinations"),
         _field("SYNCED", "status", "synced"),
         _field("HEALTHY", "status", "healthy"),
@@ -237,6 +242,11 @@ _OWN: Mapping[tuple[str, str], tuple[Column, ...]] = {
     ),
 }
 _TABLES: Mapping[tuple[str, str], tuple[Column, ...]] = {**_WORKLOADS, **_OTHERS, **_OWN}
+
+
+def pretends(group: str, resource: str, obj: Fields) -> bool:
+    """Whether it would run if a cluster held it, and nothing tells whether one does."""
+    return (group, resource) in _WORKLOADS and not cell.is_reported(obj)
 
 
 def namespace_column() -> Column:

@@ -77,6 +77,10 @@ def _placement(item: PlacementFacts) -> Iterator[Check]:
         cause = "a large removal that nobody said is held until a person says so"
         remedy = f"apply the objects again, or let them go: leafcast accept {item.name}"
         yield Check(GROUP, "warning", f"{item.name}: {item.held}", cause, remedy, about)
+    if item.lack:
+        cause = "what it names is not there, so it does not do what it was meant to"
+        remedy = f"apply what is missing, or correct it; leafcast describe epl/{item.name}"
+        yield Check(GROUP, "warning", f"{item.name}: {item.lack}", cause, remedy, about)
     for stuck in item.stuck:
         what = ": ".join(filter(None, (stuck.object, stuck.reason)))
         said = f"{item.name}: {what} (at {stuck.count}, e.g. {stuck.path})"

@@ -33,6 +33,8 @@ NODE_MANAGER = "leafcast-node"
 """Whose those are that a node came with: no manifest takes them away by leaving them out."""
 API_PREFIX = "leafcast.api."
 CALL_SECONDS = 15.0
+SELECTION_OBJECTS_MAX = 1_000
+"""So many objects the verb `selection` takes at a time."""
 TOLD_AFTER_SECONDS = 2.0
 """Who waits for longer is told for what."""
 

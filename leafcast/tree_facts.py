@@ -11,6 +11,7 @@ from typing import Any
 
 from controllers.nodes import nodes as node_records
 from leafcast.answering import figures_of
+from leafcast.selecting import selection_form
 from leafcast.tree import LocalTree
 from relay.core.answers import node_answer
 from relay.core.book import is_delta
@@ -84,6 +85,7 @@ def placement_form(tree: LocalTree, name: str, *, by_node: bool) -> Form:
     form = {
         "name": name,
         **summary_form(summary),
+        **selection_form(controllers, name),
         "problem": controllers.errors.get(f"edgeplacement/{name}", ""),
         "held": controllers.translator.held.get(name, ""),
         "unreachable": _unreachable(tree, counts),

@@ -73,11 +73,12 @@ def placements_view(
 def _placements(placements: Sequence[Form], now_ms: int) -> RenderableType:
     if not placements:
         return Text("No placements. Apply some: leafcast apply -f FILE")
-    table = _table("placement", "delivered", "working", "unreachable")
+    table = _table("placement", "objects", "delivered", "working", "unreachable")
     table.add_column("WORST")
     for form in worst_first(placements):
         table.add_row(
             Text(form["name"], overflow="ellipsis"),
+            str(form["selected"]),
             _delivered(form),
             _working(form),
             _unreachable(form, now_ms),
@@ -90,10 +91,12 @@ def placement_view(form: Form, now_ms: int) -> RenderableType:
     """One placement: the counts, what is wrong, and each child, node or destination."""
     head = Text.assemble((form["name"], "bold"), "  ", _headline(form))
     parts: list[RenderableType] = [head]
-    if form["problem"]:
-        parts.append(Text(form["problem"], style="red"))
+    parts += [Text(form[why], style="red") for why in ("problem", "lack") if form[why]]
+    if form["notSupported"]:
+        parts.append(Text(f"not supported yet: {', '.join(form['notSupported'])}", style="yellow"))
+    parts.append(Text(f"  objects:   {form['selected']} selected"))
     counted = _counted("delivered", form["states"]), _counted("working", form["health"])
-    parts += [Text(f"  {line}") for line in counted if line]
+    parts += [Text(f"  {line}") for line in counted if line and not _selects_nothing(form)]
     if form["blocking"]:
         parts.append(Text(f"  waiting for {', '.join(form['blocking'])}", style="yellow"))
     parts += _silent_lines(form["unreachable"], now_ms)
@@ -148,7 +151,7 @@ def _since_text(since_ms: int, now_ms: int) -> str:
 def _badness(form: Form) -> tuple[bool, int, int, int, int, bool]:
     states, whole = form["states"], form["destinations"]
     return (
-        bool(form.get("problem")),
+        bool(form.get("problem") or form.get("lack")),
         states.get("failing", 0),
         form["health"].get("degraded", 0),
         states.get("unreachable", 0),
@@ -171,11 +174,18 @@ def _place(order: Sequence[str], word: str) -> int:
 
 def _headline(form: Form) -> str:
     whole = form["destinations"]
+    if _selects_nothing(form):
+        return "no object is selected"
     if not whole:
         return "no destination is selected" if form["complete"] else "not reported yet"
     at_least = "" if form["complete"] else "at least "
     synced, healthy = form["states"].get("synced", 0), form["health"].get("healthy", 0)
     return f"delivered to {at_least}{synced} of {whole}, working at {at_least}{healthy} of {whole}"
+
+
+def _selects_nothing(form: Form) -> bool:
+    """Whether there is nothing to be delivered: that it is everywhere says nothing."""
+    return bool(form.get("lack")) and not form["selected"]
 
 
 def _counted(what: str, counts: Mapping[str, int]) -> str:
@@ -279,9 +289,9 @@ def _silent_lines(found: Sequence[Form], now_ms: int) -> Iterator[Text]:
 
 def _share(form: Form, count: int) -> Text:
     whole = form["destinations"]
-    if not whole:
+    if not whole or _selects_nothing(form):
         return Text("-", style="dim")
-    done = form["complete"] and count == whole
+    done = form["complete"] and count == whole and not form.get("lack")
     return Text(_figures(form, count), style="green" if done else "yellow")
 
 
@@ -308,8 +318,8 @@ def _unreachable(form: Form, now_ms: int) -> Text:
 
 def _worst(form: Form) -> str:
     """The worst that is wrong, in a few words."""
-    if form.get("problem"):
-        return str(form["problem"])
+    if why := form.get("problem") or form.get("lack"):
+        return str(why)
     if not form["exceptions"]:
         return "" if form["destinations"] or not form["complete"] else "selects no destination"
     first = form["exceptions"][0]

@@ -16,6 +16,8 @@ from schemas import names
 from schemas.faults import Fault, InvalidObject
 
 DEFAULT_NAMESPACE = "default"
+ALWAYS_THERE = frozenset({"default", "kube-node-lease", "kube-public", "kube-system"})
+"""Namespaces of every cluster, no one's to make or to remove."""
 RBAC_GROUP = "rbac.authorization.k8s.io"
 CRD_GROUP = "apiextensions.k8s.io"
 

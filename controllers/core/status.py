@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from controllers.core.conditions import condition, merged
+from controllers.core.missing import Lack
 from schemas import codec
 from schemas.api import Condition
 from schemas.faults import Fault
@@ -20,8 +21,18 @@ ERRORS_MAX = 20
 VALID, SYNCED, HEALTHY = "Valid", "Synced", "Healthy"
 REMOVAL_HELD, OBJECTS_REFUSED = "RemovalHeld", "ObjectsRefused"
 SINGLETON_REPORTED = "SingletonReported"
+OBJECTS_SELECTED, NOT_SUPPORTED = "ObjectsSelected", "NotSupported"
 SINGLETONS_NAMED_MAX = 4
-_OWNED = (VALID, SYNCED, HEALTHY, REMOVAL_HELD, OBJECTS_REFUSED, SINGLETON_REPORTED)
+_OWNED = (
+    VALID,
+    SYNCED,
+    HEALTHY,
+    REMOVAL_HELD,
+    OBJECTS_REFUSED,
+    SINGLETON_REPORTED,
+    OBJECTS_SELECTED,
+    NOT_SUPPORTED,
+)
 _NO_STATUS = frozenset({("", "namespaces"), ("apiextensions.k8s.io", "customresourcedefinitions")})
 
 
@@ -29,6 +40,8 @@ _NO_STATUS = frozenset({("", "namespaces"), ("apiextensions.k8s.io", "customreso
 class PlacementFacts:
     """What the centre itself knows of a placement, beside the summary.
 
+    It selects `selected` objects; with a `lack` it is neither synced nor healthy, whatever is
+    counted; what it asks for and is `not_supported` is named.
     `astray` are objects whose singleton status is asked for, and how many destinations have them,
     where that is not one.
     """
@@ -39,6 +52,9 @@ class PlacementFacts:
     held: str = ""
     faults: tuple[Fault, ...] = ()
     astray: Mapping[ObjectKey, int] = field(default_factory=dict)
+    selected: int = 0
+    lack: Lack | None = None
+    not_supported: tuple[str, ...] = ()
 
 
 def placement_status(
@@ -46,17 +62,20 @@ def placement_status(
 ) -> dict[str, Any]:
     """The status of an EdgePlacement; `before` is the one it has now."""
     known = summary or Summary(complete=False)
-    states = known.states
+    # An empty set of objects is everywhere at once, which says nothing.
+    counts = facts.selected > 0 or facts.lack is None
+    states = known.states if counts else {**known.states, "synced": 0}
     old = before.get("conditions") if isinstance(before, Mapping) else None
     return {
         "specGeneration": max(1, facts.generation),
         "matchingLocationCount": facts.locations,
+        "selectedObjects": facts.selected,
         "destinations": known.destinations,
         "synced": states.get("synced", 0),
         "pending": states.get("pending", 0),
         "failing": states.get("failing", 0),
         "unreachable": states.get("unreachable", 0),
-        "healthy": known.health.get("healthy", 0),
+        "healthy": known.health.get("healthy", 0) if counts else 0,
         "complete": known.complete,
         "errors": _errors(facts, known.exceptions),
         "conditions": merged(old, _conditions(facts, known), now_ms, _OWNED),
@@ -135,7 +154,7 @@ def _errors(facts: PlacementFacts, samples: Iterable[ExceptionSample]) -> list[s
 
 
 def _conditions(facts: PlacementFacts, summary: Summary) -> list[Condition]:
-    listed = [_valid(facts), _synced(summary), _healthy(summary)]
+    listed = [_valid(facts), *_delivered(facts, summary)]
     if facts.held:
         listed.append(condition(REMOVAL_HELD, "True", "RemovalHeld", facts.held))
     if facts.faults:
@@ -144,7 +163,25 @@ def _conditions(facts: PlacementFacts, summary: Summary) -> list[Condition]:
     if facts.astray:
         message = _astray(facts)
         listed.append(condition(SINGLETON_REPORTED, "False", "NotOneDestination", message))
+    if facts.not_supported:
+        message = not_supported_text(facts.not_supported)
+        listed.append(condition(NOT_SUPPORTED, "True", "NotSupported", message))
     return listed
+
+
+def not_supported_text(named: Sequence[str]) -> str:
+    """That these say something and do nothing yet."""
+    verb = "has" if len(named) == 1 else "have"
+    return f"{', '.join(named)} {verb} no effect: not supported yet; all else works"
+
+
+def _delivered(facts: PlacementFacts, summary: Summary) -> list[Condition]:
+    """Whether it is where it should be, and works; what lacks something is neither."""
+    lack = facts.lack
+    if lack is None:
+        return [_synced(summary), _healthy(summary)]
+    types = (SYNCED, HEALTHY, OBJECTS_SELECTED)
+    return [condition(type_, "False", lack.reason, lack.message) for type_ in types]
 
 
 def _astray(facts: PlacementFacts) -> str:

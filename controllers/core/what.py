@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from controllers.core.missing import NotSupported
 from controllers.core.selection import ANY, Reach, Rules, never_selected
 from schemas.objects import ObjectKey
 
@@ -35,6 +36,7 @@ class WhatResolver:
 
     def __init__(self) -> None:
         self.objects: dict[ObjectKey, Mapping[str, Any]] = {}
+        self.not_supported = NotSupported()
         self._rules: dict[str, Rules] = {}
         self._wanting: dict[_Hint, set[str]] = defaultdict(set)
         self._selected: dict[str, dict[ObjectKey, int]] = {}
@@ -138,6 +140,18 @@ class WhatResolver:
                 selected.setdefault(crd, 0)
         return selected
 
+    def count(self, name: str) -> int:
+        """How many objects a placement selects; definitions that only come along do not count."""
+        return len(self._selected.get(name, ()))
+
+    def selecting(self, key: ObjectKey) -> list[str]:
+        """The placements that select an object, in order."""
+        return sorted(self._selecting.get(key, ()))
+
+    def is_inside(self, namespace: str) -> bool:
+        """Whether an object of this namespace is there."""
+        return namespace in self._inside
+
     def definition_of(self, key: ObjectKey) -> ObjectKey:
         """The definition of an object's kind: the one that is shown, else by how such are named."""
         named = ObjectKey(*DEFINITIONS, "", f"{key.resource}.{key.group}")
@@ -202,10 +216,12 @@ class WhatResolver:
             self._kinds[key.group, key.resource][name] += 1
             self._selecting[key].add(name)
         self._selected[name][key] = flags
+        self.not_supported.select(name, key, self.objects[key])
 
     def _drop(self, key: ObjectKey, name: str) -> None:
         if self._selected[name].pop(key, None) is None:
             return
+        self.not_supported.unselect(name, key)
         kind = (key.group, key.resource)
         self._kinds[kind][name] -= 1
         if not self._kinds[kind][name]:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from controllers.core.missing import Lack, Missing
 from controllers.core.selection import rules_of
 from controllers.core.what import DEFINITIONS, WhatResolver, is_partial
 from schemas.api import EdgePlacement, parse_kind
@@ -44,6 +45,7 @@ class Workloads:
 
     def __init__(self) -> None:
         self.resolver = WhatResolver()
+        self.missing = Missing()
         self.placements: dict[str, EdgePlacement] = {}
         self.objects: dict[str, Object] = {}
         self.invalid: dict[str, str] = {}
@@ -64,7 +66,7 @@ class Workloads:
         """
         shown = self.resolver.objects.keys() if kind is None else self.resolver.of_kind(kind)
         for key in shown - objects.keys():
-            self.resolver.remove(key)
+            self._gone(key)
         if kind in (None, _PLACEMENTS):
             for name in [name for name in self.objects if placement_key(name) not in objects]:
                 self._forget(name)
@@ -101,13 +103,13 @@ class Workloads:
         if (key.group, key.resource) == _PLACEMENTS:
             self._forget(key.name)
             return frozenset({key.name})
-        return self.resolver.remove(key)
+        return self._gone(key)
 
     def put(self, key: ObjectKey, obj: Object) -> frozenset[str]:
         """Take an object's present state."""
         self._seen(key)
         if (key.group, key.resource) != _PLACEMENTS:
-            return self.resolver.put(key, obj)
+            return self.resolver.put(key, obj) | self._namespace_of(key)
         if obj.get("metadata", {}).get("deletionTimestamp"):
             self._forget(key.name)
         else:
@@ -119,7 +121,15 @@ class Workloads:
         """Forget the objects of all other kinds: nothing is told of them any more."""
         for kind in self.resolver.kinds() - kinds:
             for key in self.resolver.of_kind(kind):
-                self.resolver.remove(key)
+                self._gone(key)
+
+    def serve(self, served: Iterable[tuple[str, str]]) -> frozenset[str]:
+        """Learn which kinds the space serves now, by API group and resource."""
+        return self.missing.serve(served)
+
+    def lack(self, name: str) -> Lack | None:
+        """What is missing for a placement to be as it was meant; None if nothing is."""
+        return self.missing.of(name, self.resolver.count(name))
 
     def accept(self, objects: Iterable[ObjectKey], placement: str) -> None:
         """Take it that what this placement lacks of these is gone; of others it says nothing."""
@@ -163,6 +173,21 @@ class Workloads:
         if isinstance(placement, EdgePlacement):
             self.placements[name] = placement
             self.resolver.put_placement(name, rules_of(placement.spec))
+            self.resolver.not_supported.put(name, obj)
+            self.missing.put(name, placement.spec)
+
+    def _gone(self, key: ObjectKey) -> frozenset[str]:
+        return self.resolver.remove(key) | self._namespace_of(key)
+
+    def _namespace_of(self, key: ObjectKey) -> frozenset[str]:
+        """The placements that name the object's Namespace, if that came or went with it."""
+        name = key.name if (key.group, key.resource) == _NAMESPACES else key.namespace
+        if not name:
+            return frozenset()
+        there = ObjectKey(*_NAMESPACES, "", name) in self.resolver.objects
+        if there or self.resolver.is_inside(name):
+            return self.missing.put_namespace(name)
+        return self.missing.remove_namespace(name)
 
     def _seen(self, key: ObjectKey) -> None:
         self.unseen.discard(key)
@@ -176,3 +201,5 @@ class Workloads:
         self.placements.pop(name, None)
         self.invalid.pop(name, None)
         self.resolver.remove_placement(name)
+        self.resolver.not_supported.remove(name)
+        self.missing.remove(name)

@@ -13,9 +13,11 @@ from leafcast.applying import Change, complete, judge, make
 from leafcast.commands.object_options import files_options, load_files, namespace_option, refuse
 from leafcast.commands.options import data_dir_option
 from leafcast.commands.running import in_session
+from leafcast.harmless import harmless
 from leafcast.manifest_sources import BadManifests
 from leafcast.object_output import document
 from leafcast.session import Session
+from leafcast.warning import warnings
 from relay.ports import Object, SpaceError
 from schemas.manifests import LoadedObject
 from schemas.objects import ObjectKey
@@ -92,4 +94,6 @@ async def apply_all(
     if output in ("yaml", "json") and made:
         results = [change.after for change in made]
         click.echo(document(results, output, single=len(results) == 1), nl=False)
+    for line in await warnings(session, made, dry=dry_run != "none"):
+        click.echo(harmless(line), err=True)
     return len(changes) - len(made)

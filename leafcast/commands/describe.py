@@ -20,10 +20,11 @@ from leafcast.describing import described
 from leafcast.harmless import harmless
 from leafcast.kinds_spoken import SpokenKind
 from leafcast.object_readers import NotFound, Reader, reader_of
-from leafcast.session import Session
+from leafcast.session import SELECTION_OBJECTS_MAX, CallFailed, Session
 from leafcast.spoken_objects import Meant, read_arguments, with_kinds
 from relay.ports import Object
-from schemas.objects import DEFAULT_NAMESPACE
+from schemas.api import GROUP
+from schemas.objects import DEFAULT_NAMESPACE, ObjectKey
 from schemas.selectors import LabelSelector
 
 
@@ -68,23 +69,45 @@ async def tell(
 ) -> int:
     """Print what is meant, each in its namespace, "" being all; how many named are not there."""
     reader = reader_of(session, at)
-    found: list[Object] = []
+    found: list[tuple[SpokenKind, Object]] = []
     missing = 0
     for one, namespace in meant:
         if not one.names:
-            found += await reader.all_of(one.kind, namespace, selector)
+            found += [(one.kind, obj) for obj in await reader.all_of(one.kind, namespace, selector)]
         for name in one.names:
             try:
-                found += await _named(reader, one.kind, namespace, name)
+                named = await _named(reader, one.kind, namespace, name)
+                found += [(one.kind, obj) for obj in named]
             except NotFound as error:
                 missing += 1
                 click.echo(str(error), err=True)
-    click.echo(harmless("\n\n".join(described(obj) for obj in found)), nl=False)
+    carried = await carrying(session, found) if at is None else {}
+    told = (described(obj, carried.get(_key(kind, obj))) for kind, obj in found)
+    click.echo(harmless("\n\n".join(told)), nl=False)
     if not found and not missing:
         within = {namespace for one, namespace in meant if one.kind.namespaced and namespace}
         where = "".join(f" in {namespace} namespace." for namespace in within)
         click.echo(f"No resources found{where}", err=True)
     return missing
+
+
+def _key(kind: SpokenKind, obj: Object) -> ObjectKey:
+    return kind.key(obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
+
+
+async def carrying(
+    session: Session, found: Sequence[tuple[SpokenKind, Object]]
+) -> dict[ObjectKey, list[str]]:
+    """The placements that carry each object which could go out; none if that is not known now."""
+    keys = [_key(kind, obj) for kind, obj in found if kind.group != GROUP][:SELECTION_OBJECTS_MAX]
+    if not keys:
+        return {}
+    asked = [[key.group, key.resource, key.namespace, key.name] for key in keys]
+    try:
+        answer = await session.call("selection", objects=asked)
+    except CallFailed:
+        return {}
+    return dict(zip(keys, answer["carried"], strict=True))
 
 
 async def _named(reader: Reader, kind: SpokenKind, namespace: str, name: str) -> Sequence[Object]:

@@ -33,6 +33,7 @@ from leafcast.object_output import (
     yaml_text,
 )
 from leafcast.object_readers import NotFound, reader_of
+from leafcast.object_tables import pretends
 from leafcast.session import Session
 from leafcast.spoken_objects import BadArguments, Meant, read_arguments, with_kinds
 from relay.ports import Change, Interest, Interests, Listed, Object, SpaceEvent
@@ -64,6 +65,12 @@ class Asked:
     def where(self) -> str:
         """Where objects are looked for that do not say it themselves."""
         return DEFAULT_NAMESPACE if self.namespace is None else self.namespace
+
+
+NOT_HERE = (
+    "Note: nothing runs at the centre; see: leafcast status PLACEMENT, "
+    "or --at PATH for one edge's copy"
+)
 
 
 class _Output(click.Choice[str]):
@@ -127,6 +134,7 @@ async def show(session: Session, asked: Asked) -> int:
     groups, missing = await _read(session, asked, meant)
     if not asked.watch:
         _print(session, asked, groups, single=_is_single(meant))
+        _tell_where_it_runs(asked, groups)
         if not groups and not missing and asked.format not in ("yaml", "json"):
             click.echo(_nothing(asked, meant), err=True)
     elif not missing:
@@ -182,6 +190,17 @@ def _print(session: Session, asked: Asked, groups: Sequence[Group], *, single: b
     else:
         for line in table_lines(groups, asked.style, session.clock.now().wall_ms):
             click.echo(harmless(line))
+
+
+def _tell_where_it_runs(asked: Asked, groups: Sequence[Group]) -> None:
+    """One line if the table shows what lies still here, and would run elsewhere."""
+    still = any(
+        pretends(group.kind.group, group.kind.resource, obj)
+        for group in groups
+        for obj in group.objects
+    )
+    if still and asked.at is None and asked.format in ("table", "wide"):
+        click.echo(NOT_HERE, err=True)
 
 
 def _is_single(meant: Sequence[tuple[Meant, str]]) -> bool:

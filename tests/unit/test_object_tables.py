@@ -61,7 +61,7 @@ apiVersion: edge.kubestellar.io/v2alpha1
 kind: EdgePlacement
 metadata: {name: e}
 spec: {locationSelectors: [{matchLabels: {region: emea}}, {}]}
-status: {destinations: 6, synced: 4, healthy: 3, complete: false, failing: 2}
+status: {selectedObjects: 12, destinations: 6, synced: 4, healthy: 3, complete: false, failing: 2}
 ---
 apiVersion: edge.kubestellar.io/v2alpha1
 kind: EdgePlacement
@@ -101,11 +101,11 @@ def table(name, **style):
         ("k", "NAME TYPE DATA AGE", "k Opaque 1 60s"),
         ("j", "NAME STATUS COMPLETIONS DURATION AGE", "j Running 1/3 40s 60s"),
         ("t", "NAME PATH AGE", "t /emea/store-1 60s"),
-        ("e", "NAME DESTINATIONS SYNCED HEALTHY COMPLETE AGE", "e 6 4 3 false 60s"),
+        ("e", "NAME OBJECTS DESTINATIONS SYNCED HEALTHY COMPLETE AGE", "e 12 6 4 3 false 60s"),
         (
             "fresh",
-            "NAME DESTINATIONS SYNCED HEALTHY COMPLETE AGE",
-            "fresh <none> <none> <none> <none> 60s",
+            "NAME OBJECTS DESTINATIONS SYNCED HEALTHY COMPLETE AGE",
+            "fresh <none> <none> <none> <none> <none> 60s",
         ),
         ("bill", "NAME AGE", "bill 60s"),
     ],
@@ -199,3 +199,18 @@ def test_descriptions_tell_fields_in_words():
     text = described(held()["web"])
     assert "    Match Labels:\n      app:  web\n" in text.replace("App:", "app:")
     assert "Ready Replicas:      2" in text
+
+
+def test_what_nobody_reports_on_does_not_pretend_to_run():
+    still = {
+        "web": ("apps/v1", "Deployment", {"replicas": 2}, "-/2 - -"),
+        "db": ("apps/v1", "StatefulSet", {}, "-/1"),
+        "agent": ("apps/v1", "DaemonSet", {}, "- - - - - <none>"),
+        "job": ("batch/v1", "Job", {"completions": 3}, "- -/3"),
+        "pod": ("v1", "Pod", {"containers": [{"name": "a"}]}, "-/1 - -"),
+    }
+    for name, (version, kind, spec, cells) in still.items():
+        obj = {"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec}
+        spoken = SpokenKinds([obj]).of(obj)
+        [_, row] = table_lines([Group(spoken, [obj])], TableStyle(), NOW_MS)
+        assert row.split()[1 : 1 + len(cells.split())] == cells.split()

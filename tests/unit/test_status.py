@@ -3,6 +3,7 @@
 import pytest
 
 from controllers.core.conditions import condition, merged
+from controllers.core.missing import Lack
 from controllers.core.status import (
     PlacementFacts,
     error_text,
@@ -169,3 +170,32 @@ def test_only_the_one_copy_of_those_who_ask_gives_its_status(asking, count, expe
 def test_namespaces_and_definitions_never_get_a_status(key):
     assert not takes_status(key)
     assert takes_status(WEB)
+
+
+def test_what_lacks_something_is_never_synced_whatever_is_counted():
+    lack = Lack("NothingSelected", "no object is selected: ...")
+    facts = PlacementFacts(3, 2, lack=lack)
+    for summary in (None, Summary(), Summary({"synced": 2}, {"healthy": 2})):
+        said = status(summary, facts)
+        assert reasons(said) == {
+            "Valid": ("True", "Valid"),
+            "Synced": ("False", "NothingSelected"),
+            "Healthy": ("False", "NothingSelected"),
+            "ObjectsSelected": ("False", "NothingSelected"),
+        }
+        assert said["selectedObjects"] == 0
+    again = status(Summary({"synced": 2}, {"healthy": 2}), PlacementFacts(3, 2, selected=7), said)
+    assert reasons(again)["Synced"] == ("True", "Synced")
+    assert "ObjectsSelected" not in reasons(again)
+    assert again["selectedObjects"] == 7
+
+
+def test_what_has_no_effect_is_named_and_the_rest_counts():
+    facts = PlacementFacts(3, 2, selected=1, not_supported=("spec.upsync", "spec.x"))
+    said = status(Summary({"synced": 2}, {"healthy": 2}), facts)
+    assert reasons(said)["NotSupported"] == ("True", "NotSupported")
+    assert reasons(said)["Synced"] == ("True", "Synced")
+    (found,) = [item for item in said["conditions"] if item["type"] == "NotSupported"]
+    assert found["message"] == (
+        "spec.upsync, spec.x have no effect: not supported yet; all else works"
+    )

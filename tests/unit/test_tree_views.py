@@ -56,10 +56,13 @@ def node(path, since=None, **more):
     return {**form, **more}
 
 
-def placement(name, *, children=(), unreachable=(), problem="", **more):
+def placement(name, *, children=(), unreachable=(), problem="", lack="", selected=3, **more):
     return {
         "name": name,
         "problem": problem,
+        "selected": selected,
+        "lack": lack,
+        "notSupported": [],
         "unreachable": list(unreachable),
         "children": list(children),
         **counts(**more),
@@ -103,7 +106,7 @@ def test_the_worst_comes_first():
 
 def test_what_is_wrong_is_named_with_a_place():
     form = placement("shop", synced=1, failing=1, wrong=[("deployments.apps/web", "Denied")])
-    assert "deployments.apps/web: Denied" in shown(placements_view([form], NOW))
+    assert "deployments.apps/web: Denied" in shown(placements_view([form], NOW), 90)
     text = shown(placement_view(form, NOW))
     assert "/emea/s1" in text
 
@@ -154,3 +157,26 @@ def test_a_node_that_stopped_in_good_order_is_not_called_unreachable():
     text = shown(tree_view({"nodes": nodes}, NOW))
     assert "/emea is stopped since 2027-01-15 07:55:00Z (5m)" in text
     assert "unreachable" not in text
+
+
+def test_what_selects_nothing_is_delivered_nowhere_and_comes_first():
+    lack = 'spec.downsync[0].namespaces: namespaces "nonesuch" not found'
+    empty = placement("z-empty", synced=2, healthy=2, lack=lack, selected=0)
+    fine = placement("a-fine", synced=2, healthy=2)
+    rows = [line.split() for line in shown(placements_view([fine, empty], NOW)).splitlines()]
+    assert rows[0] == ["PLACEMENT", "OBJECTS", "DELIVERED", "WORKING", "UNREACHABLE", "WORST"]
+    assert rows[1][:5] == ["z-empty", "0", "-", "-", "-"]
+    assert rows[2] == ["a-fine", "3", "2/2", "2/2", "-"]
+    one = shown(placement_view(empty, NOW))
+    assert one.startswith("z-empty  no object is selected\n")
+    assert lack in one
+
+
+def test_what_has_no_effect_is_named_beside_the_counts():
+    form = {**placement("shop", synced=2, healthy=2), "notSupported": ["spec.upsync"]}
+    said = shown(placement_view(form, NOW)).splitlines()
+    assert said[:3] == [
+        "shop  delivered to 2 of 2, working at 2 of 2",
+        "not supported yet: spec.upsync",
+        "  objects:   3 selected",
+    ]

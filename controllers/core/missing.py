@@ -1,0 +1,185 @@
+"""What a placement names and is not there, or not supported yet: so that its status can say so.
+
+Kept beside the objects, each change at the cost of what it changes: kinds that are served,
+Namespaces, and annotations of selected objects.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+
+from controllers.core.selection import ANY
+from schemas.api import EdgePlacementSpec
+from schemas.not_supported import annotations_not_supported, fields_not_supported
+from schemas.objects import ALWAYS_THERE, ObjectKey
+
+UNKNOWN_KIND, NO_NAMESPACE, NOTHING_SELECTED = "UnknownKind", "NamespaceNotFound", "NothingSelected"
+NAMED_MAX = 4
+
+Resource = tuple[str, str]
+"""API group and resource (lowercase plural)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """Why a placement cannot be as it was meant: a word, and what to do about it."""
+
+    reason: str
+    message: str
+
+
+@dataclass(slots=True)
+class Missing:
+    """What each placement names; each change returns the placements that it concerns.
+
+    As long as it is not known which kinds are `served`, no kind is unknown.
+    """
+
+    served: AbstractSet[Resource] | None = None
+    _specs: dict[str, EdgePlacementSpec] = field(default_factory=dict)
+    _naming: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    _namespaces: set[str] = field(default_factory=lambda: set(ALWAYS_THERE))
+
+    def put(self, name: str, spec: EdgePlacementSpec) -> None:
+        """Learn what a placement names."""
+        self.remove(name)
+        self._specs[name] = spec
+        for namespace in _namespaces_in(spec):
+            self._naming[namespace].add(name)
+
+    def remove(self, name: str) -> None:
+        spec = self._specs.pop(name, None)
+        for namespace in _namespaces_in(spec) if spec else ():
+            self._naming[namespace].discard(name)
+            if not self._naming[namespace]:
+                del self._naming[namespace]
+
+    def serve(self, served: Iterable[Resource]) -> frozenset[str]:
+        """Learn which kinds there are now."""
+        before, self.served = self.served, frozenset(served)
+        return frozenset() if before == self.served else frozenset(self._specs)
+
+    def put_namespace(self, namespace: str) -> frozenset[str]:
+        """Learn that something is there that tells of a Namespace: itself, or what is in it."""
+        if namespace in self._namespaces:
+            return frozenset()
+        self._namespaces.add(namespace)
+        return frozenset(self._naming.get(namespace, ()))
+
+    def remove_namespace(self, namespace: str) -> frozenset[str]:
+        """Learn that neither a Namespace nor anything in it is there."""
+        if namespace in ALWAYS_THERE or namespace not in self._namespaces:
+            return frozenset()
+        self._namespaces.discard(namespace)
+        return frozenset(self._naming.get(namespace, ()))
+
+    def of(self, name: str, selected: int) -> Lack | None:
+        """What is missing for a placement that selects so many objects; None if nothing is."""
+        spec = self._specs.get(name)
+        if spec is None:
+            return None
+        found = [*self._kinds(spec), *self._absent(spec)]
+        if not selected:
+            told = "so no object is selected" if found else _nothing(spec)
+            found.append((NOTHING_SELECTED, told))
+        if not found:
+            return None
+        said = [message for _, message in found]
+        more = f" and {len(said) - NAMED_MAX} more" if len(said) > NAMED_MAX else ""
+        return Lack(found[0][0], "; ".join(said[:NAMED_MAX]) + more)
+
+    def _kinds(self, spec: EdgePlacementSpec) -> Iterator[tuple[str, str]]:
+        """Resource words that no kind goes by, and groups that have no kind."""
+        for at, clause in enumerate(spec.downsync):
+            if self.served is None:
+                return
+            group = clause.api_group
+            known = {resource for known, resource in self.served if group in (None, known)}
+            if not known:
+                groups = sorted({known for known, _ in self.served})
+                told = f'spec.downsync[{at}].apiGroup: no kind has the API group "{group}"'
+                yield UNKNOWN_KIND, told + _meant(str(group), groups)
+                continue
+            for word in clause.resources:
+                if word != ANY and word not in known:
+                    told = f'the server doesn\'t have a resource type "{word}"'
+                    within = f' in group "{group}"' if group else ""
+                    where = f"spec.downsync[{at}].resources: "
+                    close = self._close(word, known)
+                    yield UNKNOWN_KIND, f"{where}{told}{within}{close}"
+
+    def _close(self, word: str, known: AbstractSet[str]) -> str:
+        elsewhere = sorted(group for group, resource in self.served or () if resource == word)
+        if elsewhere:
+            return f'; its apiGroup is "{elsewhere[0]}"'
+        return _meant(word, sorted(known)) or "; apply its definition, or correct the word"
+
+    def _absent(self, spec: EdgePlacementSpec) -> Iterator[tuple[str, str]]:
+        """Namespaces by name that are not there."""
+        for at, clause in enumerate(spec.downsync):
+            for namespace in clause.namespaces if ANY not in clause.namespaces else ():
+                if namespace not in self._namespaces:
+                    told = f'spec.downsync[{at}].namespaces: namespaces "{namespace}" not found'
+                    yield NO_NAMESPACE, told
+
+
+@dataclass(slots=True)
+class NotSupported:
+    """What placements, and the objects that they select, ask for and is not done yet."""
+
+    _fields: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _annotated: dict[str, dict[str, set[ObjectKey]]] = field(default_factory=dict)
+
+    def put(self, name: str, obj: Mapping[str, object]) -> None:
+        """Learn what a placement says, by its object."""
+        spec = obj.get("spec")
+        self._fields[name] = tuple(fields_not_supported(spec if isinstance(spec, Mapping) else {}))
+
+    def remove(self, name: str) -> None:
+        self._fields.pop(name, None)
+
+    def select(self, name: str, key: ObjectKey, obj: Mapping[str, object]) -> None:
+        """Learn of an object that a placement selects, as it is now."""
+        self.unselect(name, key)
+        for annotation in annotations_not_supported(obj):
+            self._annotated.setdefault(name, {}).setdefault(annotation, set()).add(key)
+
+    def unselect(self, name: str, key: ObjectKey) -> None:
+        """Learn that a placement does not select an object any more."""
+        annotated = self._annotated.get(name)
+        if annotated is None:
+            return
+        for annotation, keys in list(annotated.items()):
+            keys.discard(key)
+            if not keys:
+                del annotated[annotation]
+        if not annotated:
+            del self._annotated[name]
+
+    def of(self, name: str) -> tuple[str, ...]:
+        """What a placement asks for in vain, each by name."""
+        annotated = self._annotated.get(name, {})
+        said = (
+            f"annotation {annotation} on {len(keys)} selected object{'s' * (len(keys) != 1)}"
+            for annotation, keys in sorted(annotated.items())
+        )
+        return (*self._fields.get(name, ()), *said)
+
+
+def _namespaces_in(spec: EdgePlacementSpec) -> set[str]:
+    return {name for clause in spec.downsync for name in clause.namespaces if name != ANY}
+
+
+def _nothing(spec: EdgePlacementSpec) -> str:
+    if not spec.downsync:
+        return "no object is selected: spec.downsync is empty; say there what goes out"
+    return "no object is selected: apply some that spec.downsync matches, or correct it"
+
+
+def _meant(word: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(word, known, n=1)
+    return f'; did you mean "{close[0]}"?' if close else ""

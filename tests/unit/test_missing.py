@@ -1,0 +1,133 @@
+"""What a placement names and is not there, and what it asks for that is not supported yet."""
+
+from controllers.core.missing import Missing, NotSupported
+from controllers.core.workloads import Workloads, placement_key
+from schemas.api import parse_kind
+from schemas.objects import BUILT_IN_KINDS, ObjectKey
+from tests.unit.centre_world import config, config_key, placement
+
+SERVED = frozenset(
+    {("", "configmaps"), ("", "secrets"), ("apps", "deployments"), ("batch", "jobs")}
+)
+
+
+def missing(*clauses, selected=1, served=SERVED):
+    found = Missing(served)
+    found.put("shop", parse_kind(placement(downsync=list(clauses))).spec)
+    return found.of("shop", selected)
+
+
+def test_what_selects_nothing_says_so():
+    lack = missing({"apiGroup": ""}, selected=0)
+    assert lack.reason == "NothingSelected"
+    assert lack.message.startswith("no object is selected: apply some that spec.downsync matches")
+    assert "spec.downsync is empty" in missing(selected=0).message
+    assert missing({"apiGroup": ""}) is None
+
+
+def test_a_resource_that_no_kind_goes_by_is_named_with_what_is_meant():
+    lack = missing({"apiGroup": None, "resources": ["deploymnets", "configmaps"]})
+    assert lack.reason == "UnknownKind"
+    assert lack.message == (
+        'spec.downsync[0].resources: the server doesn\'t have a resource type "deploymnets"; '
+        'did you mean "deployments"?'
+    )
+    lack = missing({"resources": ["configmaps"]}, {"apiGroup": "apps", "resources": ["jobs"]})
+    assert lack.message.endswith('"jobs" in group "apps"; its apiGroup is "batch"')
+    lack = missing({"apiGroup": "app"})
+    assert lack.message.endswith('no kind has the API group "app"; did you mean "apps"?')
+
+
+def test_no_kind_is_unknown_as_long_as_nobody_knows_which_there_are():
+    assert missing({"resources": ["widgets"]}, served=None) is None
+
+
+def test_a_kind_that_comes_concerns_the_placements():
+    found = Missing(SERVED)
+    found.put("shop", parse_kind(placement(clause={"resources": ["widgets"]})).spec)
+    assert found.of("shop", 1).reason == "UnknownKind"
+    assert found.serve(SERVED | {("example.com", "widgets")}) == {"shop"}
+    assert found.of("shop", 1) is None
+    assert found.serve(SERVED | {("example.com", "widgets")}) == frozenset()
+
+
+def test_a_namespace_that_is_not_there_is_named_until_it_comes():
+    workloads = Workloads()
+    workloads.put(placement_key("shop"), placement(clause={"namespaces": ["shop", "default"]}))
+    workloads.put(placement_key("other"), placement("other", clause={"apiGroup": ""}))
+    lack = workloads.lack("shop")
+    assert lack.reason == "NamespaceNotFound"
+    told = 'spec.downsync[0].namespaces: namespaces "shop" not found; so no object is selected'
+    assert lack.message == told
+
+    key = ObjectKey("", "namespaces", "", "shop")
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
+    assert "shop" in workloads.put(key, space)
+    assert workloads.lack("shop").reason == "NothingSelected"
+    workloads.put(config_key("a"), config("a"))
+    assert workloads.lack("shop") is None
+
+    assert "shop" in workloads.deleted(config_key("a"))
+    assert "shop" in workloads.deleted(key)
+    assert workloads.lack("shop").reason == "NamespaceNotFound"
+
+
+def test_what_is_in_a_namespace_tells_that_it_is_there():
+    workloads = Workloads()
+    workloads.put(placement_key("shop"), placement())
+    workloads.put(config_key("a"), config("a"))
+    assert workloads.lack("shop") is None
+    workloads.listed({placement_key("shop"): placement()}, {})
+    assert workloads.lack("shop").reason == "NamespaceNotFound"
+
+
+def test_a_change_concerns_only_the_placements_that_name_the_namespace():
+    found = Missing()
+    for name in ("a", "b"):
+        found.put(name, parse_kind(placement(name, clause={"namespaces": [name]})).spec)
+    assert found.put_namespace("a") == {"a"}
+    assert found.put_namespace("a") == frozenset()
+    assert found.remove_namespace("kube-system") == frozenset()
+    assert found.remove_namespace("a") == {"a"}
+    found.remove("a")
+    assert found.put_namespace("a") == frozenset()
+
+
+def test_fields_without_effect_are_named_one_by_one():
+    found = NotSupported()
+    clause = {"apiGroup": "", "statusCollectors": ["c"], "wantMultiWECReportedState": True}
+    upsync = [{"resources": ["events"]}]
+    found.put("shop", placement(downsync=[{"apiGroup": "apps"}, clause], upsync=upsync))
+    fields = ["spec.upsync", "spec.downsync[1].statusCollectors"]
+    assert found.of("shop") == (*fields, "spec.downsync[1].wantMultiWECReportedState")
+    found.put("shop", placement(clause={**clause, "statusCollectors": []}, upsync=[]))
+    assert found.of("shop") == ("spec.downsync[0].wantMultiWECReportedState",)
+
+
+def annotated(name, value, annotation="edge.kubestellar.io/expand-parameters"):
+    obj = config(name)
+    obj["metadata"]["annotations"] = {annotation: value}
+    return obj
+
+
+def test_annotations_without_effect_are_counted_among_the_selected():
+    workloads = Workloads()
+    workloads.put(placement_key("shop"), placement())
+    workloads.put(config_key("a"), annotated("a", "true"))
+    workloads.put(config_key("b"), annotated("b", "true"))
+    workloads.put(config_key("c"), annotated("c", "false"))
+    workloads.put(config_key("d", "other"), {**annotated("d", "true")})
+    found = workloads.resolver.not_supported
+    word = "annotation edge.kubestellar.io/expand-parameters on"
+    assert found.of("shop") == (f"{word} 2 selected objects",)
+    workloads.put(config_key("a"), config("a"))
+    assert found.of("shop") == (f"{word} 1 selected object",)
+    workloads.put(config_key("b"), annotated("b", "x", "edge.kubestellar.io/customizer"))
+    assert found.of("shop") == ("annotation edge.kubestellar.io/customizer on 1 selected object",)
+    workloads.deleted(config_key("b"))
+    assert found.of("shop") == ()
+
+
+def test_every_resource_that_kubernetes_has_is_known_by_its_plural():
+    served = {(group, entry.resource) for (group, _), entry in BUILT_IN_KINDS.items()}
+    assert missing({"resources": ["endpoints", "ingresses"]}, served=served) is None
