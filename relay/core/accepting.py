@@ -388,6 +388,7 @@ class Accepting:
         state = self._state
         assert isinstance(held.record, IndexRecord)
         if state.is_root:
+            state.index_since = state.now.seconds
             state.index.record = held.record
             self.pass_index_on()
             return

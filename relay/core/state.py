@@ -73,7 +73,7 @@ class State:
         self.unproven: frozenset[str] = frozenset()
         self.old_view = ""
         self.index_since = now.seconds
-        """When a newer index came last: by this node's own clock, for nobody's else is known."""
+        """When a newer index came last, or the centre made it: by this node's own clock."""
         self.withheld: dict[MailKey, str] = {}
         self.swept_through = 0
         self.quiet_at: float | None = None
