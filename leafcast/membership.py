@@ -41,7 +41,6 @@ from schemas.moves import MOVED_ANNOTATION, former_paths
 from schemas.objects import ObjectKey, validate_object
 from schemas.records import Profile
 
-LISTED_AT_ONCE = 16
 DRAIN_SECONDS_MAX = 60.0
 DRAIN_POLL_SECONDS = 0.2
 ADMIT_SECONDS_MAX = 10.0
@@ -69,12 +68,23 @@ class Tree(Protocol):
         ...
 
 
+class States(Protocol):
+    """Who says in which state each node is, to every command that shows it."""
+
+    async def tree(self) -> Json:
+        """See leafcast.tree_facts."""
+        ...
+
+
 class Membership:
     """The verbs `node-add`, `node-move`, `node-remove` and `node-list` of a daemon."""
 
-    def __init__(self, tree: Tree, asks: CentreAsks, clock: Clock, dice: Dice) -> None:
+    def __init__(
+        self, tree: Tree, asks: CentreAsks, states: States, clock: Clock, dice: Dice
+    ) -> None:
         self._tree = tree
         self._asks = asks
+        self._states = states
         self._clock = clock
         self._dice = dice
         self._changing = asyncio.Lock()
@@ -180,31 +190,19 @@ class Membership:
         return {"removed": [str(node) for node in going], "left": left}
 
     async def all(self) -> Json:
-        """All nodes of the tree but the centre, with since when each is not reached."""
-        records = nodes(self._tree.issuer())
-        parents = sorted({record.path.parent for record in records})
-        limit = asyncio.Semaphore(LISTED_AT_ONCE)
-        seen: dict[NodePath, Json | AskFault] = {}
-
-        async def look(parent: NodePath) -> None:
-            async with limit:
-                try:
-                    seen[parent] = checked_answer(parent, await self._asks.ask(parent, NODE, {}))
-                except AskFailed as failed:
-                    seen[parent] = failed.fault
-
-        async with asyncio.TaskGroup() as group:
-            for parent in parents:
-                group.create_task(look(parent))
+        """All nodes of the tree but the centre, each with its state, as `tree` has it."""
         hanging = await self._hanging()
         return {
             "nodes": [
                 {
-                    "path": str(record.path),
-                    "syncTarget": hanging.get(str(record.path), ""),
-                    **_reached(record.path, seen[record.path.parent]),
+                    "path": form["path"],
+                    "syncTarget": hanging.get(form["path"], ""),
+                    "state": form["state"],
+                    "reached": form["state"] in ("up", "stale"),
+                    "sinceMs": form["silent_since_ms"] or 0,
                 }
-                for record in records
+                for form in (await self._states.tree())["nodes"]
+                if form["path"] != "/"
             ]
         }
 
@@ -364,19 +362,6 @@ def _valid(objects: list[Json]) -> list[Json]:
 def _path_of(target: Json) -> str:
     """Where a SyncTarget says that it hangs; "" if it does not."""
     return str((target["metadata"].get("annotations") or {}).get(PATH_ANNOTATION, ""))
-
-
-def _reached(path: NodePath, parent: Json | AskFault) -> Json:
-    if isinstance(parent, AskFault):
-        return {"reached": False, "sinceMs": parent.since_ms, "because": parent.message}
-    child = parent["children"].get(path.name)
-    if child is None:
-        return {"reached": False, "sinceMs": 0, "because": f"{path.parent} does not know it yet"}
-    since = child["silentSinceMs"]
-    reached = since is None and child["inSession"]
-    quiet = "it stopped in good order" if child.get("left") else "nothing is heard of it"
-    because = "" if reached else quiet
-    return {"reached": reached, "sinceMs": since or 0, "because": because}
 
 
 def _left(path: NodePath, holds: int | None) -> list[str]:

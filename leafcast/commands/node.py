@@ -164,7 +164,7 @@ def remove(path: str, data_dir: Path | None, *, force: bool) -> None:
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table")
 @data_dir_option
 def list_(output: str, data_dir: Path | None) -> None:
-    """List the nodes of the tree, and whether each is reached."""
+    """List the nodes of the tree, and the state of each."""
     found = _call(data_dir, "node-list")["nodes"]
     if output == "json":
         click.echo(json.dumps(found, indent=2))
@@ -172,20 +172,18 @@ def list_(output: str, data_dir: Path | None) -> None:
     if not found:
         click.echo("No nodes yet. Add one: leafcast node add /region-1 --relay")
         return
-    rows = [("PATH", "SYNCTARGET", "REACHED")]
-    rows += [(item["path"], item["syncTarget"] or "-", _reached(item)) for item in found]
+    rows = [("PATH", "SYNCTARGET", "STATE")]
+    rows += [(item["path"], item["syncTarget"] or "-", _state(item)) for item in found]
     widths = [max(len(row[column]) for row in rows) for column in range(2)]
-    for where, target, reached in rows:
-        click.echo(f"{where:<{widths[0]}}   {target:<{widths[1]}}   {reached}")
+    for where, target, state in rows:
+        click.echo(f"{where:<{widths[0]}}   {target:<{widths[1]}}   {state}")
 
 
-def _reached(item: dict[str, Any]) -> str:
-    if item["reached"]:
-        return "yes"
+def _state(item: dict[str, Any]) -> str:
     if not item["sinceMs"]:
-        return f"no: {item['because']}"
+        return str(item["state"])
     since = dt.datetime.fromtimestamp(item["sinceMs"] // 1000, dt.UTC)
-    return f"no, since {since.isoformat().replace('+00:00', 'Z')}"
+    return f"{item['state']} since {since.isoformat().replace('+00:00', 'Z')}"
 
 
 def _writable(file: Path | None, path: str) -> Path:

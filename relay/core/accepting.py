@@ -374,6 +374,7 @@ class Accepting:
         if state.children.pop(name, None) is None:
             return
         state.mailboxes.remove(name)
+        state.joined.discard(name)
         state.admission.forget(name)
         state.reporting.forget_child(name)
         state.where.leave(name)
