@@ -151,6 +151,12 @@ def last_state(state: Mapping[str, Any], condition: str, seconds: float) -> Iter
     yield f"  see: leafcast status {name}"
 
 
+def _others(counts: Mapping[str, int], well: str) -> str:
+    """` (1 failing, 2 pending)`: what those are that are not as they should be."""
+    said = [f"{count} {word}" for word, count in sorted(counts.items()) if count and word != well]
+    return f" ({', '.join(said)})" if said else ""
+
+
 def _absent(state: Mapping[str, Any]) -> str:
     """Who is not waited for."""
     return f" ({state['never_joined']} never joined)" if state["never_joined"] else ""
@@ -163,11 +169,11 @@ def _figures(state: Mapping[str, Any]) -> str:
         return f"none of its {many(state['never_joined'], 'destination')} has joined yet"
     if not whole and state["complete"]:
         return "0 of 0 destinations; its locationSelectors match no Location that has a SyncTarget"
-    states = state["states"]
-    said = [f"{least}{states.get('synced', 0)} of {many(whole, 'destination')} synced"]
-    said.append(f"{state['health'].get('healthy', 0)} healthy")
-    said += [
-        f"{count} {word}" for word, count in sorted(states.items()) if word != "synced" and count
+    states, health = state["states"], state["health"]
+    synced, healthy = states.get("synced", 0), health.get("healthy", 0)
+    said = [
+        f"{least}{synced} of {many(whole, 'destination')} synced{_others(states, 'synced')}",
+        f"{healthy} healthy{_others(health, 'healthy')}",
     ]
     if state["blocking"]:
         said.append(f"no answer yet from {', '.join(state['blocking'])}")
