@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from controllers.core.drafts import Draft
@@ -54,16 +54,27 @@ async def add_node(
 
 async def enrol_node(issuer: Issuer, tree: TreeId, path: NodePath, nkey: str) -> None:
     """Issue the record of a node whose key pair was made elsewhere."""
-    record = NodeRecord(
-        source=_source(tree, path),
-        generation=0,
-        deleted=False,
-        trace="",
-        references=(),
-        path=path,
-        nkey=nkey,
-    )
-    await issuer.issue([Draft("node", record)])
+    await enrol_nodes(issuer, tree, {path: nkey})
+
+
+async def enrol_nodes(issuer: Issuer, tree: TreeId, nkeys: Mapping[NodePath, str]) -> None:
+    """Issue the records of nodes by their public keys, all as one."""
+    drafts = [
+        Draft(
+            "node",
+            NodeRecord(
+                source=_source(tree, path),
+                generation=0,
+                deleted=False,
+                trace="",
+                references=(),
+                path=path,
+                nkey=nkey,
+            ),
+        )
+        for path, nkey in nkeys.items()
+    ]
+    await issuer.issue(drafts)
 
 
 def check_move(issuer: Issuer, tree: TreeId, old: NodePath, new: NodePath) -> None:
@@ -80,7 +91,9 @@ async def remove_node(issuer: Issuer, tree: TreeId, path: NodePath) -> None:
     """Issue the tombstone of a node; raises NodeRefused if it is none, or has nodes below it."""
     record = node_record(issuer, tree, path)
     if record is None:
-        raise NodeRefused(path, "there is no such node", "look at the tree for its path")
+        raise NodeRefused(
+            path, "there is no such node", "`leafcast node list` shows the nodes there are"
+        )
     if below := nodes_below(issuer.records, path):
         reason = f"there are nodes below it: {', '.join(map(str, below))}"
         raise NodeRefused(path, reason, "remove them first")

@@ -107,9 +107,9 @@ def _counted_by_child(node: Node) -> dict[str, dict[str, object]]:
 
 
 def figures_of(summary: Summary) -> dict[str, object]:
-    """How many destinations there are, and how many are synced, healthy and unreachable."""
+    """How many destinations have joined, and how many of them are synced and healthy."""
     return {
-        "destinations": summary.destinations,
+        "destinations": summary.joined,
         "synced": summary.states.get("synced", 0),
         "healthy": summary.health.get("healthy", 0),
         "complete": summary.complete,

@@ -152,5 +152,5 @@ class _Waiting:
 
 
 def _all(summary: Summary, count: int) -> bool:
-    """Whether that is every destination; of none nobody can say it."""
-    return summary.complete and 0 < summary.destinations == count
+    """Whether that is every destination that ever joined; of none nobody can say it."""
+    return summary.complete and 0 < summary.joined == count

@@ -292,6 +292,8 @@ def _staleness(facts: Facts) -> Iterator[Check]:
                 node.path,
             )
         if age is not None and age > INDEX_MS_MAX:
+            if node.path == "/":
+                return _signs_nothing(facts, age)
             return Check(
                 "Staleness",
                 "failure",
@@ -307,6 +309,17 @@ def _staleness(facts: Facts) -> Iterator[Check]:
         return f"no index is older than {span_text(max(ages, default=0) / 1000)}"
 
     yield from _each("Staleness", known, judge, fine)
+
+
+def _signs_nothing(facts: Facts, age: int) -> Check:
+    return Check(
+        "Staleness",
+        "failure",
+        f"/ has signed no index for {span_text(age / 1000)}",
+        "its controllers are held up, or it cannot write its ledger; it signs one every 10 minutes",
+        f"see {facts.folder}/daemon.log; if it stays so: leafcast down, then leafcast up",
+        "/",
+    )
 
 
 def _lied_to(facts: Facts, node: NodeFacts) -> Check:

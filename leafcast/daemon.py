@@ -68,11 +68,11 @@ class Daemon:
         )
         centre = RunningCentre(self.tree)
         asks = CentreAsks(centre.asker, centre.keys, self._clock, dice)
-        register_tree_verbs(self.api, self.tree, self.events, asks, self._clock)
+        verbs = register_tree_verbs(self.api, self.tree, self.events, asks, self._clock)
         register_diagnosis(self.api, self.tree, asks, self._clock)
         register_custody(self.api, self.tree)
         register_asks(self.api, asks)
-        register_membership(self.api, Membership(centre, asks, self._clock, dice))
+        register_membership(self.api, Membership(centre, asks, verbs, self._clock, dice))
 
     async def run(self) -> None:
         """Keep the tree running until cancelled; raises what ends it, in groups."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from contextlib import suppress
 from typing import Any
 
@@ -18,6 +19,7 @@ from leafcast.tree import LocalTree
 from leafcast.tree_facts import (
     answers_here,
     destination_forms,
+    edges_not_here,
     placement_form,
     placement_names,
     relays_not_here,
@@ -29,6 +31,8 @@ from schemas.asks import AskFault
 from schemas.identity import NodePath
 
 CAUGHT_UP_SECONDS_MAX = 5.0
+EDGES_ASKED_MAX = 64
+"""How many edges the tree is asked of in person; beyond it their parents' word must do."""
 
 
 class TreeVerbs:
@@ -42,8 +46,9 @@ class TreeVerbs:
 
     async def tree(self) -> dict[str, Any]:
         """All nodes with their states and counts."""
-        tree = self._tree
-        return tree_form(tree, await self._elsewhere())
+        edges = edges_not_here(self._tree)
+        also = edges if len(edges) <= EDGES_ASKED_MAX else ()
+        return tree_form(self._tree, await self._elsewhere(also))
 
     async def status(self, placement: str = "", *, by_node: bool = False) -> dict[str, Any]:
         """One placement, or all of them by name; raises ApiError while none can be known."""
@@ -69,9 +74,9 @@ class TreeVerbs:
         found = log.since(since if run == log.run else 0)
         return {"events": found, "run": log.run, "through": log.through}
 
-    async def _elsewhere(self) -> dict[NodePath, Form]:
-        """What relays say that run elsewhere, as far as they can be reached."""
-        asked, known = relays_not_here(self._tree), answers_here(self._tree)
+    async def _elsewhere(self, also: Collection[NodePath] = ()) -> dict[NodePath, Form]:
+        """What relays say that run elsewhere, and others, as far as they can be reached."""
+        asked, known = relays_not_here(self._tree).union(also), answers_here(self._tree)
         said = await ask_nodes(self._asks, self._clock, asked, known)
         return {path: it for path, it in said.items() if not isinstance(it, AskFault)}
 
@@ -106,7 +111,7 @@ async def _until_sure(controllers: Controllers) -> None:
 
 def register_tree_verbs(
     api: Api, tree: LocalTree, events: EventLog, asks: CentreAsks, clock: Clock
-) -> None:
+) -> TreeVerbs:
     """Answer the verbs about this tree."""
     verbs = TreeVerbs(tree, events, asks, clock)
     api.register("tree", verbs.tree)
@@ -115,3 +120,4 @@ def register_tree_verbs(
     api.register("events", verbs.events)
     register_wait(api, tree)
     register_selection(api, tree)
+    return verbs

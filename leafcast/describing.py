@@ -195,6 +195,8 @@ def _placement(obj: Object) -> Iterator[_Row]:
         figure = count(status, name)
         shown = f"{least}{figure} of {whole}" if name in ("synced", "healthy") else str(figure)
         yield _title(name), shown, 0
+    if absent := count(status, "neverJoined"):
+        yield "Never Joined", str(absent), 0
     yield "Complete", text(at(status, "complete")), 0
     yield "Conditions", None, 0
     for one in listed(status, "conditions"):

@@ -8,8 +8,10 @@ from typing import Any
 
 from leafcast.answered import BadAnswer
 from leafcast.session import CallFailed, Session
+from relay.core.children import Standing
 from schemas.asks import STATUS
 from schemas.identity import NodePath
+from schemas.reports import NEVER_JOINED
 from schemas.shape import INT_MAX
 
 LISTED_MAX, ASKED_MAX = 10_000, 2_000
@@ -69,13 +71,16 @@ def page_of(path: NodePath, answer: Any) -> tuple[list[Form], str]:
 def _node(path: NodePath, child: Form) -> Form:
     since = child["silentSinceMs"]
     states, health = _counts(child["states"]), _counts(child["health"])
-    left = child.get("left") is True
+    silent_ms, left = since if isinstance(since, int) else None, child.get("left") is True
+    joined = child.get("joined") is not False
+    standing = Standing(silent_ms, left, in_session=True, joined=joined)
     return {
         "path": str(path),
         "role": "edge" if child["destination"] else "relay",
-        "state": "up" if not isinstance(since, int) else "stopped" if left else "unreachable",
-        "silent_since_ms": since if isinstance(since, int) else None,
-        "destinations": sum(states.values()),
+        "state": standing.word,
+        "silent_since_ms": silent_ms,
+        "destinations": sum(states.values()) - states.get(NEVER_JOINED, 0),
+        "never_joined": states.get(NEVER_JOINED, 0),
         "states": states,
         "health": health,
         "complete": child["complete"] is True,

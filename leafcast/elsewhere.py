@@ -9,6 +9,7 @@ from typing import Any
 
 from leafcast.asking import CentreAsks
 from relay.asker import AskFailed
+from relay.core.children import Standing
 from relay.ports import BusBroken, Clock
 from schemas.asks import NODE, AskFault
 from schemas.identity import BadIdentity, NodePath
@@ -98,6 +99,7 @@ def _checked_child(child: object) -> dict[str, Any] | None:
         "silentSinceMs": since if _is_count(since) else None,
         "inSession": child.get("inSession") is True,
         "left": child.get("left") is True,
+        "joined": child.get("joined") is not False,  # A relay of a version before does not say it.
         "nkey": _text(child, "nkey"),
         **_figures(child, ("lag", "refused", "contested")),
     }
@@ -105,6 +107,12 @@ def _checked_child(child: object) -> dict[str, Any] | None:
     if isinstance(counts, Mapping) and len(figures) == len(_COUNTS):
         said["counts"] = {**figures, "complete": counts.get("complete") is True}
     return said
+
+
+def standing_of(child: Form) -> Standing:
+    """How it is with a child, by what `checked_answer` lets through."""
+    joined = child.get("joined", True)
+    return Standing(child["silentSinceMs"], child["left"], child["inSession"], joined)
 
 
 def _figures(form: Mapping[Any, Any], names: Iterable[str]) -> dict[str, int]:

@@ -13,6 +13,7 @@ from relay.core.stored_object import timestamp
 from relay.ports import Clock, ResumeTooOld, Space, SpaceError
 from schemas.api import GROUP
 from schemas.identity import NodePath
+from schemas.reports import NEVER_JOINED
 
 EVENTS_MAX = 1_000
 RETRY_SECONDS = 2.0
@@ -50,10 +51,12 @@ _OF_CHILDREN = frozenset(
     }
 )
 _OF_STATE = {
-    "up": ("Reached", "it is heard of again"),
-    "stopped": ("Stopped", "it ended in good order"),
-    "unreachable": ("Unreachable", "nothing is heard of it"),
+    "up": ("Reached", "it is back"),
+    "stopped": ("Stopped", "it was shut down properly"),
+    "unreachable": ("Unreachable", "nothing is heard from it"),
 }
+_JOINED = ("Joined", "it joined for the first time")
+_AWAITED = frozenset({"connecting", NEVER_JOINED})
 
 
 class Condition(NamedTuple):
@@ -143,11 +146,13 @@ class EventLog:
     def reached(
         self, before: Mapping[NodePath, str], now: Mapping[NodePath, str], now_ms: int
     ) -> None:
-        """Take in which nodes are `up`, `stopped` or `unreachable`, before and now."""
+        """Take in in which state nodes are (leafcast.tree_facts), before and now."""
         for path, state in now.items():
-            if state == before.get(path, "up"):
+            former = before.get(path, "up")
+            first = former == NEVER_JOINED != state
+            if state == former or (not first and _AWAITED & {state, former}):
                 continue
-            reason, message = _OF_STATE[state]
+            reason, message = _JOINED if first else _OF_STATE[state]
             self.add(
                 now_ms,
                 kind=WARNING if state == "unreachable" else NORMAL,

@@ -11,6 +11,7 @@ from typing import Any
 
 from controllers.nodes import nodes as node_records
 from leafcast.answering import figures_of
+from leafcast.elsewhere import standing_of
 from leafcast.selecting import selection_form
 from leafcast.tree import LocalTree
 from relay.core.answers import node_answer
@@ -18,7 +19,7 @@ from relay.core.book import is_delta
 from relay.core.node import Node
 from relay.core.reduce import EMPTY, merge_all
 from schemas.identity import MailKey, NodePath
-from schemas.reports import Summary
+from schemas.reports import NEVER_JOINED, Summary
 
 Form = dict[str, Any]
 
@@ -31,8 +32,9 @@ def tree_form(tree: LocalTree, elsewhere: Mapping[NodePath, Mapping[str, Any]]) 
     `edges` counts those at or below a node; `destinations` counts each once for each placement.
     `elsewhere` holds the answers of relays that do not run here (leafcast.elsewhere).
     """
-    counts = _counts(tree, _in_force(tree))
-    forms = [_node_form(tree, path, counts.get(path, EMPTY)) for path in _paths(tree)]
+    counts, paths = _counts(tree, _in_force(tree)), _paths(tree)
+    relays = _relays(paths)
+    forms = [_node_form(tree, path, counts.get(path, EMPTY), relays) for path in paths]
     edges = _edges_within(form["path"] for form in forms if form["role"] == "edge")
     for form in forms:
         path = NodePath.parse(form["path"])
@@ -40,6 +42,8 @@ def tree_form(tree: LocalTree, elsewhere: Mapping[NodePath, Mapping[str, Any]]) 
         above = elsewhere.get(path.parent) if path.names else None
         if above is not None:
             form.update(_told(above["children"].get(path.name)))
+        if (asked := elsewhere.get(path)) is not None and not form["here"]:
+            form["objects_applied"] = asked.get("objectsApplied")
     return {"up": tree.up.is_set(), "nodes": forms}
 
 
@@ -51,7 +55,13 @@ def answers_here(tree: LocalTree) -> dict[NodePath, Form]:
 
 def relays_not_here(tree: LocalTree) -> set[NodePath]:
     """The nodes that have others below them and run elsewhere."""
-    return {path.parent for path in _paths(tree) if path.names} - tree.nodes.keys()
+    return _relays(_known(tree)) - tree.nodes.keys()
+
+
+def edges_not_here(tree: LocalTree) -> set[NodePath]:
+    """The nodes without others below them that run elsewhere."""
+    known = set(_known(tree))
+    return known - _relays(known) - tree.nodes.keys()
 
 
 def placement_names(tree: LocalTree) -> list[str]:
@@ -89,11 +99,14 @@ def placement_form(tree: LocalTree, name: str, *, by_node: bool) -> Form:
         "problem": controllers.errors.get(f"edgeplacement/{name}", ""),
         "held": controllers.translator.held.get(name, ""),
         "unreachable": _unreachable(tree, counts),
-        "children": [_counted(tree, path, counts[path]) for path in sorted(direct)],
+        "children": [
+            _counted(tree, path, counts[path], _relays(direct)) for path in sorted(direct)
+        ],
     }
     if by_node:
         whole = {NodePath(): summary, **counts}
-        form["nodes"] = [_counted(tree, path, whole[path]) for path in sorted(whole)]
+        relays = _relays(_known(tree))
+        form["nodes"] = [_counted(tree, path, whole[path], relays) for path in sorted(whole)]
         form |= {"key": key, "elsewhere": [str(path) for path, _ in _held_elsewhere(tree, counts)]}
     return form
 
@@ -101,7 +114,7 @@ def placement_form(tree: LocalTree, name: str, *, by_node: bool) -> Form:
 def silent_below(elsewhere: Mapping[NodePath, Mapping[str, Any]]) -> list[Form]:
     """The nodes that relays elsewhere cannot reach, the longest silent first; some of them."""
     found = [
-        (child["silentSinceMs"], path.child(name), "stopped" if child["left"] else "unreachable")
+        (child["silentSinceMs"], path.child(name), standing_of(child).word)
         for path, answer in elsewhere.items()
         for name, child in answer["children"].items()
         if child["silentSinceMs"] is not None
@@ -147,21 +160,25 @@ def _held_elsewhere(
 
 
 def reached(tree: LocalTree) -> dict[NodePath, str]:
-    """Whether each node is up, stopped or unreachable, by its parent's word."""
+    """In which state each node is, by its parent's word."""
     found: dict[NodePath, str] = {}
     for path, runtime in list(tree.nodes.items()):
         node = runtime.node
-        left = node.left() if node else frozenset()
-        for name, since in node.children().items() if node else ():
-            silent = "stopped" if name in left else "unreachable"
-            found[path.child(name)] = "up" if since is None else silent
+        for name in node.children() if node else ():
+            assert node is not None
+            if standing := node.standing_of(name):
+                found[path.child(name)] = standing.word
     return found
 
 
 def summary_form(summary: Summary) -> Form:
-    """A summary in JSON; counts are of destinations, and exact only if it is complete."""
+    """A summary in JSON; counts are of destinations, and exact only if it is complete.
+
+    `destinations` have joined; who never did counts apart.
+    """
     return {
-        "destinations": summary.destinations,
+        "destinations": summary.joined,
+        "never_joined": summary.never_joined,
         "states": dict(summary.states),
         "health": dict(summary.health),
         "complete": summary.complete,
@@ -180,14 +197,16 @@ def summary_form(summary: Summary) -> Form:
     }
 
 
-def _node_form(tree: LocalTree, path: NodePath, counts: Summary) -> Form:
+def _node_form(
+    tree: LocalTree, path: NodePath, counts: Summary, relays: Collection[NodePath]
+) -> Form:
     runtime, node = tree.nodes.get(path), _node(tree, path)
     driver = runtime.driver if runtime else None
     centre = path.is_root and node is not None
     summary = merge_all(node.summary(key) for key in _in_force(tree)) if centre and node else counts
     return {
         "path": str(path),
-        "role": _role(tree, path),
+        "role": _role(tree, path, relays),
         "here": runtime is not None,
         **_state(tree, path),
         "children": len(node.children()) if node else 0,
@@ -197,7 +216,7 @@ def _node_form(tree: LocalTree, path: NodePath, counts: Summary) -> Form:
         "mail_written": driver.counters.mail_written if driver else 0,
         "index_written": driver.counters.index_written if driver else 0,
         "blobs_kept": driver.counters.blobs_kept if driver else 0,
-        "objects_applied": runtime.objects_applied if runtime else 0,
+        "objects_applied": runtime.objects_applied if runtime else None,
         **figures_of(summary),
     }
 
@@ -214,44 +233,44 @@ def _told(child: Mapping[str, Any] | None) -> Form:
     """What a relay elsewhere says of a child of its."""
     if child is None:
         return {"state": "connecting"}
-    since = child["silentSinceMs"]
-    word = "up" if child["inSession"] else "connecting"
-    if since is not None:
-        word = "stopped" if child.get("left") else "unreachable"
+    standing = standing_of(child)
     figures = {name: child.get(name, 0) for name in ("lag", "refused", "contested")}
-    said = {"state": word, "silent_since_ms": since, **figures}
+    said = {"state": standing.word, "silent_since_ms": standing.silent_since_ms, **figures}
     return {**said, **child.get("counts", {})}
 
 
 def _state(tree: LocalTree, path: NodePath) -> Form:
-    """`state` is up, stale (shown an old view), connecting, stopped, unreachable or unknown.
+    """`state` is a word of `Standing`, stale (shown an old view) or unknown.
 
-    `silent_since_ms` goes with those that are stopped or unreachable.
+    `silent_since_ms` goes with those that are stopped or unreachable. What the parent says goes
+    before what a node that runs here says of itself: one whose key was replaced is up for nobody.
     """
     node, above = _node(tree, path), _parent(tree, path)
-    since = above.children().get(path.name) if above else None
-    if path.is_root or path in tree.nodes:
-        up = node is not None and node.ready
-    else:
-        up = above is not None and path.name in above.sessions()
-    if above is not None and path.name in above.left():
-        state = "stopped"
-    elif since is not None:
-        state = "unreachable"
-    elif up:
-        state = "stale" if node is not None and node.own_state()["stale"] else "up"
-    else:
-        state = "connecting" if above or path.is_root else "unknown"
-    return {"state": state, "silent_since_ms": since}
+    standing = above.standing_of(path.name) if above else None
+    word = "unknown" if above is None else "connecting" if standing is None else standing.word
+    if path.is_root:
+        word = "up"
+    if word in ("up", NEVER_JOINED) and (path.is_root or path in tree.nodes):
+        ready = node is not None and node.ready and word == "up"
+        stale = node is not None and node.own_state()["stale"]
+        word = "connecting" if not ready else "stale" if stale else "up"
+    return {"state": word, "silent_since_ms": standing.silent_since_ms if standing else None}
 
 
-def _role(tree: LocalTree, path: NodePath) -> str:
+def _role(tree: LocalTree, path: NodePath, relays: Collection[NodePath]) -> str:
+    """`relays` are nodes with others below them; one without any may be a relay as well."""
     if path.is_root:
         return "centre"
-    runtime = tree.nodes.get(path)
+    runtime, above = tree.nodes.get(path), _parent(tree, path)
     if runtime is not None:
         return "edge" if runtime.attached else "relay"
-    return "relay" if any(other.parent == path for other in _paths(tree) if other.names) else "edge"
+    if above is not None and path not in relays:
+        return "edge" if above.destination_of(path.name) is not None else "relay"
+    return "relay" if path in relays else "edge"
+
+
+def _relays(paths: Iterable[NodePath]) -> set[NodePath]:
+    return {path.parent for path in paths if path.names}
 
 
 def _lag(tree: LocalTree, path: NodePath) -> int:
@@ -261,8 +280,10 @@ def _lag(tree: LocalTree, path: NodePath) -> int:
     return above.lag(path.name, node.read_through if node else None)
 
 
-def _counted(tree: LocalTree, path: NodePath, summary: Summary) -> Form:
-    role = _role(tree, path)
+def _counted(
+    tree: LocalTree, path: NodePath, summary: Summary, relays: Collection[NodePath]
+) -> Form:
+    role = _role(tree, path, relays)
     return {"path": str(path), "role": role, **_state(tree, path), **summary_form(summary)}
 
 

@@ -14,11 +14,13 @@ from rich.table import Table
 from rich.text import Text
 
 from leafcast.durations import span_text
+from schemas.reports import NEVER_JOINED
 
 Form = Mapping[str, Any]
 
 UNREACHABLE_LINES_MAX = 10
 ORPHANS_NAMED_MAX = 10
+ABSENT_NAMED_MAX = 5
 NAME_WIDTH_MAX = 32
 _STATE_STYLES = {
     "up": "green",
@@ -26,12 +28,18 @@ _STATE_STYLES = {
     "unreachable": "red",
     "connecting": "yellow",
     "stale": "yellow",
+    NEVER_JOINED: "dim",
     "unknown": "dim",
 }
-_DELIVERED_STYLES = {"synced": "green", "failing": "red", "unreachable": "red"}
+_DELIVERED_STYLES = {
+    "synced": "green",
+    "failing": "red",
+    "unreachable": "red",
+    NEVER_JOINED: "dim",
+}
 _WORKING_STYLES = {"healthy": "green", "degraded": "red"}
-_WORST_STATES = ("failing", "unreachable", "pending", "leaving", "synced")
-_WORST_HEALTH = ("degraded", "unknown", "progressing", "healthy")
+_WORST_STATES = ("failing", "unreachable", "pending", "leaving", NEVER_JOINED, "synced")
+_WORST_HEALTH = ("degraded", "unknown", "progressing", NEVER_JOINED, "healthy")
 
 
 def tree_view(form: Form, now_ms: int) -> RenderableType:
@@ -48,7 +56,7 @@ def tree_view(form: Form, now_ms: int) -> RenderableType:
             "" if node["path"] == "/" else str(node["lag"]),
             _share(node, node["synced"]),
             _share(node, node["healthy"]),
-            str(node["objects_applied"]) if edge and node["here"] else "",
+            str(node["objects_applied"]) if edge and node["objects_applied"] is not None else "",
         )
     return Group(table, *_silent(nodes, now_ms))
 
@@ -173,14 +181,21 @@ def _place(order: Sequence[str], word: str) -> int:
 
 
 def _headline(form: Form) -> str:
-    whole = form["destinations"]
+    whole, absent = form["destinations"], form["never_joined"]
     if _selects_nothing(form):
         return "no object is selected"
     if not whole:
+        if absent:
+            return f"{_never_joined(absent)}; nothing to deliver yet"
         return "no destination is selected" if form["complete"] else "not reported yet"
     at_least = "" if form["complete"] else "at least "
     synced, healthy = form["states"].get("synced", 0), form["health"].get("healthy", 0)
-    return f"delivered to {at_least}{synced} of {whole}, working at {at_least}{healthy} of {whole}"
+    said = f"delivered to {at_least}{synced} of {whole}, working at {at_least}{healthy} of {whole}"
+    return f"{said}; {_never_joined(absent)}" if absent else said
+
+
+def _never_joined(count: int) -> str:
+    return f"{count} never joined"
 
 
 def _selects_nothing(form: Form) -> bool:
@@ -266,9 +281,12 @@ def _silent(nodes: Sequence[Form], now_ms: int) -> Iterator[Text]:
         }
         for node in found
     ]
-    if named:
+    if named or any(node["state"] == NEVER_JOINED for node in nodes):
         yield Text()
     yield from _silent_lines(named, now_ms)
+    if absent := [node["path"] for node in nodes if node["state"] == NEVER_JOINED]:
+        more = f" and {len(absent) - ABSENT_NAMED_MAX} more" if absent[ABSENT_NAMED_MAX:] else ""
+        yield Text(f"  {_never_joined(len(absent))}: {', '.join(absent[:ABSENT_NAMED_MAX])}{more}")
 
 
 def _behind(path: str, silent: Container[str]) -> bool:
@@ -320,6 +338,8 @@ def _worst(form: Form) -> str:
     """The worst that is wrong, in a few words."""
     if why := form.get("problem") or form.get("lack"):
         return str(why)
+    if not form["exceptions"] and form["never_joined"]:
+        return _never_joined(form["never_joined"])
     if not form["exceptions"]:
         return "" if form["destinations"] or not form["complete"] else "selects no destination"
     first = form["exceptions"][0]

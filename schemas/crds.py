@@ -74,6 +74,7 @@ _KINDS: tuple[tuple[type[Any], str, tuple[str, ...], tuple[Form, ...]], ...] = (
             _column("Complete", ".status.complete", "boolean", wide=True),
             _column("Failing", ".status.failing", wide=True),
             _column("Unreachable", ".status.unreachable", wide=True),
+            _column("Never Joined", ".status.neverJoined", wide=True),
             _AGE,
         ),
     ),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeVar
+from typing import Final, Literal, TypeVar
 
 from schemas import codec
 from schemas.identity import BadIdentity, MailKey, mail_key_bytes, short_key
@@ -27,8 +27,10 @@ LABEL_DIGEST_MAX_BYTES = 32 * 1024
 LIST_ENTRIES_MAX = 1200
 LIST_PARTS_MAX = 16
 
-State = Literal["pending", "synced", "failing", "leaving", "unreachable"]
-Health = Literal["healthy", "progressing", "degraded", "unknown"]
+NEVER_JOINED: Final = "never joined"
+"""The state, and the health, of a destination whose node was added and has never been heard of."""
+State = Literal["pending", "synced", "failing", "leaving", "unreachable", "never joined"]
+Health = Literal["healthy", "progressing", "degraded", "unknown", "never joined"]
 ARM_OLDER = "older"
 ARM_NOTHING = "nothing"
 
@@ -85,6 +87,15 @@ class Summary:
     @property
     def destinations(self) -> int:
         return sum(self.states.values())
+
+    @property
+    def joined(self) -> int:
+        """The destinations that anything can be expected of."""
+        return self.destinations - self.never_joined
+
+    @property
+    def never_joined(self) -> int:
+        return self.states.get(NEVER_JOINED, 0)
 
 
 @dataclass(frozen=True, slots=True)

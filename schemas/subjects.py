@@ -53,6 +53,11 @@ def node_self(path: NodePath) -> str:
     return f"{path.prefix}._node.{NODE_SELF}"
 
 
+def children_selves(path: NodePath) -> str:
+    """What matches `node_self` of each child."""
+    return f"{path.prefix}.*._node.{NODE_SELF}"
+
+
 def own(path: NodePath, key: str) -> str:
     return f"{path.prefix}._own.{key}"
 

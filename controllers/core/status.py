@@ -15,7 +15,7 @@ from schemas import codec
 from schemas.api import Condition
 from schemas.faults import Fault
 from schemas.objects import ObjectKey
-from schemas.reports import ExceptionSample, ObjectResult, Summary
+from schemas.reports import NEVER_JOINED, ExceptionSample, ObjectResult, Summary
 
 ERRORS_MAX = 20
 VALID, SYNCED, HEALTHY = "Valid", "Synced", "Healthy"
@@ -70,11 +70,12 @@ def placement_status(
         "specGeneration": max(1, facts.generation),
         "matchingLocationCount": facts.locations,
         "selectedObjects": facts.selected,
-        "destinations": known.destinations,
+        "destinations": known.joined,
         "synced": states.get("synced", 0),
         "pending": states.get("pending", 0),
         "failing": states.get("failing", 0),
         "unreachable": states.get("unreachable", 0),
+        "neverJoined": known.never_joined,
         "healthy": known.health.get("healthy", 0) if counts else 0,
         "complete": known.complete,
         "errors": _errors(facts, known.exceptions),
@@ -207,7 +208,7 @@ def _valid(facts: PlacementFacts) -> Condition:
 
 
 def _synced(summary: Summary) -> Condition:
-    synced, whole = summary.states.get("synced", 0), summary.destinations
+    synced, whole = summary.states.get("synced", 0), summary.joined
     message = f"{synced} of {_destinations(whole)} synced"
     if not summary.complete:
         waiting = ", ".join(summary.blocking) or "the first reports"
@@ -215,30 +216,43 @@ def _synced(summary: Summary) -> Condition:
             SYNCED, "Unknown", "Incomplete", f"at least {message}; waiting for {waiting}"
         )
     if not whole:
-        return condition(SYNCED, "False", "NoDestinations", "no destination is selected")
+        return condition(SYNCED, "False", *_nobody(summary))
     if synced == whole:
-        return condition(SYNCED, "True", "Synced", message)
+        return condition(SYNCED, "True", "Synced", message + _absent(summary))
     reason = "Failing" if summary.states.get("failing") else _if_silent(summary, "Pending")
     return condition(SYNCED, "False", reason, message + _counted(summary.states, "synced"))
 
 
 def _healthy(summary: Summary) -> Condition:
-    healthy, whole = summary.health.get("healthy", 0), summary.destinations
+    healthy, whole = summary.health.get("healthy", 0), summary.joined
     message = f"{healthy} of {_destinations(whole)} healthy"
     if not summary.complete:
         return condition(HEALTHY, "Unknown", "Incomplete", f"at least {message}")
     if not whole:
-        return condition(HEALTHY, "False", "NoDestinations", "no destination is selected")
+        return condition(HEALTHY, "False", *_nobody(summary))
     if healthy == whole:
-        return condition(HEALTHY, "True", "Healthy", message)
+        return condition(HEALTHY, "True", "Healthy", message + _absent(summary))
     reason = "Degraded" if summary.health.get("degraded") else _if_silent(summary, "Progressing")
     return condition(HEALTHY, "False", reason, message + _counted(summary.health, "healthy"))
+
+
+def _nobody(summary: Summary) -> tuple[str, str]:
+    """Why nothing can be everywhere: nobody is meant, or nobody who is has ever joined."""
+    absent = summary.never_joined
+    if not absent:
+        return "NoDestinations", "no destination is selected"
+    has = "1 destination has" if absent == 1 else f"{absent} destinations have"
+    return "NeverJoined", f"{has} never joined, and no other is selected"
+
+
+def _absent(summary: Summary) -> str:
+    return f" ({summary.never_joined} {NEVER_JOINED})" if summary.never_joined else ""
 
 
 def _if_silent(summary: Summary, word: str) -> str:
     """`Unreachable` where nothing is missing but from those that cannot be reached."""
     silent = summary.states.get("unreachable", 0)
-    missing = summary.destinations - summary.states.get("synced", 0)
+    missing = summary.joined - summary.states.get("synced", 0)
     working = summary.health.get("progressing", 0)
     return "Unreachable" if silent and silent == missing and not working else word
 

@@ -13,10 +13,11 @@ from typing import Any
 import click
 
 from leafcast.commands import completing
+from leafcast.commands.node_list import add_listed, read_labels
 from leafcast.commands.options import data_dir_option
 from leafcast.commands.running import call
+from leafcast.session import CallFailed
 from relay.whole_file import write_whole
-from schemas import names
 from schemas.identity import BadIdentity, NodePath
 
 REMOVE_SECONDS = 90.0
@@ -72,8 +73,22 @@ _valid_option = click.option(
 
 
 @node.command()
-@click.argument("path", type=_Path())
+@click.argument("path", type=_Path(), required=False)
 @_output_option
+@click.option(
+    "-f",
+    "--filename",
+    "sites",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Add the edges that a CSV file lists: a column path, and one for each label.",
+)
+@click.option(
+    "--out",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="With -f: the folder for the bundles, one a node.",
+)
+@click.option("--replace", is_flag=True, help="Also if it exists: its old bundle is void then.")
 @click.option("--relay", is_flag=True, help="A relay: it has nodes below it, and no cluster.")
 @click.option(
     "--labels",
@@ -83,27 +98,53 @@ _valid_option = click.option(
 )
 @_valid_option
 @data_dir_option
-def add(
-    path: str, file: Path | None, labels: str, valid: int, data_dir: Path | None, *, relay: bool
+def add(  # noqa: PLR0913 - click passes options by name
+    path: str | None,
+    file: Path | None,
+    sites: Path | None,
+    folder: Path | None,
+    labels: str,
+    valid: int,
+    data_dir: Path | None,
+    *,
+    replace: bool,
+    relay: bool,
 ) -> None:
     """Add a node at PATH, and write the bundle with which it joins.
 
-    The bundle holds the node's secret key: hand it over as a secret. Adding a node that exists
-    makes a new bundle, and voids the old one.
+    The bundle holds the node's secret key: hand it over as a secret. A node that exists needs
+    --replace: it gets a new bundle, and whoever runs with the old one is cut off.
+
+    With -f FILE it adds all edges that a CSV file lists, or none if one line is wrong. The first
+    line names the columns: `path`, then a label key each. Labels given with --labels are for all.
     """
-    given = _labels(labels)
+    given = read_labels(labels)
     if relay and given:
         raise click.UsageError("a relay has no labels; leave out --labels or --relay")
+    if (path is None) == (sites is None):
+        raise click.UsageError("name a PATH, or a file with -f")
+    if sites is not None:
+        if relay or file or folder is None:
+            raise click.UsageError("with -f say --out FOLDER, and neither --relay nor -o")
+        return add_listed(data_dir, sites, folder, given, valid, replace=replace)
+    assert path is not None
+    if folder is not None:
+        raise click.UsageError("--out goes with -f; name the bundle of one node with -o FILE")
     target = _writable(file, path)
-    answer = _call(data_dir, "node-add", path=path, relay=relay, labels=given, valid_seconds=valid)
+    nodes, more = [{"path": path, "labels": given}], {"relay": relay, "replace": replace}
+    said = _call(data_dir, "node-add", nodes=nodes, valid_seconds=valid, **more)
+    for fault in said["faults"]:
+        raise CallFailed("node-add", fault["reason"], fault["message"], fault["remedy"])
+    (answer,) = said["added"]
     write_whole(target, answer["bundle"])
     what = "A new bundle for" if answer["again"] else "Added"
     click.echo(f"{what} {path}: {target}")
     if answer["labels"]:
         click.echo(f"Its SyncTarget and Location have the labels {_spoken(answer['labels'])}.")
     if answer["again"]:
-        click.echo("Bundles made for it earlier are void; whoever runs with one is cut off.")
+        click.echo("Bundles made for it earlier are void: who runs with one is cut off.")
     click.echo(f"Next: leafcast join {target}")
+    return None
 
 
 @node.command()
@@ -128,7 +169,7 @@ def move(
     now on; the bundle that it has is void. Nodes with others below them, relays, and those that
     `leafcast up` starts do not move.
     """
-    given, target = _labels(labels), _writable(file, new_path)
+    given, target = read_labels(labels), _writable(file, new_path)
     answer = _call(
         data_dir, "node-move", path=path, new_path=new_path, labels=given, valid_seconds=valid
     )
@@ -157,14 +198,14 @@ def remove(path: str, data_dir: Path | None, *, force: bool) -> None:
     for gone in answer["removed"]:
         click.echo(f"node {gone} removed")
     for left in answer["left"]:
-        click.echo(f"left behind: {left}")
+        click.echo(f"still there: {left}")
 
 
 @node.command("list")
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table")
 @data_dir_option
 def list_(output: str, data_dir: Path | None) -> None:
-    """List the nodes of the tree, and whether each is reached."""
+    """List the nodes of the tree, and the state of each."""
     found = _call(data_dir, "node-list")["nodes"]
     if output == "json":
         click.echo(json.dumps(found, indent=2))
@@ -172,20 +213,18 @@ def list_(output: str, data_dir: Path | None) -> None:
     if not found:
         click.echo("No nodes yet. Add one: leafcast node add /region-1 --relay")
         return
-    rows = [("PATH", "SYNCTARGET", "REACHED")]
-    rows += [(item["path"], item["syncTarget"] or "-", _reached(item)) for item in found]
+    rows = [("PATH", "SYNCTARGET", "STATE")]
+    rows += [(item["path"], item["syncTarget"] or "-", _state(item)) for item in found]
     widths = [max(len(row[column]) for row in rows) for column in range(2)]
-    for where, target, reached in rows:
-        click.echo(f"{where:<{widths[0]}}   {target:<{widths[1]}}   {reached}")
+    for where, target, state in rows:
+        click.echo(f"{where:<{widths[0]}}   {target:<{widths[1]}}   {state}")
 
 
-def _reached(item: dict[str, Any]) -> str:
-    if item["reached"]:
-        return "yes"
+def _state(item: dict[str, Any]) -> str:
     if not item["sinceMs"]:
-        return f"no: {item['because']}"
+        return str(item["state"])
     since = dt.datetime.fromtimestamp(item["sinceMs"] // 1000, dt.UTC)
-    return f"no, since {since.isoformat().replace('+00:00', 'Z')}"
+    return f"{item['state']} since {since.isoformat().replace('+00:00', 'Z')}"
 
 
 def _writable(file: Path | None, path: str) -> Path:
@@ -200,16 +239,3 @@ def _writable(file: Path | None, path: str) -> Path:
 
 def _spoken(labels: dict[str, str]) -> str:
     return ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))
-
-
-def _labels(text: str) -> dict[str, str]:
-    """`k=v,k2=v2` as a mapping; raises UsageError."""
-    found: dict[str, str] = {}
-    for item in filter(None, text.split(",")):
-        key, equals, value = item.partition("=")
-        fault = names.label_key_fault(key) or names.label_value_fault(value)
-        if not equals or fault:
-            why = fault or "it has no '='"
-            raise click.UsageError(f"--labels: {item!r}: {why}; write key=value")
-        found[key] = value
-    return found

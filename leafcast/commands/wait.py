@@ -94,9 +94,10 @@ def wait(
             raise
         click.echo(f"Error from server (NotFound): {error}", err=True)
         raise click.exceptions.Exit(1) from error
+    by_name = {state["name"]: state for state in states}
     for name in names:
         if name in met:
-            click.echo(f"edgeplacement.{GROUP}/{name} condition met")
+            click.echo(f"edgeplacement.{GROUP}/{name} condition met{_absent(by_name[name])}")
     late = [state for state in states if state["name"] not in met]
     if late:
         refuse([line for state in late for line in last_state(state, condition, timeout)])
@@ -150,16 +151,29 @@ def last_state(state: Mapping[str, Any], condition: str, seconds: float) -> Iter
     yield f"  see: leafcast status {name}"
 
 
+def _others(counts: Mapping[str, int], well: str) -> str:
+    """` (1 failing, 2 pending)`: what those are that are not as they should be."""
+    said = [f"{count} {word}" for word, count in sorted(counts.items()) if count and word != well]
+    return f" ({', '.join(said)})" if said else ""
+
+
+def _absent(state: Mapping[str, Any]) -> str:
+    """Who is not waited for."""
+    return f" ({state['never_joined']} never joined)" if state["never_joined"] else ""
+
+
 def _figures(state: Mapping[str, Any]) -> str:
     whole = state["destinations"]
     least = "" if state["complete"] else "at least "
+    if not whole and state["never_joined"]:
+        return f"none of its {many(state['never_joined'], 'destination')} has joined yet"
     if not whole and state["complete"]:
         return "0 of 0 destinations; its locationSelectors match no Location that has a SyncTarget"
-    states = state["states"]
-    said = [f"{least}{states.get('synced', 0)} of {many(whole, 'destination')} synced"]
-    said.append(f"{state['health'].get('healthy', 0)} healthy")
-    said += [
-        f"{count} {word}" for word, count in sorted(states.items()) if word != "synced" and count
+    states, health = state["states"], state["health"]
+    synced, healthy = states.get("synced", 0), health.get("healthy", 0)
+    said = [
+        f"{least}{synced} of {many(whole, 'destination')} synced{_others(states, 'synced')}",
+        f"{healthy} healthy{_others(health, 'healthy')}",
     ]
     if state["blocking"]:
         said.append(f"no answer yet from {', '.join(state['blocking'])}")

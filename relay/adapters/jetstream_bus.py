@@ -32,6 +32,7 @@ from relay.adapters.jetstream_records import (
     reported,
 )
 from relay.adapters.jetstream_streams import (
+    children_heard,
     delete_message,
     delete_messages,
     erase_child,
@@ -147,6 +148,7 @@ class JetStreamBus:
             own=tuple(await self._read_own()),
             mail=tuple(await self._read_mail()),
             blobs=await self._blobs.addresses(self._clock),
+            heard=await children_heard(self._relay, self.path),
         )
         if self._uplink is not None:
             await self._connections[-1].client.subscribe(

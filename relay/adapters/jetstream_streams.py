@@ -153,3 +153,14 @@ async def delete_messages(connection: Connection, stream: str, sequences: Iterab
                 group.create_task(delete(sequence))
     except* BusBroken as broken:
         raise first_of(broken) from broken
+
+
+async def children_heard(connection: Connection, path: NodePath) -> frozenset[str]:
+    """The names of the children of which STAT holds a heartbeat; raises BusBroken."""
+    selves, heard = subjects.children_selves(path), set[str]()
+    while True:
+        answer = await connection.api("STREAM.INFO.STAT", subjects_filter=selves, offset=len(heard))
+        found = answer["state"].get("subjects") or {}
+        heard.update(subjects.parse(subject).path.name for subject in found)
+        if not found or len(heard) >= int(answer.get("total") or 0):
+            return frozenset(heard)

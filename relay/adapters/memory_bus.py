@@ -119,6 +119,9 @@ class MemoryBus:
                 for (child, key), kept in self._streams.mail.items()
             ),
             blobs=frozenset(self._streams.blobs),
+            heard=frozenset(
+                child for (child, key), _ in self._streams.stat.items() if key == _HEARTBEAT
+            ),
         )
 
     async def close(self) -> None:

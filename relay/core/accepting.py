@@ -374,6 +374,7 @@ class Accepting:
         if state.children.pop(name, None) is None:
             return
         state.mailboxes.remove(name)
+        state.joined.discard(name)
         state.admission.forget(name)
         state.reporting.forget_child(name)
         state.where.leave(name)
@@ -388,6 +389,7 @@ class Accepting:
         state = self._state
         assert isinstance(held.record, IndexRecord)
         if state.is_root:
+            state.index_since = state.now.seconds
             state.index.record = held.record
             self.pass_index_on()
             return

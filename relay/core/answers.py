@@ -34,19 +34,20 @@ def node_answer(node: Node, path: str) -> Json:
     """Who the node is, and how it is with its parent and its children."""
     own = node.own_state()
     refused, contested = own.pop("refusedOf"), own.pop("contestedOf")
-    known, left = node.sessions(), node.left()
+    standings = {name: standing for name in node.children() if (standing := node.standing_of(name))}
     children = {
         name: {
-            "silentSinceMs": since,
-            "inSession": name in known,
-            "left": name in left,
+            "silentSinceMs": standing.silent_since_ms,
+            "inSession": standing.in_session,
+            "left": standing.left,
+            "joined": standing.joined,
             "lag": node.lag(name),
             "refused": refused.get(name, 0),
             "contested": contested.get(name, 0),
             "destination": node.destination_of(name) or "",
             "nkey": node.nkey_of(name),
         }
-        for name, since in node.children().items()
+        for name, standing in standings.items()
     }
     return {"path": path, "ready": node.ready, "children": children, **own}
 
@@ -63,12 +64,15 @@ def status_answer(node: Node, path: str, arguments: Mapping[str, str]) -> Json:
         return {"path": path, "known": False, "children": [], "next": ""}
     after = arguments.get("after", "")
     children = sorted(item for item in node.child_summaries(key).items() if item[0] > after)
-    silent, left = node.children(), node.left()
 
     def said(child: tuple[str, Summary]) -> Json:
         name, summary = child
         found = {"name": name, "destination": node.destination_of(name) or "", **_counts(summary)}
-        return {**found, "silentSinceMs": silent.get(name), "left": name in left}
+        standing = node.standing_of(name)
+        if standing is None:
+            return {**found, "silentSinceMs": None, "left": False}
+        told = {"silentSinceMs": standing.silent_since_ms, "left": standing.left}
+        return {**found, **told, "joined": standing.joined}
 
     page, following = paged(children, _limit(arguments), lambda item: item[0], said)
     return {

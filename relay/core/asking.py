@@ -82,7 +82,10 @@ AskEffect = PassAsk | SendAnswer | AnswerHere | Noted
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """When (ms since 1970) a child was last heard of, and whether that is too long ago."""
+    """When (ms since 1970) a child was last heard of, and whether that is too long ago.
+
+    0 of one that has never joined.
+    """
 
     last_ms: int
     silent: bool
@@ -241,7 +244,8 @@ class Asking:
         return ANSWER_SECONDS + HOP_SECONDS * hops
 
     def _unreachable(self, ask: str, child: NodePath, heard: Heard) -> SendAnswer:
-        fault = AskFault("Unreachable", f"{child} cannot be reached", str(child), heard.last_ms)
+        what = "cannot be reached" if heard.last_ms else "was added, and has never joined"
+        fault = AskFault("Unreachable", f"{child} {what}", str(child), heard.last_ms)
         return SendAnswer(ask, encode(failure(ask, 1, fault)))
 
     def _give_up(self, ask: str, reason: str, message: str) -> SendAnswer:

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from schemas.reports import WANT_AGAIN, WANT_NONE, WANT_SAY, Heartbeat, SessionMessage
+from schemas.reports import (
+    NEVER_JOINED,
+    WANT_AGAIN,
+    WANT_NONE,
+    WANT_SAY,
+    Heartbeat,
+    SessionMessage,
+)
 
 HEARTBEAT_SECONDS = 30.0
 SILENT_AFTER_SECONDS = 3 * HEARTBEAT_SECONDS
@@ -26,6 +34,24 @@ CONTESTED_SECONDS = 600.0
 """So long after two runs of a child were up at a time that is told of."""
 EPOCH_MAX = 1 << 62
 """What a child claims beyond does not count: epochs stay within 64 bits."""
+
+
+class Standing(NamedTuple):
+    """How it is with a child, by its parent's word: since when it is silent, and the like."""
+
+    silent_since_ms: int | None
+    left: bool
+    in_session: bool
+    joined: bool = True
+
+    @property
+    def word(self) -> str:
+        """The same in a word or two, as people are told it everywhere."""
+        if not self.joined:
+            return NEVER_JOINED
+        if self.silent_since_ms is not None:
+            return "stopped" if self.left else "unreachable"
+        return "up" if self.in_session else "connecting"
 
 
 @dataclass(slots=True)

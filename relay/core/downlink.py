@@ -159,7 +159,7 @@ class Downlink:
         self._beginning.let_in()
         for name, child in state.children.items():
             overdue = child.heard + SILENT_AFTER_SECONDS <= state.now.seconds
-            if overdue and child.silent_since_ms is None:
+            if overdue and child.silent_since_ms is None and state.has_joined(name):
                 silent_ms = int((state.now.seconds - child.heard) * 1000)
                 child.silent_since_ms = state.now.wall_ms - silent_ms
                 state.out.append(Noted("Unreachable", name, "no heartbeat"))
@@ -187,8 +187,11 @@ class Downlink:
         now = self._state.now.seconds
         if self._silent_due is None or self._silent_due <= now:
             # Children that are heard later are due later: what was found stays early enough.
-            heard = (c.heard for c in self._state.children.values() if c.silent_since_ms is None)
-            first = min(heard, default=None)
+            known = self._state.children.items()
+            heard = (
+                c.heard for n, c in known if c.silent_since_ms is None and self._state.has_joined(n)
+            )
+            first = min(heard, default=now if known else None)
             self._silent_due = None if first is None else first + SILENT_AFTER_SECONDS
         due, place = self._silent_due, self._state.admission.deadline()
         if place is not None and (due is None or place < due):
@@ -208,6 +211,7 @@ class Downlink:
 
         A list said before named what was not known here, and may be needed once more.
         """
+        self._silent_due = None
         for name, child in self._state.children.items():
             child.proven, child.list_asked = False, float("-inf")
             self._refresh(name)
@@ -283,8 +287,9 @@ class Downlink:
     def _heard(self, name: str, child: Child) -> None:
         state = self._state
         child.heard, child.left, child.unlinked = state.now.seconds, False, False
-        if child.silent_since_ms is not None:
+        if child.silent_since_ms is not None or name not in state.joined:
             child.silent_since_ms = None
+            state.joined.add(name)
             self._refresh(name)
 
     def _refresh(self, name: str) -> None:

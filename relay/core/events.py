@@ -51,11 +51,12 @@ class MailSlot:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What a node's own streams hold when it starts."""
+    """What a node's own streams hold when it starts; of the children in `heard` a heartbeat."""
 
     own: tuple[OwnRecord, ...] = ()
     mail: tuple[MailSlot, ...] = ()
     blobs: frozenset[ContentHash] = frozenset()
+    heard: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

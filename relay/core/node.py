@@ -9,7 +9,7 @@ from relay.core import regrouping
 from relay.core.accepting import INDEX_CHUNKS, INDEX_ROOT, Accepting
 from relay.core.asking import Heard
 from relay.core.book import Held, is_delta, read_record
-from relay.core.children import INDEX_TO_EDGE_SECONDS
+from relay.core.children import INDEX_TO_EDGE_SECONDS, Standing
 from relay.core.claims import Wanted
 from relay.core.downlink import Downlink
 from relay.core.edge import Edge
@@ -149,6 +149,10 @@ class Node:
         """The children whose last run ended in good order, and that are not back."""
         return frozenset(name for name, child in self._state.children.items() if child.left)
 
+    def standing_of(self, child: str) -> Standing | None:
+        """How it is with a child; None if there is none of this name."""
+        return self._state.standing_of(child)
+
     def sessions(self) -> frozenset[str]:
         """The children that have been in session with this run of the node."""
         return frozenset(name for name, child in self._state.children.items() if child.epoch)
@@ -183,11 +187,7 @@ class Node:
 
     def heard(self, child: str) -> Heard | None:
         """When a child was last heard of; None if there is none of this name."""
-        known, now = self._state.children.get(child), self._state.now
-        if known is None:
-            return None
-        ago_ms = int((now.seconds - known.heard) * 1000)
-        return Heard(now.wall_ms - ago_ms, silent=known.silent_since_ms is not None)
+        return self._state.heard_of(child)
 
     def nkey_of(self, child: str) -> str:
         """The public key by which a child is let in; "" if there is none of this name."""

@@ -14,6 +14,7 @@ from schemas.reports import (
     ARM_OLDER,
     BLOCKING_MAX,
     EXCEPTIONS_MAX,
+    NEVER_JOINED,
     ExceptionSample,
     ObjectResult,
     State,
@@ -65,9 +66,14 @@ def times(summary: Summary, count: int) -> Summary:
 
 
 def unreachable(summary: Summary) -> Summary:
-    """What counts for a subtree that is silent: its destinations, of which nothing is known now."""
-    total = min(summary.destinations, COUNT_MAX)
+    """What counts for a subtree that is silent: its destinations, of which nothing is known now.
+
+    Who had never joined by then is as good as that still.
+    """
+    absent, total = summary.states.get(NEVER_JOINED, 0), min(summary.joined, COUNT_MAX)
     states, health = ({"unreachable": total}, {"unknown": total}) if total else ({}, {})
+    if absent:
+        states[NEVER_JOINED] = health[NEVER_JOINED] = absent
     return replace(summary, states=states, health=health, complete=True, blocking=())
 
 

@@ -13,17 +13,27 @@ from relay.core.fold import NOTHING, Counted, Fold, Reported, Shapes
 from relay.core.report_digest import ReportDigests, Said, size_of
 from schemas.identity import MailKey
 from schemas.objects import ObjectKey
-from schemas.reports import ARM_OLDER, ObjectResult, Report, ReportPart, State, Summary
+from schemas.reports import (
+    ARM_OLDER,
+    NEVER_JOINED,
+    ObjectResult,
+    Report,
+    ReportPart,
+    State,
+    Summary,
+)
 
 _PENDING = Summary({"pending": 1}, {"unknown": 1}, {ARM_OLDER: 1})
 _LOST = Summary({"unreachable": 1}, {"unknown": 1}, {ARM_OLDER: 1})
+_ABSENT = Summary({NEVER_JOINED: 1}, {NEVER_JOINED: 1}, {ARM_OLDER: 1})
 
 
 class Facts(NamedTuple):
     """What the node knows of one child and one placement, besides the child's report.
 
     `bearing` is the sequence the child must have answered; None while something is still unsent.
-    At `most` so many destinations can hold the placement there: every profile comes by here.
+    At `most` so many destinations can hold the placement there: every profile comes by here. It is
+    so many exactly where nobody ever `joined`: that asks for no answer.
     """
 
     concerned: bool
@@ -33,6 +43,7 @@ class Facts(NamedTuple):
     edge: bool
     generation: int
     most: int
+    joined: bool = True
 
 
 UNCONCERNED = Facts(
@@ -222,6 +233,14 @@ class Reporting:
     def _counted(self, held: Reported, facts: Facts, *, unsure: bool) -> Counted | None:
         if not facts.concerned and not facts.sent:
             return None
+        return self._heard(held, facts, unsure=unsure) if facts.joined else self._absent(facts)
+
+    def _absent(self, facts: Facts) -> Counted:
+        """What counts for a child as which nobody ever ran: there is no one to answer."""
+        absent = reduce.times(_ABSENT, facts.most) if facts.most else reduce.EMPTY
+        return Counted(self._shapes.shared(absent))
+
+    def _heard(self, held: Reported, facts: Facts, *, unsure: bool) -> Counted:
         summary = held.said
         if summary is not None and facts.edge and summary.destinations > 1:
             summary = None  # An edge is one destination, and speaks for no other.

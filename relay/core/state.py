@@ -8,8 +8,9 @@ from itertools import islice
 from typing import Any
 
 from relay.core.admission import READS_AT_ONCE, Admission
+from relay.core.asking import Heard
 from relay.core.book import Held, is_delta
-from relay.core.children import Child
+from relay.core.children import Child, Standing
 from relay.core.content import Content
 from relay.core.edge import CONTENT_REFUSED, Edge
 from relay.core.effects import Effect, Noted, RemoveChild, StoreOwn
@@ -73,7 +74,7 @@ class State:
         self.unproven: frozenset[str] = frozenset()
         self.old_view = ""
         self.index_since = now.seconds
-        """When a newer index came last: by this node's own clock, for nobody's else is known."""
+        """When a newer index came last, or the centre made it: by this node's own clock."""
         self.withheld: dict[MailKey, str] = {}
         self.swept_through = 0
         self.quiet_at: float | None = None
@@ -86,6 +87,8 @@ class State:
         self.unmeant: dict[MailKey, None] = {}
         self._tombstones: dict[MailKey, None] = {}
         self.children: dict[str, Child] = {}
+        self.joined = set(remembered.heard)
+        """The children of which anything was ever heard, by any run of this node."""
         self.admission = Admission(config.reads_at_once)
         self.where = Where(config.path)
         self.content = Content(remembered.blobs, self.out)
@@ -251,6 +254,32 @@ class State:
             if isinstance(record, NodeRecord) and record.deleted and record.path in lost:
                 self.out.append(RemoveChild(record.path))
 
+    def has_joined(self, child: str) -> bool:
+        """Whether a program ever ran as the child; also where that cannot be known here.
+
+        A node without memory does not know it, nor the parent to whom a destination was moved.
+        """
+        known = child in self.joined or not self.children[child].proven
+        return known or self.where.is_moved(child)
+
+    def standing_of(self, child: str) -> Standing | None:
+        """How it is with a child; None if there is none of this name."""
+        known = self.children.get(child)
+        if known is None:
+            return None
+        joined = self.has_joined(child)
+        return Standing(known.silent_since_ms, known.left, bool(known.epoch), joined)
+
+    def heard_of(self, child: str) -> Heard | None:
+        """When a child was last heard of; None if there is none of this name."""
+        known, now = self.children.get(child), self.now
+        if known is None:
+            return None
+        if not self.has_joined(child):
+            return Heard(0, silent=True)
+        ago_ms = int((now.seconds - known.heard) * 1000)
+        return Heard(now.wall_ms - ago_ms, silent=known.silent_since_ms is not None)
+
     def meant(self, child: str, held: Held) -> Send:
         """What the child should have of a record."""
         slot = self.mailboxes.boxes[child].slots.get(held.key)
@@ -327,7 +356,8 @@ class State:
         slot = box.slots.get(key)
         answerable = slot is not None and known.proven and not self.mailboxes.pending(child, key)
         concerned = self._delta_meant(child, held, sent=False) is Send.WHOLE
-        branch = self.where.branch(child)
+        branch, joined = self.where.branch(child), self.has_joined(child)
+        most = int(concerned) if branch.is_edge else len(branch.profiles)
         return Facts(
             concerned,
             slot is not None,
@@ -335,7 +365,8 @@ class State:
             known.silent_since_ms is not None,
             branch.is_edge,
             held.generation,
-            int(concerned) if branch.is_edge else len(branch.profiles),
+            most if branch.is_edge or joined else self.where.count_meant(key, branch),
+            joined,
         )
 
     def _delta_meant(self, child: str, held: Held, *, sent: bool) -> Send:

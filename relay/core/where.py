@@ -16,6 +16,7 @@ from relay.core.labels import (
     merge_digests,
 )
 from schemas.identity import DestinationId, MailKey, NodePath
+from schemas.moves import former_paths
 from schemas.records import OVER_LOCATION, Alternative, LocationRecord, Profile, Record
 from schemas.reports import SpaceLabels
 
@@ -162,6 +163,16 @@ class Where:
         if branch is None or not branch.is_edge or branch.direct is None:
             return None
         return self.profiles[branch.direct].destination
+
+    def is_moved(self, child: str) -> bool:
+        """Whether a child is a destination that hung elsewhere before."""
+        branch = self.branches.get(child)
+        direct = branch.direct if branch is not None else None
+        return direct is not None and bool(former_paths(self.profiles[direct].annotations))
+
+    def count_meant(self, key: MailKey, branch: Branch) -> int:
+        """For how many destinations of a branch a delta is meant, by the profiles here."""
+        return sum(self.matches(key, self.profiles[profile]) for profile in branch.profiles)
 
     def concerns(self, key: MailKey, child: str) -> bool:
         """Whether a delta in force may concern a destination at or below the child.

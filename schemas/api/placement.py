@@ -113,7 +113,8 @@ class EdgePlacementSpec(Value):
 class EdgePlacementStatus(Value):
     """What became of a placement, from the summaries; `specGeneration` 0 is no status yet.
 
-    Counts are of destinations and exact only if `complete`, else they read "at least".
+    Counts are of destinations and exact only if `complete`, else they read "at least". Those that
+    `neverJoined` are not among the `destinations`.
     """
 
     spec_generation: _Int32 = 0
@@ -127,6 +128,7 @@ class EdgePlacementStatus(Value):
     healthy: Count | None = None
     failing: Count | None = None
     unreachable: Count | None = None
+    never_joined: Count | None = None
     complete: bool | None = None
     errors: ListOf[str] = ()
 

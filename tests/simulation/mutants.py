@@ -102,7 +102,7 @@ MUTANTS = (
     Mutant(planted_turns.give_between_halves, laws.NO_IGNORANCE, "exchanged_by_halves:0"),
     Mutant(planted.profile_before_its_locations, oracle.EXACTLY_ONCE, "small:42"),
     Mutant(planted.count_twice, oracle.EXACTLY_ONCE, "small:42"),
-    Mutant(planted.count_twice_after_a_move, oracle.EXACTLY_ONCE, "wide:93", (SMALL, WIDE)),
+    Mutant(planted.count_twice_after_a_move, oracle.EXACTLY_ONCE, "wide:470", (SMALL, WIDE)),
     Mutant(planted_moves.keep_the_place_it_left, laws.CONVERGENCE, "small:26", (SMALL,)),
     Mutant(planted_moves.forget_where_it_hung, laws.NO_IGNORANCE, "small:278", (SMALL, WIDE)),
     Mutant(planted.complete_too_early, oracle.EXACTLY_ONCE, "small:1"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from relay.adapters.memory_streams import MemoryStreams
 from relay.core.events import MailSlot, Remembered
 from schemas.identity import MailKey
+from schemas.subjects import NODE_SELF
 
 
 def read_back(streams: MemoryStreams) -> Remembered:
@@ -17,4 +18,8 @@ def read_back(streams: MemoryStreams) -> Remembered:
         told = (kept.sequence, write.generation, hashed, content, write.more)
         slot = MailSlot(child, MailKey(key), *told)
         slots.append(slot)
-    return Remembered(tuple(streams.own.values()), tuple(slots), frozenset(streams.blobs))
+    heard = frozenset(
+        child for (child, key), _ in streams.stat.items() if key == f"_node.{NODE_SELF}"
+    )
+    own, blobs = tuple(streams.own.values()), frozenset(streams.blobs)
+    return Remembered(own, tuple(slots), blobs, heard)

@@ -77,6 +77,16 @@ def test_without_a_tree_only_this_machine_is_judged():
     assert exit_code(found) == 1
 
 
+def test_an_old_index_is_laid_to_the_relays_above_and_at_the_centre_to_itself():
+    late = 25 * MINUTE
+    (shown_none,) = wrong(node("/emea", index_age_ms=late))
+    assert "/emea was shown no index for 25m" in shown_none.said
+    found = checks(Facts(NOW, "/data", 90 * GB, nodes=[node("/", index_age_ms=late)]))
+    (signs_none,) = [check for check in found if check.state != "ok"]
+    assert signs_none.said == "/ has signed no index for 25m"
+    assert "relays above" not in signs_none.remedy
+
+
 AWAY = {"state": "unreachable", "since_ms": NOW - 5 * MINUTE, "answers": False}
 
 

@@ -315,8 +315,9 @@ def test_the_last_state_says_how_far_it_is_and_what_is_wrong():
     state = {
         "name": "shop",
         "destinations": 6,
+        "never_joined": 0,
         "states": {"synced": 3, "failing": 1, "pending": 2},
-        "health": {"healthy": 2},
+        "health": {"healthy": 2, "progressing": 4},
         "complete": False,
         "blocking": ["/emea"],
         "problem": "",
@@ -328,7 +329,7 @@ def test_the_last_state_says_how_far_it_is_and_what_is_wrong():
     lines = list(last_state(state, "synced", 60.0))
     assert lines[0] == (
         "timed out after 60s waiting for edgeplacement.edge.kubestellar.io/shop to be synced: "
-        "at least 3 of 6 destinations synced, 2 healthy, 1 failing, 2 pending, "
+        "at least 3 of 6 destinations synced (1 failing, 2 pending), 2 healthy (4 progressing), "
         "no answer yet from /emea"
     )
     assert lines[1:] == [
@@ -338,6 +339,8 @@ def test_the_last_state_says_how_far_it_is_and_what_is_wrong():
     ]
     nowhere = {**state, "destinations": 0, "complete": True, "blocking": [], "exceptions": []}
     assert "0 of 0 destinations" in next(last_state(nowhere, "synced", 1.0))
+    nobody = {**nowhere, "never_joined": 3}
+    assert "none of its 3 destinations has joined yet" in next(last_state(nobody, "synced", 1.0))
 
 
 def test_click_is_told_of_bad_durations():

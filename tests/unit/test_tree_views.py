@@ -6,6 +6,7 @@ import pytest
 from rich.console import Console
 
 from leafcast.tree_views import placement_view, placements_view, tree_view, worst_first
+from schemas.reports import NEVER_JOINED
 
 MINUTE = 60_000
 NOW = 1_800_000_000_000
@@ -17,7 +18,9 @@ def shown(view, width=80):
     return file.getvalue()
 
 
-def counts(synced=0, healthy=0, whole=2, *, complete=True, failing=0, unreachable=0, wrong=()):
+def counts(
+    synced=0, healthy=0, whole=2, *, complete=True, failing=0, unreachable=0, wrong=(), absent=0
+):
     pending = whole - synced - failing - unreachable
     states = {
         "synced": synced,
@@ -27,6 +30,7 @@ def counts(synced=0, healthy=0, whole=2, *, complete=True, failing=0, unreachabl
     }
     return {
         "destinations": whole,
+        "never_joined": absent,
         "states": {state: count for state, count in states.items() if count},
         "health": {"healthy": healthy, "unknown": whole - healthy},
         "complete": complete,
@@ -67,6 +71,21 @@ def placement(name, *, children=(), unreachable=(), problem="", lack="", selecte
         "children": list(children),
         **counts(**more),
     }
+
+
+def test_who_never_joined_is_shown_apart_and_with_no_figures():
+    late = node("/s2", state=NEVER_JOINED, destinations=0, synced=0, healthy=0)
+    text = shown(tree_view({"nodes": [node("/"), node("/s1"), late]}, NOW))
+    assert "never joined" in next(line for line in text.splitlines() if "s2" in line)
+    assert "1 never joined: /s2" in text
+    assert "unreachable" not in text
+    one = placement("shop", synced=2, healthy=2, absent=1)
+    assert "delivered to 2 of 2, working at 2 of 2; 1 never joined" in shown(
+        placement_view(one, NOW), 100
+    )
+    assert "1 never joined" in shown(placements_view([one], NOW))
+    nobody = shown(placement_view(placement("shop", whole=0, absent=3), NOW))
+    assert "3 never joined; nothing to deliver yet" in nobody
 
 
 def test_children_stand_below_their_parents():
