@@ -1,6 +1,6 @@
 """The process that keeps a tree running: it holds the data directory, and answers the commands.
 
-`python -m leafcast.daemon FOLDER REGIONS SITES DEPTH`; `leafcast up` starts it, detached.
+`python -m leafcast.daemon FOLDER REGIONS SITES DEPTH [KUBE]`; `leafcast up` starts it, detached.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from leafcast.session import API_PREFIX
 from leafcast.signals import Ended, run_until_signal
 from leafcast.tree import LocalTree
 from leafcast.tree_facts import placement_of, reached
+from leafcast.tree_kube import TreeKube
 from leafcast.views import TreeShape
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.external_server import ServerPlace
@@ -54,6 +55,7 @@ class Daemon:
         shape: TreeShape,
         external: ServerPlace | None = None,
         health: HealthForm | None = None,
+        kube: str | None = None,
     ) -> None:
         self._health = health
         self.api = Api()
@@ -62,6 +64,7 @@ class Daemon:
         self._state: dict[str, Any] = {"pid": os.getpid(), "ready": False, "doing": "starting"}
         self.tree = LocalTree(shape, place.folder, self._doing, external=external)
         dice = SystemDice()
+        self._kube = TreeKube(place, shape, kube, self._clock, dice) if kube else None
         self.events = EventLog(random_id(dice.entropy(16)))
         self.tree.noted = lambda path, noted: self.events.noted(
             path, noted, self._clock.now().wall_ms, partial(placement_of, self.tree)
@@ -79,7 +82,7 @@ class Daemon:
         self._say()
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self.tree.run(), name="tree")
+                group.create_task(self._run_tree(), name="tree")
                 group.create_task(self._answer(), name="api")
                 group.create_task(self._announce(), name="announce")
                 group.create_task(self._watch(), name="watch")
@@ -89,6 +92,13 @@ class Daemon:
                     group.create_task(endpoint.run(), name="health")
         finally:
             self._place.forget_daemon()
+
+    async def _run_tree(self) -> None:
+        """The tree, on API servers if it has any."""
+        async with AsyncExitStack() as stack:
+            if self._kube is not None:
+                await stack.enter_async_context(self._kube.running(self._doing))
+            await self.tree.run()
 
     async def _answer(self) -> None:
         """Let the commands in as soon as the centre runs."""
@@ -137,16 +147,21 @@ class Daemon:
         self._place.write_daemon(self._state)
 
 
-def run_daemon(place: DataDir, shape: TreeShape) -> int:
+def run_daemon(place: DataDir, shape: TreeShape, kube: str | None = None) -> int:
     """Run on the directory until a signal; the exit code. Errors are in the log."""
     handler = RotatingFileHandler(place.log, maxBytes=LOG_BYTES_MAX, backupCount=1)
     set_up_logs("text", [handler])
     try:
         with place.locked():
             if place.tree() is None:
-                place.write_tree({"shape": [shape.regions, shape.sites, shape.depth]})
+                place.write_tree(
+                    {
+                        "shape": [shape.regions, shape.sites, shape.depth],
+                        **({"kube": kube} if kube else {}),
+                    }
+                )
             log.info("starting, process %d", os.getpid())
-            run_until_signal(Daemon(place, shape).run())
+            run_until_signal(Daemon(place, shape, kube=kube).run())
     except Ended as end:
         log.info("stopped: %s", end)
         return 0
@@ -160,5 +175,6 @@ def run_daemon(place: DataDir, shape: TreeShape) -> int:
 
 
 if __name__ == "__main__":
-    folder, *figures = sys.argv[1:]
-    sys.exit(run_daemon(DataDir(Path(folder)), TreeShape(*map(int, figures))))
+    folder, regions, sites, depth, *kube = sys.argv[1:]
+    shape = TreeShape(int(regions), int(sites), int(depth))
+    sys.exit(run_daemon(DataDir(Path(folder)), shape, next(iter(kube), None)))

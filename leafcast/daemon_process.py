@@ -68,14 +68,17 @@ def check_room(folder: Path, free: int) -> None:
         raise DataDirUnusable(folder, reason, "make room, or name a --data-dir on another disk")
 
 
-def start_daemon(place: DataDir, shape: TreeShape) -> subprocess.Popen[bytes]:
+def start_daemon(
+    place: DataDir, shape: TreeShape, kube: str | None = None
+) -> subprocess.Popen[bytes]:
     """Start it in a session of its own, so that it outlives this terminal."""
     package = str(Path(__file__).resolve().parents[1])
     paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
-    figures = (shape.regions, shape.sites, shape.depth)
+    wanted = [str(figure) for figure in (shape.regions, shape.sites, shape.depth)]
+    wanted += [kube] if kube else []
     with place.log.open("ab") as output:
         return subprocess.Popen(  # noqa: S603 - our own program
-            [sys.executable, "-P", "-m", "leafcast.daemon", str(place.folder), *map(str, figures)],
+            [sys.executable, "-P", "-m", "leafcast.daemon", str(place.folder), *wanted],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

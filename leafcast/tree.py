@@ -122,7 +122,7 @@ class LocalTree:
 
     def counts(self) -> list[int]:
         """How many nodes of each tier below the centre run here."""
-        return [sum(path in self.nodes for path in tier) for tier in self._tiers()]
+        return [sum(path in self.nodes for path in tier) for tier in self.shape.tiers()]
 
     async def changed(self) -> None:
         """Wait until the view may be another than when this was called; for any number of callers.
@@ -201,12 +201,12 @@ class LocalTree:
 
     def _kept_children(self) -> dict[str, str]:
         """The centre's children that start here, by their own folders: its own may be lost."""
-        first = next(iter(self._tiers()), [])
+        first = next(iter(self.shape.tiers()), [])
         kept = {path: load_credentials(self._place.node(path), path) for path in first}
         return {path.name: its.nkey for path, its in kept.items() if its is not None}
 
     async def _start_tiers(self, world: World, group: asyncio.TaskGroup) -> None:
-        for tier in self._tiers():
+        for tier in self.shape.tiers():
             if len(tier[0].names) > 1:
                 await self._sure_of_ledger()
             async with asyncio.TaskGroup() as starting:
@@ -228,7 +228,7 @@ class LocalTree:
 
     async def _start_node(self, world: World, path: NodePath, group: asyncio.TaskGroup) -> None:
         parent = self.nodes.get(path.parent)
-        edge = path in self._edges()
+        edge = path in self.shape.edges()
         folder = self._place.node(path)
         if parent is None:
             return
@@ -290,23 +290,6 @@ class LocalTree:
     def _touch(self) -> None:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
-
-    def _edges(self) -> list[NodePath]:
-        return self._tiers()[-1]
-
-    def _tiers(self) -> list[list[NodePath]]:
-        """The nodes below the centre, tier by tier."""
-        shape = self.shape
-        if not shape.regions:
-            return []
-        tier = [NodePath((f"region-{n}",)) for n in range(1, shape.regions + 1)]
-        tiers = [tier]
-        for depth in range(shape.depth - 3):
-            tier = [path.child(f"area-{depth + 1}") for path in tier]
-            tiers.append(tier)
-        sites = range(1, shape.sites + 1)
-        tiers.append([path.child(f"site-{n}") for path in tier for n in sites])
-        return tiers
 
 
 def _title(obj: Mapping[str, Any]) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from schemas.identity import NodePath
+
 REGIONS_MAX = 16
 SITES_MAX = 64
 DEPTH_MIN, DEPTH_MAX = 3, 8
@@ -32,6 +34,23 @@ class TreeShape:
     def nodes(self) -> int:
         """All places of the tree; each has a nats-server."""
         return 1 + self.regions * (self.depth - 2) + self.destinations
+
+    def tiers(self) -> list[list[NodePath]]:
+        """The nodes below the centre, tier by tier."""
+        if not self.regions:
+            return []
+        tier = [NodePath((f"region-{n}",)) for n in range(1, self.regions + 1)]
+        tiers = [tier]
+        for depth in range(self.depth - 3):
+            tier = [path.child(f"area-{depth + 1}") for path in tier]
+            tiers.append(tier)
+        sites = range(1, self.sites + 1)
+        tiers.append([path.child(f"site-{n}") for path in tier for n in sites])
+        return tiers
+
+    def edges(self) -> list[NodePath]:
+        """The sites, each with a cluster."""
+        return next(iter(self.tiers()[-1:]), [])
 
 
 @dataclass(frozen=True, slots=True)

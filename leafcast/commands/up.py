@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from subprocess import Popen
 from typing import NoReturn
@@ -23,6 +26,7 @@ from leafcast.daemon_process import (
 from leafcast.data_dir import ENVIRONMENT, DataDir
 from leafcast.plurals import many
 from leafcast.signals import Ended, run_until_signal
+from leafcast.tree_kube import CENTRE, CHOICES, binaries_for, contexts, kubeconfig
 from leafcast.views import (
     DEPTH_MAX,
     DEPTH_MIN,
@@ -33,7 +37,9 @@ from leafcast.views import (
     TreeShape,
 )
 from relay.adapters.clock import SystemClock
+from relay.adapters.kube_servers.binaries import KUBECTL, find_binaries
 
+CONTEXTS_SHOWN = 8
 SHOP = Path(__file__).resolve().parents[1] / "shop"
 
 
@@ -53,6 +59,13 @@ SHOP = Path(__file__).resolve().parents[1] / "shop"
     type=click.IntRange(DEPTH_MIN, DEPTH_MAX),
     help="Tiers in all: 3 are centre, regions and sites.  [default: 3]",
 )
+@click.option(
+    "--kube",
+    is_flag=False,
+    flag_value=CENTRE,
+    type=click.Choice(CHOICES),
+    help="Use a Kubernetes API server for the centre; --kube=all: one for each site, too.",
+)
 @data_dir_option
 @click.option(
     "--timeout",
@@ -67,6 +80,7 @@ def up(
     regions: int | None,
     sites: int | None,
     depth: int | None,
+    kube: str | None,
     data_dir: Path | None,
     timeout_seconds: float,
 ) -> None:
@@ -74,30 +88,43 @@ def up(
 
     A nats-server for the centre, for each region and for each site, with a simulated cluster at
     each site. `leafcast down` stops it and keeps its data; the next `up` finds all as it was.
+
+    With --kube people write workloads with kubectl into a real API server. It needs the programs
+    etcd, kube-apiserver and kube-controller-manager, and 0.4 GB; with --kube=all kube-scheduler and
+    kwok as well, and 0.6 GB for each site. They are looked for in $LEAFCAST_KUBE_ASSETS,
+    $KUBEBUILDER_ASSETS, where `make kube` builds them, and in $PATH.
     """
     place = DataDir.at(data_dir)
     asked = {"--regions": regions, "--sites": sites, "--depth": depth}
     kept = place.tree() if place.folder.is_dir() else None
     shape = _shape(place, kept, asked)
+    kube = _kube(place, kept, kube)
     running = place.in_use()
+    if kube and not running:
+        binaries_for(kube)
     if not running:
         prepare_folder(place)
     elif (place.daemon() or {}).get("ready"):
         click.echo(f"The tree is already up: {_servers(place, shape)}.")
-        click.echo(_next_steps(place, data_dir))
+        click.echo(_next_steps(place, shape, kube, data_dir))
         return
     clock = SystemClock()
     began = clock.now().seconds
-    _wait(place, shape, clock, timeout_seconds, join=running)
+    start = partial(start_daemon, place, shape, kube)
+    _wait(place, shape, clock, timeout_seconds, None if running else start)
     said = "The tree is up again, with its data" if kept else "The tree is up"
     click.echo(f"{said}, after {clock.now().seconds - began:.1f} s: {_servers(place, shape)}.")
-    click.echo(_next_steps(place, data_dir))
+    click.echo(_next_steps(place, shape, kube, data_dir))
 
 
 def _wait(
-    place: DataDir, shape: TreeShape, clock: SystemClock, seconds: float, *, join: bool
+    place: DataDir,
+    shape: TreeShape,
+    clock: SystemClock,
+    seconds: float,
+    start: Callable[[], Popen[bytes]] | None,
 ) -> None:
-    """Start the daemon, or `join` the wait for one that is starting, until it is ready."""
+    """Start the daemon, or without `start` join the wait for one, until it is ready."""
     console = Console(stderr=True)
     starting = (
         f"Starting {shape.nodes} nats-servers" if place.tree() is None else "Starting the tree"
@@ -105,7 +132,7 @@ def _wait(
     status = Status(starting, console=console)
     if console.is_terminal:
         status.start()
-    daemon = None if join else start_daemon(place, shape)
+    daemon = start() if start else None
     try:
         run_until_signal(
             until_ready(
@@ -121,9 +148,9 @@ def _wait(
         _interrupted(daemon, clock, end)
     except DaemonEnded:
         # Of two that were started at the same time one gives way.
-        if join or not place.in_use():
+        if start is None or not place.in_use():
             raise
-        _wait(place, shape, clock, seconds, join=True)
+        _wait(place, shape, clock, seconds, None)
     finally:
         status.stop()
 
@@ -165,6 +192,20 @@ def _shape(
     return TreeShape(*figures)
 
 
+def _kube(place: DataDir, kept: dict[str, object] | None, asked: str | None) -> str | None:
+    """On which API servers the tree there is works, or the one asked for."""
+    if kept is None:
+        return asked
+    had = str(kept["kube"]) if kept.get("kube") else None
+    if asked is not None and asked != had:
+        made = f"with --kube={had}" if had else "without --kube"
+        raise click.ClickException(
+            f"the tree in {place.folder} was made {made}; leave --kube out, or make another tree "
+            "with --data-dir"
+        )
+    return had
+
+
 def _servers(place: DataDir, shape: TreeShape) -> str:
     """The nodes that run here, by the daemon's word: some may have been removed since."""
     made = [*[shape.regions] * (shape.depth - 2), shape.destinations]
@@ -173,8 +214,9 @@ def _servers(place: DataDir, shape: TreeShape) -> str:
     return f"a centre, {many(regions, 'region')}, {relays}{many(sites, 'site')}"
 
 
-def _next_steps(place: DataDir, named: Path | None) -> str:
+def _next_steps(place: DataDir, shape: TreeShape, kube: str | None, named: Path | None) -> str:
     """What to type next, as it can be typed here."""
+    lines = _kube_lines(place, shape, kube) if kube else []
     shop = min((str(SHOP), os.path.relpath(SHOP)), key=len)
     steps = [
         ("leafcast tree", "the nodes, and how far each is"),
@@ -185,5 +227,21 @@ def _next_steps(place: DataDir, named: Path | None) -> str:
     if named is not None and os.environ.get(ENVIRONMENT) != str(named):
         steps.insert(0, (f"export {ENVIRONMENT}={shlex.quote(str(place.folder))}", "this tree"))
     width = max((len(line) for line, _ in steps if len(line) < 44), default=0)
-    lines = [f"  {line:<{width}}   {what}" for line, what in steps]
-    return "\n".join(["", "Next:", *lines])
+    steps_shown = [f"  {line:<{width}}   {what}" for line, what in steps]
+    return "\n".join([*lines, "", "Next:", *steps_shown])
+
+
+def _kube_lines(place: DataDir, shape: TreeShape, kube: str) -> list[str]:
+    """How to get into its API servers."""
+    names = list(contexts(shape, kube).values())
+    file = kubeconfig(place)
+    listed = ", ".join(names if len(names) <= CONTEXTS_SHOWN else [*names[:CONTEXTS_SHOWN], "..."])
+    program = "kubectl"
+    if shutil.which(program) is None and (built := find_binaries().found.get(KUBECTL)):
+        program = shlex.quote(str(built))
+    return [
+        "",
+        f"API servers of Kubernetes, with {many(len(names), 'context')} ({listed}):",
+        f"  export KUBECONFIG={shlex.quote(str(file))}",
+        f"  {program} --context {names[0]} get edgeplacements",
+    ]

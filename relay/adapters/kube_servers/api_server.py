@@ -172,9 +172,11 @@ class ApiServer:
         """Have it make a certificate that nobody knows at its next start."""
         shutil.rmtree(self.certificates, ignore_errors=True)
 
-    async def request(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
+    async def request(
+        self, method: str, path: str, body: object = None, *, form: str = "application/json"
+    ) -> tuple[int, Any]:
         """Ask as the admin: the status, and the JSON or the text of the answer; raises OSError."""
-        return await asyncio.to_thread(self._request, method, path, body)
+        return await asyncio.to_thread(self._request, method, path, body, form)
 
     async def _bind(self) -> None:
         """Start the process and wait until it listens, on the port it had if it had one."""
@@ -252,10 +254,10 @@ class ApiServer:
             return False
         return status == http.client.OK
 
-    def _request(self, method: str, path: str, body: object) -> tuple[int, Any]:
+    def _request(self, method: str, path: str, body: object, form: str) -> tuple[int, Any]:
         context = ssl.create_default_context(cafile=str(self.authority))
         token = self.users[ADMIN].token
-        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": form}
         connection = http.client.HTTPSConnection(
             HOST, self._port, context=context, timeout=REQUEST_SECONDS
         )

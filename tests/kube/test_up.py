@@ -1,0 +1,153 @@
+"""`leafcast up --kube` as its user runs it: API servers found again, and gone with the tree."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from leafcast.data_dir import DataDir
+from relay.adapters.kube_servers.binaries import KUBECTL
+from tests.awaiting import until
+from tests.kube.bed import need_binaries
+from tests.processes import alive
+
+pytestmark = [pytest.mark.kube, pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
+
+ROOT = Path(__file__).resolve().parents[2]
+SMALL = ("--regions", "1", "--sites", "1")
+STARTED = "LEAFCAST_TEST_UP"
+
+
+class Program:
+    """The program on one data directory, and kubectl with the kubeconfig that it printed."""
+
+    def __init__(self, folder: Path):
+        self.place = DataDir(folder)
+        self.kubeconfig = folder / "kube" / "kubeconfig"
+        self.environment = {
+            **os.environ,
+            "LEAFCAST_DATA_DIR": str(folder),
+            "PYTHONPATH": str(ROOT),
+            STARTED: str(folder),
+        }
+
+    def run(self, *arguments: str, **environment: str):
+        return subprocess.run(
+            [sys.executable, "-m", "leafcast", *arguments],
+            env={**self.environment, **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def up(self, *options: str) -> str:
+        done = self.run("up", *options)
+        assert not done.returncode, done.stderr + self.place.log.read_text()
+        return done.stdout
+
+    def kubectl(self, *arguments: str) -> str:
+        return subprocess.run(
+            [need_binaries()[KUBECTL], "--kubeconfig", self.kubeconfig, *arguments],
+            env={**os.environ, "KUBECACHEDIR": str(self.place.folder / "kubectl-cache")},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+
+    def processes(self) -> dict[int, str]:
+        """What it started and what runs, by pid, with its command."""
+        mark, found = f"{STARTED}={self.place.folder}".encode(), {}
+        for entry in Path("/proc").glob("[0-9]*"):
+            try:
+                if mark in (entry / "environ").read_bytes().split(b"\0"):
+                    found[int(entry.name)] = (entry / "cmdline").read_bytes().decode()
+            except OSError:
+                continue
+        return found
+
+
+@pytest.fixture
+def program(tmp_path):
+    need_binaries()
+    program = Program(tmp_path / "tree")
+    yield program
+    program.run("down")
+
+
+def test_a_centre_on_an_api_server_is_found_again_with_its_objects(program):
+    said = program.up("--kube", *SMALL)
+    assert f"export KUBECONFIG={program.kubeconfig}" in said
+    assert "--context centre" in said
+    program.kubectl("create", "namespace", "shop")
+    program.kubectl("get", "edgeplacements,locations,synctargets")
+    assert "already up" in program.up()
+
+    before = program.processes()
+    assert program.run("down").returncode == 0
+    until(lambda: not any(alive(pid) for pid in before), program.processes, seconds=10)
+    kubeconfig = program.kubeconfig.read_text()
+    program.up()
+    assert program.kubeconfig.read_text() == kubeconfig
+    assert "shop" in program.kubectl("get", "namespaces")
+
+
+def test_what_ran_is_gone_with_a_killed_daemon_and_comes_back_with_the_next(program):
+    program.up("--kube", *SMALL)
+    program.kubectl("create", "namespace", "shop")
+    before = program.processes()
+    os.kill(program.place.daemon()["pid"], signal.SIGKILL)
+    program.up()
+    assert not any(alive(pid) for pid in before)
+    assert "shop" in program.kubectl("get", "namespaces")
+
+
+def test_an_api_server_or_etcd_that_is_killed_is_started_again(program):
+    program.up("--kube", *SMALL)
+    uid = ("get", "namespace", "kube-system", "-o", "jsonpath={.metadata.uid}")
+    known = program.kubectl(*uid)
+    for name in ("kube-apiserver", "etcd"):
+        (pid,) = (p for p, words in program.processes().items() if f"/{name}\0" in words)
+        os.kill(pid, signal.SIGKILL)
+        assert until(lambda: _said(program, *uid) == known, program.place.log.read_text)
+
+
+def _said(program, *arguments):
+    try:
+        return program.kubectl(*arguments)
+    except subprocess.CalledProcessError:
+        return ""
+
+
+def test_each_site_has_an_api_server_on_which_workloads_live(program):
+    program.up("--kube=all", *SMALL)
+    config = json.loads(program.kubectl("config", "view", "-o", "json"))
+    assert [its["name"] for its in config["contexts"]] == ["centre", "region-1-site-1"]
+    site = ("--context", "region-1-site-1")
+    program.kubectl(*site, "create", "deployment", "web", "--image=nginx", "--replicas=2")
+    ready = ("wait", "deployment/web", "--for=jsonpath={.status.readyReplicas}=2")
+    program.kubectl(*site, *ready, "--timeout=60s")
+    program.kubectl("create", "deployment", "web", "--image=nginx")
+    assert program.kubectl("get", "replicasets", "-o", "name") == ""
+
+
+def test_a_tree_keeps_to_the_api_servers_it_was_made_with(program):
+    program.up("--kube", *SMALL)
+    refused = program.run("up", "--kube=all")
+    assert (refused.returncode, "was made with --kube=centre" in refused.stderr) == (1, True)
+
+
+def test_without_the_programs_it_says_how_to_get_them_and_makes_nothing(tmp_path):
+    program = Program(tmp_path / "tree")
+    (tmp_path / "empty").mkdir()
+    nowhere = {"XDG_CACHE_HOME": str(tmp_path / "empty"), "PATH": str(tmp_path / "empty")}
+    assets = {"LEAFCAST_KUBE_ASSETS": "", "KUBEBUILDER_ASSETS": str(tmp_path / "empty")}
+    refused = program.run("up", "--kube", **nowhere, **assets)
+    assert refused.returncode == 1
+    assert "no etcd, kube-apiserver, kube-controller-manager on this machine" in refused.stderr
+    assert "make kube" in refused.stderr
+    assert f"KUBEBUILDER_ASSETS={tmp_path / 'empty'}" in refused.stderr
+    assert not program.place.folder.exists()
