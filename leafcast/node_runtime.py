@@ -34,7 +34,8 @@ from relay.core.node import Node
 from relay.core.state import NodeConfig
 from relay.driver import Driver
 from relay.ports import BusBroken, Clock, Dice, SpaceError, first_of
-from relay.syncer.syncer import ContentMissing, Syncer
+from relay.syncer.applying import ContentMissing
+from relay.syncer.syncer import Syncer
 from relay.whole_file import write_whole
 from schemas.blobs import Reference
 from schemas.codec import from_json
@@ -326,7 +327,7 @@ class NodeRuntime:
             return plain
 
         syncer = self._syncer = Syncer(
-            cluster, bus, content, world.clock, world.dice, driver.observe
+            cluster, bus, content, world.clock, world.dice, driver.observe, tree=world.tree
         )
         group.create_task(cluster.run(), name=f"cluster {self.path}")
 

@@ -6,11 +6,11 @@ nothing: an object is ours if its annotation names itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from relay.core.merge import Object
+from relay.core.merge import Object, fields_said
 from schemas.objects import CRD_GROUP, ObjectKey
 from schemas.selectors import LabelSelector
 
@@ -62,6 +62,11 @@ class Policies:
     overwrite: bool = True
 
 
+def may_be_recreated(key: ObjectKey) -> bool:
+    """Whether an object can be replaced without losing what it holds."""
+    return (key.group, key.resource) not in _NEVER_RECREATED
+
+
 def policies_of(key: ObjectKey, obj: Mapping[str, Any]) -> Policies:
     """Read an object's annotations; raises PolicyUnknown."""
     annotations = _texts(obj, "annotations")
@@ -71,11 +76,10 @@ def policies_of(key: ObjectKey, obj: Mapping[str, Any]) -> Policies:
         if value not in choices:
             remedy = f"use {', '.join(choices[:-1])} or {choices[-1]}"
             raise PolicyUnknown(f"{key}: metadata.annotations[{name}]: {value!r}: {remedy}")
-    keeps = (key.group, key.resource) in _NEVER_RECREATED
     return Policies(
         existing=said[EXISTING],
         force=said[CONFLICTS] == FORCE,
-        recreate=said[ON_IMMUTABLE] == RECREATE and not keeps,
+        recreate=said[ON_IMMUTABLE] == RECREATE and may_be_recreated(key),
         overwrite=said[OVERWRITE] == "true",
     )
 
@@ -91,10 +95,15 @@ def marked(obj: Mapping[str, Any], key: ObjectKey, tree: str, *, adopted: bool) 
     return {**obj, "metadata": metadata}
 
 
-def is_ours(obj: Mapping[str, Any], key: ObjectKey, tree: str) -> bool:
-    """Whether the object bears the marks of this tree, and they were not copied from another."""
+def tree_of(obj: Mapping[str, Any], key: ObjectKey) -> str:
+    """The tree whose marks the object bears; "" if they were copied from another object."""
     named = _texts(obj, "annotations").get(OBJECT) == str(key)
-    return named and _texts(obj, "labels").get(TREE) == tree
+    return str(_texts(obj, "labels").get(TREE, "")) if named else ""
+
+
+def is_ours(obj: Mapping[str, Any], key: ObjectKey, tree: str) -> bool:
+    """Whether the object is this tree's."""
+    return tree_of(obj, key) == tree
 
 
 def is_adopted(obj: Mapping[str, Any]) -> bool:
@@ -120,16 +129,18 @@ def is_unchangeable(reason: str, message: str) -> bool:
     return reason in ("Invalid", "Forbidden") and any(said in message for said in _UNCHANGEABLE)
 
 
-def terminating(obj: Mapping[str, Any]) -> str:
-    """Since when an object is being deleted, and what holds it up; "" if it is not."""
-    metadata = obj["metadata"]
-    since = metadata.get("deletionTimestamp")
-    if not since:
-        return ""
-    held = list(metadata.get("finalizers") or ())
-    if isinstance(obj.get("spec"), Mapping):
-        held += obj["spec"].get("finalizers") or ()  # Namespaces have theirs there.
-    return f"terminating since {since}, finalizers: {', '.join(map(str, held)) or 'none'}"
+def paths_said(wish: Mapping[str, Any]) -> Iterator[str]:
+    """The fields of a wish as text, for a space that keeps no managedFields; a list is one."""
+    return _paths(fields_said(wish), "")
+
+
+def _paths(said: Mapping[str, Any], above: str) -> Iterator[str]:
+    for name, below in said.items():
+        path = f"{above}.{name}" if above else name
+        if isinstance(below, Mapping) and below:
+            yield from _paths(below, path)
+        else:
+            yield path
 
 
 def _texts(obj: Mapping[str, Any], name: str) -> Mapping[str, Any]:

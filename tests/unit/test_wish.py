@@ -2,6 +2,7 @@
 
 import pytest
 
+from relay.core.health import terminating
 from relay.syncer.wish import (
     PolicyUnknown,
     is_adopted,
@@ -10,7 +11,6 @@ from relay.syncer.wish import (
     marked,
     ours,
     policies_of,
-    terminating,
     without_replicas,
 )
 from schemas.objects import ObjectKey
