@@ -8,7 +8,7 @@ VENV  := .venv
 BIN   := $(VENV)/bin
 SEEDS ?= 500
 SECONDS ?= 20
-PIP   := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PIP   := $(BIN)/python -m pip --disable-pip-version-check
 
 # A Python that is new enough and can make virtual environments; PYTHON=... is tried first.
 PYTHONS := $(PYTHON) python3.13 python3.12 python3.11 python3
@@ -19,7 +19,7 @@ BENCHES := cost latency fanout forwarding restart reduction footprint scale
 # What `make check` runs of the suite: everything that needs no server.
 FAST_TESTS := $(wildcard tests/unit tests/property tests/contract)
 
-.PHONY: help setup demo test check simulate fuzz bench docs
+.PHONY: help setup demo test check simulate fuzz bench kube docs
 
 help: ## list these targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -49,6 +49,9 @@ fuzz: $(VENV)/.installed-dev ## throw bytes at every decoder, SECONDS=20 for eac
 bench: $(VENV)/.installed-dev ## measure everything beside its raw limit, BENCH=cost for one figure
 	@for name in $(or $(BENCH),$(BENCHES)); do $(BIN)/python -m benchmarks.$$name || exit 1; done
 
+kube: $(VENV)/.installed-dev ## find kube-apiserver, etcd and the like, or build them once (25 min), and say where
+	@$(BIN)/python -m tests.kube.build
+
 docs: $(VENV)/.installed-dev ## write docs/commands.md anew, from the program
 	$(BIN)/python -m leafcast.commands_page > docs/commands.md.new && mv docs/commands.md.new docs/commands.md
 
@@ -63,7 +66,20 @@ $(VENV)/.installed-dev: pyproject.toml | $(BIN)/pip
 	@$(call install,.[dev])
 	@touch $(VENV)/.installed $@
 
-install = $(PIP) install --editable '$(1)' || { \
+# Every five seconds it says what pip does, so that one sees it live. What is wrong pip says itself.
+install = log=$(VENV)/install.log; began=$$(date +%s); said=0; \
+	$(PIP) install --editable '$(1)' >"$$log" & pip=$$!; \
+	trap 'kill $$pip 2>/dev/null; exit 130' INT TERM; \
+	while kill -0 $$pip 2>/dev/null; do \
+	  sleep 0.2 2>/dev/null || sleep 1; \
+	  passed=$$(($$(date +%s) - began)); \
+	  if [ $$passed -ge $$((said + 5)) ]; then \
+	    said=$$passed; \
+	    doing=$$(sed -n 's/^\(Collecting\|Installing\|Building\|Preparing\) /&/p' "$$log" | tail -n 1 | cut -c1-60); \
+	    echo "  $$passed s: $$doing" >&2; \
+	  fi; \
+	done; \
+	wait $$pip || { \
 	echo 'error: pip could not install Leafcast: see its message above. It needs to reach PyPI, or an' >&2; \
 	echo '  index named by PIP_INDEX_URL; if $(VENV) itself is broken, remove it and run make again.' >&2; exit 1; }
 

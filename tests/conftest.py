@@ -2,7 +2,8 @@
 
 Then one process runs the tests of whole trees of processes, one after the other: what these wait
 for comes late on a machine that is busy. The other runs all others meanwhile, and gives way to it
-wherever both want a processor. (`--dist loadgroup` would be the same by marks, but xdist 3.8 puts
+wherever both want a processor. Tests of API servers, of which each starts its own, are run by the
+one that is done first. (`--dist loadgroup` would be the same by marks, but xdist 3.8 puts
 no test in its group with pytest 9.2, and says nothing.)
 """
 
@@ -20,8 +21,11 @@ settings.register_profile(
 )
 settings.load_profile("unhurried")
 
-TREES, OTHERS = "trees", "others"
+pytest_plugins = ["tests.kube.fixtures"]
+
+TREES, KUBE, OTHERS = "trees", "kube", "others"
 OF_TREES = ("tests/docker/", "tests/e2e/", "tests/nats/test_chaos_")
+OF_KUBE = "tests/kube/"
 GIVES_WAY = 10
 _given_way = pytest.StashKey[bool]()
 _watching = pytest.StashKey[Popen[bytes] | None]()
@@ -37,6 +41,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def group_of(nodeid: str) -> str:
+    if nodeid.startswith(OF_KUBE):
+        return KUBE
     return TREES if nodeid.startswith(OF_TREES) else OTHERS
 
 

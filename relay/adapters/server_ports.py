@@ -86,6 +86,11 @@ def free_ports(folder: Path, attempt: int) -> ServerPorts:
     return ServerPorts(client=next(free), leaf=next(free))
 
 
+def free_port(folder: Path, attempt: int) -> int:
+    """One port, as `free_ports`."""
+    return next(port for port in _candidates(folder, attempt) if _is_free(port))
+
+
 def _candidates(folder: Path, attempt: int) -> Iterator[int]:
     seed = hashlib.sha256(os.fsencode(folder.resolve()) + bytes([attempt])).digest()
     begin = int.from_bytes(seed[:8], "big")

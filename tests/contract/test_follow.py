@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from relay.ports import Interest, Listed, Served, Synced
 from schemas.objects import ObjectKey
 from schemas.selectors import LabelSelector
@@ -11,6 +13,12 @@ from tests.contract.spaces import config_map, deployment, namespace
 CONFIG_MAPS, DEPLOYMENTS = Interest("", "configmaps"), Interest("apps", "deployments")
 SETTINGS = ObjectKey("", "configmaps", "shop", "settings")
 WEB = ObjectKey("apps", "deployments", "shop", "web")
+
+
+@pytest.fixture
+def space(any_space):
+    """Each test runs on all of them."""
+    return any_space
 
 
 async def test_a_follower_is_told_kinds_then_what_there_is_then_that_this_was_all(space):

@@ -181,7 +181,7 @@ async def test_a_server_that_does_not_stay_up_ends_its_owners_block(grove, monke
 
 
 async def test_a_server_that_does_not_answer_is_stopped_all_the_same(grove, monkeypatch):
-    monkeypatch.setattr("relay.adapters.server_process.STOP_SECONDS", 0.2)
+    monkeypatch.setattr("relay.adapters.logged_process.STOP_SECONDS", 0.2)
     async with grove:
         async with grove.server() as server:
             os.kill(server.pid, signal.SIGSTOP)

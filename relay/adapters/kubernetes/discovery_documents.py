@@ -1,0 +1,110 @@
+"""What a server says of the kinds it serves: both forms of discovery, as kinds.
+
+A kind is said once, by the version of its group that comes first among those that serve it: that
+is the one kubectl would take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from relay.ports import Kind
+
+AGGREGATED = "APIGroupDiscoveryList"
+_NEEDED = frozenset(("get", "list"))
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """One resource as one version of its group serves it."""
+
+    kind: Kind
+    has_status: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GroupVersion:
+    """A version of a group: `served` is None if the server could not tell what is in it."""
+
+    group: str
+    version: str
+    served: tuple[Served, ...] | None
+
+
+def aggregated(document: Mapping[str, Any]) -> Iterator[GroupVersion]:
+    """Read an APIGroupDiscoveryList; versions come in the server's order of preference."""
+    for item in _mappings(document.get("items")):
+        group = str(_mapping(item.get("metadata")).get("name") or "")
+        for form in _mappings(item.get("versions")):
+            version = str(form.get("version") or "")
+            served = tuple(_aggregated_resources(group, version, form))
+            stale = form.get("freshness") == "Stale"
+            yield GroupVersion(group, version, None if stale and not served else served)
+
+
+def groups(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Read an APIGroupList: each group's versions, the preferred one first."""
+    for item in _mappings(document.get("groups")):
+        preferred = _mapping(item.get("preferredVersion")).get("version")
+        versions = [str(form.get("version") or "") for form in _mappings(item.get("versions"))]
+        for version in sorted(versions, key=lambda version: version != preferred):
+            yield str(item.get("name") or ""), version
+
+
+def resources(group: str, version: str, document: Mapping[str, Any]) -> GroupVersion:
+    """Read an APIResourceList."""
+    items = list(_mappings(document.get("resources")))
+    names = {str(item.get("name")) for item in items}
+    served = tuple(
+        Served(_kind(group, version, name, item), f"{name}/status" in names)
+        for item in items
+        if "/" not in (name := str(item.get("name")))
+    )
+    return GroupVersion(group, version, served)
+
+
+def preferred(found: Iterable[GroupVersion]) -> tuple[Kind, ...]:
+    """Each kind that can be read, once, sorted, with all versions that serve it."""
+    kinds: dict[tuple[str, str], Kind] = {}
+    versions: dict[tuple[str, str], list[str]] = {}
+    for part in found:
+        for served in part.served or ():
+            if served.kind.verbs >= _NEEDED:
+                key = (served.kind.group, served.kind.resource)
+                kinds.setdefault(key, served.kind)
+                versions.setdefault(key, []).append(part.version)
+    return tuple(replace(kinds[key], versions=tuple(versions[key])) for key in sorted(kinds))
+
+
+def _aggregated_resources(group: str, version: str, form: Mapping[str, Any]) -> Iterator[Served]:
+    for item in _mappings(form.get("resources")):
+        name = str(item.get("resource") or "")
+        kind = _mapping(item.get("responseKind")).get("kind")
+        if not name or not kind:
+            continue
+        parts = {part.get("subresource") for part in _mappings(item.get("subresources"))}
+        said = {**item, "kind": kind, "namespaced": item.get("scope") == "Namespaced"}
+        yield Served(_kind(group, version, name, said), "status" in parts)
+
+
+def _kind(group: str, version: str, resource: str, item: Mapping[str, Any]) -> Kind:
+    return Kind(
+        group=group,
+        version=version,
+        resource=resource,
+        kind=str(item.get("kind") or ""),
+        namespaced=bool(item.get("namespaced")),
+        verbs=frozenset(str(verb) for verb in item.get("verbs") or ()),
+        short_names=tuple(str(name) for name in item.get("shortNames") or ()),
+    )
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _mappings(value: object) -> Iterator[Mapping[str, Any]]:
+    if isinstance(value, list):
+        yield from (item for item in value if isinstance(item, Mapping))

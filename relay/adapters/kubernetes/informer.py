@@ -1,0 +1,264 @@
+"""One interest followed: listed in pages, watched with bookmarks, resumed, listed again.
+
+Nothing of the objects is kept here, only up to where they were told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from relay.adapters.kubernetes import paths, refusals
+from relay.adapters.kubernetes.api_client import ApiClient
+from relay.adapters.kubernetes.discovery import Discovery
+from relay.ports import (
+    AnotherSpace,
+    Change,
+    Clock,
+    Dice,
+    Interest,
+    Kind,
+    Listed,
+    Object,
+    SpaceError,
+    Tell,
+    Unserved,
+)
+from schemas.objects import ObjectKey
+
+PAGE_OBJECTS_MAX = 500
+LISTS_AT_ONCE = 4
+"""Lists that are read, and held whole until they are told, at once."""
+WATCH_SECONDS_MIN = 240.0
+SHORT_WATCH_SECONDS = 1.0
+OUTAGE_SECONDS_MAX = 10.0
+"""How long a watch may be broken until its interest counts as unserved."""
+PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX, REFUSED_PAUSE_SECONDS = 0.25, 10.0, 20.0
+
+_KINDS = {"ADDED": "added", "MODIFIED": "modified", "DELETED": "deleted"}
+_NOT_SERVED = (refusals.NOT_FOUND, refusals.NOT_ALLOWED)
+_REFUSED = (refusals.FORBIDDEN, refusals.UNAUTHORIZED)
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What all informers of one follower share.
+
+    `same_space` raises AnotherSpace, `mark` is a revision of now, `lists` bounds what is held.
+    """
+
+    api: ApiClient
+    discovery: Discovery
+    clock: Clock
+    dice: Dice
+    same_space: Callable[[], Awaitable[None]]
+    mark: Callable[[], Awaitable[str]]
+    lists: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LISTS_AT_ONCE))
+
+
+class Informer:
+    """Tells of one interest until cancelled, and notes when it came further or is settled."""
+
+    def __init__(
+        self, interest: Interest, around: Surroundings, tell: Tell, note: Callable[[], None]
+    ) -> None:
+        self.interest = interest
+        self.settled = False
+        """Whether it was Listed or is Unserved."""
+        self.watching = False
+        self.position = 0
+        """The number of the revision up to which everything was told."""
+        self.heard_at = 0.0
+        """When it last was told anything, or its watch began."""
+        self._around = around
+        self._tell = tell
+        self._note = note
+        self._revision = ""
+        self._unserved: Unserved | None = None
+        self._broken_since: float | None = None
+        self._pause = PAUSE_SECONDS_MIN
+
+    async def run(self) -> None:
+        """Follow; every failure but AnotherSpace is waited out."""
+        discovery = self._around.discovery
+        while True:
+            moved = discovery.moved
+            kind = discovery.resource(self.interest.group, self.interest.resource)
+            if kind is None or "watch" not in kind.verbs:
+                await self._tell_unserved(*self._why_not(kind))
+                self._revision = ""
+                await moved.wait()
+                continue
+            try:
+                await self._around.same_space()
+                if not self._revision:
+                    await self._list(kind)
+                await self._watch(kind)
+            except AnotherSpace:
+                raise
+            except SpaceError as error:
+                await self._failed(error, moved)
+
+    def _why_not(self, kind: Kind | None) -> tuple[str, str]:
+        discovery, name = self._around.discovery, _plural(self.interest)
+        if kind is not None:
+            return refusals.NOT_ALLOWED, f"{name} cannot be watched"
+        if not discovery.known and discovery.failure:
+            return discovery.failure.reason, discovery.failure.message
+        return refusals.NOT_FOUND, f'the server doesn\'t have a resource type "{name}"'
+
+    async def _list(self, kind: Kind) -> None:
+        async with self._around.lists:
+            accept = paths.METADATA_LIST if self.interest.metadata_only else paths.JSON
+            selector = self._selector()
+            objects, self._revision = await list_pages(self._around.api, kind, selector, accept)
+            found = {key_of(self.interest, obj): obj for obj in objects}
+            await self._tell(Listed(self.interest, found))
+        self._unserved = None
+        self.settled = True
+        self._reached(self._revision)
+
+    async def _watch(self, kind: Kind) -> None:
+        around = self._around
+        begun = around.clock.now().seconds
+        seconds = WATCH_SECONDS_MIN * (1 + around.dice.fraction())
+        query = (
+            ("watch", "1"),
+            ("allowWatchBookmarks", "true"),
+            ("resourceVersion", self._revision),
+            ("timeoutSeconds", str(int(seconds))),
+            ("labelSelector", self._selector()),
+        )
+        accept = paths.METADATA if self.interest.metadata_only else paths.JSON
+        path = paths.collection_path(kind)
+        try:
+            async with around.api.stream(path, query, accept=accept) as events:
+                self.watching, self.heard_at = True, around.clock.now().seconds
+                self._broken_since = None
+                async for event in events:
+                    await self._take(event)
+        finally:
+            self.watching = False
+        if around.clock.now().seconds - begun < SHORT_WATCH_SECONDS:
+            await self._wait(PAUSE_SECONDS_MAX)
+        else:
+            self._pause = PAUSE_SECONDS_MIN
+
+    async def _take(self, event: Mapping[str, Any]) -> None:
+        kind, obj = event.get("type"), event.get("object")
+        if kind == "ERROR" or not isinstance(obj, dict):
+            code = obj.get("code") if isinstance(obj, dict) else None
+            raise refusals.refusal(code if isinstance(code, int) else 500, obj)
+        if kind in _KINDS:
+            key = key_of(self.interest, obj)
+            await self._tell(Change(_KINDS[kind], key, obj))  # type: ignore[arg-type] # one of the three
+        self._reached(str(obj["metadata"].get("resourceVersion") or ""))
+        self._pause = PAUSE_SECONDS_MIN
+
+    def _reached(self, revision: str) -> None:
+        self._revision = revision or self._revision
+        self.position = number_of(self._revision)
+        self.heard_at = self._around.clock.now().seconds
+        self._note()
+
+    async def _failed(self, error: SpaceError, moved: asyncio.Event) -> None:
+        now = self._around.clock.now().seconds
+        if self._broken_since is None:
+            self._broken_since = now
+        longest = PAUSE_SECONDS_MAX
+        if error.reason in (refusals.EXPIRED, "Timeout"):
+            # What happened since is no longer known, or the server's own revision went back.
+            self._revision = ""
+        elif error.reason in (*_NOT_SERVED, *_REFUSED) or not self.settled:
+            self._revision = ""
+            self._around.discovery.due.set()
+            await self._tell_unserved(error.reason, error.message)
+            longest = REFUSED_PAUSE_SECONDS if error.reason in _REFUSED else PAUSE_SECONDS_MAX
+        elif now - self._broken_since >= OUTAGE_SECONDS_MAX:
+            self._revision = ""
+            await self._tell_unserved(error.reason, error.message)
+        await self._wait(longest, moved)
+
+    async def _wait(self, longest: float, moved: asyncio.Event | None = None) -> None:
+        """Pause, each time longer, by chance between half of it and all; less if kinds change."""
+        seconds = self._pause * (0.5 + self._around.dice.fraction() / 2)
+        self._pause = min(2 * self._pause, longest)
+        if moved is None:
+            await self._around.clock.sleep(seconds)
+            return
+        async with asyncio.TaskGroup() as group:
+            woken = group.create_task(moved.wait())
+            paused = group.create_task(self._around.clock.sleep(seconds))
+            await asyncio.wait((woken, paused), return_when=asyncio.FIRST_COMPLETED)
+            woken.cancel()
+            paused.cancel()
+
+    async def _tell_unserved(self, reason: str, message: str) -> None:
+        said = Unserved(self.interest, reason, message)
+        if self._unserved != said:
+            self._unserved = said
+            await self._tell(said)
+        self.settled = True
+        self._note()
+
+    def _selector(self) -> str:
+        return self.interest.selector.to_query() if self.interest.selector else ""
+
+    @property
+    def served(self) -> bool:
+        """Whether it is told of; else nothing can be said of how far it is."""
+        return self._unserved is None
+
+
+async def list_pages(
+    api: ApiClient, kind: Kind, selector: str = "", accept: str = paths.JSON, namespace: str = ""
+) -> tuple[list[Object], str]:
+    """All objects of a kind at one revision, and that revision."""
+    limit = PAGE_OBJECTS_MAX
+    while True:
+        objects: list[Object] = []
+        revision, more = "", ""
+        try:
+            while True:
+                query = (
+                    ("limit", str(limit) if limit else ""),
+                    ("continue", more),
+                    ("labelSelector", selector),
+                )
+                path = paths.collection_path(kind, namespace)
+                page = await api.request("GET", path, query, accept=accept)
+                objects.extend(_objects(kind, page))
+                metadata = page.get("metadata") or {}
+                revision = revision or str(metadata.get("resourceVersion") or "")
+                more = str(metadata.get("continue") or "")
+                if not more:
+                    return objects, revision
+        except SpaceError as error:
+            if error.reason != refusals.EXPIRED or not more:
+                raise
+            # The pages took so long that their revision is forgotten: all at once, then.
+            limit = 0
+
+
+def _objects(kind: Kind, page: Mapping[str, Any]) -> list[Object]:
+    """A page's objects; a server leaves out what all objects of a list share."""
+    shared = {"apiVersion": paths.group_version(kind.group, kind.version), "kind": kind.kind}
+    return [{**shared, **item} for item in page.get("items") or ()]
+
+
+def key_of(interest: Interest, obj: Object) -> ObjectKey:
+    """The object's key, by the interest that it is of."""
+    metadata = obj["metadata"]
+    namespace = metadata.get("namespace") or ""
+    return ObjectKey(interest.group, interest.resource, namespace, metadata["name"])
+
+
+def number_of(revision: str) -> int:
+    """What revisions of one server compare by; 0 if it is none of an API server's."""
+    return int(revision) if revision.isdigit() else 0
+
+
+def _plural(interest: Interest) -> str:
+    return f"{interest.resource}.{interest.group}" if interest.group else interest.resource

@@ -1,0 +1,121 @@
+"""An API server's Status as a space's own errors, in the server's words.
+
+What a Secret holds is taken out of them: some refusals quote the value that they refuse.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from relay.ports import Conflict, FieldConflict, Object, SpaceError
+
+NOT_FOUND, FORBIDDEN, UNAUTHORIZED = "NotFound", "Forbidden", "Unauthorized"
+EXPIRED, CONFLICT, UNAVAILABLE = "Expired", "Conflict", "ServiceUnavailable"
+ALREADY_EXISTS, TOO_MANY = "AlreadyExists", "TooManyRequests"
+NOT_ALLOWED, TOO_LARGE = "MethodNotAllowed", "RequestEntityTooLarge"
+
+_REASONS = {
+    400: "BadRequest",
+    401: UNAUTHORIZED,
+    403: FORBIDDEN,
+    404: NOT_FOUND,
+    405: NOT_ALLOWED,
+    406: "NotAcceptable",
+    409: CONFLICT,
+    410: EXPIRED,
+    413: TOO_LARGE,
+    415: "UnsupportedMediaType",
+    422: "Invalid",
+    429: TOO_MANY,
+    500: "InternalError",
+    503: UNAVAILABLE,
+    504: "Timeout",
+}
+_FIELD_CONFLICT = "FieldManagerConflict"
+_MANAGER = re.compile(r'conflict with "((?:[^"\\]|\\.)*)"')
+_MALFORMED = ("failed to create typed patch object", "failed to convert new object")
+# The limit of what keeps the objects, which the server hands on as a fault of its own.
+_OVER_LIMIT = ("request is too large", "larger than max")
+_REDACTED = "<redacted>"
+_SECRET_LETTERS_MIN = 3
+_MESSAGE_LETTERS_MAX = 4096
+
+
+def refusal(code: int, status: object, said: str = "") -> SpaceError:
+    """What a response other than success says; `status` is its body, a Status if all is well."""
+    form = status if isinstance(status, Mapping) else {}
+    message = form.get("message")
+    if not isinstance(message, str) or not message:
+        message = said or f"the server answered with HTTP status {code}"
+    message = message[:_MESSAGE_LETTERS_MAX]
+    given = form.get("reason")
+    reason = given if isinstance(given, str) and given not in ("", "Unknown") else ""
+    if code == 500 and message.startswith(_MALFORMED):
+        # Fields that the kind has not, or has of another type: no fault of the server.
+        reason = "Invalid"
+    elif code == 500 and any(said in message for said in _OVER_LIMIT):
+        reason = TOO_LARGE
+    reason = reason or _REASONS.get(code, "InternalError")
+    if reason == "Gone":
+        reason = EXPIRED
+    if reason == CONFLICT:
+        managers = _managers(form.get("details"))
+        if managers:
+            return FieldConflict(CONFLICT, message, managers)
+        return Conflict(CONFLICT, message)
+    return SpaceError(reason, message)
+
+
+def without_secrets(error: SpaceError, obj: Object | None) -> SpaceError:
+    """The same error, with nothing in it of what the object holds if that is a Secret."""
+    if obj is None or obj.get("kind") != "Secret":
+        return error
+    message = error.message
+    for text in sorted(set(_secret_texts(obj)), key=len, reverse=True):
+        message = message.replace(text, _REDACTED)
+    if message == error.message:
+        return error
+    if isinstance(error, FieldConflict):
+        return FieldConflict(error.reason, message, error.managers)
+    return type(error)(error.reason, message)
+
+
+def _managers(details: object) -> dict[str, str]:
+    causes = details.get("causes") if isinstance(details, Mapping) else None
+    found = {}
+    for cause in causes if isinstance(causes, list) else ():
+        if isinstance(cause, Mapping) and cause.get("reason") == _FIELD_CONFLICT:
+            named = _MANAGER.search(str(cause.get("message")))
+            found[str(cause.get("field"))] = named[1] if named else "another manager"
+    return found
+
+
+def _secret_texts(obj: Mapping[str, Any]) -> Iterator[str]:
+    """Each value of a Secret as it may be quoted: as written, and as decoded."""
+    for text in _texts([obj.get("data"), obj.get("stringData")]):
+        forms = [text]
+        try:
+            forms.append(base64.b64decode(text, validate=True).decode())
+        except (binascii.Error, UnicodeDecodeError, ValueError):
+            forms.append(base64.b64encode(text.encode()).decode())
+        yield from (form for form in forms if len(form) >= _SECRET_LETTERS_MIN)
+
+
+def _texts(value: object) -> Iterator[str]:
+    match value:
+        case Mapping():
+            for held in value.values():
+                yield from _texts(held)
+        case list():
+            for held in value:
+                yield from _texts(held)
+        case str():
+            yield value
+        case int() | float() if not isinstance(value, bool):
+            yield str(value)
+        case _:
+            return

@@ -1,0 +1,207 @@
+"""A test bed of real API servers: one etcd for a process of tests, any number of servers on it.
+
+It runs in a thread with an event loop of its own, so that it lives longer than a test's loop. All
+verbs wait until they are done; in asynchronous tests, `await asyncio.to_thread(server.start)`.
+"""
+
+import asyncio
+import itertools
+import os
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.guard import Guard
+from relay.adapters.kube_servers.api_server import ApiServer
+from relay.adapters.kube_servers.binaries import (
+    ALL,
+    KUBECTL,
+    BinariesMissing,
+    find_binaries,
+)
+from relay.adapters.kube_servers.kubeconfig import write_kubeconfig
+from relay.adapters.kube_servers.local_kube import LocalKube
+
+VERB_SECONDS = 180
+
+
+def need_binaries():
+    """What a bed runs. Where it is missing tests fail; without Go they are skipped, and say how."""
+    binaries = find_binaries()
+    try:
+        binaries.need(*ALL)
+    except BinariesMissing as missing:
+        if shutil.which("go"):
+            pytest.fail(f"run `make kube` first, once: {missing}", pytrace=False)
+        pytest.skip(f"NOT RUN: {missing}")
+    return binaries
+
+
+class Bed:
+    """An etcd, and the servers on it; use it in `with`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.binaries = need_binaries()
+        self._folder = folder
+        self._numbers = itertools.count(1)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="kube bed")
+        self._stack = AsyncExitStack()
+        self.kube: LocalKube | None = None
+
+    def __enter__(self):
+        self._thread.start()
+        try:
+            self.run(self._open())
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *error) -> None:
+        self.run(self._stack.aclose())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _open(self) -> None:
+        guard = await self._stack.enter_async_context(Guard())
+        # Nothing that tests store needs to survive a loss of power.
+        self.kube = await self._stack.enter_async_context(
+            LocalKube(
+                self._folder,
+                self.binaries,
+                guard,
+                clock=SystemClock(),
+                dice=SystemDice(),
+                durable=False,
+            )
+        )
+
+    def run(self, work):
+        """Carry out a coroutine in the bed's own loop; what it returns or raises."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(VERB_SECONDS)
+
+    @contextmanager
+    def server(self, *, workloads: bool | None = None) -> Iterator["Server"]:
+        """A fresh, empty server that is ready.
+
+        With `workloads` Deployments get ready Pods; if False, what ends a namespace and collects
+        garbage runs, and nothing else; if None, no controller at all.
+        """
+        name = f"server-{next(self._numbers)}"
+        server = Server(self, self.kube.add(name, workloads=workloads))
+        try:
+            server.start()
+            yield server
+        finally:
+            server.kill()
+            del self.kube.servers[name]
+            self.kube.controllers.pop(name, None)
+
+
+class Server:
+    """An API server in the hands of a test."""
+
+    def __init__(self, bed: Bed, real: ApiServer) -> None:
+        self.bed = bed
+        self.real = real
+
+    @property
+    def name(self) -> str:
+        """Also the name of its context."""
+        return self.real.name
+
+    @property
+    def url(self) -> str:
+        return self.real.url
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The admin's."""
+        return self.real.kubeconfig
+
+    @property
+    def controllers(self):
+        """The processes beside it, by program."""
+        found = self.bed.kube.controllers.get(self.name)
+        return found.processes if found else {}
+
+    def start(self) -> None:
+        """On the same port and data as before, with what was changed meanwhile."""
+        self.bed.run(self.bed.kube.start(self.name))
+
+    def stop(self) -> None:
+        """In good order, with what runs beside it."""
+        self.bed.run(self.bed.kube.stop(self.name))
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def kill(self) -> None:
+        """As a crash would, with what runs beside it."""
+        for process in self.controllers.values():
+            self.bed.run(process.kill())
+        self.bed.run(self.real.kill())
+
+    def freeze(self) -> None:
+        """It answers nothing, and keeps its connections."""
+        self.real.freeze()
+
+    def thaw(self) -> None:
+        self.real.thaw()
+
+    def renew_certificate(self) -> None:
+        """Start again with a certificate of another authority, and a new kubeconfig file."""
+        self.stop()
+        self.real.renew_certificate()
+        self.start()
+
+    def add_user(self, name: str, *groups: str) -> Path:
+        """Start again with a user more, who has no rights but the groups'; their kubeconfig."""
+        self.stop()
+        users = self.real.users
+        fresh = self.real.new_token(name)
+        others = [its for its in users.values() if its.name not in {"admin", name}]
+        self.real.set_users([*others, type(fresh)(name, fresh.token, groups)])
+        self.start()
+        return self.real.kubeconfig_of(name)
+
+    def renew_token(self, user: str = "admin") -> None:
+        """Start again with another token for the user: the old one is refused."""
+        self.stop()
+        self.real.renew_token(user)
+        self.start()
+
+    def request(self, method: str, path: str, body=None):
+        """As the admin: the status and the JSON of the answer."""
+        return self.bed.run(self.real.request(method, path, body))
+
+    def kubectl(self, *arguments: str, stdin="", kubeconfig: Path | None = None, check=True):
+        """Run kubectl; what it printed. With `check` False: code, output and errors."""
+        done = subprocess.run(
+            [self.bed.binaries[KUBECTL], "--kubeconfig", kubeconfig or self.kubeconfig, *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=False,
+            # Its cache of what servers serve is told apart by their ports alone.
+            env={**os.environ, "KUBECACHEDIR": str(self.real.folder / "kubectl-cache")},
+        )
+        if not check:
+            return done.returncode, done.stdout, done.stderr
+        assert not done.returncode, f"kubectl {' '.join(arguments)}: {done.stderr}"
+        return done.stdout
+
+
+def write_contexts(file: Path, *servers: Server) -> Path:
+    """One kubeconfig with a context for each of these servers, the first in use."""
+    write_kubeconfig(file, [server.real.access() for server in servers])
+    return file

@@ -1,0 +1,135 @@
+"""The test bed keeps what it promises: API servers are empty, strict, lasting, and come to life."""
+
+import http.client
+import ssl
+from subprocess import run
+
+import pytest
+
+from relay.adapters.kube_servers.binaries import ALL, KUBE_VERSION
+from relay.adapters.kube_servers.etcd import Etcd
+from tests.awaiting import until
+from tests.kube import build
+from tests.kube.bed import write_contexts
+from tests.processes import alive
+
+pytestmark = [pytest.mark.kube, pytest.mark.slow, pytest.mark.timeout(180)]
+
+
+def test_a_fresh_server_answers_and_is_empty(api_server):
+    assert f"Server Version: {KUBE_VERSION}" in api_server.kubectl("version")
+    names = api_server.kubectl("get", "namespaces", "-o", "name").split()
+    assert {"namespace/default", "namespace/kube-system"} <= {*names}
+    status, found = api_server.request("GET", "/apis/apps/v1/deployments")
+    assert (status, found["items"]) == (200, [])
+
+
+def test_two_servers_share_nothing(new_server, tmp_path):
+    one, other = new_server(), new_server()
+    both = write_contexts(tmp_path / "kubeconfig", one, other)
+    one.kubectl("create", "namespace", "here", kubeconfig=both)
+    there = one.kubectl("--context", other.name, "get", "namespaces", kubeconfig=both)
+    assert "here" not in there
+    uid = ("get", "namespace", "kube-system", "-o", "jsonpath={.metadata.uid}")
+    assert one.kubectl(*uid) != other.kubectl(*uid)
+
+
+def test_a_user_without_rights_is_refused_until_rbac_gives_them(api_server):
+    guest = api_server.add_user("guest")
+    code, _, said = api_server.kubectl("get", "pods", kubeconfig=guest, check=False)
+    assert code
+    assert 'User "guest" cannot list resource "pods"' in said
+    api_server.kubectl("create", "role", "reader", "--verb=list", "--resource=pods")
+    api_server.kubectl("create", "rolebinding", "guest", "--role=reader", "--user=guest")
+    assert until(lambda: not api_server.kubectl("get", "pods", kubeconfig=guest, check=False)[0])
+
+
+def test_a_token_that_was_replaced_is_refused(api_server, tmp_path):
+    old = tmp_path / "old"
+    old.write_text(api_server.kubeconfig.read_text())
+    api_server.renew_token()
+    code, _, said = api_server.kubectl("get", "pods", kubeconfig=old, check=False)
+    assert code
+    assert "Unauthorized" in said or "logged in" in said
+    api_server.kubectl("get", "pods")
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_a_server_that_starts_again_has_its_objects_and_its_address(api_server, end):
+    api_server.kubectl("create", "configmap", "kept", "--from-literal=a=b")
+    url, kubeconfig = api_server.url, api_server.kubeconfig.read_text()
+    getattr(api_server, end)()
+    assert "refused" in api_server.kubectl("get", "configmaps", check=False)[2]
+    api_server.start()
+    assert (api_server.url, api_server.kubeconfig.read_text()) == (url, kubeconfig)
+    assert api_server.kubectl("get", "configmap", "kept", "-o", "jsonpath={.data.a}") == "b"
+
+
+def test_a_new_certificate_is_trusted_by_the_new_kubeconfig_only(api_server, tmp_path):
+    old = tmp_path / "old"
+    old.write_text(api_server.kubeconfig.read_text())
+    token = api_server.kubectl("create", "token", "a", "-n", "default", check=False)
+    api_server.renew_certificate()
+    assert "certificate" in api_server.kubectl("get", "pods", kubeconfig=old, check=False)[2]
+    assert token == api_server.kubectl("create", "token", "a", "-n", "default", check=False)
+
+
+def test_a_frozen_server_answers_nothing_until_it_goes_on(api_server):
+    api_server.freeze()
+    code, _, _ = api_server.kubectl("get", "pods", "--request-timeout=1s", check=False)
+    assert code
+    api_server.thaw()
+    api_server.kubectl("get", "pods")
+
+
+def test_its_certificate_holds_for_strict_clients(api_server):
+    context = ssl.create_default_context(cafile=str(api_server.real.authority))
+    context.verify_flags |= ssl.VERIFY_X509_STRICT
+    host, _, port = api_server.url.removeprefix("https://").partition(":")
+    connection = http.client.HTTPSConnection(host, int(port), context=context, timeout=10)
+    connection.request("GET", "/version")
+    assert connection.getresponse().status == 200
+    connection.close()
+
+
+def test_nobody_but_the_owner_can_open_its_secrets(api_server):
+    folder = api_server.real.folder
+    assert not folder.stat().st_mode & 0o077
+    assert not api_server.kubeconfig.stat().st_mode & 0o077
+    etcd = api_server.bed.kube.etcd
+    assert isinstance(etcd, Etcd)
+    assert not etcd.folder.stat().st_mode & 0o077
+
+
+def test_a_deployment_comes_to_life_and_goes_with_its_namespace(live_cluster):
+    live_cluster.kubectl("create", "namespace", "shop")
+    create = ("create", "deployment", "web", "--image=nginx", "--replicas=2", "-n", "shop")
+    live_cluster.kubectl(*create)
+    ready = ("wait", "deployment/web", "-n", "shop", "--for=jsonpath={.status.readyReplicas}=2")
+    live_cluster.kubectl(*ready, "--timeout=60s")
+    live_cluster.kubectl("delete", "namespace", "shop", "--timeout=60s")
+    assert "NotFound" in live_cluster.kubectl("get", "namespace", "shop", check=False)[2]
+
+
+def test_a_server_that_keeps_house_ends_namespaces_and_runs_nothing(new_server):
+    server = new_server(workloads=False)
+    server.kubectl("create", "namespace", "shop")
+    server.kubectl("create", "deployment", "web", "--image=nginx", "-n", "shop")
+    assert until(lambda: "default" in server.kubectl("get", "serviceaccounts", "-n", "shop"))
+    assert server.kubectl("get", "replicasets", "-n", "shop", "-o", "name") == ""
+    server.kubectl("delete", "namespace", "shop", "--timeout=60s")
+
+
+def test_what_ran_for_a_server_is_gone_with_it(kube_bed):
+    with kube_bed.server(workloads=True) as server:
+        processes = [server.real.process, *server.controllers.values()]
+        assert all(alive(process.pid) for process in processes)
+    assert not any(alive(process.pid) for process in processes)
+
+
+def test_make_kube_finds_all_that_it_built(kube_bed):
+    found = {str(kube_bed.binaries[name].parent) for name in ALL}
+    done = run(
+        [build.sys.executable, "-m", "tests.kube.build"], capture_output=True, text=True, check=True
+    )
+    assert {*done.stdout.strip().split(":")} == found
