@@ -34,7 +34,8 @@ from relay.core.node import Node
 from relay.core.state import NodeConfig
 from relay.driver import Driver
 from relay.ports import BusBroken
-from relay.syncer.syncer import ContentMissing, Syncer
+from relay.syncer.applying import ContentMissing
+from relay.syncer.syncer import Syncer
 from schemas import subjects
 from schemas.blobs import Reference
 from schemas.identity import KeyId, NodePath, TreeId, random_id
@@ -159,7 +160,9 @@ class SharedEdge:
         self._bus = bus
         self._space = MemorySpace(clock, dice)
         self._cluster = SimulatedCluster(self._space, clock, dice, Settings())
-        self._syncer = Syncer(self._cluster, bus, self._content, clock, dice, self.driver.observe)
+        self._syncer = Syncer(
+            self._cluster, bus, self._content, clock, dice, self.driver.observe, tree=tree
+        )
 
     async def run(self) -> None:
         try:

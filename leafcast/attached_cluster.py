@@ -13,7 +13,8 @@ from relay.core.node import Node
 from relay.driver import Driver
 from relay.ports import Clock, Dice, Space
 from relay.syncer.record import DoneStore
-from relay.syncer.syncer import ContentMissing, Syncer
+from relay.syncer.applying import ContentMissing
+from relay.syncer.syncer import Syncer
 from schemas.blobs import Reference
 from schemas.identity import NodePath, TreeId
 
@@ -77,7 +78,9 @@ class AttachedCluster:
             return plain
 
         space = await self._open(host, stack, group)
-        syncer = self._syncer = Syncer(space, bus, content, self._clock, self._dice, driver.observe)
+        syncer = self._syncer = Syncer(
+            space, bus, content, self._clock, self._dice, driver.observe, tree=self._tree
+        )
 
         async def sync() -> None:
             await driver.started.wait()

@@ -239,7 +239,12 @@ def greeting(incarnation: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a syncer applied: kept in its own DONE stream, and the only licence to prune."""
+    """What a syncer applied: kept in its own DONE stream, and the only licence to prune.
+
+    `held` and `fields` are the digest and the marks of the fields that it held in the object then.
+    One that is `left` was there before and stays as it was; one that is to `stay` is not deleted
+    when it is wanted no more.
+    """
 
     key: ObjectKey
     uid: str
@@ -247,6 +252,10 @@ class Done:
     placements: tuple[str, ...]
     made: bool
     order: int
+    held: str = ""
+    fields: bytes = b""
+    left: bool = False
+    stay: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,8 @@ from relay.core.events import Instant, Tick
 from relay.core.node import Node
 from relay.core.state import NodeConfig
 from relay.driver import Driver
-from relay.syncer.syncer import ContentMissing, Syncer
+from relay.syncer.applying import ContentMissing
+from relay.syncer.syncer import Syncer
 from schemas.blobs import Reference
 from schemas.identity import MailKey, NodePath, mail_key, random_id
 from schemas.records import API_PLACEMENT
@@ -152,7 +153,13 @@ class MemoryTree:
                 space, self.clock, self.dice, Settings((0.01, 0.05), deadline_seconds=0.2)
             )
             syncer = self.syncers[path] = Syncer(
-                cluster, bus, content, self.clock, self.dice, driver.observe
+                cluster,
+                bus,
+                content,
+                self.clock,
+                self.dice,
+                driver.observe,
+                tree=self.keys.tree,
             )
             tasks += [group.create_task(cluster.run()), group.create_task(syncer.run())]
         tasks.append(group.create_task(driver.run()))

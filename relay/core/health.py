@@ -28,8 +28,9 @@ def health_of(obj: Mapping[str, Any]) -> Health:
 def assess(obj: Mapping[str, Any]) -> Assessment:
     """The object's health and, unless it is healthy, a line that says why."""
     metadata = _section(obj, "metadata")
-    if metadata.get("deletionTimestamp"):
-        return "progressing", "being deleted"
+    ending = terminating(obj)
+    if ending:
+        return "progressing", ending
     spec, status = _section(obj, "spec"), _section(obj, "status")
     behind = _behind(metadata, status)
     if behind:
@@ -37,6 +38,19 @@ def assess(obj: Mapping[str, Any]) -> Assessment:
     group = str(obj.get("apiVersion", "")).rpartition("/")[0]
     rule = _RULES.get((group, str(obj.get("kind", ""))), _by_conditions)
     return rule(spec, status)
+
+
+def terminating(obj: Mapping[str, Any]) -> str:
+    """Since when an object is being deleted, and what that waits for; "" if it is not."""
+    metadata = _section(obj, "metadata")
+    since = metadata.get("deletionTimestamp")
+    if not since:
+        return ""
+    # Namespaces have some in their spec.
+    sections = (metadata, _section(obj, "spec"))
+    listed = [section.get("finalizers") for section in sections]
+    names = [str(name) for some in listed if isinstance(some, (list, tuple)) for name in some]
+    return f"terminating since {since}, finalizers: {', '.join(names) or 'none'}"
 
 
 def _section(fields: Mapping[str, Any], name: str) -> _Fields:

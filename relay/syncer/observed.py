@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from relay.core.events import ObjectObserved
-from relay.core.health import assess
+from relay.core.health import assess, terminating
 from relay.core.merge import SERVER_METADATA
+from relay.syncer.ownership import Hold, hold_of
+from relay.syncer.wish import MANAGER
 from schemas import codec
 from schemas.objects import ObjectKey
 from schemas.reports import Health
@@ -17,27 +19,36 @@ from schemas.reports import Health
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """An object as last seen: whose it is, a fingerprint of all but its status, how it does."""
+    """An object as last seen: whose it is, what we hold in it, how it does.
+
+    `held` is a digest of the fields that we applied, if the object is `managed`: if it says who
+    holds what. Else it is one of all but the status. `ending` says that it is being deleted.
+    """
 
     uid: str
     revision: str
-    fingerprint: bytes
+    held: str
+    managed: bool
     health: Health
     reason: str
     status: bytes | None
+    ending: bool
 
 
-def look_at(obj: Mapping[str, Any]) -> Sight:
+def look_at(obj: Mapping[str, Any], hold: Hold | None = None) -> Sight:
     """Take in an object; raises codec.CodecError if it is no JSON value."""
     health, reason = assess(obj)
     status = obj.get("status")
+    hold = hold or hold_of(obj, MANAGER)
     return Sight(
         uid=str(obj["metadata"].get("uid", "")),
         revision=str(obj["metadata"].get("resourceVersion", "")),
-        fingerprint=_fingerprint(obj),
+        held=hold.digest if hold else _fingerprint(obj),
+        managed=hold is not None,
         health=health,
         reason=reason,
         status=None if status is None else codec.canonical(status),
+        ending=bool(terminating(obj)),
     )
 
 
@@ -107,10 +118,10 @@ def _absent(key: ObjectKey, *, error: str = "", reason: str = "") -> ObjectObser
     )
 
 
-def _fingerprint(obj: Mapping[str, Any]) -> bytes:
+def _fingerprint(obj: Mapping[str, Any]) -> str:
     """Equal as long as nothing changed that a wish can say."""
     metadata = {
         name: value for name, value in obj["metadata"].items() if name not in SERVER_METADATA
     }
     plain = {name: value for name, value in obj.items() if name != "status"}
-    return hashlib.sha256(codec.canonical({**plain, "metadata": metadata})).digest()
+    return hashlib.sha256(codec.canonical({**plain, "metadata": metadata})).hexdigest()[:32]

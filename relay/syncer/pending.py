@@ -10,7 +10,7 @@ import heapq
 import itertools
 from dataclasses import dataclass
 
-from relay.syncer.plan import Action, Apply, Prune, rank
+from relay.syncer.plan import Action, Apply, Look, Prune, rank
 from schemas.objects import ObjectKey
 
 AT_ONCE_MAX = 8
@@ -42,14 +42,27 @@ class Pending:
     def __bool__(self) -> bool:
         return bool(self._waiting or self._running)
 
-    def put(self, key: ObjectKey, action: Action | None) -> None:
-        """What is to be done about the object now; a change makes earlier failures forgotten."""
+    def put(self, key: ObjectKey, action: Action | None, due: float = 0.0) -> None:
+        """What is to be done about the object; a change makes earlier failures forgotten.
+
+        It may begin at once, or when it is due.
+        """
         held = self._waiting.get(key)
         if action is None:
             self._waiting.pop(key, None)
         elif held is None or held.action != action:
-            self._waiting[key] = _Waiting(action)
-            self._push(action)
+            self._waiting[key] = _Waiting(action, due)
+            if due:
+                heapq.heappush(self._delayed, (due, key))
+            else:
+                self._push(action)
+
+    def hurry(self, key: ObjectKey) -> None:
+        """What made the action fail may be over: try it again now."""
+        held = self._waiting.get(key)
+        if held and held.tries:
+            held.due, held.tries = 0.0, 0
+            self._push(held.action)
 
     def begin(self, now: float) -> Action | None:
         """The next action, which then runs; None if none may begin now."""
@@ -124,3 +137,5 @@ def key_of(action: Action) -> ObjectKey:
             return wanted.key
         case Prune(done):
             return done.key
+        case Look(key):
+            return key

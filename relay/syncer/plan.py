@@ -13,8 +13,6 @@ from schemas.objects import ObjectKey, apply_order
 from schemas.reports import Done
 
 NAMESPACES = ("", "namespaces")
-MADE_BY = "leafcast.io/made-by"
-SYNCER = "leafcast-syncer"
 # These are there in every cluster, and no one's to make or to remove.
 BUILT_IN_NAMESPACES = frozenset({"default", "kube-node-lease", "kube-public", "kube-system"})
 
@@ -33,7 +31,14 @@ class Prune:
     done: Done
 
 
-Action = Apply | Prune
+@dataclass(frozen=True, slots=True)
+class Look:
+    """See whether the object is still there: it is not where it was looked for."""
+
+    key: ObjectKey
+
+
+Action = Apply | Prune | Look
 
 
 def with_namespaces(wanted: Mapping[ObjectKey, Wanted]) -> dict[ObjectKey, Wanted]:
@@ -44,9 +49,8 @@ def with_namespaces(wanted: Mapping[ObjectKey, Wanted]) -> dict[ObjectKey, Wante
 
 
 def namespace_object(name: str) -> dict[str, object]:
-    """A Namespace as the syncer makes it, marked as its own."""
-    metadata = {"name": name, "annotations": {MADE_BY: SYNCER}}
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+    """A Namespace as the syncer makes it where an object needs one."""
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
 
 def plan(
@@ -89,6 +93,8 @@ def rank(action: Action) -> tuple[int, int, ObjectKey]:
             return (0, wanted.order, wanted.key)
         case Prune(done):
             return (1, -done.order, done.key)
+        case Look(key):
+            return (2, 0, key)
 
 
 def _implied(name: str) -> Wanted:

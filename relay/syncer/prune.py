@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Collection, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, replace
 
+from relay.core.health import terminating
 from relay.ports import Conflict, Object, Space, SpaceError
-from relay.syncer.plan import BUILT_IN_NAMESPACES, NAMESPACES, SYNCER
-from schemas.objects import BUILT_IN_KINDS, CRD_GROUP, ObjectKey
+from relay.syncer.census import each_kind
+from relay.syncer.plan import BUILT_IN_NAMESPACES, NAMESPACES
+from relay.syncer.wish import MANAGER, OVERWRITE, is_adopted, is_ours
+from schemas.objects import CRD_GROUP, ObjectKey
 from schemas.reports import Done
 
 DEFINITIONS = (CRD_GROUP, "customresourcedefinitions")
@@ -20,7 +24,8 @@ _GIVEN = frozenset(
         ("", "serviceaccounts", "default"),
     }
 )
-_FLEETING = frozenset({("", "events"), ("events.k8s.io", "events")})
+# Said of other objects, or made of them, and gone with them.
+_FLEETING = frozenset({("", "events"), ("events.k8s.io", "events"), ("", "endpoints")})
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,59 +39,95 @@ class StillHolds(Exception):
     """A Namespace or definition that holds objects of ours; they are to go first."""
 
 
-async def take_back(space: Space, done: Done, ours: Collection[ObjectKey]) -> Left:
+async def take_back(space: Space, done: Done, ours: Collection[ObjectKey], tree: str) -> Left:
     """Delete the object if the syncer made it, else withdraw what the syncer said in it.
 
     A Namespace or a definition that holds others' objects stays. `ours` are all keys on record.
-    Raises SpaceError, and StillHolds if something of ours is in it.
+    Raises SpaceError (Terminating if it goes later), and StillHolds if something of ours is in it.
     """
+    if done.left:
+        return Left("it was there before")
+    if done.stay:
+        return Left(f"{OVERWRITE} is false")
+    if not done.uid:
+        done = await _found_out(space, done, tree)
     if not done.made or not done.uid:
-        await _withdraw(space, done.key)
-        return Left("it was there before" if not done.made else "it may be another's")
+        await _withdraw(space, done)
+        return Left("it was there before" if not done.made else "")
     foreign = await _foreign_content(space, done.key, ours)
     if foreign:
-        return Left(f"it holds what is others': {', '.join(map(str, foreign[:NAMED_MAX]))}")
+        await _withdraw(space, done)
+        return Left(f"kept: not empty: {', '.join(map(str, foreign))}")
     try:
         await space.delete(done.key, uid=done.uid)
     except Conflict:
         return Left("it was replaced by another's")
+    live = await space.get(done.key)
+    if live is not None and live["metadata"].get("uid") == done.uid and terminating(live):
+        raise SpaceError("Terminating", terminating(live))
     return Left()
 
 
-async def _withdraw(space: Space, key: ObjectKey) -> None:
-    live = await space.get(key)
-    if live is None:
+async def _found_out(space: Space, done: Done, tree: str) -> Done:
+    """Of what was only intended: ours is what bears our marks."""
+    live = await space.get(done.key)
+    if live is None or not is_ours(live, done.key, tree):
+        return replace(done, made=live is None)
+    return replace(done, uid=str(live["metadata"].get("uid", "")), made=not is_adopted(live))
+
+
+async def _withdraw(space: Space, done: Done) -> None:
+    live = await space.get(done.key)
+    if live is None or (done.uid and live["metadata"].get("uid") != done.uid):
         return
-    metadata = {"name": key.name}
-    if key.namespace:
-        metadata["namespace"] = key.namespace
+    metadata = {"name": done.key.name}
+    if done.key.namespace:
+        metadata["namespace"] = done.key.namespace
     empty: Object = {name: live[name] for name in ("apiVersion", "kind")} | {"metadata": metadata}
     try:
-        await space.apply(empty, SYNCER)
+        await space.apply(empty, MANAGER)
     except SpaceError as error:
-        if error.reason != "NotFound":
+        # What cannot be without our fields keeps them.
+        if error.reason not in ("NotFound", "Invalid"):
             raise
 
 
 async def _foreign_content(
     space: Space, key: ObjectKey, ours: Collection[ObjectKey]
 ) -> list[ObjectKey]:
-    """Objects inside a Namespace or of a defined kind that the syncer did not apply."""
-    if (key.group, key.resource) == NAMESPACES:
-        if key.name in BUILT_IN_NAMESPACES:
-            return [key]
-        listing = await space.list(namespace=key.name)
-    elif (key.group, key.resource) == DEFINITIONS:
-        resource, _, group = key.name.partition(".")
-        listing = await space.list(group, resource)
-    else:
+    """Some objects inside a Namespace or of a defined kind that the syncer did not apply."""
+    kind = (key.group, key.resource)
+    if kind == NAMESPACES and key.name in BUILT_IN_NAMESPACES:
+        return [key]
+    if kind not in (NAMESPACES, DEFINITIONS):
         return []
-    definition = await space.get(key) if (key.group, key.resource) == DEFINITIONS else None
-    kinds = BUILT_IN_KINDS.extended_by([definition] if definition else [])
-    inside = [kinds.key_of(obj) for obj in listing.objects if not _comes_by_itself(obj)]
-    if any(other in ours for other in inside):
-        raise StillHolds(f"{key} holds objects that are to be removed first")
-    return [other for other in inside if not _given(other)]
+    whole = kind == NAMESPACES
+    inside = each_kind(space, namespace=key.name) if whole else _defined(space, key.name)
+    foreign: list[ObjectKey] = []
+    async with aclosing(inside) as some:
+        async for objects in some:
+            there = [other for other, obj in objects.items() if not _comes_by_itself(obj)]
+            if any(other in ours for other in there):
+                raise StillHolds(f"{key} holds objects that are to be removed first")
+            foreign += [other for other in there if not _given(other)]
+            if len(foreign) >= NAMED_MAX:
+                break
+    return foreign[:NAMED_MAX]
+
+
+async def _defined(space: Space, name: str) -> AsyncGenerator[Mapping[ObjectKey, Object], None]:
+    resource, _, group = name.partition(".")
+    try:
+        listing = await space.list(group, resource)
+    except SpaceError as error:
+        if error.reason != "NotFound":
+            raise
+        return
+    yield {
+        ObjectKey(group, resource, found.get("namespace", ""), found["name"]): obj
+        for obj in listing.objects
+        for found in (obj["metadata"],)
+    }
 
 
 def _comes_by_itself(obj: Object) -> bool:

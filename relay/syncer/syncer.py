@@ -3,56 +3,57 @@
 Level-triggered: wants, the record of what was applied (DONE) and the space are compared per object;
 each difference is one action, tried again with backoff until there is none. DONE is kept before an
 object is created, so that a restart finds what it may prune; what came of it is written after, and
-nothing waits for that: a restart that does not find it there applies the object again.
+nothing waits for that: a restart that does not find it there applies the object again. An object
+that is not where it was looked for is gone only once a look of its own says so.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import aclosing
-from dataclasses import replace
 
 from relay.core.claims import Wanted
 from relay.core.events import ObjectObserved
-from relay.core.merge import copied, subsumes
 from relay.ports import (
+    AnotherSpace,
+    Change,
     Clock,
     Dice,
-    Listing,
+    Listed,
     Object,
-    ResumeTooOld,
+    Served,
     Space,
     SpaceError,
+    SpaceEvent,
+    Synced,
+    Unserved,
 )
-from relay.syncer.observed import Observations, Sight, look_at
+from relay.syncer.applying import Applier, ContentMissing, Loader
+from relay.syncer.census import find_ours
+from relay.syncer.drift import Drift
+from relay.syncer.followed import Followed, KindName, kind_of
+from relay.syncer.observed import Observations, look_at
 from relay.syncer.pending import Pending, key_of
 from relay.syncer.plan import (
-    SYNCER,
+    NAMESPACES,
     Action,
     Apply,
+    Look,
     Prune,
     action_for,
-    namespace_object,
     with_namespaces,
 )
 from relay.syncer.prune import StillHolds, take_back
 from relay.syncer.record import DoneStore, Record
+from relay.syncer.wish import PolicyUnknown
 from schemas import codec
-from schemas.blobs import OBJECT_MAX_BYTES, BlobRefused, Reference
-from schemas.objects import BUILT_IN_KINDS, KindTable, ObjectKey
+from schemas.blobs import BlobRefused
+from schemas.objects import ObjectKey
 from schemas.reports import Done
 
 ACTION_SECONDS_MAX = 30.0
 SPACE_RETRY_SECONDS = 1.0
-
-
-class ContentMissing(Exception):
-    """A loader of blobs cannot give the bytes now; the object is tried again later."""
-
-
-Loader = Callable[[Reference], Awaitable[bytes]]
-"""The plain bytes of an object's blob, checked; raises ContentMissing."""
+LEFT_LOOK_SECONDS = 300.0
 
 Observer = Callable[[ObjectObserved], Awaitable[None] | None]
 
@@ -68,26 +69,28 @@ class Syncer:
         clock: Clock,
         dice: Dice,
         observe: Observer,
+        *,
+        tree: str,
     ) -> None:
         self._space = space
+        self._tree = tree
         self._record = Record(bus)
-        self._blobs = blobs
+        self._applier = Applier(space, tree, self._record, blobs)
+        self._followed = Followed(tree)
         self._clock = clock
         self._dice = dice
         self._observe = observe
         self._wanted: dict[ObjectKey, Wanted] = {}
         self._may_prune = False
         self._done = self._record.held
-        self._drifted: set[ObjectKey] = set()
+        self._drift = Drift(self._applier, clock)
         self._errors: dict[ObjectKey, str] = {}
-        self._holding: dict[ObjectKey, bytes] = {}
         self._observed = Observations()
         self._pending = Pending()
         self._busy: set[ObjectKey] = set()
         self._seen_meanwhile: dict[ObjectKey, Object | None] = {}
         self._unwanted: dict[ObjectKey, None] = {}
         self._told_wants = asyncio.Event()
-        self._listed = False
         self._wake = asyncio.Event()
 
     def set_wants(self, wanted: Mapping[ObjectKey, Wanted], *, may_prune: bool) -> None:
@@ -95,12 +98,13 @@ class Syncer:
         former = self._wanted
         self._wanted = with_namespaces(wanted)
         self._may_prune = may_prune
+        self._followed.want(self._wanted.keys() | self._done.keys())
         for key in former.keys() | self._wanted.keys() | self._done.keys():
             if former.get(key) != self._wanted.get(key):
                 self._errors.pop(key, None)
-            if self._listed and key in self._done and key not in former:
+            if self._followed.begun and key in self._done and key not in former:
                 # No one looked after it meanwhile; applying what is there already writes nothing.
-                self._drifted.add(key)
+                self._drift.drifted.add(key)
             self._reconsider(key)
         self._unwanted |= dict.fromkeys(former.keys() - self._wanted.keys())
         self._wake.set()
@@ -114,28 +118,34 @@ class Syncer:
     @property
     def idle(self) -> bool:
         """Whether the space was read, nothing is left to do or to try again, and all is kept."""
-        return self._listed and not self._pending and self._record.kept
+        return self._followed.synced and not self._pending and self._record.kept
 
     async def run(self) -> None:
         """Work until cancelled, from the first wants on; BusBroken (in a group) ends it."""
         await self._record.load()
+        await self._told_wants.wait()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._record.keep(), name="syncer:record")
-            group.create_task(self._follow(), name="syncer:watch")
+            await self._recover()
+            self._followed.want(self._wanted.keys() | self._done.keys())
+            group.create_task(self._follow(), name="syncer:follow")
             group.create_task(self._work(group), name="syncer:work")
+            group.create_task(self._look_at_what_is_left(), name="syncer:left")
 
     # What is to be done.
 
     def _reconsider(self, key: ObjectKey) -> None:
-        if not self._listed:
+        if not self._followed.may_act(key):
+            self._pending.put(key, None)
             return
-        action = action_for(
-            self._wanted.get(key),
-            self._done.get(key),
-            may_prune=self._may_prune,
-            drifted=key in self._drifted,
-        )
-        self._pending.put(key, action)
+        wanted, done = self._wanted.get(key), self._done.get(key)
+        drifted = key in self._drift.drifted
+        action: Action | None = action_for(wanted, done, may_prune=self._may_prune, drifted=drifted)
+        if action is None and key in self._drift.doubted:
+            action = Look(key)
+        # What is newly wanted waits for no one.
+        same = wanted and done and wanted.reference.address == done.address
+        self._pending.put(key, action, self._drift.due(key) if same else 0.0)
         self._wake.set()
 
     async def _work(self, group: asyncio.TaskGroup) -> None:
@@ -178,6 +188,8 @@ class Syncer:
                         await self._apply(wanted)
                     case Prune(done):
                         await self._prune(done)
+                    case Look():
+                        await self._look(key)
         except _FAILURES as error:
             self._errors[key] = _said(error)
             self._pending.failed(key, action, self._clock.now().seconds, self._dice.fraction())
@@ -193,90 +205,129 @@ class Syncer:
     # One object.
 
     async def _apply(self, wanted: Wanted) -> None:
-        key, done = wanted.key, self._done.get(wanted.key)
-        wish = await self._content(wanted)
-        if done is None or not done.uid or key in self._drifted:
-            done = await self._intend(wanted, done, wish)
-        live = await self._space.apply(wish, SYNCER, create_only=wanted.create_only)
-        sight = look_at(live)
-        kept = done.address if wanted.create_only and done.uid else wanted.reference.address
-        made = done.made and done.uid in ("", sight.uid)
-        self._record.put(
-            replace(
-                done,
-                uid=sight.uid,
-                address=kept,
-                made=made,
-                placements=wanted.placements,
-                order=wanted.order,
-            )
-        )
-        self._drifted.discard(key)
-        self._holding[key] = sight.fingerprint
+        key, seen = wanted.key, self._observed.sight(wanted.key)
+        look = self._drift.doubts(key) or (seen is not None and seen.ending)
+        sight = await self._applier.apply(wanted, look=look)
+        if sight is None:
+            return
+        self._drift.applied(key, sight)
         self._observed.see(key, sight)
-
-    async def _intend(self, wanted: Wanted, done: Done | None, wish: Object) -> Done:
-        """Put into DONE, before anything is created, whether the object is ours to delete."""
-        live = await self._space.get(wanted.key)
-        if live is None:
-            made, uid = True, ""
-        elif done is None:
-            made, uid = False, ""
-        elif done.uid:
-            uid = live["metadata"].get("uid", "")
-            made = done.made and uid == done.uid
-        else:
-            # Intended, then stopped: if it holds just what was to be created, it is that.
-            made, uid = done.made and subsumes(live, wish), ""
-        address = done.address if done and live is not None else wanted.reference.address
-        intent = Done(wanted.key, uid, address, wanted.placements, made, wanted.order)
-        self._record.put(intent)
-        await self._record.stored(wanted.key)
-        return intent
+        if kind_of(key) == NAMESPACES:
+            for other in [other for other in self._wanted if other.namespace == key.name]:
+                self._pending.hurry(other)
 
     async def _prune(self, done: Done) -> None:
-        left = await take_back(self._space, done, self._done.keys() - {done.key})
+        ours = self._done.keys() - {done.key}
+        left = await take_back(self._space, done, ours, self._tree)
         self._record.erase(done.key)
-        self._drifted.discard(done.key)
-        self._holding.pop(done.key, None)
+        self._drift.forget(done.key)
         if done.key not in self._wanted and done.placements:
             reason = f"left in place: {left.why}" if left.why else ""
             await self._say(self._observed.farewell(done.key, reason))
 
-    async def _content(self, wanted: Wanted) -> Object:
-        if not wanted.placements:
-            return namespace_object(wanted.key.name)
-        plain = await self._blobs(wanted.reference)
-        obj: Object = copied(codec.unpack(plain, OBJECT_MAX_BYTES))
-        return obj
+    async def _look(self, key: ObjectKey) -> None:
+        """Ask for the one object; what was told meanwhile is newer."""
+        self._drift.doubted.discard(key)
+        answered = False
+        try:
+            live = await self._space.get(key)
+            answered = True
+        finally:
+            if not answered:
+                self._drift.doubted.add(key)
+        self._seen_meanwhile.setdefault(key, live)
+
+    async def _look_at_what_is_left(self) -> None:
+        """What is not ours bears no label of ours: nobody tells of it."""
+        while True:
+            await self._clock.sleep(LEFT_LOOK_SECONDS)
+            for key in [key for key, done in self._done.items() if done.left]:
+                self._doubt(key)
 
     # The space.
 
+    async def _recover(self) -> None:
+        """Without any record, take what bears our marks for what we applied."""
+        while not self._done:
+            try:
+                for done in await find_ours(self._space, self._tree):
+                    self._record.put(done)
+            except SpaceError as error:
+                for key in self._wanted:
+                    self._errors[key] = _said(error)
+                    await self._tell(key)
+                await self._clock.sleep(SPACE_RETRY_SECONDS)
+            else:
+                return
+
     async def _follow(self) -> None:
-        """Read the space, then hear of its changes; again from the start if that breaks off."""
-        await self._told_wants.wait()
         while True:
             try:
-                listing = await self._space.list()
-                await self._take_in(listing)
-                async with aclosing(self._space.watch(listing.revision)) as changes:
-                    async for change in changes:
-                        gone = change.kind == "deleted"
-                        await self._saw(change.key, None if gone else change.object)
-            except ResumeTooOld:
-                continue
-            except SpaceError:
+                await self._space.follow(self._followed.interests, self._told)
+            except AnotherSpace as error:
+                self._followed.lose(_said(error))
+                for key in self._wanted.keys() | self._done.keys():
+                    self._reconsider(key)
+                    await self._tell(key)
                 await self._clock.sleep(SPACE_RETRY_SECONDS)
 
-    async def _take_in(self, listing: Listing) -> None:
-        kinds: KindTable = BUILT_IN_KINDS.extended_by(listing.objects)
-        found = {kinds.key_of(obj): obj for obj in listing.objects}
-        for key in self._observed.keys() | self._done.keys() | self._wanted.keys():
-            await self._saw(key, found.get(key))
-        if not self._listed:
-            self._listed = True
-            for key in self._done.keys() | self._wanted.keys():
-                self._reconsider(key)
+    async def _told(self, event: SpaceEvent) -> None:
+        match event:
+            case Change(how, key, obj):
+                await self._changed(how, key, obj)
+            case Listed(interest, objects) if interest is not None:
+                await self._take_in((interest.group, interest.resource), objects)
+            case Unserved():
+                for key in self._known({self._followed.unserved(event)}):
+                    self._reconsider(key)
+                    await self._tell(key)
+            case Served():
+                for key in self._known(self._followed.serves(event)):
+                    self._retry(key)
+            case Synced():
+                for key in self._known(self._followed.told_all(event)):
+                    self._reconsider(key)
+                self._wake.set()
+            case _:
+                pass
+
+    async def _changed(self, how: str, key: ObjectKey, obj: Object) -> None:
+        if how != "deleted":
+            await self._saw(key, obj)
+        else:
+            self._doubt(key)
+
+    async def _take_in(self, kind: KindName, objects: Mapping[ObjectKey, Object]) -> None:
+        back = self._followed.listed(kind)
+        for key in self._known({kind}):
+            if key in objects:
+                await self._saw(key, objects[key])
+            elif self._is_there(key):
+                self._doubt(key)
+            else:
+                await self._tell(key)
+            if back:
+                self._retry(key)
+                await self._tell(key)
+
+    def _known(self, kinds: set[KindName]) -> list[ObjectKey]:
+        """The objects of these kinds that are looked after."""
+        keys = self._wanted.keys() | self._done.keys() if kinds else ()
+        return [key for key in keys if kind_of(key) in kinds]
+
+    def _is_there(self, key: ObjectKey) -> bool:
+        """Whether it is, as far as known."""
+        done = self._done.get(key)
+        return self._observed.sight(key) is not None or (done is not None and bool(done.uid))
+
+    def _doubt(self, key: ObjectKey) -> None:
+        if key in self._wanted or key in self._done:
+            self._drift.doubted.add(key)
+            self._reconsider(key)
+
+    def _retry(self, key: ObjectKey) -> None:
+        self._reconsider(key)
+        self._pending.hurry(key)
 
     async def _saw(self, key: ObjectKey, obj: Object | None) -> None:
         if key in self._busy:
@@ -284,40 +335,20 @@ class Syncer:
             return
         if key not in self._wanted and key not in self._done:
             return
-        if obj is not None and self._is_echo(key, obj):
+        if obj is not None and self._drift.is_echo(key, obj, self._observed.sight(key)):
             return
         sight = look_at(obj) if obj else None
         self._observed.see(key, sight)
-        if await self._differs(key, obj, sight):
-            self._drifted.add(key)
-            self._reconsider(key)
-        await self._tell(key)
-
-    def _is_echo(self, key: ObjectKey, obj: Object) -> bool:
-        """Whether this is what was seen already, and holds what was applied."""
-        sight = self._observed.sight(key)
-        if sight is None or self._holding.get(key) != sight.fingerprint:
-            return False
-        return bool(sight.revision) and sight.revision == obj["metadata"].get("resourceVersion")
-
-    async def _differs(self, key: ObjectKey, obj: Object | None, sight: Sight | None) -> bool:
-        """Whether the object is not what was applied: gone, another's, or without our fields."""
         done, wanted = self._done.get(key), self._wanted.get(key)
-        if done is None or wanted is None or not done.uid:
-            return False
-        if obj is None or sight is None or sight.uid != done.uid:
-            return True
-        if wanted.create_only or self._holding.get(key) == sight.fingerprint:
-            return False
-        if done.address != wanted.reference.address:
-            return False
-        try:
-            holds = subsumes(obj, await self._content(wanted))
-        except ContentMissing:
-            return False
-        if holds:
-            self._holding[key] = sight.fingerprint
-        return not holds
+        if done and wanted:
+            later = await self._drift.judge(obj, sight, done, wanted)
+            if later:
+                self._errors[key] = later
+            self._reconsider(key)
+        if obj is None:
+            # Whatever it was in the way of can be done now.
+            self._retry(key)
+        await self._tell(key)
 
     async def _tell(self, key: ObjectKey) -> None:
         wanted, done = self._wanted.get(key), self._done.get(key)
@@ -325,8 +356,9 @@ class Syncer:
             self._errors.pop(key, None)
             await self._say(self._observed.forget(key))
         elif any(item.placements for item in (wanted, done) if item):
-            address = done.address if done and done.uid and key not in self._drifted else ""
-            await self._say(self._observed.news(key, address, self._errors.get(key, "")))
+            address = done.address if done and done.uid and key not in self._drift.drifted else ""
+            error = self._errors.get(key) or self._followed.trouble(key)
+            await self._say(self._observed.news(key, address, error))
 
     async def _say(self, news: ObjectObserved | None) -> None:
         if news is not None:
@@ -338,6 +370,7 @@ class Syncer:
 _FAILURES = (
     SpaceError,
     ContentMissing,
+    PolicyUnknown,
     StillHolds,
     BlobRefused,
     codec.CodecError,

@@ -4,11 +4,15 @@ import asyncio
 from contextlib import asynccontextmanager
 
 from relay.core.claims import Wanted
-from relay.syncer.syncer import ContentMissing, Syncer
+from relay.ports import AnotherSpace
+from relay.syncer.applying import ContentMissing
+from relay.syncer.syncer import Syncer
 from schemas import blobs, codec
 from schemas.blobs import Reference
 from schemas.objects import BUILT_IN_KINDS, apply_order
 from tests.awaiting import eventually
+
+TREE = "a-tree"
 
 
 class MemoryDone:
@@ -36,7 +40,11 @@ class MemoryDone:
 
 
 class CountingSpace:
-    """A space that counts and can refuse or delay applies by name."""
+    """A space that counts and can refuse or delay applies by name.
+
+    While it is `muted` it tells its follower nothing by itself, and once it is `replaced` it is
+    another; what `tell` says, a test says in its place.
+    """
 
     def __init__(self, space) -> None:
         self._space = space
@@ -44,18 +52,41 @@ class CountingSpace:
         self.deleted = []
         self.refused = {}
         self.gates = {}
+        self.looked = []
+        self.muted = False
+        self.replaced = asyncio.Event()
+        self.tell = None
 
     def __getattr__(self, name):
         return getattr(self._space, name)
 
-    async def apply(self, obj, manager, *, create_only=False):
+    async def apply(self, obj, manager, **how):
         name = obj["metadata"]["name"]
         self.applied.append(name)
         if name in self.gates:
             await self.gates[name].wait()
         if name in self.refused:
             raise self.refused[name]
-        return await self._space.apply(obj, manager, create_only=create_only)
+        return await self._space.apply(obj, manager, **how)
+
+    async def get(self, key):
+        self.looked.append(key.name)
+        return await self._space.get(key)
+
+    async def follow(self, interests, tell):
+        self.tell = tell
+
+        async def unless_muted(event):
+            if not self.muted:
+                await tell(event)
+
+        if self.replaced.is_set():
+            raise AnotherSpace("AnotherSpace", "another answers")
+        async with asyncio.TaskGroup() as group:
+            following = group.create_task(self._space.follow(interests, unless_muted))
+            await self.replaced.wait()
+            following.cancel()
+        raise AnotherSpace("AnotherSpace", "another answers")
 
     async def delete(self, key, uid=""):
         self.deleted.append(key.name)
@@ -65,10 +96,11 @@ class CountingSpace:
 class Bench:
     """Space, record, blobs and a syncer that `running` starts; it can be started again."""
 
-    def __init__(self, space, clock, dice) -> None:
+    def __init__(self, space, clock, dice, *, tree=TREE) -> None:
         self.space = CountingSpace(space)
         self.done = MemoryDone()
         self.clock = clock
+        self.tree = tree
         self.dice = dice
         self.blobs = {}
         self.said = {}
@@ -78,7 +110,7 @@ class Bench:
     @asynccontextmanager
     async def running(self):
         self.syncer = Syncer(
-            self.space, self.done, self._load, self.clock, self.dice, self._observe
+            self.space, self.done, self._load, self.clock, self.dice, self._observe, tree=self.tree
         )
         async with asyncio.TaskGroup() as group:
             task = group.create_task(self.syncer.run())

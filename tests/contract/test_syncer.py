@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from relay.ports import ResumeTooOld, SpaceError
+from relay.ports import SpaceError
 from schemas.chunks import CREATE_ONLY
 from schemas.objects import ObjectKey
 from tests.awaiting import until_object
 from tests.contract.spaces import config_map, deployment, namespace
-from tests.contract.syncing import Bench
+from tests.contract.syncing import TREE, Bench
 
 CONFIG = ObjectKey("", "configmaps", "shop", "settings")
 OTHER = ObjectKey("", "configmaps", "shop", "other")
@@ -280,7 +280,8 @@ async def test_a_label_removed_at_the_source_is_removed(bench, space):
         await bench.settled()
         bench.want(config_map(labels={"a": "1"}))
         await bench.settled()
-        assert (await space.get(CONFIG))["metadata"]["labels"] == {"a": "1"}
+        labels = (await space.get(CONFIG))["metadata"]["labels"]
+        assert labels == {"a": "1", "leafcast.io/tree": TREE}
 
 
 async def test_create_only_is_never_overwritten_while_it_exists(bench, space):
@@ -338,23 +339,3 @@ async def test_many_objects_are_applied_and_taken_back(bench, space):
         assert [
             obj["metadata"]["name"] for obj in (await space.list("", "namespaces")).objects
         ] == ["n0"]
-
-
-async def test_it_reads_the_space_again_when_the_watch_cannot_go_on(bench, space):
-    broken = []
-
-    async def watch(since):
-        if not broken:
-            broken.append(since)
-            await space.delete(CONFIG)
-            raise ResumeTooOld("Expired", "gone")
-        async for change in space.watch(since):
-            yield change
-
-    async with bench.running():
-        bench.want(config_map())
-        await bench.settled()
-    bench.space.watch = watch
-    async with bench.running():
-        bench.want(config_map())
-        await until_object(space, CONFIG, lambda live: broken and live)

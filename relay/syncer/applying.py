@@ -1,0 +1,271 @@
+"""Applies one object as its policies ask, and knows what of it is ours.
+
+Nobody's field is taken unless it was ours before, or the object says so; nothing is created or
+taken over before DONE says that it may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+
+from relay.core.claims import Wanted
+from relay.core.health import terminating
+from relay.core.merge import copied
+from relay.ports import FieldConflict, Object, Space, SpaceError
+from relay.syncer.observed import Sight, look_at
+from relay.syncer.ownership import Hold, hold_of, is_marked, marks, scaled_by
+from relay.syncer.plan import namespace_object
+from relay.syncer.record import Record
+from relay.syncer.wish import (
+    CONFLICTS,
+    EXISTING,
+    LEAVE,
+    MANAGER,
+    ON_IMMUTABLE,
+    REFUSE,
+    Policies,
+    is_adopted,
+    is_ours,
+    is_unchangeable,
+    marked,
+    may_be_recreated,
+    paths_said,
+    policies_of,
+    tree_of,
+    without_replicas,
+)
+from schemas import codec
+from schemas.blobs import OBJECT_MAX_BYTES, Reference
+from schemas.objects import ObjectKey
+from schemas.reports import Done
+
+NAMED_MAX = 3
+
+Loader = Callable[[Reference], Awaitable[bytes]]
+"""The plain bytes of an object's blob, checked; raises ContentMissing."""
+
+
+class ContentMissing(Exception):
+    """A loader of blobs cannot give the bytes now; the object is tried again later."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """One object to be applied: what is wanted of it, and what is known of it."""
+
+    wanted: Wanted
+    content: Object
+    policies: Policies
+    done: Done | None
+
+    @property
+    def key(self) -> ObjectKey:
+        return self.wanted.key
+
+    @property
+    def once(self) -> bool:
+        """Whether it is made once, then left to whoever changes it."""
+        return self.wanted.create_only or not self.policies.overwrite
+
+    @property
+    def known(self) -> bool:
+        """Whether it was applied, and not merely meant to be, or left as it was."""
+        return self.done is not None and bool(self.done.uid) and not self.done.left
+
+    def claimed(self, done: Done) -> Done:
+        """The record with who asks for the object now."""
+        wanted, stay = self.wanted, not self.policies.overwrite
+        return replace(done, placements=wanted.placements, order=wanted.order, stay=stay)
+
+
+class Applier:
+    """Applies objects to one space as one tree's; writes into the record what came of it."""
+
+    def __init__(self, space: Space, tree: str, record: Record, load: Loader) -> None:
+        self._space = space
+        self._tree = tree
+        self._record = record
+        self._load = load
+
+    async def content(self, wanted: Wanted) -> Object:
+        """What is wanted, as it was written; raises ContentMissing and codec.CodecError."""
+        if not wanted.placements:
+            return namespace_object(wanted.key.name)
+        plain = await self._load(wanted.reference)
+        obj: Object = copied(codec.unpack(plain, OBJECT_MAX_BYTES))
+        return obj
+
+    async def wish(self, wanted: Wanted, done: Done) -> Object:
+        """What is applied: the content with our marks."""
+        return self._marked(wanted.key, await self.content(wanted), done)
+
+    async def apply(self, wanted: Wanted, *, look: bool) -> Sight | None:
+        """Make the object as wanted; with `look` it may not be as it was left.
+
+        None if it is not to be touched, and was not looked at. Raises SpaceError, ContentMissing,
+        PolicyUnknown and codec.CodecError.
+        """
+        content = await self.content(wanted)
+        policies = policies_of(wanted.key, content)
+        case = _Case(wanted, content, policies, self._record.held.get(wanted.key))
+        if case.done and case.known and not look:
+            if case.once:
+                address = case.done.address if wanted.create_only else wanted.reference.address
+                self._record.put(case.claimed(replace(case.done, address=address)))
+                return None
+            return await self._write(case, case.done, None)
+        live = await self._space.get(wanted.key)
+        if live is not None and terminating(live):
+            raise SpaceError("Terminating", terminating(live))
+        if live is not None and self._is_foreign(case, live):
+            other = tree_of(live, wanted.key)
+            if other and not policies.force:
+                raise SpaceError("AlreadyExists", _OTHERS.format(other))
+            if policies.existing == REFUSE:
+                raise SpaceError("AlreadyExists", _REFUSED)
+            if case.once or policies.existing == LEAVE:
+                return self._leave(case, live)
+        intent = self._intent(case, live)
+        self._record.put(intent)
+        await self._record.stored(wanted.key)
+        if live is not None and case.once:
+            return self._keep(case, intent, live)
+        return await self._write(case, intent, live)
+
+    def _is_foreign(self, case: _Case, live: Object) -> bool:
+        mine = case.done is not None and case.known and case.done.uid == _uid(live)
+        return not mine and not is_ours(live, case.key, self._tree)
+
+    def _intent(self, case: _Case, live: Object | None) -> Done:
+        """What DONE says before anything is created: whether the object is ours to delete."""
+        wanted, done = case.wanted, case.done
+        if live is None:
+            made, uid = True, ""
+        elif done is not None and case.known and done.uid == _uid(live):
+            made, uid = done.made, done.uid
+        else:
+            made, uid = is_ours(live, case.key, self._tree) and not is_adopted(live), ""
+        address = done.address if done and live is not None else wanted.reference.address
+        fresh = Done(wanted.key, uid, address, wanted.placements, made, wanted.order)
+        if done is not None and uid:
+            fresh = replace(fresh, held=done.held, fields=done.fields)
+        return case.claimed(fresh)
+
+    def _leave(self, case: _Case, live: Object) -> Sight:
+        address = case.wanted.reference.address
+        done = Done(case.key, _uid(live), address, (), made=False, order=0, left=True)
+        self._record.put(case.claimed(done))
+        return look_at(live)
+
+    async def _write(self, case: _Case, intent: Done, live: Object | None) -> Sight:
+        wish = self._marked(case.key, case.content, intent)
+        if live is not None and scaled_by(live):
+            wish = without_replicas(wish)
+        same = bool(intent.held) and intent.address == case.wanted.reference.address
+        force = case.policies.force or (live is not None and same)
+        try:
+            live = await self._space.apply(wish, MANAGER, create_only=case.once, force=force)
+        except FieldConflict as conflict:
+            live = await self._contested(case, intent, wish, conflict)
+        except SpaceError as error:
+            if not is_unchangeable(error.reason, error.message) or not may_be_recreated(case.key):
+                raise
+            live = await self._recreate(case, intent, wish, error)
+            intent = self._record.held[case.key]
+        if case.once and not is_ours(live, case.key, self._tree):
+            return self._leave(case, live)
+        if terminating(live):
+            raise SpaceError("Terminating", terminating(live))
+        return self._keep(case, intent, live)
+
+    def _keep(self, case: _Case, intent: Done, live: Object) -> Sight:
+        """Write into the record what the object is now."""
+        hold, uid = hold_of(live, MANAGER), _uid(live)
+        sight = look_at(live, hold)
+        hold = hold or Hold(sight.held, marks(paths_said(self._marked_content(case, intent))))
+        kept = case.wanted.create_only and bool(intent.uid)
+        address = intent.address if kept else case.wanted.reference.address
+        made = intent.made and intent.uid in ("", uid)
+        self._record.put(
+            replace(
+                case.claimed(intent),
+                uid=uid,
+                address=address,
+                made=made,
+                held=hold.digest,
+                fields=hold.fields,
+                left=False,
+            )
+        )
+        return sight
+
+    def _marked_content(self, case: _Case, done: Done) -> Object:
+        return self._marked(case.key, case.content, done)
+
+    def _marked(self, key: ObjectKey, content: Object, done: Done) -> Object:
+        return marked(content, key, self._tree, adopted=not done.made)
+
+    async def _contested(
+        self, case: _Case, intent: Done, wish: Object, conflict: FieldConflict
+    ) -> Object:
+        """Take back what was ours; leave an autoscaler its field; raises FieldConflict else."""
+        managers = dict(conflict.managers)
+        live = await self._space.get(case.key)
+        if live is not None and scaled_by(live):
+            wish = without_replicas(wish)
+            managers = {path: name for path, name in managers.items() if not _is_scale(path)}
+        # What was only created is ours as well, though not by an apply.
+        others = {
+            path: name
+            for path, name in managers.items()
+            if name != MANAGER and not is_marked(path, intent.fields)
+        }
+        if others:
+            raise FieldConflict("Conflict", _contention(others), others) from conflict
+        return await self._space.apply(wish, MANAGER, force=bool(managers))
+
+    async def _recreate(
+        self, case: _Case, intent: Done, wish: Object, refused: SpaceError
+    ) -> Object:
+        """Replace an object that cannot be changed, if it asks for that and is ours."""
+        if not case.policies.recreate:
+            raise SpaceError(refused.reason, f"{refused.message}{_REMEDY}") from refused
+        if not intent.made or not intent.uid:
+            said = f"{refused.message}; it was there before, so it is not replaced"
+            raise SpaceError(refused.reason, said) from refused
+        await self._space.delete(case.key, uid=intent.uid)
+        live = await self._space.get(case.key)
+        if live is not None:
+            raise SpaceError("Terminating", terminating(live) or refused.message)
+        self._record.put(replace(intent, uid="", held="", fields=b""))
+        await self._record.stored(case.key)
+        return await self._space.apply(wish, MANAGER)
+
+
+_REFUSED = (
+    f"it is there already and not ours: delete it, or annotate the object with {EXISTING}: adopt"
+)
+_OTHERS = f"it is the tree {{}}'s: let only one apply it, or annotate it with {CONFLICTS}: force"
+_REMEDY = f"; delete the object, or annotate it with {ON_IMMUTABLE}: recreate"
+
+
+def _contention(managers: Mapping[str, str]) -> str:
+    by_name: dict[str, list[str]] = {}
+    for path, name in sorted(managers.items()):
+        by_name.setdefault(name, []).append(path.removeprefix("."))
+    said = "; ".join(f"{name} owns {_some(paths)}" for name, paths in by_name.items())
+    return f"{said}: leave these fields out, or annotate the object with {CONFLICTS}: force"
+
+
+def _some(paths: list[str]) -> str:
+    more = f" and {len(paths) - NAMED_MAX} more" if len(paths) > NAMED_MAX else ""
+    return ", ".join(paths[:NAMED_MAX]) + more
+
+
+def _is_scale(path: str) -> bool:
+    return path.removeprefix(".") == "spec.replicas"
+
+
+def _uid(obj: Object) -> str:
+    return str(obj["metadata"].get("uid", ""))

@@ -1,0 +1,70 @@
+"""Looks through a space kind by kind: what a namespace or a kind holds, what bears our marks."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+
+from relay.ports import Kind, Object, Space, SpaceError
+from relay.syncer.wish import is_adopted, is_ours, ours
+from schemas.objects import BUILT_IN_KINDS, ObjectKey, apply_order
+from schemas.reports import Done
+from schemas.selectors import LabelSelector
+
+# What may not be listed, or is not served any more, cannot be ours to look after.
+_PASSED_OVER = frozenset({"Forbidden", "MethodNotAllowed", "NotFound"})
+# Listed last: they are many, and where they are there is something else, too.
+_MANY = ("pods", "replicasets", "secrets")
+
+
+async def each_kind(
+    space: Space, *, namespace: str = "", selector: LabelSelector | None = None
+) -> AsyncGenerator[Mapping[ObjectKey, Object], None]:
+    """The objects of the space, or of a namespace, some at a time; raises SpaceError.
+
+    A server lists kind by kind, so that who looks for one object need not hold all of them; a space
+    that tells no verbs is listed whole.
+    """
+    kinds = [kind for kind in await space.kinds() if kind.namespaced or not namespace]
+    if not any(kind.verbs for kind in kinds):
+        listing = await space.list(namespace=namespace, selector=selector)
+        known = BUILT_IN_KINDS.extended_by(listing.objects)
+        resources = {(kind.group, kind.kind): kind for kind in kinds}
+        yield {_key(obj, resources) or known.key_of(obj): obj for obj in listing.objects}
+        return
+    kept = [kind for kind in kinds if {"list", "delete"} <= kind.verbs]
+    for kind in sorted(kept, key=lambda kind: (kind.resource in _MANY, kind.group, kind.resource)):
+        try:
+            listing = await space.list(
+                kind.group, kind.resource, namespace=namespace, selector=selector
+            )
+        except SpaceError as error:
+            if error.reason not in _PASSED_OVER:
+                raise
+            continue
+        yield {_of_kind(kind, obj): obj for obj in listing.objects}
+
+
+async def find_ours(space: Space, tree: str) -> list[Done]:
+    """A record of all that bears the marks of this tree, for a syncer that lost its own.
+
+    What was there before it was applied says so itself. Raises SpaceError.
+    """
+    found = []
+    async for objects in each_kind(space, selector=ours(tree)):
+        for key, obj in objects.items():
+            if is_ours(obj, key, tree):
+                order = apply_order(key.group, key.resource)
+                uid, made = str(obj["metadata"].get("uid", "")), not is_adopted(obj)
+                found.append(Done(key, uid, "", (), made, order))
+    return found
+
+
+def _of_kind(kind: Kind, obj: Object) -> ObjectKey:
+    namespace = obj["metadata"].get("namespace", "") if kind.namespaced else ""
+    return ObjectKey(kind.group, kind.resource, namespace, obj["metadata"]["name"])
+
+
+def _key(obj: Object, resources: Mapping[tuple[str, str], Kind]) -> ObjectKey | None:
+    group = str(obj["apiVersion"]).rpartition("/")[0]
+    kind = resources.get((group, str(obj["kind"])))
+    return _of_kind(kind, obj) if kind else None

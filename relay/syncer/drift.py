@@ -1,0 +1,99 @@
+"""Which objects are not as they were applied, how often they are repaired, and who is behind it."""
+
+from __future__ import annotations
+
+from relay.core.claims import Wanted
+from relay.core.merge import subsumes
+from relay.ports import Clock, Object
+from relay.syncer.applying import Applier, ContentMissing
+from relay.syncer.observed import Sight
+from relay.syncer.ownership import taken
+from relay.syncer.repairs import Repairs
+from relay.syncer.wish import MANAGER
+from schemas.objects import ObjectKey
+from schemas.reports import Done
+
+NAMED_MAX = 3
+
+
+class Drift:
+    """Per object what it is known to hold of ours; the ones that lack something of it.
+
+    `doubted` are those that were not where they were looked for.
+    """
+
+    def __init__(self, applier: Applier, clock: Clock) -> None:
+        self.drifted: set[ObjectKey] = set()
+        self.doubted: set[ObjectKey] = set()
+        self._holding: dict[ObjectKey, str] = {}
+        self._repairs = Repairs()
+        self._applier = applier
+        self._clock = clock
+
+    def doubts(self, key: ObjectKey) -> bool:
+        """Whether the object may be another than it was left."""
+        return key in self.drifted or key in self.doubted
+
+    def applied(self, key: ObjectKey, sight: Sight) -> None:
+        """The object was made as wanted, and is this now."""
+        if key in self.drifted:
+            self._repairs.made(key, self._clock.now().seconds)
+        self.drifted.discard(key)
+        self.doubted.discard(key)
+        self._holding[key] = sight.held
+
+    def forget(self, key: ObjectKey) -> None:
+        """The object is not looked after any more."""
+        self.drifted.discard(key)
+        self.doubted.discard(key)
+        self._holding.pop(key, None)
+        self._repairs.forget(key)
+
+    def is_echo(self, key: ObjectKey, obj: Object, seen: Sight | None) -> bool:
+        """Whether this is what was seen already, and holds what was applied."""
+        if seen is None or self._holding.get(key) != seen.held:
+            return False
+        return bool(seen.revision) and seen.revision == obj["metadata"].get("resourceVersion")
+
+    async def judge(self, obj: Object | None, sight: Sight | None, done: Done, want: Wanted) -> str:
+        """Take in how an object is; what is to be said of one that is repaired only later."""
+        if not await self._differs(obj, sight, done, want):
+            return ""
+        self.drifted.add(done.key)
+        pause = self.due(done.key) - self._clock.now().seconds
+        if pause <= 0:
+            return ""
+        lost = taken(obj, MANAGER, done.fields) if obj else {}
+        some = sorted(lost.items())[:NAMED_MAX]
+        who = ", ".join(f"manager {name} over {path}" for path, name in some) or "another writer"
+        return f"Contended: contended with {who}; it is repaired again in {pause:.0f} s"
+
+    def due(self, key: ObjectKey) -> float:
+        """When the object may be repaired; 0 if it may be now."""
+        now = self._clock.now().seconds
+        due = self._repairs.due(key, now) if key in self.drifted else now
+        return due if due > now else 0.0
+
+    async def _differs(
+        self, obj: Object | None, sight: Sight | None, done: Done, want: Wanted
+    ) -> bool:
+        """Whether the object is not what was applied: gone, another's, or without our fields."""
+        if not done.uid:
+            return False
+        if obj is None or sight is None or sight.uid != done.uid:
+            return True
+        if done.left or done.stay or want.create_only:
+            return False
+        if self._holding.setdefault(done.key, done.held) == sight.held:
+            return False
+        if done.address != want.reference.address:
+            return False
+        if sight.managed:
+            return True
+        try:
+            holds = subsumes(obj, await self._applier.wish(want, done))
+        except ContentMissing:
+            return False
+        if holds:
+            self._holding[done.key] = sight.held
+        return not holds

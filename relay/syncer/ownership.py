@@ -1,0 +1,180 @@
+"""What an object's managedFields say of one manager: what it holds there, and who else does.
+
+A server writes an object in its own words (`1000m` becomes `1`), adds defaults, and lets others own
+fields; so what a manager applied is judged by its own entry: the fields in it, and their values.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+FIELDS_MAX = 1024
+MANAGED = "managedFields"
+_ITSELF = "."
+_MARK = struct.Struct(">I")
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """What a manager holds in an object: a `digest` of its fields and their values.
+
+    `fields` has four bytes for each field: enough to know one again. Both are empty if it holds
+    nothing.
+    """
+
+    digest: str
+    fields: bytes
+
+
+NOTHING = Hold("", b"")
+
+
+def hold_of(obj: Mapping[str, Any], manager: str) -> Hold | None:
+    """What the manager applied and holds now; None if the object does not say who holds what."""
+    if MANAGED not in obj["metadata"]:
+        return None
+    fields = _applied_by(obj, manager)
+    if not fields:
+        return NOTHING
+    said = json.dumps([fields, _values(fields, obj)], sort_keys=True, separators=(",", ":"))
+    digest = hashlib.sha256(said.encode()).hexdigest()[:32]
+    return Hold(digest, marks(_paths(fields)))
+
+
+def marks(paths: Iterator[str]) -> bytes:
+    """Four bytes for each field path, at most FIELDS_MAX of them."""
+    found = sorted({zlib.crc32(path.encode()) for path in paths})
+    return b"".join(_MARK.pack(mark) for mark in found[:FIELDS_MAX])
+
+
+def is_marked(path: str, fields: bytes) -> bool:
+    """Whether a field is among those marked; `path` as servers write it, with or without a dot."""
+    mark = zlib.crc32(path.removeprefix(_ITSELF).encode())
+    return any(mark == held for (held,) in _MARK.iter_unpack(fields))
+
+
+def taken(obj: Mapping[str, Any], manager: str, fields: bytes) -> dict[str, str]:
+    """Fields that the manager once applied and others hold now instead, with one of them each."""
+    kept = set(_paths(_applied_by(obj, manager)))
+    marked = {mark for (mark,) in _MARK.iter_unpack(fields)}
+    lost = {}
+    for entry in _entries(obj):
+        if entry.get("manager") == manager:
+            continue
+        for path in _paths(_fields_of(entry)):
+            if path not in kept and zlib.crc32(path.encode()) in marked:
+                lost[path] = str(entry.get("manager", ""))
+    return lost
+
+
+def scaled_by(obj: Mapping[str, Any]) -> str:
+    """The controller that owns spec.replicas through the scale subresource; "" if none does.
+
+    A person with kubectl is none.
+    """
+    for entry in _entries(obj):
+        manager = str(entry.get("manager", ""))
+        if entry.get("subresource") != "scale" or manager.startswith("kubectl"):
+            continue
+        if "spec.replicas" in _paths(_fields_of(entry)):
+            return manager
+    return ""
+
+
+def _entries(obj: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    listed = obj["metadata"].get(MANAGED)
+    for entry in listed if isinstance(listed, (list, tuple)) else ():
+        if isinstance(entry, Mapping):
+            yield entry
+
+
+def _applied_by(obj: Mapping[str, Any], manager: str) -> Mapping[str, Any]:
+    for entry in _entries(obj):
+        applied = entry.get("operation") == "Apply" and not entry.get("subresource")
+        if applied and entry.get("manager") == manager:
+            return _fields_of(entry)
+    return {}
+
+
+def _fields_of(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    fields = entry.get("fieldsV1")
+    return fields if isinstance(fields, Mapping) else {}
+
+
+def _paths(fields: Mapping[str, Any], above: str = "") -> Iterator[str]:
+    """Each field that is owned, as servers name it: `spec.containers[name="main"].image`."""
+    for name, below in fields.items():
+        if name == _ITSELF:
+            yield above
+            continue
+        path = f"{above}{_step(name)}".removeprefix(_ITSELF)
+        if isinstance(below, Mapping) and below:
+            yield from _paths(below, path)
+        else:
+            yield path
+
+
+def _step(name: str) -> str:
+    """One element of a path."""
+    form, _, text = name.partition(":")
+    match form:
+        case "f":
+            return f".{text}"
+        case "k":
+            keys = _parsed(text)
+            named = keys.items() if isinstance(keys, Mapping) else ()
+            return f"[{','.join(f'{key}={json.dumps(value)}' for key, value in sorted(named))}]"
+        case "v":
+            return f"[={json.dumps(_parsed(text))}]"
+        case _:
+            return f"[{text}]"
+
+
+def _values(fields: Mapping[str, Any], held: Any) -> dict[str, Any]:
+    """The values of these fields; of one that is not there nothing is said."""
+    found = {}
+    for name, below in fields.items():
+        if name == _ITSELF:
+            continue
+        for value in _children(name, held):
+            nested = isinstance(below, Mapping) and below
+            found[name] = _values(below, value) if nested else value
+    return found
+
+
+def _children(name: str, held: Any) -> Iterator[Any]:
+    """What an element of a path leads to, if anything."""
+    form, _, text = name.partition(":")
+    if form == "f":
+        if isinstance(held, Mapping) and text in held:
+            yield held[text]
+        return
+    items = held if isinstance(held, (list, tuple)) else ()
+    sought = _parsed(text)
+    if form == "k" and isinstance(sought, Mapping):
+        wanted = sought.items()
+        alike = (i for i in items if isinstance(i, Mapping) and wanted <= i.items())
+        yield from _first(alike)
+    elif form == "v":
+        yield from _first(item for item in items if item == sought)
+    elif form == "i" and isinstance(sought, int) and sought < len(items):
+        yield items[sought]
+
+
+def _first(items: Iterator[Any]) -> Iterator[Any]:
+    for item in items:
+        yield item
+        return
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None

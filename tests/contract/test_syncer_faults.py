@@ -1,0 +1,107 @@
+"""A space that fails, lies, is another, or is changed by others; a record that is lost."""
+
+import asyncio
+
+import pytest
+
+from relay.ports import Interest, Listed, Unserved
+from relay.syncer.wish import ours
+from schemas.objects import ObjectKey
+from tests.awaiting import until_object
+from tests.contract.spaces import config_map, deployment
+from tests.contract.syncing import TREE, Bench
+
+CONFIG = ObjectKey("", "configmaps", "shop", "settings")
+OTHER = ObjectKey("", "configmaps", "shop", "other")
+WEB = ObjectKey("apps", "deployments", "shop", "web")
+CONFIG_MAPS = Interest("", "configmaps", ours(TREE))
+
+
+@pytest.fixture
+def bench(space, clock, dice):
+    return Bench(space, clock, dice)
+
+
+async def test_a_list_that_shows_nothing_is_believed_of_no_object(bench, space):
+    async with bench.running():
+        bench.want(config_map(), deployment())
+        await bench.settled()
+        bench.space.applied.clear()
+        uid = (await space.get(CONFIG))["metadata"]["uid"]
+        bench.space.looked.clear()
+        await bench.space.tell(Listed(CONFIG_MAPS, {}))
+        await bench.until(lambda: bench.space.looked == ["settings"])
+        await bench.settled()
+        assert (await space.get(CONFIG))["metadata"]["uid"] == uid
+        assert bench.said[CONFIG].present
+        assert bench.space.applied == []
+        assert bench.space.deleted == []
+
+
+async def test_what_a_list_no_longer_shows_and_a_look_does_not_find_is_made_again(bench, space):
+    async with bench.running():
+        bench.want(config_map())
+        await bench.settled()
+        bench.space.muted = True
+        await space.delete(CONFIG)
+        await bench.space.tell(Listed(CONFIG_MAPS, {}))
+        await until_object(space, CONFIG, lambda live: live is not None)
+        await bench.settled()
+        assert bench.done.of(CONFIG).made
+
+
+async def test_an_object_out_of_reach_waits_and_is_said_once(bench, space):
+    async with bench.running():
+        bench.want(config_map(a="1"))
+        await bench.settled()
+        bench.space.applied.clear()
+        bench.history.clear()
+        for _ in range(3):
+            await bench.space.tell(Unserved(CONFIG_MAPS, "ServiceUnavailable", "it is down"))
+        bench.want(config_map(a="2"))
+        await asyncio.sleep(0)
+        assert [said.error for said in bench.history] == ["ServiceUnavailable: it is down"]
+        assert bench.said[CONFIG].present
+        assert bench.space.applied == []
+        await bench.space.tell(Listed(CONFIG_MAPS, {CONFIG: await space.get(CONFIG)}))
+        await bench.settled()
+        assert (await space.get(CONFIG))["data"] == {"a": "2"}
+        assert bench.said[CONFIG].error == ""
+
+
+async def test_another_space_in_its_place_is_left_alone(bench, space):
+    async with bench.running():
+        bench.want(config_map(a="1"))
+        await bench.settled()
+        bench.space.replaced.set()
+        await bench.until(lambda: "AnotherSpace" in bench.said[CONFIG].error)
+        bench.want()
+        await asyncio.sleep(0)
+        assert await space.get(CONFIG)
+        bench.space.replaced.clear()
+        await bench.settled()
+        assert await space.get(CONFIG) is None
+
+
+async def test_a_lost_record_is_found_again_by_the_marks(bench, space):
+    await space.apply(config_map("other", theirs="1"), "they")
+    async with bench.running():
+        bench.want(config_map(a="1"), config_map("other", a="1"), deployment())
+        await bench.settled()
+    marks = {at: (await space.get(CONFIG))["metadata"][at] for at in ("labels", "annotations")}
+    copied = config_map("copy")
+    await space.apply({**copied, "metadata": {**copied["metadata"], **marks}}, "a-controller")
+    bench.done.held.clear()
+    bench.space.applied.clear()
+    async with bench.running():
+        bench.want(deployment(), may_prune=False)
+        await bench.settled()
+        assert bench.done.of(CONFIG).made
+        assert not bench.done.of(OTHER).made
+        bench.want(deployment())
+        await bench.settled()
+        assert await space.get(CONFIG) is None
+        assert (await space.get(OTHER))["data"] == {"theirs": "1"}
+        assert await space.get(ObjectKey("", "configmaps", "shop", "copy"))
+        assert await space.get(WEB)
+        assert bench.space.deleted == ["settings"]
