@@ -77,7 +77,7 @@ async def judge(session: Session, wishes: Iterable[Wish]) -> list[Change]:
         space = session.space_for(wish.key)
         try:
             before = await space.get(wish.key)
-            after = await space.preview(wish.object, USER_MANAGER)
+            after = await space.apply(wish.object, USER_MANAGER, dry_run=True)
         except SpaceError as error:
             said = error.message.removeprefix(f"{wish.key}: ")
             faults.append(f"{wish.place}: {wish.title}: {said}")

@@ -6,14 +6,15 @@ import asyncio
 from contextlib import AsyncExitStack
 from typing import Protocol
 
-from leafcast.space_settings import SpaceSetting
+from leafcast.space_settings import SIMULATED, SpaceSetting
+from leafcast.spaces import open_space
 from relay.adapters.embedded_space import EmbeddedSpace
 from relay.adapters.simulated_cluster import Settings, SimulatedCluster
 from relay.core.node import Node
 from relay.driver import Driver
 from relay.ports import Clock, Dice, Space
-from relay.syncer.record import DoneStore
 from relay.syncer.applying import ContentMissing
+from relay.syncer.record import DoneStore
 from relay.syncer.syncer import Syncer
 from schemas.blobs import Reference
 from schemas.identity import NodePath, TreeId
@@ -40,7 +41,7 @@ class AttachedCluster:
     def __init__(
         self, target: Settings | SpaceSetting, clock: Clock, dice: Dice, tree: TreeId
     ) -> None:
-        self.simulated: SimulatedCluster | None = None
+        self.space: Space | None = None
         self._target = target
         self._clock = clock
         self._dice = dice
@@ -89,9 +90,13 @@ class AttachedCluster:
         group.create_task(sync(), name=f"syncer {host.path}")
 
     async def _open(self, host: Host, stack: AsyncExitStack, group: asyncio.TaskGroup) -> Space:
-        target = self._target
-        assert isinstance(target, Settings)
-        space = await host.space(CLUSTER_BUCKET, stack)
-        self.simulated = SimulatedCluster(space, self._clock, self._dice, target)
-        group.create_task(self.simulated.run(), name=f"cluster {host.path}")
-        return self.simulated
+        async def simulated() -> Space:
+            assert isinstance(self._target, Settings)
+            space = await host.space(CLUSTER_BUCKET, stack)
+            cluster = SimulatedCluster(space, self._clock, self._dice, self._target)
+            group.create_task(cluster.run(), name=f"cluster {host.path}")
+            return cluster
+
+        setting = SIMULATED if isinstance(self._target, Settings) else self._target
+        self.space = await open_space(setting, simulated, self._clock, self._dice, stack)
+        return self.space

@@ -27,7 +27,7 @@ from relay.adapters.jetstream_bus import BusAddress, JetStreamBus
 from relay.adapters.nats_config import AccountSeeds, ParentLink
 from relay.adapters.nats_server import EmbeddedServer
 from relay.adapters.nkey_pairs import new_user_nkey
-from relay.adapters.simulated_cluster import Settings, SimulatedCluster
+from relay.adapters.simulated_cluster import Settings
 from relay.adapters.space_connection import Client, space_connection
 from relay.asker import Asker
 from relay.core.admission import READS_AT_ONCE
@@ -35,7 +35,7 @@ from relay.core.effects import Noted
 from relay.core.node import Node
 from relay.core.state import NodeConfig
 from relay.driver import Driver
-from relay.ports import BusBroken, Clock, Dice, SpaceError, first_of
+from relay.ports import BusBroken, Clock, Dice, Space, SpaceError, first_of
 from relay.whole_file import write_whole
 from schemas.codec import from_json
 from schemas.identity import KeyId, NodePath, TreeId, random_id
@@ -139,9 +139,9 @@ class NodeRuntime:
         return self._attached.applied if self._attached else 0
 
     @property
-    def cluster(self) -> SimulatedCluster | None:
-        """The simulated cluster of an edge that has one."""
-        return self._attached.simulated if self._attached else None
+    def cluster(self) -> Space | None:
+        """The cluster of an edge, while it runs."""
+        return self._attached.space if self._attached else None
 
     def unready(self) -> dict[str, str]:
         """What keeps the node from its work now: each part by name, "" if it does its own."""

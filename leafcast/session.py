@@ -17,11 +17,12 @@ from shutil import disk_usage
 from typing import Any
 
 from leafcast.data_dir import DataDir
+from leafcast.spaces import open_space
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.embedded_space import EmbeddedSpace
 from relay.adapters.nats_server import ROOM_BYTES_MIN
 from relay.adapters.request_reply import CannotConnect, Unanswered, ask, brief_connection
-from relay.ports import Clock, SpaceError
+from relay.ports import Clock, Space, SpaceError
 from schemas.api import GROUP
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
@@ -83,13 +84,13 @@ class Session:
     """
 
     data_dir: DataDir
-    workloads: EmbeddedSpace
-    inventory: EmbeddedSpace
+    workloads: Space
+    inventory: Space
     clock: Clock
     ask: Callable[[str, bytes, float], Awaitable[bytes]]
     tell: Tell = lambda _: None
 
-    def space_for(self, key: ObjectKey) -> EmbeddedSpace:
+    def space_for(self, key: ObjectKey) -> Space:
         """Where an object lies: Locations and SyncTargets in the inventory, all else beside."""
         return self.inventory if (key.group, key.resource) in _INVENTORY else self.workloads
 
@@ -156,12 +157,20 @@ async def open_session(
             with _waiting(tell, "the centre's nats-server to answer"):
                 connecting = brief_connection(admin["url"], admin["seed"], "leafcast command")
                 client = await stack.enter_async_context(connecting)
-                workloads, inventory = (
-                    EmbeddedSpace(client, bucket, clock, dice, domain=domain)
-                    for bucket in (WORKLOADS_BUCKET, INVENTORY_BUCKET)
-                )
-                await workloads.open()
-                await inventory.open()
+
+                async def embedded(bucket: str) -> Space:
+                    space = EmbeddedSpace(client, bucket, clock, dice, domain=domain)
+                    await space.open()
+                    return space
+
+                spaces = place.spaces()
+                workloads, inventory = [
+                    await open_space(setting, partial(embedded, bucket), clock, dice, stack)
+                    for setting, bucket in (
+                        (spaces.workloads[0], WORKLOADS_BUCKET),
+                        (spaces.inventory[0], INVENTORY_BUCKET),
+                    )
+                ]
             session = Session(place, workloads, inventory, clock, partial(ask, client), tell)
             try:
                 yield session

@@ -25,6 +25,8 @@ from leafcast.planned import forget_planned, planned_nodes
 from leafcast.plurals import many
 from leafcast.recalling import AskedChildren
 from leafcast.session import INVENTORY_BUCKET, NODE_MANAGER, USER_MANAGER, WORKLOADS_BUCKET
+from leafcast.space_settings import SpaceSetting
+from leafcast.spaces import open_space
 from leafcast.views import TreeShape, TreeView
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.external_server import ServerPlace
@@ -168,8 +170,13 @@ class LocalTree:
         centre = self.nodes[NodePath()]
         try:
             async with AsyncExitStack() as stack:
-                workloads = self.workloads = await centre.space(WORKLOADS_BUCKET, stack)
-                inventory = self.inventory = await centre.space(INVENTORY_BUCKET, stack)
+                spaces = self._place.spaces()
+                workloads = self.workloads = await self._space(
+                    spaces.workloads[0], WORKLOADS_BUCKET, stack
+                )
+                inventory = self.inventory = await self._space(
+                    spaces.inventory[0], INVENTORY_BUCKET, stack
+                )
                 self.controllers = Controllers(
                     relay,
                     workloads,
@@ -185,6 +192,12 @@ class LocalTree:
                 await self.controllers.run()
         except* SpaceError as broken:
             raise BusBroken(f"the centre's spaces: {broken.exceptions[0]}") from broken
+
+    async def _space(self, setting: SpaceSetting, bucket: str, stack: AsyncExitStack) -> Space:
+        """One of the centre's spaces; an embedded one lies in this bucket of its server."""
+        centre = self.nodes[NodePath()]
+        embedded = partial(centre.space, bucket, stack)
+        return await open_space(setting, embedded, self._clock, self._dice, stack)
 
     def _recovery(self, relay: Driver, centre: NodeRuntime) -> Recovery:
         """How this run of the centre makes sure of its ledger."""

@@ -1,0 +1,39 @@
+"""Opens a space as configuration names it: the one place that knows which implementation it is."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+
+from leafcast.space_settings import IN_CLUSTER, SpaceSetting
+from relay.ports import Clock, Dice, Space
+
+
+async def open_space(
+    setting: SpaceSetting,
+    embedded: Callable[[], Awaitable[Space]],
+    clock: Clock,
+    dice: Dice,
+    stack: AsyncExitStack,
+) -> Space:
+    """The space, open until the stack is closed; `embedded` opens the one that needs no cluster.
+
+    Raises SpaceError if a kubeconfig leads nowhere; a server is first asked when it is used.
+    """
+    if not setting.is_kubernetes:
+        return await embedded()
+    # Here, as it takes 0.2 s and 11 MB that no one else needs to spend.
+    from relay.adapters.kubernetes.kubeconfig import (  # noqa: PLC0415
+        InCluster,
+        Kubeconfig,
+        read_access,
+    )
+    from relay.adapters.kubernetes.space import KubernetesSpace  # noqa: PLC0415
+
+    source = (
+        InCluster() if setting == IN_CLUSTER else Kubeconfig(setting.kubeconfig, setting.context)
+    )
+    read_access(source)
+    space = KubernetesSpace(source, clock, dice)
+    stack.push_async_callback(space.close)
+    return space
