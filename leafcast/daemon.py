@@ -30,8 +30,10 @@ from leafcast.membership import Membership, register_membership
 from leafcast.plurals import many
 from leafcast.run_config import HealthForm
 from leafcast.running_centre import RunningCentre
-from leafcast.session import API_PREFIX
+from leafcast.session import API_PREFIX, WORKLOADS_BUCKET
 from leafcast.signals import Ended, run_until_signal
+from leafcast.space_settings import CentreSpaces
+from leafcast.spaces import open_space
 from leafcast.tree import LocalTree
 from leafcast.tree_facts import placement_of, reached
 from leafcast.tree_kube import TreeKube
@@ -39,6 +41,7 @@ from leafcast.views import TreeShape
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.external_server import ServerPlace
 from relay.adapters.request_reply import serve
+from relay.ports import Space
 from schemas.identity import NodePath, random_id
 
 LOG_BYTES_MAX = 2_000_000
@@ -62,9 +65,12 @@ class Daemon:
         self._place = place
         self._clock = SystemClock()
         self._state: dict[str, Any] = {"pid": os.getpid(), "ready": False, "doing": "starting"}
-        self.tree = LocalTree(shape, place.folder, self._doing, external=external)
-        dice = SystemDice()
+        dice = self._dice = SystemDice()
         self._kube = TreeKube(place, shape, kube, self._clock, dice) if kube else None
+        clusters = self._kube.spaces if self._kube else {}
+        self.tree = LocalTree(
+            shape, place.folder, self._doing, external=external, clusters=clusters
+        )
         self.events = EventLog(random_id(dice.entropy(16)))
         self.tree.noted = lambda path, noted: self.events.noted(
             path, noted, self._clock.now().wall_ms, partial(placement_of, self.tree)
@@ -98,6 +104,8 @@ class Daemon:
         async with AsyncExitStack() as stack:
             if self._kube is not None:
                 await stack.enter_async_context(self._kube.running(self._doing))
+                centre = self._kube.spaces[NodePath()]
+                self._place.write_spaces(CentreSpaces((centre,), (centre,)))
             await self.tree.run()
 
     async def _answer(self) -> None:
@@ -110,8 +118,14 @@ class Daemon:
         async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
             client = await centre.client(stack, "api")
             group.create_task(serve(client, f"{API_PREFIX}*", self.api.answer), name="verbs")
-            space = await centre.space("workloads", stack)
+            space = await self._workloads(stack)
             group.create_task(follow_conditions(space, self.events, self._clock), name="events")
+
+    async def _workloads(self, stack: AsyncExitStack) -> Space:
+        """A way of its own to where people write placements."""
+        embedded = partial(self.tree.nodes[NodePath()].space, WORKLOADS_BUCKET, stack)
+        setting = self._place.spaces().workloads[0]
+        return await open_space(setting, embedded, self._clock, self._dice, stack)
 
     async def _announce(self) -> None:
         await self.tree.up.wait()

@@ -10,13 +10,12 @@ from typing import Any, NamedTuple
 
 from relay.core.effects import Noted
 from relay.core.stored_object import timestamp
-from relay.ports import Clock, ResumeTooOld, Space, SpaceError
+from relay.ports import Change, Clock, Interest, Interests, Listed, Space, SpaceEvent
 from schemas.api import GROUP
 from schemas.identity import NodePath
 from schemas.reports import NEVER_JOINED
 
 EVENTS_MAX = 1_000
-RETRY_SECONDS = 2.0
 NORMAL, WARNING = "Normal", "Warning"
 PLACEMENTS = (GROUP, "edgeplacements")
 _WARNINGS = frozenset(
@@ -174,14 +173,7 @@ class EventLog:
 
 async def follow_conditions(space: Space, events: EventLog, clock: Clock) -> None:
     """Add an event for each change of a placement's conditions, and for each new error of its."""
-    conditions = _Conditions(events, clock)
-    while True:
-        try:
-            await conditions.follow(space)
-        except ResumeTooOld:
-            continue
-        except SpaceError:
-            await clock.sleep(RETRY_SECONDS)
+    await space.follow(Interests([Interest(*PLACEMENTS)]), _Conditions(events, clock).tell)
 
 
 class _Conditions:
@@ -194,22 +186,22 @@ class _Conditions:
         self._known: dict[str, dict[str, Condition]] = {}
         self._stuck: dict[str, set[str]] = {}
 
-    async def follow(self, space: Space) -> None:
-        """Take in all changes until the space ends them; raises SpaceError, ResumeTooOld."""
-        listing = await space.list(*PLACEMENTS)
-        here = {str(obj["metadata"]["name"]): obj for obj in listing.objects}
-        for name in self._known.keys() - here.keys():
-            self._forget(name)
-        for name, obj in here.items():
-            self._take(name, obj)
-        self._listed = True
-        async for change in space.watch(listing.revision):
-            if (change.key.group, change.key.resource) != PLACEMENTS:
-                continue
-            if change.kind == "deleted":
-                self._forget(change.key.name)
-            else:
-                self._take(change.key.name, change.object)
+    async def tell(self, event: SpaceEvent) -> None:
+        """Take in what a space tells of placements."""
+        match event:
+            case Listed(_, objects):
+                here = {key.name: obj for key, obj in objects.items()}
+                for name in self._known.keys() - here.keys():
+                    self._forget(name)
+                for name, obj in here.items():
+                    self._take(name, obj)
+                self._listed = True
+            case Change("deleted", key):
+                self._forget(key.name)
+            case Change(_, key, obj):
+                self._take(key.name, obj)
+            case _:
+                return
 
     def _forget(self, name: str) -> None:
         self._known.pop(name, None)

@@ -16,6 +16,7 @@ from controllers.ledger_notes import LedgerNotes
 from controllers.nodes import NodeCredentials, add_node, enrol_node, node_record
 from controllers.recovery import Recovery
 from leafcast.asking import CentreAsks
+from leafcast.attached_cluster import attachment
 from leafcast.credentials import keep_credentials, load_credentials
 from leafcast.data_dir import DataDir
 from leafcast.inventory import edge_objects
@@ -25,7 +26,7 @@ from leafcast.planned import forget_planned, planned_nodes
 from leafcast.plurals import many
 from leafcast.recalling import AskedChildren
 from leafcast.session import INVENTORY_BUCKET, NODE_MANAGER, USER_MANAGER, WORKLOADS_BUCKET
-from leafcast.space_settings import SpaceSetting
+from leafcast.space_settings import SIMULATED, SpaceSetting
 from leafcast.spaces import open_space
 from leafcast.views import TreeShape, TreeView
 from relay.adapters.clock import SystemClock, SystemDice
@@ -33,7 +34,6 @@ from relay.adapters.external_server import ServerPlace
 from relay.adapters.guard import Guard
 from relay.adapters.nats_config import ParentLink
 from relay.adapters.nkey_pairs import new_user_nkey
-from relay.adapters.simulated_cluster import Settings
 from relay.asker import Asker
 from relay.core.effects import Noted
 from relay.driver import Driver, Superseded
@@ -53,7 +53,8 @@ class LocalTree:
     """A tree laid out as `shape`, its state below `folder`.
 
     The folder outlives it, unless it is `temporary`: then it goes however the program ends.
-    `external` says where the centre's server is if someone else runs it.
+    `external` says where the centre's server is if someone else runs it; `clusters` are those of
+    edges whose clusters are not simulated.
     """
 
     def __init__(
@@ -64,12 +65,14 @@ class LocalTree:
         *,
         temporary: bool = False,
         external: ServerPlace | None = None,
+        clusters: Mapping[NodePath, SpaceSetting] | None = None,
     ) -> None:
         self.shape = shape
         self.up = asyncio.Event()
         self._place = DataDir(folder)
         self._temporary = temporary
         self._external = external
+        self._clusters = clusters or {}
         self._progress = progress
         self._clock, self._dice = SystemClock(), SystemDice()
         self.nodes: dict[NodePath, NodeRuntime] = {}
@@ -252,8 +255,9 @@ class LocalTree:
             return
         await parent.until(lambda node: path.name in node.children())
         link = ParentLink(parent.server.leaf_url, credentials.seed)
-        settings = Settings() if edge else None
-        node = self._add(NodeRuntime(world, path, folder, parent=link, attached=settings))
+        cluster = self._clusters.get(path, SIMULATED)
+        attached = attachment(cluster) if edge else None
+        node = self._add(NodeRuntime(world, path, folder, parent=link, attached=attached))
         self._runs[path] = group.create_task(_run_one(node), name=str(path))
         await node.until(lambda node: node.ready)
 

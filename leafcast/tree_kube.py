@@ -15,6 +15,7 @@ from typing import Any
 
 from leafcast.data_dir import DataDir
 from leafcast.plurals import many
+from leafcast.space_settings import SpaceSetting
 from leafcast.views import TreeShape
 from relay.adapters.guard import Guard
 from relay.adapters.kube_servers.api_server import ApiServer
@@ -73,6 +74,14 @@ class TreeKube:
         self._binaries = binaries_for(which)
         self._clock = clock
         self._dice = dice
+
+    @property
+    def spaces(self) -> dict[NodePath, SpaceSetting]:
+        """The space of each node that has an API server."""
+        file = str(self.kubeconfig)
+        return {
+            path: SpaceSetting("kubeconfig", file, name) for path, name in self.contexts.items()
+        }
 
     @asynccontextmanager
     async def running(self, progress: Callable[[str], None]) -> AsyncIterator[None]:
