@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import asynccontextmanager
 
-from relay.ports import Change, Interests, Listed, Progress, Served, Synced
+from relay.ports import Change, Interests, Listed, Progress, Served, Synced, Unserved
 
 
 class Told:
@@ -64,6 +64,13 @@ async def following(space, *interests):
         await told.synced(wanted.wanted)
         yield told, wanted
         task.cancel()
+
+
+def unserved(told, reason):
+    """What was told of interests that are not served for this reason."""
+    return [
+        event for event in told.events if isinstance(event, Unserved) and event.reason == reason
+    ]
 
 
 def _is_of(interest, key):

@@ -107,7 +107,7 @@ class ApiClient:
         self._session: _Session | None = None
         self._renewing = asyncio.Lock()
         self.breaks = 0
-        """How often a connection broke or failed: another server may have taken the address."""
+        """How often a connection broke, or another way in was read: another server may answer."""
 
     async def request(
         self,
@@ -155,6 +155,10 @@ class ApiClient:
                         self._refuse(session)
                     raise _refused(response.status, await response.read(), session)
                 yield self._events(session, response)
+
+    async def read_again(self) -> None:
+        """Read what leads to the server if it changed: then `breaks` is another."""
+        await self._current()
 
     async def close(self) -> None:
         """Give up all connections that nobody uses; the others end with their requests."""
@@ -248,6 +252,7 @@ class ApiClient:
                 logger.warning("%s", error)
                 return held
             self._session = fresh
+            self.breaks += 1
         if held and not held.users:
             await held.rest.close()
         return fresh

@@ -30,7 +30,7 @@ LOOK_SECONDS = 0.1
 REFRESH_SECONDS = 600.0
 AFTERWARDS_SECONDS = (0.1, 1.0, 4.0)
 """When kinds are asked for after a sign: a definition is served somewhat later than established."""
-RETRY_SECONDS = 5.0
+RETRY_SECONDS = 2.0
 KINDS_ARE_MADE_BY = (
     Interest(CRD_GROUP, "customresourcedefinitions", metadata_only=True),
     Interest("apiregistration.k8s.io", "apiservices", metadata_only=True),
@@ -80,9 +80,8 @@ class Follower:
             await self._tell_one(event)
 
     async def _learn(self) -> None:
-        if not self._discovery.known:
-            with suppress(SpaceError):
-                await self._discovery.refresh()
+        with suppress(SpaceError):
+            await self._discovery.refresh()
         await self._tell_kinds()
 
     async def _tell_kinds(self) -> None:

@@ -35,7 +35,7 @@ WATCH_SECONDS_MIN = 240.0
 SHORT_WATCH_SECONDS = 1.0
 OUTAGE_SECONDS_MAX = 10.0
 """How long a watch may be broken until its interest counts as unserved."""
-PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX, REFUSED_PAUSE_SECONDS = 0.25, 10.0, 20.0
+PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX, LASTING_PAUSE_SECONDS = 0.25, 10.0, 20.0
 
 _KINDS = {"ADDED": "added", "MODIFIED": "modified", "DELETED": "deleted"}
 _NOT_SERVED = (refusals.NOT_FOUND, refusals.NOT_ALLOWED)
@@ -168,14 +168,16 @@ class Informer:
         if self._broken_since is None:
             self._broken_since = now
         longest = PAUSE_SECONDS_MAX
+        lasting = error.reason in (*_NOT_SERVED, *_REFUSED)
         if error.reason in (refusals.EXPIRED, "Timeout"):
             # What happened since is no longer known, or the server's own revision went back.
             self._revision = ""
-        elif error.reason in (*_NOT_SERVED, *_REFUSED) or not self.settled:
+        elif lasting or not self.settled:
             self._revision = ""
-            self._around.discovery.due.set()
+            if error.reason in _NOT_SERVED:
+                self._around.discovery.due.set()
             await self._tell_unserved(error.reason, error.message)
-            longest = REFUSED_PAUSE_SECONDS if error.reason in _REFUSED else PAUSE_SECONDS_MAX
+            longest = LASTING_PAUSE_SECONDS if lasting else PAUSE_SECONDS_MAX
         elif now - self._broken_since >= OUTAGE_SECONDS_MAX:
             self._revision = ""
             await self._tell_unserved(error.reason, error.message)

@@ -206,7 +206,8 @@ class KubernetesSpace:
         await self._api.close()
 
     async def _same_space(self) -> None:
-        """Look who answers, after a connection broke; raises AnotherSpace."""
+        """Look who answers if it may be another than before; raises AnotherSpace."""
+        await self._api.read_again()
         if not self._identity or self._breaks_seen != self._api.breaks:
             await self.identity()
 
