@@ -286,6 +286,7 @@ BUILT_IN_KINDS = KindTable(dict(_built_in()))
 _OTHER_VERSIONS: Mapping[str, tuple[str, ...]] = {
     "autoscaling": ("v2", "v1"),
     "edge.kubestellar.io": ("v2alpha1",),
+    "leafcast.io": ("v1alpha1",),
 }
 _NOT_SERVED = frozenset(
     {("certificates.k8s.io", "ClusterTrustBundle"), ("coordination.k8s.io", "LeaseCandidate")}

@@ -44,7 +44,7 @@ def dice():
 
 @pytest.fixture(params=WHOLE)
 async def space(request, clock, dice):
-    """A space with these namespaces, and nothing else, that has one revision and one watch over all that it holds."""
+    """A space that has one revision and one watch over all; it holds namespaces only."""
     async with _whole(request, clock, dice) as made:
         yield made
 
@@ -65,14 +65,10 @@ async def any_space(request, clock, dice):
 async def _whole(request, clock, dice):
     if request.param == "memory":
         made = MemorySpace(clock, dice)
-        await _add_namespaces(made)
+        for name in NAMESPACES:
+            await made.apply(namespace(name), "me")
         yield made
         return
-    async with embedded(request.getfixturevalue("nats_url"), clock) as made:
-        await _add_namespaces(made)
+    url = request.getfixturevalue("nats_url")
+    async with embedded(url, clock, namespaces=NAMESPACES) as made:
         yield made
-
-
-async def _add_namespaces(space):
-    for name in NAMESPACES:
-        await space.apply(namespace(name), "me")
