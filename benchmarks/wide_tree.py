@@ -29,6 +29,7 @@ from relay.ports import Space
 from schemas.identity import MailKey, NodePath, mail_key
 from schemas.records import API_NODE, API_PLACEMENT, NodeRecord, Source
 from schemas.reports import Summary
+from tests.namespaces import apply_in_namespaces
 
 JOIN_SECONDS = 900.0
 """A quiet machine needs a tenth of it for 8,000 edges; beyond it something is wrong."""
@@ -72,8 +73,7 @@ class WideTree:
         return mail_key(API_PLACEMENT, await self.workloads.identity(), "", name)
 
     async def apply(self, *objects: dict[str, Any]) -> None:
-        for obj in objects:
-            await self.workloads.apply(dict(obj), MANAGER)
+        await apply_in_namespaces(self.workloads, objects, MANAGER)
 
     async def until(
         self, name: str, met: Callable[[Summary], bool], seconds: float = 300

@@ -19,6 +19,7 @@ from schemas.chunks import (
     read_manifest_chunk,
     read_root,
 )
+from schemas.objects import ALWAYS_THERE, BUILT_IN_KINDS, ObjectKey, apply_order
 from schemas.records import OVER_LOCATION, DeltaHead, LocationRecord, Profile, Record
 from schemas.shape import ShapeError
 
@@ -54,12 +55,25 @@ def inventory_objects(strangers: Iterable[Record]) -> list[dict[str, Any]]:
 
 
 async def write_back(space: Space, objects: Iterable[Mapping[str, Any]]) -> int:
-    """Create what is not there, and leave what is as it is; how many objects. Raises SpaceError."""
-    count = 0
-    for obj in objects:
+    """Create what is not there, and leave what is as it is; how many objects. Raises SpaceError.
+
+    Namespaces come with what is in them; they were lost with it.
+    """
+    listed = list(objects)
+    kinds = BUILT_IN_KINDS.extended_by(listed)
+    keys = {id(obj): kinds.key_of(obj) for obj in listed}
+    for name in sorted({key.namespace for key in keys.values()} - ALWAYS_THERE - {""}):
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        if ObjectKey("", "namespaces", "", name) not in keys.values():
+            await space.apply(namespace, MANAGER, create_only=True)
+    for obj in sorted(listed, key=lambda obj: _order(keys[id(obj)])):
         await space.apply(dict(obj), MANAGER, create_only=True)
-        count += 1
-    return count
+    return len(listed)
+
+
+def _order(key: ObjectKey) -> tuple[bool, int]:
+    """What others lean on first; what sends objects out once they are there."""
+    return key.group == GROUP, apply_order(key.group, key.resource)
 
 
 def _location(record: LocationRecord) -> dict[str, Any]:

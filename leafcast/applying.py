@@ -10,11 +10,14 @@ from leafcast.kinds_spoken import SpokenKind, SpokenKinds
 from leafcast.manifest_sources import BadManifests
 from leafcast.session import USER_MANAGER, Session
 from relay.core.merge import same, wish_of
+from relay.core.serving import DEFINITIONS, NAMESPACES, Serving
+from relay.core.stored_object import INVALID, NOT_FOUND, Refused
 from relay.ports import Object, SpaceError
 from schemas.api import GROUP, parse_kind
 from schemas.faults import InvalidObject
 from schemas.manifests import LoadedObject
-from schemas.objects import CRD_GROUP, DEFAULT_NAMESPACE, ObjectKey, apply_order
+from schemas.not_supported import kind_not_supported
+from schemas.objects import CRD_GROUP, DEFAULT_NAMESPACE, ObjectKey, apply_order, group_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +73,25 @@ async def complete(
 
 
 async def judge(session: Session, wishes: Iterable[Wish]) -> list[Change]:
-    """What each wish would do, nothing written; raises BadManifests with all that is refused."""
+    """What each wish would do, nothing written; raises BadManifests with all that is refused.
+
+    The kinds and Namespaces that the batch itself brings count as there.
+    """
+    listed = list(wishes)
+    brought = _Brought.by(listed)
     changes: list[Change] = []
     faults: list[str] = []
-    for wish in wishes:
+    for wish in listed:
         space = session.space_for(wish.key)
         try:
             before = await space.get(wish.key)
-            after = await space.apply(wish.object, USER_MANAGER, dry_run=True)
-        except SpaceError as error:
+            try:
+                after = await space.apply(wish.object, USER_MANAGER, dry_run=True)
+            except SpaceError as error:
+                if not brought.mends(wish, error):
+                    raise
+                after = brought.judged(wish)
+        except (SpaceError, Refused) as error:
             said = error.message.removeprefix(f"{wish.key}: ")
             faults.append(f"{wish.place}: {wish.title}: {said}")
         else:
@@ -86,6 +99,36 @@ async def judge(session: Session, wishes: Iterable[Wish]) -> list[Change]:
     if faults:
         raise BadManifests(faults)
     return changes
+
+
+@dataclass(frozen=True, slots=True)
+class _Brought:
+    """What a batch brings that others of it lean on; it is not there yet when they are judged."""
+
+    serving: Serving
+    namespaces: frozenset[str]
+
+    @staticmethod
+    def by(wishes: Sequence[Wish]) -> _Brought:
+        namespaces = {wish.key.name for wish in wishes if _kind_of(wish) == NAMESPACES}
+        definitions = [wish.object for wish in wishes if _kind_of(wish) == DEFINITIONS]
+        return _Brought(Serving().extended_by(definitions), frozenset(namespaces))
+
+    def mends(self, wish: Wish, error: SpaceError) -> bool:
+        """Whether what the space lacks or says otherwise comes with the batch."""
+        if error.reason == NOT_FOUND and wish.key.namespace in self.namespaces:
+            return True
+        return error.reason in (NOT_FOUND, INVALID) and self.serving.brings(wish.object)
+
+    def judged(self, wish: Wish) -> Object:
+        """The object as it would be made, by what the batch defines; raises Refused."""
+        if self.serving.brings(wish.object):
+            self.serving.admitted(wish.object)
+        return self.serving.made_whole(wish.key, self.serving.wished(wish.object))
+
+
+def _kind_of(wish: Wish) -> tuple[str, str]:
+    return wish.key.group, wish.key.resource
 
 
 async def make(session: Session, change: Change) -> Change:
@@ -96,6 +139,8 @@ async def make(session: Session, change: Change) -> Change:
 
 
 def _faults(obj: Any) -> Iterator[str]:
+    if why := kind_not_supported(group_of(obj), str(obj["kind"])):
+        yield f'{obj["kind"]} "{obj["metadata"]["name"]}": {why}'
     try:
         parse_kind(obj)
     except InvalidObject as error:

@@ -23,7 +23,7 @@ from leafcast.manifest_sources import (
 from schemas.api import GROUP, VERSION, EdgePlacement, parse_kind
 from schemas.faults import InvalidObject
 from schemas.manifests import LoadedObject, load_manifests
-from schemas.objects import BUILT_IN_KINDS, KindTable, ObjectKey
+from schemas.objects import ALWAYS_THERE, BUILT_IN_KINDS, KindTable, ObjectKey, apply_order
 
 MADE_PLACEMENT = "demo"
 
@@ -43,7 +43,8 @@ class Workload:
     """Objects to apply at the centre, placements last.
 
     `everywhere` names the placements that select every Location; `kept` the objects that no
-    placement ever sends, because every cluster has its own of them.
+    placement ever sends, because every cluster has its own of them; `implied` counts Namespaces
+    that nobody wrote, which edges make by themselves.
     """
 
     objects: tuple[Object, ...]
@@ -51,11 +52,12 @@ class Workload:
     everywhere: frozenset[str]
     kept: tuple[ObjectKey, ...]
     origin: str
+    implied: int = 0
 
     @property
     def delivered(self) -> int:
         """How many objects go out, if the placements select them all."""
-        return len(self.objects) - len(self.placements) - len(self.kept)
+        return len(self.objects) - len(self.placements) - len(self.kept) - self.implied
 
 
 def load_shop() -> Workload:
@@ -117,8 +119,9 @@ def prepare(loaded: Sequence[LoadedObject], origin: str) -> Workload:
         raise BadWorkload(
             [f"{origin}: nothing that can be sent; add a workload, such as a Deployment"]
         )
+    implied = _implied(kinds.key_of(obj) for obj in content)
     return Workload(
-        tuple(sorted(objects, key=_is_placement)),
+        tuple(sorted([*implied, *objects], key=lambda obj: _order(kinds.key_of(obj)))),
         tuple(sorted({placement.name for placement in placements})),
         frozenset(
             placement.name
@@ -127,7 +130,24 @@ def prepare(loaded: Sequence[LoadedObject], origin: str) -> Workload:
         ),
         kept,
         origin,
+        len(implied),
     )
+
+
+def _implied(keys: Iterable[ObjectKey]) -> list[Object]:
+    """The Namespaces that these objects need and do not bring."""
+    listed = list(keys)
+    there = {key.name for key in listed if (key.group, key.resource) == ("", "namespaces")}
+    needed = {key.namespace for key in listed} - there - ALWAYS_THERE - {""}
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        for name in sorted(needed)
+    ]
+
+
+def _order(key: ObjectKey) -> tuple[bool, int]:
+    """What others lean on first, placements last."""
+    return key.group == GROUP, apply_order(key.group, key.resource)
 
 
 def placement_of(keys: Iterable[ObjectKey]) -> Object:

@@ -282,6 +282,24 @@ def _built_in() -> Iterator[tuple[tuple[str, str], KindEntry]]:
 
 BUILT_IN_KINDS = KindTable(dict(_built_in()))
 
+# What Kubernetes 1.36 serves: all that is built in has a v1 by now, and nothing older.
+_OTHER_VERSIONS: Mapping[str, tuple[str, ...]] = {
+    "autoscaling": ("v2", "v1"),
+    "edge.kubestellar.io": ("v2alpha1",),
+    "leafcast.io": ("v1alpha1",),
+}
+_NOT_SERVED = frozenset(
+    {("certificates.k8s.io", "ClusterTrustBundle"), ("coordination.k8s.io", "LeaseCandidate")}
+)
+
+
+def served_versions(group: str, kind: str) -> tuple[str, ...]:
+    """The versions in which a built-in kind is served, the preferred one first; empty if none."""
+    if BUILT_IN_KINDS.lookup(group, kind) is None or (group, kind) in _NOT_SERVED:
+        return ()
+    return _OTHER_VERSIONS.get(group, ("v1",))
+
+
 # Each step names what later steps lean on. Within a step the order does not matter.
 _STEPS: tuple[tuple[str, str], ...] = (
     ("", "namespaces"),  # hold all that is namespaced

@@ -33,6 +33,7 @@ from schemas.blobs import Reference
 from schemas.identity import MailKey, NodePath, mail_key, random_id
 from schemas.records import API_PLACEMENT
 from schemas.reports import Summary
+from tests.namespaces import apply_in_namespaces
 
 MANAGER = "test"
 
@@ -105,8 +106,7 @@ class MemoryTree:
         return mail_key(API_PLACEMENT, await self.workloads.identity(), "", name)
 
     async def apply(self, *objects: Mapping[str, Any]) -> None:
-        for obj in objects:
-            await self.workloads.apply(dict(obj), MANAGER)
+        await apply_in_namespaces(self.workloads, objects, MANAGER)
 
     async def until(
         self, name: str, met: Callable[[Summary], bool], *, seconds: float = 200

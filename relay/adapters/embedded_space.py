@@ -21,7 +21,13 @@ from relay.adapters.last_seen import LastSeen
 from relay.adapters.refusals import as_space_errors
 from relay.adapters.whole_follow import follow_whole, kinds_served
 from relay.core import stored_object as rules
-from relay.core.stored_object import Births, StoredObject
+from relay.core.serving import (
+    DEFINITIONS,
+    Serving,
+    needs_namespace,
+    no_namespace,
+)
+from relay.core.stored_object import Births, Refused, StoredObject
 from relay.ports import (
     Change,
     Clock,
@@ -37,14 +43,13 @@ from relay.ports import (
 )
 from schemas import codec
 from schemas.identity import random_id
-from schemas.objects import BUILT_IN_KINDS, CRD_GROUP, KindTable, ObjectKey, group_of
+from schemas.objects import ObjectKey
 from schemas.selectors import LabelSelector
 
 ATTEMPTS_MAX = 16
 RESUME_SECONDS_MAX = 3600
 _IDENTITY = "identity"
 _OBJECTS = "o"
-_DEFINITIONS = (CRD_GROUP, "customresourcedefinitions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +82,7 @@ class EmbeddedSpace:
         self._seen = LastSeen(lambda: connection.stats["reconnects"])
         self._clock = clock
         self._dice = dice
-        self._kinds: KindTable = BUILT_IN_KINDS
+        self._serving = Serving()
 
     async def open(self) -> None:
         """Make the bucket if it is missing and learn the kinds defined in it; raises SpaceError."""
@@ -95,7 +100,7 @@ class EmbeddedSpace:
         return entry.value.decode()
 
     async def kinds(self) -> tuple[Kind, ...]:
-        definitions = await self.list(*_DEFINITIONS)
+        definitions = await self.list(*DEFINITIONS)
         return kinds_served(definitions.objects)
 
     async def follow(self, interests: Interests, tell: Tell) -> None:
@@ -138,7 +143,10 @@ class EmbeddedSpace:
                     if entry:
                         position = entry.revision
                         self._seen.outdate(entry.key, position)
-                        yield _change(entry, births, f"{position}.{seen_ms}")
+                        change = _change(entry, births, f"{position}.{seen_ms}")
+                        if change.kind != "deleted":
+                            self._serving = self._serving.extended_by([change.object])
+                        yield change
 
     async def get(self, key: ObjectKey) -> Object | None:
         found = await self._find(key)
@@ -153,20 +161,22 @@ class EmbeddedSpace:
         force: bool = True,
         dry_run: bool = False,
     ) -> Object:
+        key = await self._admitted(obj)
         with as_space_errors():
-            rules.admit(obj)
-        key = await self._key_of(obj)
+            obj = self._serving.wished(obj)
         surely = create_only or dry_run or bool(obj["metadata"].get("resourceVersion"))
         for attempt in range(ATTEMPTS_MAX):
             found = await self._find(key, fresh=surely or attempt > 0)
             if found.stored and create_only:
                 return rules.at_revision(found.stored, found.revision)
+            if found.stored is None:
+                await self._need_namespace(key)
             changed = self._changed(key, found, obj, manager, force=force)
             if dry_run:
                 return self._previewed(key, found, changed)
             kept = await self._keep(key, found, changed)
             if kept is not None:
-                self._kinds = self._kinds.extended_by([kept])
+                self._serving = self._serving.extended_by([kept])
                 return kept
         raise self._contended(key)
 
@@ -198,6 +208,8 @@ class EmbeddedSpace:
             with as_space_errors():
                 rules.check_uid(key, found.stored, uid)
             if await self._write(key, found, rules.encode(found.stored), deleted=True):
+                if (key.group, key.resource) == DEFINITIONS:
+                    await self._learn_kinds()
                 return True
         raise self._contended(key)
 
@@ -230,6 +242,7 @@ class EmbeddedSpace:
                 uid=rules.uid_from(self._dice.entropy(16)),
                 now_ms=self._clock.now().wall_ms,
                 force=force,
+                whole=self._serving.made_whole,
             )
 
     async def _keep(self, key: ObjectKey, found: _Found, changed: StoredObject) -> Object | None:
@@ -260,14 +273,27 @@ class EmbeddedSpace:
             self._seen.keep(path, encoded, revision)
         return revision
 
-    async def _key_of(self, obj: Object) -> ObjectKey:
-        if self._kinds.lookup(group_of(obj), obj["kind"]) is None:
-            await self._learn_kinds()
-        return self._kinds.key_of(obj)
+    async def _admitted(self, obj: Object) -> ObjectKey:
+        """The key of an object of a kind that is served; raises SpaceError."""
+        with as_space_errors():
+            rules.admit(obj)
+            try:
+                return self._serving.admitted(obj)
+            except Refused:
+                # Someone else may have defined it meanwhile.
+                await self._learn_kinds()
+                return self._serving.admitted(obj)
+
+    async def _need_namespace(self, key: ObjectKey) -> None:
+        """What was last seen of a Namespace will do: one that goes takes this with it."""
+        namespace = needs_namespace(key)
+        if namespace is not None and (await self._find(namespace, fresh=False)).stored is None:
+            with as_space_errors():
+                raise no_namespace(key)
 
     async def _learn_kinds(self) -> None:
-        definitions = await self.list(*_DEFINITIONS)
-        self._kinds = self._kinds.extended_by(definitions.objects)
+        definitions = await self.list(*DEFINITIONS)
+        self._serving = Serving().extended_by(definitions.objects)
 
     def _position(self, revision: int) -> str:
         return f"{revision}.{self._clock.now().wall_ms}"

@@ -9,6 +9,12 @@ from dataclasses import dataclass
 from relay.adapters.refusals import as_space_errors
 from relay.adapters.whole_follow import follow_whole, kinds_served
 from relay.core import stored_object as rules
+from relay.core.serving import (
+    DEFINITIONS,
+    Serving,
+    needs_namespace,
+    no_namespace,
+)
 from relay.core.stored_object import Births, StoredObject
 from relay.ports import (
     Change,
@@ -23,7 +29,7 @@ from relay.ports import (
     Tell,
 )
 from schemas.identity import random_id
-from schemas.objects import BUILT_IN_KINDS, CRD_GROUP, KindTable, ObjectKey
+from schemas.objects import ObjectKey
 from schemas.selectors import LabelSelector
 
 DELETIONS_KEPT_SECONDS = 3600.0
@@ -41,10 +47,10 @@ class _Entry:
 class MemorySpace:
     """Implements relay.ports.Space; it lives as long as the process."""
 
-    def __init__(self, clock: Clock, dice: Dice, kinds: KindTable = BUILT_IN_KINDS) -> None:
+    def __init__(self, clock: Clock, dice: Dice) -> None:
         self._clock = clock
         self._dice = dice
-        self._kinds = kinds
+        self._serving = Serving()
         self._identity = random_id(dice.entropy(16))
         self._entries: dict[ObjectKey, _Entry] = {}
         self._revision = 0
@@ -55,7 +61,7 @@ class MemorySpace:
         return self._identity
 
     async def kinds(self) -> tuple[Kind, ...]:
-        definitions = await self.list(CRD_GROUP, "customresourcedefinitions")
+        definitions = await self.list(*DEFINITIONS)
         return kinds_served(definitions.objects)
 
     async def follow(self, interests: Interests, tell: Tell) -> None:
@@ -109,14 +115,18 @@ class MemorySpace:
     ) -> Object:
         with as_space_errors():
             rules.admit(obj)
-            key = self._kinds.key_of(obj)
+            key = self._serving.admitted(obj)
+            obj = self._serving.wished(obj)
             entry = self._present(key)
             if entry and create_only:
                 return rules.at_revision(entry.stored, entry.revision)
+            namespace = needs_namespace(key)
+            if entry is None and namespace is not None and self._present(namespace) is None:
+                raise no_namespace(key)
             changed = self._changed(key, entry, obj, manager, force=force)
         if dry_run:
             return rules.at_revision(changed, entry.revision if entry else 0)
-        self._kinds = self._kinds.extended_by([changed.object])
+        self._serving = self._serving.extended_by([changed.object])
         return self._keep(key, entry, changed)
 
     async def preview(self, obj: Object, manager: str) -> Object:
@@ -138,6 +148,8 @@ class MemorySpace:
             rules.check_uid(key, entry.stored, uid)
         self._forget_old_deletions()
         self._put(key, entry.stored, self._clock.now().seconds)
+        if (key.group, key.resource) == DEFINITIONS:
+            self._serving = Serving().extended_by((await self.list(*DEFINITIONS)).objects)
         return True
 
     async def close(self) -> None:
@@ -159,6 +171,7 @@ class MemorySpace:
             uid=rules.uid_from(self._dice.entropy(16)),
             now_ms=self._clock.now().wall_ms,
             force=force,
+            whole=self._serving.made_whole,
         )
 
     def _keep(self, key: ObjectKey, entry: _Entry | None, changed: StoredObject) -> Object:

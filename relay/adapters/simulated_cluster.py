@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
@@ -32,7 +32,6 @@ from schemas.selectors import LabelSelector
 
 RETRY_SECONDS = 1.0
 _NAMESPACES = ("", "namespaces")
-_BUILT_IN = frozenset({"default", "kube-node-lease", "kube-public", "kube-system"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,6 @@ class SimulatedCluster:
         self._dice = dice
         self.settings = settings or Settings()
         self._kinds: KindTable = BUILT_IN_KINDS
-        self._namespaces = _KnownNamespaces()
         self._due: dict[ObjectKey, tuple[float, str, int]] = {}
         self._timers: list[tuple[float, ObjectKey]] = []
         self._wake = asyncio.Event()
@@ -114,14 +112,12 @@ class SimulatedCluster:
         force: bool = True,
         dry_run: bool = False,
     ) -> Object:
-        """As every space; raises SpaceError NotFound if the object's Namespace does not exist."""
+        """As every space; what the settings name is refused."""
         name = str((obj.get("metadata") or {}).get("name", ""))
         if self.settings.slow_seconds and _matches(name, self.settings.slow_names):
             await self._clock.sleep(self.settings.slow_seconds)
         if name and obj.get("kind") and obj.get("apiVersion"):
-            key = self._kinds.key_of(obj)
-            self._refuse(key)
-            await self._need_namespace(key)
+            self._refuse(self._kinds.key_of(obj))
         applied = await self._space.apply(
             obj, manager, create_only=create_only, force=force, dry_run=dry_run
         )
@@ -133,7 +129,6 @@ class SimulatedCluster:
 
     async def delete(self, key: ObjectKey, uid: str = "") -> bool:
         """As every space; what a Namespace holds goes with it."""
-        self._namespaces.doubt(key)
         gone = await self._space.delete(key, uid)
         if gone and (key.group, key.resource) == _NAMESPACES:
             listing = await self._space.list(namespace=key.name)
@@ -149,13 +144,6 @@ class SimulatedCluster:
             if refusal.resource == key.resource and fnmatchcase(key.name, refusal.name):
                 raise SpaceError("Forbidden", f"{key}: {refusal.message}")
 
-    async def _need_namespace(self, key: ObjectKey) -> None:
-        if not key.namespace or key.namespace in _BUILT_IN or key.namespace in self._namespaces:
-            return
-        if await self._space.get(ObjectKey(*_NAMESPACES, "", key.namespace)) is None:
-            said = f'{key}: namespaces "{key.namespace}" not found: create the Namespace first'
-            raise SpaceError("NotFound", said)
-
     async def _follow(self) -> None:
         await self._space.follow(Interests(None), self._told)
 
@@ -163,14 +151,11 @@ class SimulatedCluster:
         match event:
             case Listed(_, objects):
                 self._kinds = self._kinds.extended_by(objects.values())
-                self._namespaces.listed(objects)
                 for key, obj in objects.items():
                     await self._notice(key, obj)
             case Change("deleted", key):
-                self._namespaces.changed(event)
                 self._due.pop(key, None)
             case Change(_, key, obj):
-                self._namespaces.changed(event)
                 await self._notice(key, obj)
             case _:
                 return
@@ -243,40 +228,6 @@ class SimulatedCluster:
         except SpaceError as error:
             if error.reason != "NotFound":
                 raise
-
-
-class _KnownNamespaces:
-    """The Namespaces that a watch showed, as a cluster's admission knows them.
-
-    One that is not among them may be there all the same.
-    """
-
-    def __init__(self) -> None:
-        self._names: set[str] = set()
-        self._doubted: set[str] = set()
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._names and name not in self._doubted
-
-    def listed(self, keys: Iterable[ObjectKey]) -> None:
-        """Take a whole list."""
-        self._names = {key.name for key in keys if (key.group, key.resource) == _NAMESPACES}
-        self._doubted &= self._names
-
-    def changed(self, change: Change) -> None:
-        """Take a change that the watch tells."""
-        if (change.key.group, change.key.resource) != _NAMESPACES:
-            return
-        if change.kind == "deleted":
-            self._names.discard(change.key.name)
-            self._doubted.discard(change.key.name)
-        else:
-            self._names.add(change.key.name)
-
-    def doubt(self, key: ObjectKey) -> None:
-        """It is about to be deleted; until the watch says so, it says what was before."""
-        if (key.group, key.resource) == _NAMESPACES:
-            self._doubted.add(key.name)
 
 
 def _matches(name: str, globs: tuple[str, ...]) -> bool:

@@ -26,7 +26,7 @@ from relay.ports import (
     Tell,
     first_of,
 )
-from schemas.objects import BUILT_IN_KINDS, CRD_GROUP, ObjectKey
+from schemas.objects import BUILT_IN_KINDS, CRD_GROUP, ObjectKey, served_versions
 
 RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 0.5, 15.0
 _DEFINITIONS = (CRD_GROUP, "customresourcedefinitions")
@@ -170,8 +170,11 @@ class _Follower:
 def kinds_served(definitions: Iterable[Object]) -> tuple[Kind, ...]:
     """The kinds that are built into Kubernetes, and those that these definitions bring."""
     found = {
-        (group, entry.resource): Kind(group, "v1", entry.resource, kind, entry.namespaced, ("v1",))
+        (group, entry.resource): Kind(
+            group, versions[0], entry.resource, kind, entry.namespaced, versions
+        )
         for (group, kind), entry in BUILT_IN_KINDS.items()
+        if (versions := served_versions(group, kind))
     }
     for definition in definitions:
         match definition.get("spec"):

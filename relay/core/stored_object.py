@@ -6,7 +6,7 @@ All of an embedded space that is not storage; shared by every implementation of 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -143,23 +143,25 @@ def applied(  # noqa: PLR0913 - what is there, what is wished, and by whom
     uid: str,
     now_ms: int,
     force: bool = True,
+    whole: Callable[[ObjectKey, Object], Object] = lambda _, obj: obj,
 ) -> StoredObject:
     """The object after this manager's wish; `held` itself if nothing differs.
 
-    `revision` is where `held` lies; `uid` is for an object that is new. Raises Refused, and
-    Contested, unless by force, if others said fields that it would change.
+    `revision` is where `held` lies; `uid` is for an object that is new; `whole` makes of what is
+    said what is kept. Raises Refused, and Contested, unless by force, if others said fields that
+    it would change.
     """
     _check_version(key, wish, revision if held else None)
     said = fields_said(wish)
     if held is not None and not force:
         _check_managers(key, held, wish, manager)
     if held is None:
-        fresh = _named(wish_of(wish), key)
+        fresh = whole(key, _named(wish_of(wish), key))
         stamps = {"uid": uid, "creationTimestamp": timestamp(now_ms), "generation": 1}
         fresh["metadata"] |= stamps
         return StoredObject(_canonical(key, fresh), {manager: said})
     merged = merge_applied(held.object, held.said.get(manager, {}), wish)
-    merged = _canonical(key, _named(merged, key, held.object))
+    merged = _canonical(key, whole(key, _named(merged, key, held.object)))
     if same(merged, held.object) and same(said, held.said.get(manager)):
         return held
     if not same(_spec(merged), _spec(held.object)):

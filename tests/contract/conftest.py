@@ -44,7 +44,7 @@ def dice():
 
 @pytest.fixture(params=WHOLE)
 async def space(request, clock, dice):
-    """An empty space that has one revision and one watch over all that it holds."""
+    """A space that has one revision and one watch over all; it holds namespaces only."""
     async with _whole(request, clock, dice) as made:
         yield made
 
@@ -58,15 +58,17 @@ async def any_space(request, clock, dice):
             yield made
         return
     async with _whole(request, clock, dice) as made:
-        for name in NAMESPACES:
-            await made.apply(namespace(name), "me")
         yield made
 
 
 @asynccontextmanager
 async def _whole(request, clock, dice):
     if request.param == "memory":
-        yield MemorySpace(clock, dice)
+        made = MemorySpace(clock, dice)
+        for name in NAMESPACES:
+            await made.apply(namespace(name), "me")
+        yield made
         return
-    async with embedded(request.getfixturevalue("nats_url"), clock) as made:
+    url = request.getfixturevalue("nats_url")
+    async with embedded(url, clock, namespaces=NAMESPACES) as made:
         yield made

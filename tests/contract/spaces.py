@@ -74,11 +74,14 @@ class SeededDice:
 
 
 @asynccontextmanager
-async def embedded(url, clock, bucket=None):
+async def embedded(url, clock, bucket=None, namespaces=("shop",)):
+    """An embedded space on a server, with these namespaces."""
     connection = await nats.connect(url)
     try:
         space = EmbeddedSpace(connection, bucket or uuid.uuid4().hex, clock, SeededDice())
         await space.open()
+        for name in namespaces:
+            await space.apply(namespace(name), "me", create_only=True)
         yield space
     finally:
         await connection.close()

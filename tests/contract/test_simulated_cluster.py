@@ -88,7 +88,8 @@ async def test_what_started_before_a_restart_goes_on(space, clock, dice):
 
 async def test_an_object_needs_its_namespace(space, clock, dice):
     cluster = SimulatedCluster(space, clock, dice)
-    with pytest.raises(SpaceError, match="shop") as refused:
+    await space.delete(ObjectKey("", "namespaces", "", "shop"))
+    with pytest.raises(SpaceError, match='namespaces "shop" not found') as refused:
         await cluster.apply(config_map(), "me")
     assert refused.value.reason == "NotFound"
     await cluster.apply(config_map(namespace="default"), "me")
@@ -100,7 +101,7 @@ async def test_what_a_namespace_holds_goes_with_it(space, clock, dice):
     await cluster.apply(config_map(), "me")
     await cluster.apply(config_map(namespace="default"), "me")
     await cluster.delete(ObjectKey("", "namespaces", "", "shop"))
-    left = (await cluster.list()).objects
+    left = (await cluster.list("", "configmaps")).objects
     assert [obj["metadata"]["namespace"] for obj in left] == ["default"]
 
 

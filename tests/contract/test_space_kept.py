@@ -38,7 +38,7 @@ async def test_what_was_deleted_stays_deleted_however_its_server_ends(
             await space.delete(SETTINGS)
 
             async def forgotten():
-                return len(await messages(url)) == 1
+                return len(await messages(url)) == 2
 
             await eventually(forgotten)
     with running_server(tmp_path) as url:

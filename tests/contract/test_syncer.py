@@ -70,6 +70,7 @@ async def test_what_was_applied_and_not_yet_on_record_is_ours_after_a_restart(be
 
 
 async def test_nothing_is_created_before_its_intent_is_on_record(bench, space):
+    await space.delete(SHOP)
     bench.done.hold_up = lambda done: done is not None and done.key == SHOP
     async with bench.running():
         bench.want(config_map())
@@ -78,6 +79,7 @@ async def test_nothing_is_created_before_its_intent_is_on_record(bench, space):
 
 
 async def test_a_missing_namespace_is_made_and_removed_when_it_is_empty(bench):
+    await bench.space.delete(SHOP)
     async with bench.running():
         bench.want(config_map())
         await bench.settled()
@@ -338,4 +340,4 @@ async def test_many_objects_are_applied_and_taken_back(bench, space):
         assert len((await space.list("", "configmaps")).objects) == 20
         assert [
             obj["metadata"]["name"] for obj in (await space.list("", "namespaces")).objects
-        ] == ["n0"]
+        ] == ["n0", "other", "shop"]

@@ -7,6 +7,7 @@ import pytest
 
 from relay.ports import Conflict, ResumeTooOld, SpaceError
 from schemas.objects import ObjectKey
+from tests.contract.conftest import NAMESPACES
 from tests.contract.spaces import config_map, noise
 
 SETTINGS = ObjectKey("", "configmaps", "shop", "settings")
@@ -38,6 +39,8 @@ async def test_a_preview_is_what_apply_would_make_and_writes_nothing(space):
 
 
 async def test_an_empty_space_lists_nothing(space):
+    for name in NAMESPACES:
+        await space.delete(ObjectKey("", "namespaces", "", name))
     assert (await space.list()).objects == ()
 
 

@@ -9,6 +9,7 @@ from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.memory_space import MemorySpace
 from schemas.objects import ObjectKey
 from tests.awaiting import until_object
+from tests.namespaces import apply_in_namespaces
 from tests.unit.centre_relay import LedgerRelay
 
 USER = "user"
@@ -48,8 +49,7 @@ class Centre:
         )
 
     async def apply(self, *objects):
-        for obj in objects:
-            await self.wds.apply(obj, USER)
+        await apply_in_namespaces(self.wds, objects, USER)
 
 
 def config(name, namespace="shop", value="1", **labels):

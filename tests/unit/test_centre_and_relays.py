@@ -13,6 +13,7 @@ from relay.core.state import NodeConfig
 from relay.driver import Driver
 from schemas.identity import NodePath, random_id
 from tests.awaiting import until_object
+from tests.namespaces import apply_in_namespaces
 from tests.unit.centre_relay import WAIT_SECONDS
 from tests.unit.centre_world import SHOP, USER, config, location, placement, target
 
@@ -36,7 +37,7 @@ async def test_counts_come_back_from_an_edge_and_a_restart_issues_nothing_again(
     region, edge = NodePath.parse("/emea"), NodePath.parse("/emea/s1")
     await inventory.apply(target("s1", str(edge)), USER)
     await inventory.apply(location("all"), USER)
-    await wds.apply(config("a"), USER)
+    await apply_in_namespaces(wds, [config("a")], USER)
     await wds.apply(placement(), USER)
     async with asyncio.timeout(WAIT_SECONDS), asyncio.TaskGroup() as group:
         centre = driver(NodePath())

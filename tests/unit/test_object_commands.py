@@ -115,10 +115,12 @@ async def test_inventory_and_workloads_lie_apart(session):
 
 
 async def test_a_dry_run_tells_and_changes_nothing(session, capsys):
-    await applied(session, WEB, dry_run="client")
-    await applied(session, WEB, dry_run="server")
+    await applied(session, WEB, SHOP, dry_run="client")
+    await applied(session, WEB, SHOP, dry_run="server")
     assert capsys.readouterr().out.splitlines() == [
+        "namespace/shop created (dry run)",
         "deployment.apps/web created (dry run)",
+        "namespace/shop created (server dry run)",
         "deployment.apps/web created (server dry run)",
     ]
     assert (await session.workloads.list()).objects == ()
@@ -135,13 +137,13 @@ async def test_the_result_can_be_printed(session, capsys):
     ("bad", "said"),
     [
         (PLACEMENT.replace("downsync", "downSync"), "m.yaml:3: .*spec.downSync: unknown field"),
-        (CONFIG % "a" + "\n---\n" + CONFIG % "a, namespace: other", "-n shop"),
+        (CONFIG % "a" + "\n---\n" + CONFIG % "a, namespace: other", "-n default"),
         (CONFIG % "a, resourceVersion: '7'", "written for version 7, and is gone: read it again"),
     ],
 )
 async def test_a_batch_with_a_fault_changes_nothing(session, bad, said):
     with pytest.raises(BadManifests, match=said):
-        await applied(session, CONFIG % "good", bad, namespace="shop")
+        await applied(session, CONFIG % "good", bad, namespace="default")
     assert (await session.workloads.list()).objects == ()
 
 
@@ -157,7 +159,11 @@ async def test_custom_kinds_go_by_definitions_of_the_batch(session, capsys):
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: oxen.farm.example}
-spec: {group: farm.example, scope: Namespaced, names: {kind: Ox, plural: oxen}}
+spec:
+  group: farm.example
+  scope: Namespaced
+  names: {kind: Ox, plural: oxen}
+  versions: [{name: v1, served: true}]
 """
     await applied(session, "{apiVersion: farm.example/v1, kind: Ox, metadata: {name: bill}}", crd)
     capsys.readouterr()
@@ -166,7 +172,7 @@ spec: {group: farm.example, scope: Namespaced, names: {kind: Ox, plural: oxen}}
 
 
 async def test_what_is_not_there_is_told_in_the_words_of_kubectl(session, capsys):
-    await applied(session, WEB)
+    await applied(session, WEB, SHOP)
     capsys.readouterr()
     assert await show(session, asked("deploy", "web", "x")) == 2
     told = capsys.readouterr().err.splitlines()
@@ -186,7 +192,7 @@ async def test_what_is_not_there_is_told_in_the_words_of_kubectl(session, capsys
 
 
 async def test_yaml_that_was_got_can_be_applied_again(session, capsys):
-    await applied(session, WEB, PLACEMENT)
+    await applied(session, WEB, PLACEMENT, SHOP)
     capsys.readouterr()
     await show(session, asked("deploy,epl", namespace="shop", format_="yaml"))
     await applied(session, capsys.readouterr().out)
@@ -239,7 +245,7 @@ def test_an_address_is_not_taken_for_a_file():
 
 
 async def test_a_diff_tells_what_an_apply_would_change_and_nothing_else(session):
-    await applied(session, WEB, KEY)
+    await applied(session, WEB, KEY, SHOP)
     assert await differences(session, manifests(WEB, KEY), None) == []
     changed = WEB.replace("replicas: 1", "paused: true")
     lines = await differences(session, manifests(changed), None)
@@ -258,7 +264,7 @@ async def test_a_diff_never_shows_what_a_secret_holds(session):
 
 
 async def test_a_wish_is_judged_by_what_is_there(session):
-    await applied(session, WEB)
+    await applied(session, WEB, SHOP)
     [change] = await judge(session, await complete(session, manifests(WEB), None))
     assert change.verb == "unchanged"
 
