@@ -51,6 +51,8 @@ def prepare_folder(place: DataDir) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         strangers = [item.name for item in folder.iterdir() if item.name not in _OURS]
+    except (FileExistsError, NotADirectoryError) as error:
+        raise DataDirUnusable(folder, "it is not a directory", remedy) from error
     except OSError as error:
         raise DataDirUnusable(folder, f"cannot be used: {error.strerror}", remedy) from error
     if not os.access(folder, os.W_OK | os.X_OK):

@@ -6,6 +6,10 @@ from collections.abc import Iterator
 
 from leafcast.harmless import harmless
 
+FROM_SERVER = "Error from server ("
+_OF_NO_SERVER = frozenset({"NotServed", "Timeout", "Restarting"})
+"""Why a tree did not answer, in the command's own words."""
+
 
 def said(error: BaseException) -> list[str]:
     """One line or more for each cause; each says what to do where the error itself does."""
@@ -22,7 +26,15 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _text(error: BaseException) -> str:
-    """Our own errors say all; others are defects, and their type is worth knowing."""
+    """Our own errors say all; others are defects, and their type is worth knowing.
+
+    What the tree refuses is told as kubectl tells what an API server refuses.
+    """
+    word = getattr(error, "code", "") or getattr(error, "reason", "")
+    # By name: to import them here would slow every command down that needs none of them.
+    refused = any(kind.__name__ in ("CallFailed", "SpaceError") for kind in type(error).__mro__)
+    if refused and word not in _OF_NO_SERVER:
+        return f"{FROM_SERVER}{word}): {error}"
     ours = type(error).__module__.partition(".")[0] in (
         "schemas",
         "relay",

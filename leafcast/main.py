@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import os
 import sys
-from difflib import get_close_matches
+from collections.abc import Iterable
 from importlib import import_module
 from typing import NoReturn
 
 try:
     import click
 
-    from leafcast.errors import said
+    from leafcast.errors import FROM_SERVER, said
+    from leafcast.instead import command_hint, option_hint
 except KeyboardInterrupt:
     # Starting takes a moment, in which Ctrl-C is to be as silent as later on.
     raise SystemExit(130) from None
@@ -46,9 +47,14 @@ _COMMANDS = {
     "withdraw": "leafcast.commands.adopt:withdraw",
     "wait": "leafcast.commands.wait:wait",
 }
+_GROUPS = (
+    ("Every day", ("demo", "up", "down", "apply", "delete", "diff", "wait")),
+    ("Look", ("status", "get", "describe", "tree", "events")),
+    ("Nodes", ("node", "join")),
+    ("Repair", ("doctor", "accept", "adopt", "withdraw")),
+    ("Run it yourself", ("run", "layout", "nats-config", "crds", "completion")),
+)
 _INTERRUPTED = 130
-# What kubectl's users try first, and what does it here.
-_MEANT = {"create": "apply", "replace": "apply", "edit": "apply", "patch": "apply", "ls": "get"}
 
 
 class _Commands(click.Group):
@@ -79,11 +85,20 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        name = args[0]
-        close = _MEANT.get(name) or next(iter(get_close_matches(name, _COMMANDS, 1)), None)
-        if close and name not in _COMMANDS:
-            ctx.fail(f'no such command "{name}" (did you mean "{close}"?)')
+        if args[0] not in _COMMANDS and (hint := command_hint(args[0], _COMMANDS)):
+            ctx.fail(f'no such command "{args[0]}" ({hint})')
         return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """In groups, what one needs every day first; no summary is cut."""
+        grouped = {name for _, names in _GROUPS for name in names}
+        rest = ("More", tuple(name for name in sorted(_COMMANDS) if name not in grouped))
+        for title, names in (*_GROUPS, rest):
+            commands = [(name, self.get_command(ctx, name)) for name in names]
+            rows = [(name, it.get_short_help_str(10**6)) for name, it in commands if it is not None]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows, col_spacing=3)
 
 
 @click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -123,12 +138,14 @@ def _usage(error: click.ClickException) -> int:
         click.echo(error.format_message())
         return 0
     # Manifests may have many faults: each has its own line, and its own file and line number.
-    lines = error.format_message().rstrip(".").splitlines()
+    text = error.format_message()
+    if isinstance(error, click.exceptions.NoSuchOption):
+        text = f"{error.message}{option_hint(error.option_name, error.possibilities or ())}"
+    lines = text.rstrip(".").splitlines()
     if isinstance(error, click.UsageError):
         where = error.ctx.command_path if error.ctx else _said()
         lines = [f"{' '.join(' '.join(lines).split())}; see: {where} --help"]
-    for line in lines:
-        click.echo(f"leafcast: {line}", err=True)
+    _tell(lines)
     return error.exit_code
 
 
@@ -140,6 +157,12 @@ def _said() -> str:
 def _failed(error: Exception) -> int:
     if os.environ.get("LEAFCAST_TRACEBACK"):
         raise error
-    for line in said(error):
-        click.echo(f"leafcast: {line}", err=True)
+    _tell(said(error))
     return 1
+
+
+def _tell(lines: Iterable[str]) -> None:
+    """As kubectl says errors; what belongs to the line before it is indented."""
+    for line in lines:
+        plain = line.startswith((FROM_SERVER, "  "))
+        click.echo(line if plain else f"error: {line}", err=True)

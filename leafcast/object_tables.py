@@ -228,8 +228,13 @@ _OWN: Mapping[tuple[str, str], tuple[Column, ...]] = {
         _said("LOCATION SELECTORS", _selectors, wide=True),
     ),
     (GROUP, "locations"): (
-        _said("INSTANCES", lambda obj: cell.selector_text(at(obj, "spec", "instanceSelector"))),
+        _field("INSTANCES", "status", "instances"),
         AGE,
+        _said(
+            "INSTANCE SELECTOR",
+            lambda obj: cell.selector_text(at(obj, "spec", "instanceSelector")),
+            wide=True,
+        ),
         _said("LABELS", lambda obj: cell.labels_text(at(obj, "metadata", "labels")), wide=True),
     ),
     (GROUP, "singleplacementslices"): (

@@ -8,6 +8,7 @@ tags that have no JSON form, aliases that blow a small text up.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import Any
 
 from schemas.faults import Fault, InvalidObject
 from schemas.objects import validate_object
+from schemas.scalars import resolve
 from schemas.yaml_documents import Document, InvalidManifest, Position, Problem, read_documents
 
 _LIST_DEPTH_MAX = 10
@@ -102,20 +104,31 @@ def _complete(item: dict[str, Any], holder: Mapping[str, Any]) -> None:
 
 def _located(document: Document, obj: Mapping[str, Any], error: InvalidObject) -> Iterator[Problem]:
     for fault in error.faults:
-        said = str(InvalidObject(error.kind, error.name, [fault]))
-        yield Problem(document.origin, _position_of(document, obj, fault), said)
+        position, written = _position_of(document, obj, fault)
+        said = str(InvalidObject(error.kind, error.name, [_as_written(fault, written)]))
+        yield Problem(document.origin, position, said)
 
 
-def _position_of(document: Document, obj: Mapping[str, Any], fault: Fault) -> Position:
-    """Where the fault's field stands, or the nearest that holds it."""
+def _as_written(fault: Fault, written: str) -> Fault:
+    """The fault of a plain scalar in the words of who wrote it: `y`, where it is read as true."""
+    read = json.dumps(resolve(written)) if written else ""
+    if read in ("", written) or fault.message != f"{read} is not a string":
+        return fault
+    return Fault(fault.path, f"{written} is not a string, YAML reads it as {read}", fault.remedy)
+
+
+def _position_of(document: Document, obj: Mapping[str, Any], fault: Fault) -> tuple[Position, str]:
+    """Where the fault's field stands, or the nearest that holds it; how a scalar is written."""
+    written = ""
     position = document.positions.get((id(obj), None), document.position)
     value: object = obj
     for part in _parts(fault.path):
         if not isinstance(value, dict) or part not in value:
             break
         position = document.positions.get((id(value), part), position)
+        written = document.written.get((id(value), part), "")
         value = value[part]
-    return position
+    return position, written
 
 
 def _parts(path: str) -> Sequence[str]:

@@ -63,13 +63,15 @@ class Document:
     """A document's value and the places in it.
 
     `positions` is keyed by the id of a mapping (or list) of the document and the key (or index) in
-    it; with None as the key, by the place where that mapping or list itself begins.
+    it; with None as the key, by the place where that mapping or list itself begins. `written` has
+    by the same keys how a scalar is written that reads as another: `y` for true.
     """
 
     origin: str
     root: Any
     position: Position
     positions: dict[tuple[int, object], Position]
+    written: dict[tuple[int, object], str]
 
 
 def read_documents(text: str, origin: str) -> Iterator[Document]:
@@ -87,7 +89,10 @@ def read_documents(text: str, origin: str) -> Iterator[Document]:
                 builder.take(event)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise _invalid(origin, mark, error.problem or error.context or "not YAML") from error
+        said = error.problem or error.context or "not YAML"
+        if _stands_on_tab(text, mark):
+            said = "a tab; YAML is indented with spaces: write spaces instead"
+        raise _invalid(origin, mark, said) from error
     except yaml.reader.ReaderError as error:
         raise _unreadable(text, origin, error) from error
     except UnicodeEncodeError as error:
@@ -118,11 +123,13 @@ class _Builder:
         self._anchors: dict[str, tuple[Any, int]] = {}
         self._aliased = 0
         self._positions: dict[tuple[int, object], Position] = {}
+        self._written: dict[tuple[int, object], str] = {}
         # Positions go by id: what was merged stays, so that its id is not given again.
         self._kept: list[Any] = []
 
     def document(self) -> Document:
-        return Document(self._origin, self.root, self._started or Position(1, 1), self._positions)
+        began = self._started or Position(1, 1)
+        return Document(self._origin, self.root, began, self._positions, self._written)
 
     def take(self, event: Any) -> None:
         """Read one event."""
@@ -205,6 +212,8 @@ class _Builder:
             frame.key, frame.merging = None, False
         else:
             frame.value[frame.key] = value
+            if not isinstance(value, str | dict | list) and isinstance(event, yaml.ScalarEvent):
+                self._written[id(frame.value), frame.key] = event.value
             frame.key = None
 
     def _merged(self, value: Any, event: Any) -> list[dict[str, Any]]:
@@ -315,6 +324,15 @@ def _unreadable(text: str, origin: str, error: yaml.reader.ReaderError) -> Inval
     at = text.find(chr(error.character)) if isinstance(error.character, int) else -1
     position = _position_at(text, max(at, 0))
     return InvalidManifest([Problem(origin, position, str(error.reason))])
+
+
+def _stands_on_tab(text: str, mark: Any) -> bool:
+    lines = text.splitlines()
+    if mark is None or mark.line >= len(lines):
+        return False
+    line = lines[mark.line]
+    indent = line[: len(line) - len(line.lstrip())]
+    return "\t" in indent or line[mark.column : mark.column + 1] == "\t"
 
 
 def _position_at(text: str, offset: int) -> Position:

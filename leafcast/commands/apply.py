@@ -10,7 +10,13 @@ from typing import Literal
 import click
 
 from leafcast.applying import Change, complete, judge, make
-from leafcast.commands.object_options import files_options, load_files, namespace_option, refuse
+from leafcast.commands.object_options import (
+    dry_run_option,
+    files_options,
+    load_files,
+    namespace_option,
+    refuse,
+)
 from leafcast.commands.options import data_dir_option
 from leafcast.commands.running import in_session
 from leafcast.harmless import harmless
@@ -30,12 +36,7 @@ _DRY: dict[DryRun, str] = {"none": "", "client": " (dry run)", "server": " (serv
 @click.command()
 @files_options(required=True)
 @namespace_option
-@click.option(
-    "--dry-run",
-    type=click.Choice(["none", "client", "server"]),
-    default="none",
-    help="Say what would be done, and do nothing. client and server are the same here.",
-)
+@dry_run_option("done")
 @click.option("-o", "--output", type=click.Choice(["yaml", "json", "name"]), help="Format.")
 @data_dir_option
 def apply(

@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from leafcast.commands.object_options import (
+    dry_run_option,
     load_files,
     meant_by,
     objects_options,
@@ -62,12 +63,7 @@ class Request:
 @objects_options("KIND NAME... | KIND/NAME... | KIND -l SELECTOR")
 @click.option("--all", "every", is_flag=True, help="All objects of the kind.")
 @click.option("--ignore-not-found", is_flag=True, help="Exit code 0 if an object is not there.")
-@click.option(
-    "--dry-run",
-    type=click.Choice(["none", "client", "server"]),
-    default="none",
-    help="Say what would be deleted, and delete nothing.",
-)
+@dry_run_option("deleted")
 @data_dir_option
 def delete(  # noqa: PLR0913 - click passes options by name
     *,

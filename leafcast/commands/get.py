@@ -20,6 +20,7 @@ from leafcast.commands.object_options import (
 from leafcast.commands.options import data_dir_option
 from leafcast.commands.running import in_session
 from leafcast.harmless import harmless
+from leafcast.instances import with_instances
 from leafcast.kinds_spoken import SpokenKind
 from leafcast.object_output import (
     FORMATS,
@@ -132,6 +133,8 @@ async def show(session: Session, asked: Asked) -> int:
     """Print what is asked for; how many named objects are not there."""
     meant = await _meant(session, asked)
     groups, missing = await _read(session, asked, meant)
+    if asked.at is None and asked.format in ("table", "wide"):
+        groups = [await with_instances(session.inventory, group) for group in groups]
     if not asked.watch:
         _print(session, asked, groups, single=_is_single(meant))
         _tell_where_it_runs(asked, groups)

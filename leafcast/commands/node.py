@@ -14,29 +14,16 @@ import click
 
 from leafcast.commands import completing
 from leafcast.commands.node_list import add_listed, read_labels
-from leafcast.commands.options import data_dir_option
+from leafcast.commands.options import NodeAt, data_dir_option
 from leafcast.commands.running import call
 from leafcast.session import CallFailed
 from relay.whole_file import write_whole
-from schemas.identity import BadIdentity, NodePath
+from schemas.identity import NodePath
 
 REMOVE_SECONDS = 90.0
 _call = partial(call, seconds=REMOVE_SECONDS)
 _SPAN = re.compile(r"([1-9][0-9]{0,5})(s|m|h|d)\Z")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-
-
-class _Path(click.ParamType[str]):
-    name = "path"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        try:
-            path = NodePath.parse(value)
-        except BadIdentity as error:
-            self.fail(str(error), param, ctx)
-        if path.is_root:
-            self.fail("'/' is the centre; name a node below it, such as /emea/store-1", param, ctx)
-        return str(path)
 
 
 class _Span(click.ParamType[int]):
@@ -73,7 +60,7 @@ _valid_option = click.option(
 
 
 @node.command()
-@click.argument("path", type=_Path(), required=False)
+@click.argument("path", type=NodeAt(), required=False)
 @_output_option
 @click.option(
     "-f",
@@ -148,8 +135,8 @@ def add(  # noqa: PLR0913 - click passes options by name
 
 
 @node.command()
-@click.argument("path", type=_Path(), shell_complete=completing.paths)
-@click.argument("new_path", type=_Path())
+@click.argument("path", type=NodeAt(), shell_complete=completing.paths)
+@click.argument("new_path", type=NodeAt())
 @_output_option
 @click.option(
     "--labels",
@@ -182,7 +169,7 @@ def move(
 
 
 @node.command()
-@click.argument("path", type=_Path(), shell_complete=completing.paths)
+@click.argument("path", type=NodeAt(), shell_complete=completing.paths)
 @click.option(
     "--force",
     is_flag=True,

@@ -11,6 +11,7 @@ import click
 
 from leafcast.applying import complete
 from leafcast.commands import completing
+from leafcast.commands.options import NodeAt
 from leafcast.kinds_spoken import UnknownKind
 from leafcast.label_text import BadLabelText, read_labels
 from leafcast.manifest_sources import BadManifests, read_manifests
@@ -99,10 +100,23 @@ def objects_options(metavar: str) -> Callable[[Command], Command]:
     return all_of_them
 
 
+def dry_run_option(what: str) -> Callable[[Command], Command]:
+    """`--dry-run`, given as `dry_run`; bare it is `client`, as it was with kubectl once."""
+    return click.option(
+        "--dry-run",
+        is_flag=False,
+        flag_value="client",
+        type=click.Choice(["none", "client", "server"]),
+        default="none",
+        help=f"Say what would be {what}, and do nothing. client and server are the same here.",
+    )
+
+
 def at_option(command: Command) -> Command:
     """`--at`, given as `at: str | None`."""
     return click.option(
         "--at",
+        type=NodeAt(root=True),
         metavar="PATH",
         shell_complete=completing.paths,
         help="Read the copy of the edge at this path, such as /region-1/site-1, through the tree. "
@@ -130,7 +144,9 @@ def refusals() -> Iterator[None]:
         yield
     except BadManifests as error:
         refuse(error.faults)
-    except (BadArguments, UnknownKind) as error:
+    except BadArguments as error:
+        raise click.UsageError(str(error)) from error
+    except UnknownKind as error:
         refuse([str(error)])
 
 

@@ -9,8 +9,27 @@ from typing import Any, TypeVar
 import click
 
 from leafcast.data_dir import ENVIRONMENT
+from schemas.identity import BadIdentity, NodePath
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class NodeAt(click.ParamType[str]):
+    """The path of a node; of the centre's only with `root`."""
+
+    name = "path"
+
+    def __init__(self, *, root: bool = False) -> None:
+        self._root = root
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            path = NodePath.parse(value)
+        except BadIdentity as error:
+            self.fail(str(error), param, ctx)
+        if path.is_root and not self._root:
+            self.fail("'/' is the centre; name a node below it, such as /emea/store-1", param, ctx)
+        return str(path)
 
 
 def data_dir_option(command: Command) -> Command:

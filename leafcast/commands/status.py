@@ -10,13 +10,21 @@ import click
 from leafcast.commands import completing
 from leafcast.commands.options import data_dir_option
 from leafcast.commands.showing import show, watch
+from leafcast.commands.wait import placements_named
 from leafcast.destinations import destinations_below, nodes_below
+from leafcast.kinds_spoken import UnknownKind
 from leafcast.session import Session
 from leafcast.tree_views import placement_view, placements_view, worst_first
 
 
 @click.command()
-@click.argument("placement", required=False, default="", shell_complete=completing.placements)
+@click.argument(
+    "placement",
+    metavar="[PLACEMENT]",
+    required=False,
+    default="",
+    shell_complete=completing.placements,
+)
 @click.option("--tree", "by_node", is_flag=True, help="Every node of the tree, not only the first.")
 @click.option("--destinations", is_flag=True, help="Every destination, worst first.")
 @click.option("-w", "--watch", "stays", is_flag=True, help="Go on until Ctrl-C.")
@@ -37,6 +45,10 @@ def status(
     """
     if (by_node or destinations) and not placement:
         raise click.UsageError("name a placement; `leafcast status` lists them")
+    try:
+        placement = placements_named([placement])[0] if placement else ""
+    except UnknownKind as error:
+        raise click.UsageError(str(error)) from error
     if by_node and destinations:
         raise click.UsageError("--tree or --destinations, not both")
 

@@ -189,7 +189,7 @@ def placements_named(placements: Sequence[str]) -> list[str]:
     for said in placements:
         word, slash, name = said.partition("/")
         if slash and (kind := kinds.resolve(word)).resource != "edgeplacements":
-            raise click.UsageError(f'"{said}": only EdgePlacements are waited for, not {kind.kind}')
+            raise click.UsageError(f'"{said}": name an EdgePlacement, not a {kind.kind}')
         names.append(name if slash else said)
     return list(dict.fromkeys(names))
 

@@ -193,7 +193,7 @@ def test_bad_yaml_is_told_by_file_and_line_before_anything_starts(demo, tmp_path
     before = demo.temporary.stat().st_mtime_ns
     ran = demo.run("--file", str(bad))
     assert ran.returncode == 1
-    assert ran.stderr.startswith(f"leafcast: {bad}:3:")
+    assert ran.stderr.startswith(f"error: {bad}:3:")
     assert ran.stdout == ""
     assert demo.temporary.stat().st_mtime_ns == before, "a tree had begun to be made"
 

@@ -50,7 +50,9 @@ class Command:
 
     @property
     def code(self) -> int:
-        return int(any(line.startswith(("leafcast: ", "diff -u")) for line in self.shown))
+        return int(
+            any(line.startswith(("error: ", "Error from server", "diff -u")) for line in self.shown)
+        )
 
 
 def steps(page: str) -> Iterator[Command | tuple[Path, str]]:

@@ -372,7 +372,7 @@ def test_no_name_leads_out_of_its_subtree_at_a_running_tree(tree):
         (named, "metadata.name"),
     ):
         lines = tree.run("apply", "-f", "-", stdin=documents(objects), code=1).splitlines()
-        assert lines.pop() == "leafcast: nothing was applied; correct this, and apply again"
+        assert lines.pop() == "error: nothing was applied; correct this, and apply again"
         assert len(lines) == len(objects)
         for line, obj in zip(lines, objects, strict=True):
             assert obj["kind"] in line

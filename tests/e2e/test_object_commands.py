@@ -222,7 +222,7 @@ def test_manifests_come_from_standard_input_too(tree, store):
 def test_every_error_says_what_to_do(tree, arguments, code, said):
     done = did(tree, *arguments, code=code)
     assert said in done.stderr
-    assert done.stderr.startswith("leafcast: ")
+    assert done.stderr.startswith("error: ")
     assert done.stderr.count("\n") == 1
 
 

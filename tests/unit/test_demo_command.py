@@ -58,7 +58,7 @@ def test_a_usage_error_is_one_line_with_a_remedy_and_code_2():
     ran = leafcast("demo", "--depth", "2")
     assert ran.returncode == 2
     assert ran.stdout == ""
-    assert ran.stderr.startswith("leafcast: ")
+    assert ran.stderr.startswith("error: ")
     assert ran.stderr.count("\n") == 1
     assert "leafcast demo --help" in ran.stderr
 
@@ -86,7 +86,7 @@ def test_whatever_goes_wrong_is_told_without_a_traceback(monkeypatch, capsys, er
         main.main()
     assert ended.value.code == 1
     told = capsys.readouterr().err
-    assert told.startswith("leafcast: ")
+    assert told.startswith("error: ")
     assert said in told
     assert "Traceback" not in told
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 from leafcast.commands import running
 from leafcast.commands.showing import table_console
 from leafcast.commands.wait import placements_named
-from leafcast.main import main
+from leafcast.main import _COMMANDS, main
 
 
 @pytest.fixture
@@ -35,18 +36,68 @@ def test_help_and_version_are_words_as_well(said):
     assert said("version") == said("--version")
 
 
-@pytest.mark.parametrize(("word", "meant"), [("aply", "apply"), ("create", "apply"), ("ls", "get")])
+@pytest.mark.parametrize(("word", "meant"), [("aply", "apply"), ("stauts", "status")])
 def test_a_word_that_is_no_command_is_told_which_one_is_meant(said, word, meant):
     code, out, err = said(word, "-f", "x")
     assert (code, out) == (2, "")
     guess = f'no such command "{word}" (did you mean "{meant}"?)'
-    assert err == f"leafcast: {guess}; see: leafcast --help\n"
+    assert err == f"error: {guess}; see: leafcast --help\n"
+
+
+@pytest.mark.parametrize(
+    ("word", "instead"),
+    [
+        ("create", "leafcast apply -f FILE"),
+        ("edit", "leafcast apply -f FILE"),
+        ("logs", "use kubectl there"),
+        ("ls", "leafcast get KIND"),
+        ("resume", "leafcast status NAME"),
+        ("rollout", "leafcast wait NAME --for healthy"),
+        ("auth", "admin.json"),
+    ],
+)
+def test_a_verb_of_kubectl_that_is_not_here_is_told_what_to_use_instead(said, word, instead):
+    code, _, err = said(word, "x")
+    assert code == 2
+    assert instead in err
+    assert "did you mean" not in err
+
+
+def test_a_word_like_no_command_is_told_no_nonsense(said):
+    code, _, err = said("frobnicate")
+    assert (code, "mean" in err, "instead" in err) == (2, False, False)
+
+
+@pytest.mark.parametrize(
+    ("option", "hint"),
+    [
+        ("--prune", "instead: delete what you took out"),
+        ("--server-side", "leave it out"),
+        ("--dry-rnu", "Did you mean --dry-run?"),
+    ],
+)
+def test_an_option_that_is_not_there_is_told_what_to_use_and_nothing_misleading(said, option, hint):
+    code, _, err = said("apply", "-f", "x", option)
+    assert code == 2
+    assert hint in err
+    assert ("--dry-run" in err) == (option == "--dry-rnu")
+
+
+def test_help_shows_commands_in_groups_and_cuts_no_summary(said):
+    _, out, _ = said("--help")
+    titles = [line[:-1] for line in out.splitlines() if line.endswith(":") and line[0] != " "]
+    assert titles == ["Options", "Every day", "Look", "Nodes", "Repair", "Run it yourself"]
+    assert "..." not in out.partition("Every day:")[2]
+    assert all(f"  {name} " in out for name in _COMMANDS)
 
 
 @pytest.mark.parametrize(
     "words",
     [
-        ("apply", "--dry-run"),
+        ("apply", "--dry-run=maybe"),
+        ("get", "deploy", "--at", "region-1"),
+        ("status", "deploy/web"),
+        ("node", "add"),
         ("completion",),
         ("completion", "csh"),
         ("get", "deploy", "-o", "jsonpath={.spec}"),
@@ -64,7 +115,8 @@ def test_wrong_usage_is_one_line_and_says_where_to_look(said, words):
     code, out, err = said(*words)
     assert (code, out) == (2, "")
     assert len(err.splitlines()) == 1
-    assert err.endswith(f"; see: leafcast {words[0]} --help\n")
+    assert err.startswith("error: ")
+    assert re.search(r"; see: leafcast [a-z ]+ --help\n\Z", err)
 
 
 def test_who_closed_the_output_is_no_defect(said, monkeypatch, tmp_path):

@@ -1,0 +1,63 @@
+"""What to use instead of words and options of kubectl that are not here, and what a typo meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+ALIKE = 0.75
+"""How like a word must be to one that there is to be taken for it: `aply`, but not `rollout`."""
+
+_APPLY = "change your file, then leafcast apply -f FILE"
+_THERE = "Pods run at the edges: use kubectl there"
+_INSTEAD = {
+    **dict.fromkeys(
+        ("annotate", "autoscale", "create", "edit", "expose", "label", "patch", "replace"), _APPLY
+    ),
+    **dict.fromkeys(("scale", "set"), _APPLY),
+    **dict.fromkeys(("attach", "cp", "debug", "exec", "logs", "port-forward", "top"), _THERE),
+    **dict.fromkeys(
+        ("rollout", "pause", "resume", "undo"),
+        "leafcast status NAME shows how far a change is, leafcast wait NAME --for healthy waits",
+    ),
+    **dict.fromkeys(
+        ("api-resources", "api-versions", "explain"),
+        "leafcast crds prints the definitions of our own kinds",
+    ),
+    **dict.fromkeys(("cordon", "drain", "taint", "uncordon"), "leafcast node remove takes one out"),
+    "auth": "who may read the tree's admin.json may do everything",
+    "certificate": "each node has a key of its own: leafcast node add --replace makes a new one",
+    "cluster-info": "leafcast tree and leafcast doctor show how the tree is",
+    "config": "say --data-dir, or LEAFCAST_DATA_DIR, for which tree is meant",
+    "kustomize": "kubectl kustomize DIR | leafcast apply -f -",
+    "list": "leafcast get KIND",
+    "ls": "leafcast get KIND",
+    "proxy": "there is no web server to reach",
+    "start": "leafcast up",
+    "stop": "leafcast down",
+}
+_OPTIONS = {
+    "--prune": "delete what you took out of the files by name: leafcast delete -f OLD_FILE",
+    "--server-side": "every apply is one: leave it out",
+    "--force-conflicts": "an apply never conflicts here: leave it out",
+    "--kustomize": "kubectl kustomize DIR | leafcast apply -f -",
+    "-k": "kubectl kustomize DIR | leafcast apply -f -",
+    "--context": "say --data-dir for which tree is meant",
+    "--kubeconfig": "say --data-dir for which tree is meant",
+}
+
+
+def command_hint(word: str, commands: Iterable[str]) -> str:
+    """What to type instead of a word that is no command; "" if nobody can tell."""
+    if instead := _INSTEAD.get(word):
+        return f"instead: {instead}"
+    close = get_close_matches(word, list(commands), 1, ALIKE)
+    return f'did you mean "{close[0]}"?' if close else ""
+
+
+def option_hint(option: str, options: Iterable[str]) -> str:
+    """The same of an option, to be put behind what is wrong."""
+    if instead := _OPTIONS.get(option):
+        return f"; instead: {instead}"
+    close = get_close_matches(option, list(options), 1, ALIKE)
+    return f" Did you mean {close[0]}?" if close else ""
