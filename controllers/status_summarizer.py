@@ -111,9 +111,12 @@ class StatusSummarizer:
 
     def _asked(self, name: str) -> set[ObjectKey]:
         """Objects whose singleton status this placement asks for."""
-        selection = self._translator.workloads.resolver.selection(name)
+        workloads = self._translator.workloads
         return {
-            key for key, flags in selection.items() if flags & WANT_SINGLETON and takes_status(key)
+            key
+            for key, flags in workloads.resolver.selection(name).items()
+            # What a Denatured holds is not there to be written to.
+            if flags & WANT_SINGLETON and takes_status(key) and not workloads.renatured.holds(key)
         }
 
     async def _return(self, key: ObjectKey) -> bool:
