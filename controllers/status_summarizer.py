@@ -85,7 +85,8 @@ class StatusSummarizer:
         placement = workloads.placements.get(name)
         selectors = placement.spec.location_selectors if placement else ()
         facts = PlacementFacts(
-            generation=int(obj.get("metadata", {}).get("generation") or 0),
+            # What is counted is of the spec that was looked at last, not of one that just came.
+            generation=self._translator.observed.get(name, 0),
             locations=sum(
                 any(selector.matches(item.metadata.labels) for selector in selectors)
                 for item in self._locations().values()

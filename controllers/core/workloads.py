@@ -146,6 +146,14 @@ class Workloads:
         """What is missing for a placement to be as it was meant; None if nothing is."""
         return self.missing.of(name, self.resolver.count(name))
 
+    def generations(self, names: Iterable[str]) -> dict[str, int]:
+        """Which metadata.generation the placements of these names are at, if they are there."""
+        there = {name: self.objects[name] for name in names if name in self.objects}
+        return {
+            name: int(obj.get("metadata", {}).get("generation") or 0)
+            for name, obj in there.items()
+        }
+
     def accept(self, objects: Iterable[ObjectKey], placement: str) -> None:
         """Take it that what this placement lacks of these is gone; of others it says nothing."""
         self._accepted[placement] = frozenset(objects)
