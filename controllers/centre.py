@@ -68,6 +68,8 @@ class Controllers:
         """What is wrong now, by object: `edgeplacement/shop`, `synctarget/s1`, `location/l1`."""
         workloads = self.translator.workloads
         found = {f"edgeplacement/{name}": text for name, text in workloads.invalid.items()}
+        for name, text in workloads.renatured.invalid.items():
+            found[f"denatured/{name}"] = text
         for name, text in self.translator.held.items():
             found[f"edgeplacement/{name}"] = text
         for name, faults in self.translator.faults.items():

@@ -41,6 +41,7 @@ _CONTROL = frozenset(Interest(*kind) for kind in CONTROL_KINDS)
 class PlacementTranslator:
     """The reconciler of one workload description space; what it decides is in `Placements`.
 
+    `observed` says by name which metadata.generation of a placement the ledger says, or refuses.
     `told` hears of placements that were looked at again; `renew` of a changed ledger; `sliced` of
     placements whose slices changed.
     """
@@ -62,6 +63,7 @@ class PlacementTranslator:
         self._synced: frozenset[Interest] | None = None
         self._reached: tuple[frozenset[Reach], tuple[Kind, ...]] = (frozenset(), ())
         self._deferred: set[str] = set()
+        self.observed: dict[str, int] = {}
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -221,11 +223,15 @@ class PlacementTranslator:
             names = await self._waiting.take()
             if not await self._complete(names):
                 group.create_task(self._look_again(names), name="read again")
+            generations = self.workloads.generations(names)
             works = self._placements.next(names)
             if works:
                 records = await self._issuer.issue([work.draft for work in works])
                 self._placements.issued(works, records)
                 self.renew()
+            self.observed.update(generations)
+            for name in names - generations.keys():
+                self.observed.pop(name, None)
             self.told(names)
 
     async def _look_again(self, names: Iterable[str]) -> None:

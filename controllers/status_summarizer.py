@@ -85,7 +85,8 @@ class StatusSummarizer:
         placement = workloads.placements.get(name)
         selectors = placement.spec.location_selectors if placement else ()
         facts = PlacementFacts(
-            generation=int(obj.get("metadata", {}).get("generation") or 0),
+            # What is counted is of the spec that was looked at last, not of one that just came.
+            generation=self._translator.observed.get(name, 0),
             locations=sum(
                 any(selector.matches(item.metadata.labels) for selector in selectors)
                 for item in self._locations().values()
@@ -111,9 +112,12 @@ class StatusSummarizer:
 
     def _asked(self, name: str) -> set[ObjectKey]:
         """Objects whose singleton status this placement asks for."""
-        selection = self._translator.workloads.resolver.selection(name)
+        workloads = self._translator.workloads
         return {
-            key for key, flags in selection.items() if flags & WANT_SINGLETON and takes_status(key)
+            key
+            for key, flags in workloads.resolver.selection(name).items()
+            # What a Denatured holds is not there to be written to.
+            if flags & WANT_SINGLETON and takes_status(key) and not workloads.renatured.holds(key)
         }
 
     async def _return(self, key: ObjectKey) -> bool:

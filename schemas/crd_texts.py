@@ -58,6 +58,7 @@ _PLACEMENT: Mapping[str, Texts] = {
         "healthy": "At how many destinations all of it works.",
         "failing": "How many destinations cannot apply all of it; errors says why.",
         "unreachable": "How many destinations are not heard of; they keep what they have.",
+        "neverJoined": "How many more are meant that were added, and never joined.",
         "complete": "Whether the counts are exact; if not, each reads 'at least'.",
         "errors": "The worst of what is wrong, each with its object, its reason, how many "
         "destinations have it, and one of them.",

@@ -189,7 +189,7 @@ class Placements:
             before,
             self._hold(name, selected, before),
         )
-        self.faults[name] = translation.faults
+        self.faults[name] = translation.faults + self.workloads.renatured.faults(selected)
         if name not in self.held:
             self.notes.settle([self.source(name).key])
         if translation.draft is None:

@@ -68,6 +68,7 @@ def placement_status(
     old = before.get("conditions") if isinstance(before, Mapping) else None
     return {
         "specGeneration": max(1, facts.generation),
+        "observedGeneration": max(1, facts.generation),
         "matchingLocationCount": facts.locations,
         "selectedObjects": facts.selected,
         "destinations": known.joined,

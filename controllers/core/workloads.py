@@ -11,11 +11,12 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from controllers.core.missing import Lack, Missing
+from controllers.core.renature import DENATUREDS, Renatured, is_denatured
 from controllers.core.selection import rules_of
 from controllers.core.what import DEFINITIONS, WhatResolver, is_partial
 from schemas.api import EdgePlacement, parse_kind
 from schemas.faults import InvalidObject
-from schemas.objects import ObjectKey
+from schemas.objects import BUILT_IN_KINDS, ObjectKey
 
 Object = Mapping[str, Any]
 """A Kubernetes API object, as a mapping of JSON values."""
@@ -23,7 +24,7 @@ Object = Mapping[str, Any]
 _PLACEMENTS = ("edge.kubestellar.io", "edgeplacements")
 _SLICES = ("edge.kubestellar.io", "singleplacementslices")
 _NAMESPACES = ("", "namespaces")
-CONTROL_KINDS = frozenset({_PLACEMENTS, _SLICES, _NAMESPACES, DEFINITIONS})
+CONTROL_KINDS = frozenset({_PLACEMENTS, _SLICES, _NAMESPACES, DEFINITIONS, DENATUREDS})
 """What is followed whatever placements say."""
 
 
@@ -46,6 +47,7 @@ class Workloads:
     def __init__(self) -> None:
         self.resolver = WhatResolver()
         self.missing = Missing()
+        self.renatured = Renatured()
         self.placements: dict[str, EdgePlacement] = {}
         self.objects: dict[str, Object] = {}
         self.invalid: dict[str, str] = {}
@@ -66,7 +68,9 @@ class Workloads:
         """
         shown = self.resolver.objects.keys() if kind is None else self.resolver.of_kind(kind)
         for key in shown - objects.keys():
-            self._gone(key)
+            if not self.renatured.hide(key, None):
+                self._gone(key)
+        gone = self._unlisted(objects) if kind in (None, DENATUREDS) else frozenset()
         if kind in (None, _PLACEMENTS):
             for name in [name for name in self.objects if placement_key(name) not in objects]:
                 self._forget(name)
@@ -75,8 +79,9 @@ class Workloads:
             self.put(key, obj)
         self._accepted.clear()
         there = {key for keys in issued.values() for key in keys}
-        listed = {key for key in there if kind in (None, (key.group, key.resource))}
-        self.unseen = (self.unseen - listed) | (listed - objects.keys())
+        plain = {key for key in there if not self.renatured.holds(key)}
+        listed = {key for key in plain if kind in (None, (key.group, key.resource))}
+        self.unseen = (self.unseen - listed) | (listed - objects.keys()) | (plain & gone)
         self.unseen &= there
         if kind in (None, _NAMESPACES):
             self.unseen_namespaces = {
@@ -94,7 +99,7 @@ class Workloads:
     def thin(self, keys: Iterable[ObjectKey]) -> None:
         """Keep no more than the metadata of what no placement selects: there may be much of it."""
         for key in keys:
-            if (key.group, key.resource) not in CONTROL_KINDS:
+            if (key.group, key.resource) not in CONTROL_KINDS and not self.renatured.holds(key):
                 self.resolver.thin(key)
 
     def deleted(self, key: ObjectKey) -> frozenset[str]:
@@ -103,13 +108,22 @@ class Workloads:
         if (key.group, key.resource) == _PLACEMENTS:
             self._forget(key.name)
             return frozenset({key.name})
+        if is_denatured(key):
+            return self._now(self.renatured.remove(key.name))
+        if self.renatured.hide(key, None):
+            return self._again(key)
         return self._gone(key)
 
     def put(self, key: ObjectKey, obj: Object) -> frozenset[str]:
         """Take an object's present state."""
         self._seen(key)
+        if is_denatured(key):
+            kinds = BUILT_IN_KINDS.extended_by(self._definitions())
+            return self._now(self.renatured.put(key.name, obj, kinds, self.resolver.objects))
+        if self.renatured.hide(key, obj):
+            return self._again(key)
         if (key.group, key.resource) != _PLACEMENTS:
-            return self.resolver.put(key, obj) | self._namespace_of(key)
+            return self._shown(key, obj)
         if obj.get("metadata", {}).get("deletionTimestamp"):
             self._forget(key.name)
         else:
@@ -121,7 +135,8 @@ class Workloads:
         """Forget the objects of all other kinds: nothing is told of them any more."""
         for kind in self.resolver.kinds() - kinds:
             for key in self.resolver.of_kind(kind):
-                self._gone(key)
+                if not self.renatured.hide(key, None):
+                    self._gone(key)
 
     def serve(self, served: Iterable[tuple[str, str]]) -> frozenset[str]:
         """Learn which kinds the space serves now, by API group and resource."""
@@ -130,6 +145,14 @@ class Workloads:
     def lack(self, name: str) -> Lack | None:
         """What is missing for a placement to be as it was meant; None if nothing is."""
         return self.missing.of(name, self.resolver.count(name))
+
+    def generations(self, names: Iterable[str]) -> dict[str, int]:
+        """Which metadata.generation the placements of these names are at, if they are there."""
+        there = {name: self.objects[name] for name in names if name in self.objects}
+        return {
+            name: int(obj.get("metadata", {}).get("generation") or 0)
+            for name, obj in there.items()
+        }
 
     def accept(self, objects: Iterable[ObjectKey], placement: str) -> None:
         """Take it that what this placement lacks of these is gone; of others it says nothing."""
@@ -162,6 +185,35 @@ class Workloads:
         shown = self.resolver.objects
         return frozenset(key for key in needed if key in shown or key in self.unseen)
 
+    def _unlisted(self, objects: Mapping[ObjectKey, Object]) -> frozenset[ObjectKey]:
+        """Let go of Denatureds that a list does not show; the keys under which nothing is left."""
+        names = self.renatured.names() - {key.name for key in objects if is_denatured(key)}
+        gone = set()
+        for name in names:
+            left = self.renatured.remove(name)
+            self._set(left)
+            gone |= {key for key, obj in left.items() if obj is None}
+        return frozenset(gone)
+
+    def _now(self, changed: Mapping[ObjectKey, Object | None]) -> frozenset[str]:
+        """Take it that this is what there is under these keys, as someone said."""
+        for key in changed:
+            self._seen(key)
+        return self._set(changed)
+
+    def _set(self, changed: Mapping[ObjectKey, Object | None]) -> frozenset[str]:
+        touched: frozenset[str] = frozenset()
+        for key, obj in changed.items():
+            touched |= self._gone(key) if obj is None else self._shown(key, obj)
+        return touched
+
+    def _again(self, key: ObjectKey) -> frozenset[str]:
+        """The placements that want an object: what lies beside it changed."""
+        return self.resolver.put(key, self.resolver.objects[key])
+
+    def _definitions(self) -> Iterable[Object]:
+        return (self.resolver.objects[key] for key in self.resolver.of_kind(DEFINITIONS))
+
     def _read(self, name: str, obj: Object) -> None:
         try:
             said = {field: value for field, value in obj.items() if field != "status"}
@@ -175,6 +227,9 @@ class Workloads:
             self.resolver.put_placement(name, rules_of(placement.spec))
             self.resolver.not_supported.put(name, obj)
             self.missing.put(name, placement.spec)
+
+    def _shown(self, key: ObjectKey, obj: Object) -> frozenset[str]:
+        return self.resolver.put(key, obj) | self._namespace_of(key)
 
     def _gone(self, key: ObjectKey) -> frozenset[str]:
         return self.resolver.remove(key) | self._namespace_of(key)

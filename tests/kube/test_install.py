@@ -1,0 +1,177 @@
+"""What `leafcast install` prints an API server takes, and explains; and says no where we say no."""
+
+import json
+import sys
+from datetime import UTC, datetime, timedelta
+from subprocess import run
+
+import pytest
+
+pytestmark = [pytest.mark.kube, pytest.mark.slow, pytest.mark.timeout(180)]
+
+CENTRE = "system:serviceaccount:leafcast-system:leafcast-centre"
+EDGE = "system:serviceaccount:leafcast-system:leafcast-edge"
+PLACEMENT = {
+    "apiVersion": "edge.kubestellar.io/v2alpha1",
+    "kind": "EdgePlacement",
+    "metadata": {"name": "shop"},
+    "spec": {
+        "locationSelectors": [{"matchLabels": {"tier": "store"}}],
+        "downsync": [{"apiGroup": "", "resources": ["configmaps"], "namespaces": ["shop"]}],
+    },
+}
+ROLE = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRole",
+    "metadata": {"name": "system:reader", "labels": {"app": "shop"}},
+    "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}],
+}
+
+
+def leafcast(*words):
+    done = run([sys.executable, "-m", "leafcast", *words], capture_output=True, text=True)  # noqa: PLW1510
+    return done.returncode, done.stdout, done.stderr
+
+
+def apply(server, obj):
+    """What kubectl says of it: its code, and its words."""
+    code, out, err = server.kubectl("apply", "-f", "-", check=False, stdin=json.dumps(obj))
+    return code, out + err
+
+
+@pytest.fixture(scope="module")
+def hub(module_server):
+    """An API server with all that a centre needs, and the account of an edge in one namespace."""
+    code, manifests, said = leafcast("install", "--kubeconfig", str(module_server.kubeconfig))
+    assert code == 0, said
+    _, more, _ = leafcast("install", "--role", "edge", "--namespace", "shop")
+    module_server.kubectl("create", "namespace", "shop")
+    module_server.kubectl("apply", "-f", "-", stdin=manifests)
+    module_server.kubectl("apply", "-f", "-", stdin=more)
+    module_server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    return module_server
+
+
+def test_a_second_apply_of_all_that_is_installed_changes_nothing(hub):
+    _, manifests, _ = leafcast("install")
+    lines = hub.kubectl("apply", "-f", "-", stdin=manifests).splitlines()
+    assert len(lines) > 10
+    assert all(line.endswith(" unchanged") for line in lines), lines
+
+
+def test_every_field_is_explained_and_kinds_have_short_names(hub):
+    said = hub.kubectl("explain", "edgeplacement.spec.downsync", "--recursive")
+    assert "labelSelectors" in said
+    assert "DESCRIPTION:" in hub.kubectl("explain", "edgeplacement.spec.downsync.namespaces")
+    for short in ("epl", "sps", "loc", "st", "dn", "leafcast"):
+        hub.kubectl("get", short)
+
+
+@pytest.mark.parametrize(
+    ("clause", "said"),
+    [
+        ({"resources": ["*"]}, "no field tells objects apart"),
+        ({"labelSelectors": [{}]}, "no field tells objects apart"),
+        ({"resources": ["Deployments"]}, "spec.downsync[0].resources[0]"),
+        ({"apiGroup": "Apps"}, "spec.downsync[0].apiGroup"),
+        ({"labelSelector": [{"matchLabels": {"a": "b"}}]}, "unknown field"),
+        (
+            {"labelSelectors": [{"matchExpressions": [{"key": "a", "operator": "In"}]}]},
+            "In and NotIn need values",
+        ),
+    ],
+)
+def test_the_server_refuses_what_the_program_refuses(hub, clause, said):
+    code, words = apply(hub, {**PLACEMENT, "spec": {"downsync": [clause]}})
+    assert code
+    assert said in words
+
+
+def test_kubectl_waits_for_conditions_and_sees_counts(hub):
+    assert apply(hub, PLACEMENT)[0] == 0
+    condition = {"type": "Synced", "status": "True", "reason": "Synced"}
+    status = {"destinations": 2, "synced": 2, "selectedObjects": 3, "conditions": [condition]}
+    patch = json.dumps({"status": {**status, "observedGeneration": 1}})
+    words = ("patch", "epl", "shop", "--subresource=status", "--type=merge", "-p", patch)
+    hub.kubectl(*words)
+    hub.kubectl("wait", "edgeplacement/shop", "--for=condition=Synced", "--timeout=10s")
+    head, row = hub.kubectl("get", "epl").splitlines()
+    assert head.split()[:6] == ["NAME", "OBJECTS", "DESTINATIONS", "SYNCED", "HEALTHY", "STATUS"]
+    assert row.split()[:4] == ["shop", "3", "2", "2"]
+    changed = {**PLACEMENT, "spec": {"locationSelectors": []}}
+    assert apply(hub, changed)[0] == 0
+    # What is known is of the spec before.
+    code, _, _ = hub.kubectl(
+        "wait", "epl/shop", "--for=condition=Synced", "--timeout=1s", check=False
+    )
+    assert code
+
+
+def test_a_denatured_role_is_an_object_and_gives_nobody_a_right(hub):
+    denatured = {
+        "apiVersion": "leafcast.io/v1alpha1",
+        "kind": "Denatured",
+        "metadata": {"name": "reader"},
+        "spec": {"template": ROLE},
+    }
+    assert apply(hub, denatured)[0] == 0
+    assert "system:reader" in hub.kubectl("get", "dn")
+    code, _, _ = hub.kubectl("get", "clusterrole", "system:reader", check=False)
+    assert code
+    inner = {**denatured, "spec": {"template": denatured}}
+    assert "stay at the centre" in apply(hub, inner)[1]
+
+
+@pytest.mark.parametrize(
+    ("who", "words", "may"),
+    [
+        (CENTRE, "list secrets", True),
+        (CENTRE, "patch edgeplacements.edge.kubestellar.io --subresource=status", True),
+        (CENTRE, "patch deployments.apps --subresource=status", True),
+        (CENTRE, "create synctargets.edge.kubestellar.io", True),
+        (CENTRE, "delete edgeplacements.edge.kubestellar.io", False),
+        (CENTRE, "create deployments.apps", False),
+        (CENTRE, "patch secrets", False),
+        (CENTRE, "delete namespaces", False),
+        (EDGE, "create deployments.apps -n shop", True),
+        (EDGE, "create deployments.apps -n default", False),
+        (EDGE, "list configmaps -n default", True),
+    ],
+)
+def test_accounts_may_what_they_need_and_no_more(hub, who, words, may):
+    _, answer, _ = hub.kubectl("auth", "can-i", *words.split(), "--as", who, check=False)
+    assert answer.split() == ["yes" if may else "no"]
+
+
+def lease(renewed):
+    metadata = {"name": "kube-controller-manager", "namespace": "kube-system"}
+    spec = {"holderIdentity": "a", "renewTime": renewed.strftime("%Y-%m-%dT%H:%M:%S.%fZ")}
+    version = "coordination.k8s.io/v1"
+    return {"apiVersion": version, "kind": "Lease", "metadata": metadata, "spec": spec}
+
+
+@pytest.mark.parametrize("sign", ["lease", "node"])
+def test_a_server_on_which_objects_come_to_life_is_refused_unless_told_otherwise(api_server, sign):
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "worker-1"}}
+    assert apply(api_server, lease(datetime.now(UTC)) if sign == "lease" else node)[0] == 0
+    words = ("install", "--kubeconfig", str(api_server.kubeconfig))
+    code, out, said = leafcast(*words)
+    assert (code, out) == (1, "")
+    assert ("worker-1" if sign == "node" else "kube-controller-manager") in said
+    assert "--allow-live-cluster" in said
+    for more in (["--allow-live-cluster"], ["--role", "inventory"], ["--role", "edge"]):
+        assert leafcast(*words, *more)[0] == 0
+
+
+def test_a_controller_manager_that_starts_no_pods_is_no_sign_of_life(api_server):
+    apply(api_server, lease(datetime.now(UTC)))
+    api_server.kubectl("create", "serviceaccount", "namespace-controller", "-n", "kube-system")
+    words = ("install", "--kubeconfig", str(api_server.kubeconfig))
+    assert leafcast(*words)[0] == 0
+    api_server.kubectl("create", "serviceaccount", "job-controller", "-n", "kube-system")
+    assert leafcast(*words)[0] == 1
+
+
+def test_a_controller_manager_that_ended_is_no_sign_of_life(api_server):
+    apply(api_server, lease(datetime.now(UTC) - timedelta(hours=1)))
+    assert leafcast("install", "--kubeconfig", str(api_server.kubeconfig))[0] == 0
