@@ -150,8 +150,7 @@ class Workloads:
         """Which metadata.generation the placements of these names are at, if they are there."""
         there = {name: self.objects[name] for name in names if name in self.objects}
         return {
-            name: int(obj.get("metadata", {}).get("generation") or 0)
-            for name, obj in there.items()
+            name: int(obj.get("metadata", {}).get("generation") or 0) for name, obj in there.items()
         }
 
     def accept(self, objects: Iterable[ObjectKey], placement: str) -> None:
