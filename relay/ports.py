@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import (
-    AsyncGenerator,
     AsyncIterator,
     Awaitable,
     Callable,
@@ -266,7 +265,7 @@ class ResumeTooOld(SpaceError):
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Objects of a space, and the revision from which a watch goes on without a gap."""
+    """Objects of a space, and its revision then."""
 
     objects: tuple[Object, ...]
     revision: str
@@ -419,13 +418,6 @@ class Space(Protocol):
         selector: LabelSelector | None = None,
     ) -> Listing:
         """All objects of a resource (of the whole space if `resource` is empty)."""
-        ...
-
-    def watch(self, since: str) -> AsyncGenerator[Change, None]:
-        """Changes of the whole space after the revision, in order, without end.
-
-        Raises ResumeTooOld if changes since then are no longer known.
-        """
         ...
 
     async def get(self, key: ObjectKey) -> Object | None: ...

@@ -3,7 +3,8 @@
 import asyncio
 import inspect
 import time
-from contextlib import aclosing
+
+from relay.ports import Interest, Interests
 
 WAIT_SECONDS = 80
 LOOK_SECONDS = 0.02
@@ -13,11 +14,19 @@ LAST_LOOK_SECONDS = 10
 
 async def until_object(space, key, holds, seconds=WAIT_SECONDS):
     """The object, or None where there is none, as soon as `holds` says yes to it."""
-    async with asyncio.timeout(seconds):
-        listing = await space.list()
-        async with aclosing(space.watch(listing.revision)) as changes:
-            while not holds(found := await space.get(key)):
-                await anext(changes)
+    moved = asyncio.Event()
+
+    async def tell(_event):
+        moved.set()
+
+    async with asyncio.timeout(seconds), asyncio.TaskGroup() as group:
+        interests = Interests([Interest(key.group, key.resource)])
+        following = group.create_task(space.follow(interests, tell))
+        await moved.wait()
+        while not holds(found := await space.get(key)):
+            moved.clear()
+            await moved.wait()
+        following.cancel()
     return found
 
 

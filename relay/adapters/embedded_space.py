@@ -180,9 +180,6 @@ class EmbeddedSpace:
                 return kept
         raise self._contended(key)
 
-    async def preview(self, obj: Object, manager: str) -> Object:
-        return await self.apply(obj, manager, dry_run=True)
-
     def _previewed(self, key: ObjectKey, found: _Found, changed: StoredObject) -> Object:
         with as_space_errors():
             rules.check_size(key, len(rules.encode(changed)), kv.VALUE_MAX_BYTES)

@@ -129,9 +129,6 @@ class MemorySpace:
         self._serving = self._serving.extended_by([changed.object])
         return self._keep(key, entry, changed)
 
-    async def preview(self, obj: Object, manager: str) -> Object:
-        return await self.apply(obj, manager, dry_run=True)
-
     async def set_status(self, key: ObjectKey, status: Object) -> Object:
         entry = self._present(key)
         if entry is None:

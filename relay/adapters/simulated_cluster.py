@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
@@ -96,9 +95,6 @@ class SimulatedCluster:
         selector: LabelSelector | None = None,
     ) -> Listing:
         return await self._space.list(group, resource, namespace=namespace, selector=selector)
-
-    def watch(self, since: str) -> AsyncGenerator[Change, None]:
-        return self._space.watch(since)
 
     async def get(self, key: ObjectKey) -> Object | None:
         return await self._space.get(key)

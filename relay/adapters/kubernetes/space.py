@@ -7,7 +7,6 @@ takes 0.2 s and 11 MB, the library's client: import it where such a space is ope
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
 from typing import Any
 
 from relay.adapters.kubernetes import paths, refusals
@@ -20,7 +19,6 @@ from relay.adapters.refusals import as_space_errors
 from relay.core.stored_object import admit, check_values
 from relay.ports import (
     AnotherSpace,
-    Change,
     Clock,
     Conflict,
     Dice,
@@ -114,11 +112,6 @@ class KubernetesSpace:
             objects, revision = await list_pages(self._api, kind, text, namespace=namespace)
             return Listing(tuple(objects), revision)
         return await self._list_all(text, namespace)
-
-    async def watch(self, since: str) -> AsyncGenerator[Change, None]:
-        """No API server has a watch over all that it holds: use `follow`."""
-        raise NotImplementedError(since)
-        yield  # type: ignore[unreachable] # what makes it a generator
 
     async def get(self, key: ObjectKey) -> Object | None:
         await self._same_space()
