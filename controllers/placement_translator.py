@@ -34,6 +34,7 @@ from schemas.records import DeltaHead, Source
 from schemas.shape import ShapeError
 
 READS_AT_ONCE = 64
+NOT_FOUND = "NotFound"
 _VERBS_NEEDED = frozenset({"list", "watch"})
 _CONTROL = frozenset(Interest(*kind) for kind in CONTROL_KINDS)
 
@@ -59,9 +60,9 @@ class PlacementTranslator:
         self._waiting: Gathering[str] = Gathering(clock)
         self._interests = Interests()
         self._kinds: tuple[Kind, ...] = ()
-        self._unserved: dict[KindName, str] = {}
         self._synced: frozenset[Interest] | None = None
         self._reached: tuple[frozenset[Reach], tuple[Kind, ...]] = (frozenset(), ())
+        self._ever: dict[KindName, Kind] = {}
         self._deferred: set[str] = set()
         self.observed: dict[str, int] = {}
 
@@ -69,11 +70,6 @@ class PlacementTranslator:
     def kinds(self) -> tuple[Kind, ...]:
         """What the space serves."""
         return self._kinds
-
-    @property
-    def unserved(self) -> Mapping[KindName, str]:
-        """Why kinds that placements may select cannot be read."""
-        return self._unserved
 
     @property
     def workloads(self) -> Workloads:
@@ -161,7 +157,9 @@ class PlacementTranslator:
 
     def not_served(self, told: Unserved) -> None:
         """Remember why a kind cannot be read; its objects stay as they were."""
-        self._unserved[told.interest.group, told.interest.resource] = told.message
+        kind = (told.interest.group, told.interest.resource)
+        if told.reason != NOT_FOUND or self.workloads.resolver.of_kind(kind):
+            self.workloads.missing.unreadable[kind] = told.message
         self._look(self.workloads.objects, frozenset())
 
     def ready(self, first: Mapping[ObjectKey, Object]) -> bool:
@@ -175,8 +173,9 @@ class PlacementTranslator:
 
     def listed(self, objects: Mapping[ObjectKey, Object], kind: KindName | None) -> None:
         """Take all objects of the space, or all of one kind."""
-        for name in (kind,) if kind else tuple(self._unserved):
-            self._unserved.pop(name, None)
+        unreadable = self.workloads.missing.unreadable
+        if kind is not None:
+            unreadable.pop(kind, None)
         names = self._placements.listed(objects, kind)
         self.workloads.thin(objects)
         self._look(names, slices_among(objects))
@@ -213,7 +212,9 @@ class PlacementTranslator:
         reaches = self.workloads.resolver.reaches
         if (reaches, self._kinds) != self._reached:
             self._reached = (reaches, self._kinds)
-            self._interests.set(_CONTROL | interests_of(reaches, self._kinds))
+            # That a kind is served no more, perhaps for a moment, says nothing of its objects.
+            self._ever |= {(kind.group, kind.resource): kind for kind in self._kinds}
+            self._interests.set(_CONTROL | interests_of(reaches, self._ever.values()))
             followed = {(item.group, item.resource) for item in self._interests.wanted or ()}
             self.workloads.keep_kinds(followed)
         return self._synced != self._interests.wanted

@@ -18,6 +18,7 @@ from schemas.not_supported import annotations_not_supported, fields_not_supporte
 from schemas.objects import ALWAYS_THERE, ObjectKey
 
 UNKNOWN_KIND, NO_NAMESPACE, NOTHING_SELECTED = "UnknownKind", "NamespaceNotFound", "NothingSelected"
+UNREADABLE = "KindUnreadable"
 NAMED_MAX = 4
 
 Resource = tuple[str, str]
@@ -36,10 +37,12 @@ class Lack:
 class Missing:
     """What each placement names; each change returns the placements that it concerns.
 
-    As long as it is not known which kinds are `served`, no kind is unknown.
+    As long as it is not known which kinds are `served`, no kind is unknown. `unreadable` are those
+    that the space will not show, with its own words why.
     """
 
     served: AbstractSet[Resource] | None = None
+    unreadable: dict[Resource, str] = field(default_factory=dict)
     _specs: dict[str, EdgePlacementSpec] = field(default_factory=dict)
     _naming: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     _namespaces: set[str] = field(default_factory=lambda: set(ALWAYS_THERE))
@@ -82,7 +85,7 @@ class Missing:
         spec = self._specs.get(name)
         if spec is None:
             return None
-        found = [*self._kinds(spec), *self._absent(spec)]
+        found = [*self._kinds(spec), *self._hidden(spec), *self._absent(spec)]
         if not selected:
             told = "so no object is selected" if found else _nothing(spec)
             found.append((NOTHING_SELECTED, told))
@@ -111,6 +114,22 @@ class Missing:
                     where = f"spec.downsync[{at}].resources: "
                     close = self._close(word, known)
                     yield UNKNOWN_KIND, f"{where}{told}{within}{close}"
+
+    def _hidden(self, spec: EdgePlacementSpec) -> Iterator[tuple[str, str]]:
+        """Kinds that it may select and that cannot be read: what was sent of them stays."""
+        for (group, resource), why in sorted(self.unreadable.items()):
+            if any(
+                clause.api_group in (None, group)
+                and (
+                    not clause.resources or ANY in clause.resources or resource in clause.resources
+                )
+                for clause in spec.downsync
+            ):
+                kind = f"{resource}.{group}" if group else resource
+                yield (
+                    UNREADABLE,
+                    f"{kind} cannot be read: {why}; let the centre get, list and watch it",
+                )
 
     def _close(self, word: str, known: AbstractSet[str]) -> str:
         elsewhere = sorted(group for group, resource in self.served or () if resource == word)

@@ -133,6 +133,8 @@ class Workloads:
 
     def keep_kinds(self, kinds: AbstractSet[tuple[str, str]]) -> None:
         """Forget the objects of all other kinds: nothing is told of them any more."""
+        for kind in self.missing.unreadable.keys() - kinds:
+            del self.missing.unreadable[kind]
         for kind in self.resolver.kinds() - kinds:
             for key in self.resolver.of_kind(kind):
                 if not self.renatured.hide(key, None):
