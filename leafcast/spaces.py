@@ -22,7 +22,7 @@ async def open_space(
     """
     if not setting.is_kubernetes:
         return await embedded()
-    # Here, as it takes 0.2 s and 11 MB that no one else needs to spend.
+    # Here, as it takes 0.3 s and 23 MB that no one else needs to spend.
     from relay.adapters.kubernetes.kubeconfig import (  # noqa: PLC0415
         InCluster,
         Kubeconfig,

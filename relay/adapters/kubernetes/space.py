@@ -1,7 +1,7 @@
 """A space on any API server: a cluster, or a workspace of kcp behind a path of its own.
 
 Objects are what the server says, as JSON; it merges, validates and defaults. To import this module
-takes 0.2 s and 11 MB, the library's client: import it where such a space is opened, nowhere else.
+takes 0.3 s and 23 MB, the library's client: import it where such a space is opened, nowhere else.
 """
 
 from __future__ import annotations
