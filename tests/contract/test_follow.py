@@ -86,6 +86,22 @@ async def test_a_selector_takes_objects_in_and_out_by_their_labels(space):
         assert [change.kind for change in told.changes] == ["added", "deleted"]
 
 
+async def test_what_one_selector_takes_no_more_and_another_still_does_is_not_deleted(space):
+    one, two = (
+        Interest("", "configmaps", LabelSelector.from_kubernetes({"matchLabels": {name: "x"}}))
+        for name in ("one", "two")
+    )
+    await space.apply(config_map(labels={"one": "x", "two": "x"}), "me")
+    async with following(space, one, two) as (told, _):
+        changed = await space.apply(config_map(labels={"two": "x"}), "me")
+        await told.until(lambda told: told.objects.get(SETTINGS) == changed)
+        await space.apply(config_map("last", labels={"one": "x"}), "me")
+        await told.until(lambda told: "last" in {key.name for key in told.objects})
+        assert SETTINGS in told.objects
+        await space.apply(config_map(labels={}), "me")
+        await told.until(lambda told: SETTINGS not in told.objects)
+
+
 async def test_a_mark_of_now_is_reached_once_all_before_it_was_told(space):
     await space.apply(namespace(), "me")
     async with following(space, CONFIG_MAPS) as (told, _):

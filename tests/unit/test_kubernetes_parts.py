@@ -2,6 +2,8 @@
 
 import base64
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -114,6 +116,19 @@ def test_discovery_of_today_gives_each_kind_by_its_preferred_version():
 @pytest.mark.parametrize("document", [{}, {"items": None}, {"items": [1, {"versions": [{}]}]}])
 def test_discovery_that_makes_no_sense_gives_no_kinds(document):
     assert documents.preferred(documents.aggregated(document)) == ()
+
+
+@pytest.mark.parametrize(
+    ("imported", "loaded"),
+    [("leafcast.node_runtime", False), ("relay.adapters.kubernetes.space", True)],
+)
+def test_only_a_space_on_an_api_server_loads_a_client_of_one(imported, loaded):
+    asked = (
+        f"import sys, {imported}; print(bool(sys.modules.get('aiohttp')), "
+        "'kubernetes' in sys.modules, any('.models.' in name for name in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(loaded), str(loaded), "False"]
 
 
 def config(folder, **changes):

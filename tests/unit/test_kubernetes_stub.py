@@ -7,7 +7,7 @@ import pytest
 
 from relay.adapters.clock import SystemClock
 from relay.adapters.kubernetes import api_client
-from relay.ports import AnotherSpace, Interest, Listed, SpaceError, Unserved
+from relay.ports import AnotherSpace, Interest, Listed, Progress, SpaceError, Unserved
 from schemas.objects import ObjectKey
 from tests.awaiting import eventually
 from tests.contract.following import following
@@ -127,6 +127,23 @@ async def test_a_watch_is_resumed_where_it_ended_also_after_bookmarks_only(space
     assert first["allowWatchBookmarks"] == "true"
 
 
+async def test_bookmarks_tell_how_far_everything_was_told(space, stub):
+    serves(stub, [config_map_list], [lambda: silent(event("BOOKMARK", "", "40"))])
+    async with following(space, CONFIG_MAPS) as (told, _):
+        await told.until(lambda told: Progress("40") in told.events)
+
+
+async def test_a_mark_is_had_of_what_is_followed_where_namespaces_may_not_be_listed(space, stub):
+    refused = {"kind": "Status", "reason": "Forbidden", "message": "no"}
+    stub.answers["/api/v1/namespaces"] = (403, refused)
+    serves(stub, [lambda: config_map_list("a")], [silent])
+    with pytest.raises(SpaceError, match="no"):
+        await space.revision()
+    async with following(space, CONFIG_MAPS) as (told, _):
+        assert await space.revision() == "5"
+        await told.until(lambda told: Progress("5") in told.events)
+
+
 async def test_events_may_come_in_any_pieces_and_be_large(space, stub):
     large = event("ADDED", "b", "6", text="x" * 3_000_000)
     pieces = [large[at : at + 70_001] for at in range(0, len(large), 70_001)]
@@ -169,6 +186,21 @@ async def test_an_older_servers_groups_are_asked_one_by_one_and_a_broken_one_hid
     carts, maps = sorted(await space.kinds(), key=lambda kind: kind.resource)
     assert (carts.group, carts.version, carts.versions) == ("shop.io", "v2", ("v2", "v1"))
     assert maps.resource == "configmaps"
+
+
+async def test_of_a_group_whose_server_does_not_answer_nothing_is_said_to_be_absent(space, stub):
+    group = {"name": "shop.io", "versions": [{"version": "v1"}], "preferredVersion": {}}
+    stub.answers["/apis"]["groups"] = [group]
+    stub.answers["/apis/shop.io/v1"] = (503, b"")
+    cart = ObjectKey("shop.io", "carts", "shop", "a")
+    for asked in (space.get(cart), space.delete(cart)):
+        with pytest.raises(SpaceError, match="kubectl get apiservices") as refused:
+            await asked
+        assert refused.value.reason == "ServiceUnavailable"
+    async with following(space, Interest("shop.io", "carts")) as (told, _):
+        [said] = [event for event in told.events if isinstance(event, Unserved)]
+        assert said.reason == "ServiceUnavailable"
+    assert await space.get(ObjectKey("none.io", "carts", "shop", "a")) is None
 
 
 async def test_a_group_whose_server_went_away_stays_as_it_was(space, stub):

@@ -7,14 +7,15 @@ expire, and once the server refuses them. Requests that run go on with what they
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 import logging
+import os
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
+from ssl import SSLCertVerificationError
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -24,13 +25,13 @@ from kubernetes.aio.client.rest import RESTClientObject
 from multidict import CIMultiDict
 
 from relay.adapters.kubernetes import refusals
+from relay.adapters.kubernetes.credentials import certificates, headers
 from relay.adapters.kubernetes.exec_credentials import ExecCredentials, exec_credentials
 from relay.adapters.kubernetes.kubeconfig import (
     Access,
     InCluster,
     InvalidKubeconfig,
     Kubeconfig,
-    decoded,
     read_access,
     signature,
 )
@@ -44,6 +45,7 @@ IDLE_SECONDS_MAX = 150.0
 """A watch brings at least a bookmark a minute: without any the connection is taken for lost."""
 LINE_BYTES_MAX = 64 * 1024 * 1024
 """An object of 1.5 MB, all of it escaped, has a sixth of this."""
+TEXT_LETTERS_MAX = 200
 BUSY_ATTEMPTS_MAX = 5
 BUSY_SECONDS_MAX = 10.0
 RENEW_SECONDS_MIN = 10.0
@@ -106,6 +108,7 @@ class ApiClient:
         self._clock = clock
         self._session: _Session | None = None
         self._renewing = asyncio.Lock()
+        self._warned = ""
         self.breaks = 0
         """How often a connection broke, or another way in was read: another server may answer."""
 
@@ -195,12 +198,12 @@ class ApiClient:
         accept: str,
         wait: ClientTimeout | None = None,
     ) -> AsyncIterator[ClientResponse]:
-        headers = CIMultiDict(session.headers)
-        headers["Accept"], headers["Content-Type"] = accept, content
+        said = CIMultiDict(session.headers)
+        said["Accept"], said["Content-Type"] = accept, content
         wait = wait or ClientTimeout(total=REQUEST_SECONDS_MAX, sock_connect=CONNECT_SECONDS_MAX)
         with self._outages(session.access):
             url = session.access.server + target
-            response = await session.rest.ask(method, url, headers, _encoded(body), wait)
+            response = await session.rest.ask(method, url, said, _encoded(body), wait)
             try:
                 yield response
             finally:
@@ -214,15 +217,16 @@ class ApiClient:
             yield
         except ClientSSLError as error:
             self.breaks += 1
-            raise _unavailable(access, str(error), "check its certificate-authority") from error
+            remedy = "check certificate-authority and tls-server-name"
+            raise _unavailable(access, _cause(error), remedy) from error
         except TimeoutError as error:
             self.breaks += 1
             remedy = "it may be overloaded, or the way to it is cut"
             raise _unavailable(access, "it does not answer in time", remedy) from error
         except (ClientError, OSError) as error:
             self.breaks += 1
-            said = str(error) or type(error).__name__
-            raise _unavailable(access, said, "check that it runs and its address") from error
+            remedy = "check that it runs and its address"
+            raise _unavailable(access, _cause(error), remedy) from error
 
     @asynccontextmanager
     async def _used(self) -> AsyncIterator[_Session]:
@@ -249,8 +253,11 @@ class ApiClient:
                 # A file may be half written: what was read last holds until the server refuses it.
                 if held is None or held.refused or self._expired(held):
                     raise
-                logger.warning("%s", error)
+                if error.message != self._warned:
+                    self._warned = error.message
+                    logger.warning("%s", error)
                 return held
+            self._warned = ""
             self._session = fresh
             self.breaks += 1
         if held and not held.users:
@@ -266,7 +273,7 @@ class ApiClient:
         return _Session(
             access,
             _rest(access, by_program),
-            tuple(_headers(access, by_program)),
+            tuple(headers(access, by_program)),
             made_of,
             self._clock.now().seconds,
             by_program.expires_ms,
@@ -292,7 +299,7 @@ class ApiClient:
 
 def _rest(access: Access, by_program: ExecCredentials) -> _Connections:
     """The library's client, which reads the certificates as it is made."""
-    cluster, user = access.cluster, access.user
+    cluster = access.cluster
     configuration = Configuration(host=access.server, connection_pool_maxsize=0)
     configuration.verify_ssl = not cluster.get("insecure-skip-tls-verify")
     # What kubectl takes is taken: authorities of clusters often lack a key identifier.
@@ -300,13 +307,9 @@ def _rest(access: Access, by_program: ExecCredentials) -> _Connections:
     configuration.tls_server_name = cluster.get("tls-server-name")
     configuration.proxy = cluster.get("proxy-url")
     with TemporaryDirectory(prefix="leafcast-") as folder:
-        configuration.ssl_ca_cert = _file(access, cluster, "certificate-authority", folder)
-        if by_program.certificate:
-            configuration.cert_file = _written(folder, "cert", by_program.certificate.encode())
-            configuration.key_file = _written(folder, "key", by_program.key.encode())
-        else:
-            configuration.cert_file = _file(access, user, "client-certificate", folder)
-            configuration.key_file = _file(access, user, "client-key", folder)
+        found = certificates(access, by_program, Path(folder))
+        configuration.ssl_ca_cert = found.authority
+        configuration.cert_file, configuration.key_file = found.certificate, found.key
         try:
             return _Connections(configuration)
         except OSError as error:  # ssl.SSLError is one
@@ -314,50 +317,15 @@ def _rest(access: Access, by_program: ExecCredentials) -> _Connections:
             raise InvalidKubeconfig(f"{said}: write them in PEM, each with its key") from error
 
 
-def _file(access: Access, section: Mapping[str, Any], name: str, folder: str) -> str | None:
-    if section.get(f"{name}-data"):
-        return _written(folder, name, decoded(access, section, name))
-    return section.get(name) or None
-
-
-def _written(folder: str, name: str, value: bytes) -> str:
-    path = Path(folder, name)
-    path.touch(mode=0o600)
-    path.write_bytes(value)
-    return str(path)
-
-
-def _headers(access: Access, by_program: ExecCredentials) -> Iterator[tuple[str, str]]:
-    user = access.user
-    token = by_program.token or _token(access)
-    if token:
-        yield "Authorization", f"Bearer {token}"
-    elif user.get("username"):
-        pair = f"{user['username']}:{user.get('password') or ''}"
-        yield "Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}"
-    if user.get("auth-provider"):
-        said = f"{access.origin}: auth-provider is not supported: use exec, as with kubelogin"
-        raise InvalidKubeconfig(said)
-    if user.get("as"):
-        yield "Impersonate-User", str(user["as"])
-        for group in user.get("as-groups") or ():
-            yield "Impersonate-Group", str(group)
-        if user.get("as-uid"):
-            yield "Impersonate-Uid", str(user["as-uid"])
-
-
-def _token(access: Access) -> str:
-    path = access.user.get("tokenFile")
-    if not path:
-        return str(access.user.get("token") or "").strip()
-    try:
-        token = Path(path).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        said = f"{access.origin}: tokenFile {path} cannot be read: correct its mode"
-        raise InvalidKubeconfig(said) from error
-    if not token:
-        raise InvalidKubeconfig(f"{access.origin}: tokenFile {path} is empty: write a token to it")
-    return token
+def _cause(error: BaseException) -> str:
+    """What befell a connection, in the words of whoever noticed first."""
+    for inner in (getattr(error, "certificate_error", None), getattr(error, "os_error", None)):
+        if isinstance(inner, SSLCertVerificationError):
+            return f"certificate verify failed: {inner.verify_message}"
+        if isinstance(inner, OSError):
+            known = os.strerror(inner.errno) if inner.errno and inner.errno > 0 else inner.strerror
+            return known or "the connection was closed: it may speak no TLS"
+    return str(error) or type(error).__name__
 
 
 def _refused(code: int, answer: bytes, session: _Session) -> SpaceError:
@@ -365,7 +333,7 @@ def _refused(code: int, answer: bytes, session: _Session) -> SpaceError:
         status = json.loads(answer)
     except ValueError:
         status = None
-    said = f"{session.access.server} answered with status {code}"
+    said = f"{session.access.server} answered with status {code}{_text(answer)}"
     if code == 404:
         said = "the server could not find the requested resource"
     error = refusals.refusal(code, status, said)
@@ -374,6 +342,12 @@ def _refused(code: int, answer: bytes, session: _Session) -> SpaceError:
         said = f"{error.message}: the server does not know the user of {origin}: renew its token"
         return SpaceError(error.reason, said)
     return error
+
+
+def _text(answer: bytes) -> str:
+    """What an answer that is no Status says, if it is said to people."""
+    line = answer[:TEXT_LETTERS_MAX].decode(errors="replace").strip().partition("\n")[0]
+    return f": {line}" if line.isprintable() and line and line[0] not in "<{[" else ""
 
 
 def _encoded(body: object) -> BytesIO | None:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from relay.adapters.kubernetes import discovery_documents as documents
-from relay.adapters.kubernetes import paths
+from relay.adapters.kubernetes import paths, refusals
 from relay.adapters.kubernetes.api_client import ApiClient
 from relay.adapters.kubernetes.discovery_documents import GroupVersion, Served
 from relay.ports import Clock, Kind, SpaceError
@@ -63,17 +63,32 @@ class Discovery:
         return found is not None and found.has_status
 
     async def find(self, group: str, resource: str) -> Kind | None:
-        """A kind by its plural; asks the server if it is not known."""
+        """A kind by its plural; asks the server if it is not known.
+
+        Raises SpaceError if the server could not tell what its group holds.
+        """
         if (group, resource) not in self._resources:
             await self._ask_again()
-        return self._resources.get((group, resource))
+        found = self._resources.get((group, resource))
+        if found is None:
+            self.check_group(group)
+        return found
 
     async def find_type(self, group: str, version: str, kind: str) -> Kind | None:
         """A kind as an object names it, in that version; asks the server if it is not known."""
         if (group, version, kind) not in self._types:
             await self._ask_again()
         found = self._types.get((group, version, kind))
-        return found.kind if found else None
+        if found is None:
+            self.check_group(group)
+            return None
+        return found.kind
+
+    def check_group(self, group: str) -> None:
+        """Raise SpaceError if the server could not tell what a group holds."""
+        if any(part.group == group and part.served is None for part in self._parts.values()):
+            said = f"the server of the group {group} does not answer: see kubectl get apiservices"
+            raise SpaceError(refusals.UNAVAILABLE, said)
 
     async def all(self) -> tuple[Kind, ...]:
         """All kinds that can be read."""

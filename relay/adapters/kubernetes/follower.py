@@ -9,13 +9,18 @@ is written within milliseconds; the second answer tells a quiet server from one 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 
 from relay.adapters.kubernetes.informer import Informer, Surroundings, number_of
+from relay.core.stored_object import labels_of
 from relay.ports import (
+    Change,
     Interest,
     Interests,
     Kind,
+    Object,
     Progress,
     Served,
     SpaceError,
@@ -28,6 +33,8 @@ from schemas.objects import CRD_GROUP
 QUIET_SECONDS = 1.0
 LOOK_SECONDS = 0.1
 REFRESH_SECONDS = 600.0
+BLIND_SECONDS = 60.0
+"""The same where definitions may not be watched."""
 AFTERWARDS_SECONDS = (0.1, 1.0, 4.0)
 """When kinds are asked for after a sign: a definition is served somewhat later than established."""
 RETRY_SECONDS = 2.0
@@ -54,13 +61,19 @@ class Follower:
         self._informers: dict[Interest, tuple[Informer, asyncio.Task[None]]] = {}
         self._marks: list[tuple[int, float]] = []
         self._marked = asyncio.Event()
+        self._progress = 0
+        self._signs = [
+            Informer(interest, around, self._note_sign, lambda: None)
+            for interest in KINDS_ARE_MADE_BY
+        ]
 
     async def run(self) -> None:
         """Follow until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._keep_kinds(), name="space:kinds")
-            for interest in KINDS_ARE_MADE_BY:
-                group.create_task(self._watch_signs(interest), name=f"space:{interest.resource}")
+            for sign in self._signs:
+                name = f"space:{sign.interest.resource}"
+                group.create_task(sign.run(), name=name)
             group.create_task(self._say_synced(), name="space:synced")
             group.create_task(self._say_progress(), name="space:progress")
             await self._learn()
@@ -75,9 +88,30 @@ class Follower:
         self._marks.append((number_of(revision), self._clock.now().seconds))
         self._marked.set()
 
+    def kinds_followed(self) -> Iterator[Kind]:
+        """Those of which something is told now."""
+        for informer, _ in self._informers.values():
+            interest = informer.interest
+            kind = self._discovery.resource(interest.group, interest.resource)
+            if kind is not None and informer.served and informer.settled:
+                yield kind
+
     async def _tell(self, event: SpaceEvent) -> None:
         async with self._telling:
             await self._tell_one(event)
+
+    async def _tell_of(self, interest: Interest, event: SpaceEvent) -> None:
+        """Tell it; what one selector takes no more and another one still does is not deleted."""
+        if isinstance(event, Change) and event.kind == "deleted":
+            others = [
+                other
+                for other in self._informers
+                if other != interest and _kind_of(other) == _kind_of(interest)
+            ]
+            held = await self._around.get(event.key) if others else None
+            if held and any(_takes(other, held) for other in others):
+                event = Change("modified", event.key, held)
+        await self._tell(event)
 
     async def _learn(self) -> None:
         with suppress(SpaceError):
@@ -105,7 +139,8 @@ class Follower:
             _, task = self._informers.pop(interest)
             task.cancel()
         for interest in fresh - self._informers.keys():
-            informer = Informer(interest, self._around, self._tell, self._some.set)
+            tell = partial(self._tell_of, interest)
+            informer = Informer(interest, self._around, tell, self._some.set)
             task = group.create_task(informer.run(), name=f"space:{interest.resource}")
             self._informers[interest] = (informer, task)
         self._some.set()
@@ -121,6 +156,7 @@ class Follower:
 
     async def _say_synced(self) -> None:
         said: frozenset[Interest] | str | None = "nothing yet"
+        bookmarks = 0
         while True:
             self._some.clear()
             wanted = self._wanted
@@ -130,15 +166,29 @@ class Follower:
                 said = wanted
                 await self._tell(Synced(wanted))
                 continue
+            brought = sum(informer.bookmarks for informer, _ in self._informers.values())
+            if brought != bookmarks:
+                bookmarks = brought
+                await self._tell_least()
+                continue
             await self._some.wait()
+
+    async def _tell_least(self) -> None:
+        """Tell how far all informers are, which those on quiet kinds know by bookmarks."""
+        informers = [informer for informer, _ in self._informers.values()]
+        least = min((informer.position for informer in informers if informer.served), default=0)
+        if least > self._progress and all(informer.settled for informer in informers):
+            self._progress = least
+            await self._tell(Progress(str(least)))
 
     async def _say_progress(self) -> None:
         while True:
             self._marked.clear()
             while self._marks:
-                mark, since = self._marks[-1]
+                mark, since = self._marks[0]
                 if await self._reached(mark, since):
                     self._marks = [other for other in self._marks if other[0] > mark]
+                    self._progress = max(mark, self._progress)
                     await self._tell(Progress(str(mark)))
                 else:
                     await self._clock.sleep(LOOK_SECONDS)
@@ -171,18 +221,15 @@ class Follower:
             for informer in behind
         )
 
-    async def _watch_signs(self, interest: Interest) -> None:
-        """Have kinds asked for anew whenever one of these objects changes."""
-
-        async def tell(_event: SpaceEvent) -> None:
-            self._discovery.due.set()
-
-        await Informer(interest, self._around, tell, lambda: None).run()
+    async def _note_sign(self, _event: SpaceEvent) -> None:
+        self._discovery.due.set()
 
     async def _keep_kinds(self) -> None:
         """Ask for the kinds after each sign, after failures, and now and then anyway."""
         while True:
-            wait = REFRESH_SECONDS if self._discovery.failure is None else RETRY_SECONDS
+            wait = REFRESH_SECONDS if all(sign.served for sign in self._signs) else BLIND_SECONDS
+            if self._discovery.failure is not None:
+                wait = RETRY_SECONDS
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait):
                     await self._discovery.due.wait()
@@ -193,3 +240,11 @@ class Follower:
                     await self._discovery.refresh()
                 if self._discovery.due.is_set():
                     break
+
+
+def _kind_of(interest: Interest) -> tuple[str, str]:
+    return interest.group, interest.resource
+
+
+def _takes(interest: Interest, obj: Object) -> bool:
+    return interest.selector is None or interest.selector.matches(labels_of(obj))

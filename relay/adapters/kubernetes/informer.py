@@ -46,7 +46,8 @@ _REFUSED = (refusals.FORBIDDEN, refusals.UNAUTHORIZED)
 class Surroundings:
     """What all informers of one follower share.
 
-    `same_space` raises AnotherSpace, `mark` is a revision of now, `lists` bounds what is held.
+    `same_space` raises AnotherSpace, `mark` is a revision of now, `get` reads one object, and
+    `lists` bounds what is held.
     """
 
     api: ApiClient
@@ -55,6 +56,7 @@ class Surroundings:
     dice: Dice
     same_space: Callable[[], Awaitable[None]]
     mark: Callable[[], Awaitable[str]]
+    get: Callable[[ObjectKey], Awaitable[Object | None]]
     lists: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LISTS_AT_ONCE))
 
 
@@ -70,6 +72,8 @@ class Informer:
         self.watching = False
         self.position = 0
         """The number of the revision up to which everything was told."""
+        self.bookmarks = 0
+        """How many came: each says that the server has told everything up to it."""
         self.heard_at = 0.0
         """When it last was told anything, or its watch began."""
         self._around = around
@@ -107,6 +111,10 @@ class Informer:
             return refusals.NOT_ALLOWED, f"{name} cannot be watched"
         if not discovery.known and discovery.failure:
             return discovery.failure.reason, discovery.failure.message
+        try:
+            discovery.check_group(self.interest.group)
+        except SpaceError as error:
+            return error.reason, error.message
         return refusals.NOT_FOUND, f'the server doesn\'t have a resource type "{name}"'
 
     async def _list(self, kind: Kind) -> None:
@@ -151,7 +159,9 @@ class Informer:
         if kind == "ERROR" or not isinstance(obj, dict):
             code = obj.get("code") if isinstance(obj, dict) else None
             raise refusals.refusal(code if isinstance(code, int) else 500, obj)
-        if kind in _KINDS:
+        if kind == "BOOKMARK":
+            self.bookmarks += 1
+        elif kind in _KINDS:
             key = key_of(self.interest, obj)
             await self._tell(Change(_KINDS[kind], key, obj))  # type: ignore[arg-type] # one of the three
         self._reached(str(obj["metadata"].get("resourceVersion") or ""))
@@ -176,7 +186,10 @@ class Informer:
             self._revision = ""
             if error.reason in _NOT_SERVED:
                 self._around.discovery.due.set()
-            await self._tell_unserved(error.reason, error.message)
+            if error.reason in _NOT_SERVED:
+                await self._tell_unserved(*self._why_not(None))
+            else:
+                await self._tell_unserved(error.reason, error.message)
             longest = LASTING_PAUSE_SECONDS if lasting else PAUSE_SECONDS_MAX
         elif now - self._broken_since >= OUTAGE_SECONDS_MAX:
             self._revision = ""
