@@ -249,3 +249,27 @@ async def test_without_force_a_field_that_another_said_is_not_changed(space):
     assert held["data"] == {"a": "1", "b": "1", "c": "3"}
     taken = await space.apply(config_map(a="2"), "me", force=True)
     assert taken["data"]["a"] == "2"
+
+
+async def test_an_object_needs_its_namespace(space):
+    with pytest.raises(SpaceError, match='namespaces "nonesuch" not found') as refused:
+        await space.apply(config_map(namespace="nonesuch"), "me")
+    assert refused.value.reason == "NotFound"
+    await space.apply(config_map(namespace="default"), "me")
+
+
+async def test_a_kind_that_is_not_served_is_refused_by_name(space):
+    for version, kind in (("apps/v1", "Deploymnet"), ("extensions/v1beta1", "Deployment")):
+        wish = {**deployment(), "apiVersion": version, "kind": kind}
+        told = f'no matches for kind "{kind}" in version "{version}"'
+        with pytest.raises(SpaceError, match=told) as refused:
+            await space.apply(wish, "me")
+        assert refused.value.reason == "NotFound"
+
+
+async def test_string_data_is_kept_as_data(space):
+    metadata = {"name": "key", "namespace": "shop"}
+    wish = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"a": "x"}}
+    made = await space.apply(wish, "me", dry_run=True)
+    assert made["data"] == {"a": "eA=="}
+    assert "stringData" not in made
