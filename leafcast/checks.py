@@ -151,7 +151,7 @@ def _silent(facts: Facts, node: NodeFacts) -> Check:
     said += f"; {node.destinations} destinations are behind it" if node.destinations > 1 else ""
     remove = f"if it will not come back: leafcast node remove {node.path} --force"
     if node.state == "stopped":
-        cause = "it ended in good order; what it holds stays as it is until it is back"
+        cause = "it was shut down; what it holds stays as it is until it is back"
         return Check("Links", "warning", said, cause, f"start it there again; {remove}", node.path)
     cause = "its program or its server is down or frozen, or the network between is cut"
     remedy = _revive(facts, node) if node.here else f"{_revive(facts, node)}; {remove}"

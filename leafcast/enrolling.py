@@ -260,15 +260,13 @@ class Enrolling:
         """What a new bundle would do to a node in this state."""
         if state == NEVER_JOINED:
             return "it has never joined: only the bundle made earlier would be void"
-        said = "it is up, and would be cut off" if state in ("up", "stale") else f"it is {state}"
-        if said.startswith("it is up"):
-            said += " at once, until it joins with the new bundle"
-        else:
-            said += ", and could come back with the new bundle alone"
-        if self._tree.runs_here(path):
-            said += "; `leafcast up` would not start it again"
         below = nodes_below(self._tree.issuer().records, path)
-        return said + (f"; so would {many(len(below), 'node')} below it" if below else "")
+        also = f", and {many(len(below), 'node')} below it," if below else ""
+        if state in ("up", "stale"):
+            said = f"it is up{also} and would be cut off at once, until it joins with that"
+        else:
+            said = f"it is {state}{also} and could come back with that bundle alone"
+        return said + ("; `leafcast up` would not start it" if self._tree.runs_here(path) else "")
 
     async def answer(self, path: NodePath, remedy: str) -> Json:
         """What a node says of itself; raises ApiError."""

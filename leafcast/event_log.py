@@ -30,13 +30,21 @@ _WARNINGS = frozenset(
         "UnknownKind",
         "NamespaceNotFound",
         "NothingSelected",
+        "KindUnreadable",
         "NotSupported",
+        "NeverJoined",
     }
 )
-_LACKS = frozenset({"UnknownKind", "NamespaceNotFound", "NothingSelected"})
+_LACKS = frozenset({"UnknownKind", "NamespaceNotFound", "NothingSelected", "KindUnreadable"})
 """Of these the condition ObjectsSelected tells; that it is not synced either is no more news."""
+_STORY = {
+    "Synced": ("Delivered", "delivered to", "synced"),
+    "Healthy": ("Working", "working at", "healthy"),
+}
+"""Of these conditions the good end is told, and why they cannot come to it: not each step."""
+_ON_THE_WAY = frozenset({"Incomplete", "Pending", "Progressing", "Degraded", "Unreachable"})
 _GOOD_NEWS = frozenset({"FreshView", "LedgerReadBack", "DiskHasRoom"})
-_DESTINATIONS = re.compile(r" \(\d+ destinations?, e\.g\. [^()]*\)$")
+_DESTINATIONS = re.compile(r" \((\d+) destinations?, e\.g\. ([^()]*)\)$")
 _OF_SILENCE = frozenset({"Unreachable", "Left"})
 _OF_CHILDREN = frozenset(
     {
@@ -50,11 +58,11 @@ _OF_CHILDREN = frozenset(
     }
 )
 _OF_STATE = {
-    "up": ("Reached", "it is back"),
-    "stopped": ("Stopped", "it was shut down properly"),
-    "unreachable": ("Unreachable", "nothing is heard from it"),
+    "up": ("Reached", "is back"),
+    "stopped": ("Stopped", "was shut down"),
+    "unreachable": ("Unreachable", "is not heard from any more"),
 }
-_JOINED = ("Joined", "it joined for the first time")
+_JOINED = ("Joined", "joined for the first time")
 _AWAITED = frozenset({"connecting", NEVER_JOINED})
 
 
@@ -158,7 +166,7 @@ class EventLog:
                 reason=reason,
                 node=str(path.parent),
                 about=str(path),
-                message=message,
+                message=f"{path} {message}",
             )
 
     @property
@@ -172,7 +180,10 @@ class EventLog:
 
 
 async def follow_conditions(space: Space, events: EventLog, clock: Clock) -> None:
-    """Add an event for each change of a placement's conditions, and for each new error of its."""
+    """Tell how placements fare: created, delivered, working, failing and why; and other conditions.
+
+    Counts that are still open and steps on the way are no events: people would read flips.
+    """
     await space.follow(Interests([Interest(*PLACEMENTS)]), _Conditions(events, clock).tell)
 
 
@@ -184,14 +195,14 @@ class _Conditions:
         self._since = timestamp(clock.now().wall_ms)
         self._listed = False
         self._known: dict[str, dict[str, Condition]] = {}
-        self._stuck: dict[str, set[str]] = {}
+        self._stuck: dict[str, dict[str, str]] = {}
 
     async def tell(self, event: SpaceEvent) -> None:
         """Take in what a space tells of placements."""
         match event:
             case Listed(_, objects):
                 here = {key.name: obj for key, obj in objects.items()}
-                for name in self._known.keys() - here.keys():
+                for name in sorted(self._known.keys() - here.keys()):
                     self._forget(name)
                 for name, obj in here.items():
                     self._take(name, obj)
@@ -204,37 +215,68 @@ class _Conditions:
                 return
 
     def _forget(self, name: str) -> None:
-        self._known.pop(name, None)
+        if self._known.pop(name, None) is not None:
+            self._add(name, NORMAL, "Deleted", "deleted")
         self._stuck.pop(name, None)
 
     def _take(self, name: str, obj: Mapping[str, Any]) -> None:
-        before, now = self._known.get(name, {}), conditions_of(obj)
+        before, now = self._known.get(name), conditions_of(obj)
+        made = str(obj["metadata"].get("creationTimestamp") or "")
+        if before is None and (self._listed or made >= self._since):
+            self._add(name, NORMAL, "Created", "created")
         self._known[name] = now
-        for type_, (status, reason, message, changed) in now.items():
-            if before.get(type_, ("", ""))[:2] == (status, reason):
+        for type_, told in now.items():
+            if (before or {}).get(type_, ("", ""))[:2] == told[:2]:
                 continue
-            if reason in _LACKS and type_ != "ObjectsSelected":
+            if told.reason in _LACKS and type_ != "ObjectsSelected":
                 continue
             # What the first list shows was so before the tree started, unless it changed since.
-            if self._listed or changed >= self._since:
-                said = f"{type_} is {status}" + (f": {message}" if message else "")
-                kind = WARNING if reason in _WARNINGS else NORMAL
-                self._add(name, kind, reason or type_, said)
+            if self._listed or told.changed >= self._since:
+                self._tell(name, type_, told, obj.get("status") or {})
         # What is wrong with a placement already when the tree starts is news, too.
-        errors = errors_of(obj)
-        for error in sorted(errors - self._stuck.get(name, set())):
-            self._add(name, WARNING, "Stuck", error)
+        errors, known = errors_of(obj), self._stuck.get(name, {})
+        for error in sorted(errors.keys() - known.keys()):
+            self._add(name, WARNING, "Failing", f"failing{errors[error]}: {error}")
         self._stuck[name] = errors
 
+    def _tell(self, name: str, type_: str, told: Condition, status: Mapping[str, Any]) -> None:
+        """Tell of a condition what a person would: its good end, or why it does not come to it."""
+        kind = WARNING if told.reason in _WARNINGS else NORMAL
+        if type_ == "Valid" and told.status == "True":
+            return None
+        if type_ not in _STORY:
+            said = f"{type_} is {told.status}" + (f": {told.message}" if told.message else "")
+            return self._add(name, kind, told.reason or type_, said)
+        reason, done, counted = _STORY[type_]
+        if told.status == "True":
+            absent = status.get("neverJoined") or 0
+            more = f" ({absent} never joined)" if absent else ""
+            figures = f"{status.get(counted, 0)} of {status.get('destinations', 0)}"
+            return self._add(name, NORMAL, reason, f"{done} {figures}{more}")
+        if told.status == "False" and type_ == "Synced" and told.reason not in _ON_THE_WAY:
+            said = f"not {done} all: {told.message}"
+            self._add(name, kind, told.reason, said)
+        return None
+
     def _add(self, name: str, kind: str, reason: str, message: str) -> None:
-        now_ms, about = self._clock.now().wall_ms, f"edgeplacement/{name}"
-        self._events.add(now_ms, kind=kind, reason=reason, node="/", about=about, message=message)
+        now_ms, about, said = (
+            self._clock.now().wall_ms,
+            f"edgeplacement/{name}",
+            f"{name} {message}",
+        )
+        self._events.add(now_ms, kind=kind, reason=reason, node="/", about=about, message=said)
 
 
-def errors_of(obj: Mapping[str, Any]) -> set[str]:
-    """What is wrong, by the placement's status, without at how many destinations it is so."""
+def errors_of(obj: Mapping[str, Any]) -> dict[str, str]:
+    """What is wrong, by the placement's status, and where: ` at /emea/s1`, or at how many."""
     listed = (obj.get("status") or {}).get("errors") or ()
-    return {_DESTINATIONS.sub("", str(error)) for error in listed}
+    found = {}
+    for error in map(str, listed):
+        named = _DESTINATIONS.search(error)
+        count, path = named.groups() if named else ("", "")
+        where = f" at {path}" if count == "1" else f" at {count} destinations, such as {path}"
+        found[_DESTINATIONS.sub("", error)] = where if named else ""
+    return found
 
 
 def conditions_of(obj: Mapping[str, Any]) -> dict[str, Condition]:

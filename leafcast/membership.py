@@ -214,12 +214,9 @@ def register_membership(api: Api, membership: Membership) -> None:
 
 
 def _left(path: NodePath, holds: int | None) -> list[str]:
-    folder = f"its data directory and bundle: remove them where {path} ran"
+    folder = f"the data directory and the bundle of {path}, where it ran: delete them there"
     if holds is None:
-        return [f"{path}: it does not answer; whatever it was sent stays as it is", folder]
+        return [f"what {path} was sent before: it does not answer, so its cluster keeps it", folder]
     if holds:
-        return [
-            f"{path}: {many(holds, 'object')} in its cluster, which nobody looks after now",
-            folder,
-        ]
+        return [f"{many(holds, 'object')} in the cluster of {path}: delete them there", folder]
     return [folder]

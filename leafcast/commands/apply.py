@@ -48,7 +48,7 @@ def apply(
     output: Output | None,
     data_dir: Path | None,
 ) -> None:
-    """Make objects at the centre say what these manifests say.
+    """Create or update the objects of these manifests at the centre.
 
     All of them are checked before anything is changed. Objects lie still at the centre: an
     EdgePlacement says which go where.

@@ -43,7 +43,7 @@ def describe(  # noqa: PLR0913 - click passes options by name
     at: str | None,
     data_dir: Path | None,
 ) -> None:
-    """Tell objects at length: the ones named, or all of a kind. The start of a name will do."""
+    """Show objects in detail: the ones named, or all of a kind. The start of a name will do."""
     if files and (objects or all_namespaces or selector is not None):
         raise click.UsageError("files say which objects are meant: leave out names, -l and -A")
     where = "" if all_namespaces else namespace or DEFAULT_NAMESPACE

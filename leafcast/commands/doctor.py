@@ -22,6 +22,7 @@ from leafcast.commands.running import in_session
 from leafcast.commands.showing import print_view
 from leafcast.data_dir import DataDir
 from leafcast.findings import Check, Facts, exit_code, read_facts
+from leafcast.plurals import many
 from leafcast.session import CallFailed, NotRunning
 from relay.adapters.clock import SystemClock
 
@@ -68,7 +69,7 @@ def doctor_view(found: Sequence[Check]) -> RenderableType:
         lines += _group([*listed])
     form = doctor_form(found)
     bad, odd = form["failures"], form["warnings"]
-    said = f"{bad} failed, {odd} to look at" if bad or odd else "all is well"
+    said = f"{bad} failed, {many(odd, 'warning')}" if bad or odd else "all is well"
     return Group(*lines, Text(), Text(said, style="red" if bad else "yellow" if odd else "green"))
 
 

@@ -23,6 +23,7 @@ from relay.adapters.clock import SystemClock
 from schemas.identity import BadIdentity, NodePath
 
 TYPES = ("Normal", "Warning")
+NAMED_MAX = 12
 TITLES = ("AGE", "TYPE", "REASON", "NODE")
 WIDTHS_MIN, WIDTHS_MAX = (4, 7, 11, 8), (8, 7, 18, 18)
 
@@ -49,8 +50,9 @@ def events(
 ) -> None:
     """Show what happened in the tree lately.
 
-    What nodes noted, and how the conditions of placements changed, since the tree was started: the
-    last 1,000 different events. With -o json: one event a line.
+    How placements fared (created, delivered, working, failing), which nodes joined, went and came
+    back, and what nodes noted: the last 1,000 different events since the tree was started. With
+    -o json: one event a line.
     """
     clock = SystemClock()
     console = table_console()
@@ -71,6 +73,7 @@ def events(
             print_view(console, _events_table(found, now_ms, titled=titled, aligned=stays))
             titled = False
         elif not stays:
+            await _check_known(session, about)
             click.echo("No events.", err=True)
         if stays:
             await clock.sleep(WATCH_SECONDS)
@@ -79,6 +82,21 @@ def events(
         keep_looking(data_dir, look)
     else:
         in_session(data_dir, look)
+
+
+async def _check_known(session: Session, about: str) -> None:
+    """Raises UsageError, naming what there is, if there is nothing of that name."""
+    if about.startswith("/"):
+        names = [form["path"] for form in (await session.call("tree"))["nodes"]]
+        about = str(NodePath.parse(about))
+    else:
+        names = [form["name"] for form in (await session.call("status"))["placements"]]
+        about = placements_named([about])[0] if about else ""
+    if about and about not in names:
+        listed = ", ".join(names[:NAMED_MAX]) or "none yet"
+        more = f" and {len(names) - NAMED_MAX} more" if names[NAMED_MAX:] else ""
+        what = "node" if about.startswith("/") else "EdgePlacement"
+        raise click.UsageError(f"--for {about}: there is no such {what}; there are: {listed}{more}")
 
 
 def events_wanted(about: str, types: str) -> Callable[[Mapping[str, Any]], bool]:
@@ -121,7 +139,9 @@ def _events_table(
     table.add_column("MESSAGE", overflow="fold")
     for item in found:
         times = f" (x{item['count']})" if item["count"] > 1 else ""
-        said = f"{item['object']}: {item['message']}" if item["object"] else item["message"]
+        about, said = item["object"].removeprefix("edgeplacement/"), item["message"]
+        if about and not said.startswith(f"{about} "):
+            said = f"{about}: {said}"
         table.add_row(
             span_text((now_ms - item["last_ms"]) / 1000),
             Text(item["type"], style="yellow" if item["type"] == "Warning" else "dim"),

@@ -88,7 +88,7 @@ class _Output(click.Choice[str]):
 @click.option(
     "-o", "--output", type=_Output(FORMATS), default="table", show_default=True, help="Format."
 )
-@click.option("-w", "--watch", is_flag=True, help="Go on, and show each change.")
+@click.option("-w", "--watch", is_flag=True, help="After listing, go on and show each change.")
 @at_option
 @click.option("--show-labels", is_flag=True, help="Labels as the last column.")
 @click.option("--no-headers", is_flag=True, help="Tables without their header.")

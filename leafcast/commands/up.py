@@ -219,10 +219,10 @@ def _next_steps(place: DataDir, shape: TreeShape, kube: str | None, named: Path 
     lines = _kube_lines(place, shape, kube) if kube else []
     shop = min((str(SHOP), os.path.relpath(SHOP)), key=len)
     steps = [
-        ("leafcast tree", "the nodes, and how far each is"),
+        ("leafcast tree", "show the nodes and their state"),
         (f"leafcast apply -f {shlex.quote(shop)}", "deliver a small shop"),
-        ("leafcast status", "what became of it"),
-        ("leafcast down", "stop; the data is kept"),
+        ("leafcast status", "show how far it got"),
+        ("leafcast down", "stop the tree, and keep its data"),
     ]
     if named is not None and os.environ.get(ENVIRONMENT) != str(named):
         steps.insert(0, (f"export {ENVIRONMENT}={shlex.quote(str(place.folder))}", "this tree"))

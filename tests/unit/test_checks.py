@@ -358,4 +358,4 @@ def test_the_view_has_the_tick_first_and_fits_80_columns():
     assert lines[links + 1].startswith("  ✓ ")
     assert lines[links + 2].startswith("  ✗ /emea is unreachable")
     assert lines[links + 3].startswith("    why: ")
-    assert lines[-1] == "2 failed, 0 to look at"
+    assert lines[-1] == "2 failed, 0 warnings"

@@ -97,6 +97,15 @@ def test_what_happens_again_is_counted_and_comes_last_with_a_new_sequence():
     assert (again["first_ms"], again["last_ms"]) == (10, 30)
 
 
+def test_a_node_that_joins_first_is_told_and_that_it_had_not_is_not():
+    log, path = EventLog(), NodePath.parse("/emea/s1")
+    states = ["up", "never joined", "never joined", "up", "connecting", "up"]
+    for before, now in pairwise(states):
+        log.reached({path: before}, {path: now}, 10)
+    told = [(item["reason"], item["message"]) for item in log.since(0)]
+    assert told == [("Joined", "/emea/s1 joined for the first time")]
+
+
 def test_who_gets_out_of_reach_and_who_comes_back_is_told_once():
     log, path = EventLog(), NodePath.parse("/emea/s1")
     states = ["up", "up", "unreachable", "unreachable", "up", "up", "stopped", "stopped"]
@@ -167,8 +176,56 @@ def test_an_error_is_the_same_at_however_many_destinations():
         f"shop/web: Denied (quota) ({count} destination{s}, e.g. /emea)"
         for count, s in ((1, ""), (20, "s"))
     ]
-    assert errors_of({"status": {"errors": said}}) == {"shop/web: Denied (quota)"}
-    assert errors_of({}) == errors_of({"status": None}) == set()
+    assert errors_of({"status": {"errors": said[:1]}}) == {"shop/web: Denied (quota)": " at /emea"}
+    assert errors_of({"status": {"errors": said}}) == {
+        "shop/web: Denied (quota)": " at 20 destinations, such as /emea"
+    }
+    assert errors_of({}) == errors_of({"status": None}) == {}
+
+
+def synced(reason, status, message="", type_="Synced"):
+    return {"type": type_, "status": status, "reason": reason, "message": message}
+
+
+async def test_a_delivery_is_told_in_a_few_lines_as_a_person_would_tell_it():
+    clock, log = SystemClock(), EventLog()
+    space = MemorySpace(clock, SystemDice())
+    key = ObjectKey("edge.kubestellar.io", "edgeplacements", "", "shop")
+    figures = {"destinations": 6, "synced": 6, "healthy": 6, "neverJoined": 1}
+    open_ = [synced("Incomplete", "Unknown"), synced("Incomplete", "Unknown", type_="Healthy")]
+    way = [synced("Synced", "True"), synced("Progressing", "False", type_="Healthy")]
+    well = [synced("Synced", "True"), synced("Healthy", "True", type_="Healthy")]
+    bad = ["shop/web: Denied (1 destination, e.g. /region-1/site-2)"]
+    failing = [synced("Failing", "False", "5 of 6 (1 failing)"), well[1]]
+    kind = {"apiVersion": "edge.kubestellar.io/v2alpha1", "kind": "EdgePlacement"}
+
+    async def told(count):
+        while len(log.since(0)) < count:
+            await clock.sleep(0.01)
+
+    async with asyncio.TaskGroup() as group:
+        following = group.create_task(follow_conditions(space, log, clock))
+        async with asyncio.timeout(60):
+            await space.apply({**kind, "metadata": {"name": "shop"}}, "test")
+            await told(1)
+            for conditions in ([synced("Valid", "True", type_="Valid"), *open_], way, open_, way):
+                await space.set_status(key, {**figures, "conditions": conditions})
+                await clock.sleep(0.01)
+            await space.set_status(key, {**figures, "conditions": well})
+            await told(3)
+            await space.set_status(key, {**figures, "conditions": failing, "errors": bad})
+            await told(5)
+            await space.delete(key)
+            await told(6)
+        following.cancel()
+    assert [(item["type"], item["message"]) for item in log.since(0)] == [
+        ("Normal", "shop created"),
+        ("Normal", "shop delivered to 6 of 6 (1 never joined)"),
+        ("Normal", "shop working at 6 of 6 (1 never joined)"),
+        ("Warning", "shop not delivered to all: 5 of 6 (1 failing)"),
+        ("Warning", "shop failing at /region-1/site-2: shop/web: Denied"),
+        ("Normal", "shop deleted"),
+    ]
 
 
 async def test_why_an_object_is_stuck_is_an_event_and_told_once():
@@ -203,9 +260,16 @@ async def test_why_an_object_is_stuck_is_an_event_and_told_once():
             while log.since(0)[-1]["reason"] != f"Turn{number + 3}":
                 await clock.sleep(0.01)
         following.cancel()
-    stuck = [item for item in log.since(0) if item["reason"] == "Stuck"]
+    stuck = [item for item in log.since(0) if item["reason"] == "Failing"]
     told = [(item["message"], item["count"]) for item in stuck]
-    assert told == [("Denied", 1), ("shop/web: Denied", 1)]
+    assert told == [
+        ("other failing at /emea: Denied", 1),
+        ("shop failing at /emea: shop/web: Denied", 1),
+    ]
+
+
+def told_of(log):
+    return [item for item in log.since(0) if item["reason"].startswith("Of-")]
 
 
 class Interrupted(MemorySpace):
@@ -240,14 +304,14 @@ async def test_a_change_of_conditions_is_an_event_though_nobody_watched_as_it_ca
     async with asyncio.TaskGroup() as group:
         following = group.create_task(follow_conditions(space, log, clock))
         async with asyncio.timeout(60):
-            while not log.since(0):
+            while not told_of(log):
                 await clock.sleep(0.01)
             for name in names[2:]:
                 await say(name, now)
-            while len(log.since(0)) < len(names) - 1:
+            while len(told_of(log)) < len(names) - 1:
                 await clock.sleep(0.01)
         following.cancel()
-    told = [(item["object"], item["count"]) for item in log.since(0)]
+    told = [(it["object"], it["count"]) for it in log.since(0) if it["reason"] != "Created"]
     assert sorted(told) == sorted((f"edgeplacement/{name}", 1) for name in names[1:])
 
 
