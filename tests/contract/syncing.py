@@ -103,6 +103,7 @@ class Bench:
         self.tree = tree
         self.dice = dice
         self.blobs = {}
+        self.wanted = {}
         self.said = {}
         self.history = []
         self.syncer = None
@@ -119,18 +120,25 @@ class Bench:
             finally:
                 task.cancel()
 
-    def want(self, *objects, may_prune=True, flags=0, lost=()):
-        wanted = {}
-        for obj in objects:
+    def want(self, *objects, **how):
+        self.want_keyed({}, *objects, **how)
+
+    def want_keyed(self, keyed, *objects, may_prune=True, flags=0, lost=()):
+        """Want these objects; `keyed` are of kinds that not everyone knows."""
+        self.wanted = {}
+        for key, obj in {**{BUILT_IN_KINDS.key_of(obj): obj for obj in objects}, **keyed}.items():
             plain = codec.canonical(obj)
             address = codec.address(blobs.OBJECT, plain)
             if obj["metadata"]["name"] not in lost:
                 self.blobs[address] = plain
-            key = BUILT_IN_KINDS.key_of(obj)
             order = apply_order(key.group, key.resource)
             reference = Reference(blobs.OBJECT, address, len(plain))
-            wanted[key] = Wanted(key, reference, order, flags, ("p",))
-        self.syncer.set_wants(wanted, may_prune=may_prune)
+            self.wanted[key] = Wanted(key, reference, order, flags, ("p",))
+        self.syncer.set_wants(self.wanted, may_prune=may_prune)
+
+    def address(self, key):
+        """The content that is wanted of an object now."""
+        return self.wanted[key].reference.address
 
     async def settled(self):
         await self.until(lambda: self.syncer.idle)

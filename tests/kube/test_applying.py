@@ -1,0 +1,251 @@
+"""The syncer on real API servers: what they make of a wish, what others do, what they refuse."""
+
+import asyncio
+import json
+import uuid
+
+import pytest
+
+from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.kubernetes.kubeconfig import Kubeconfig
+from relay.adapters.kubernetes.space import KubernetesSpace
+from schemas.objects import ObjectKey
+from tests.awaiting import eventually
+from tests.contract.spaces import config_map, definition, deployment
+from tests.contract.syncing import TREE, Bench
+
+pytestmark = [pytest.mark.kube, pytest.mark.slow, pytest.mark.timeout(120)]
+
+REPAIR_SECONDS = 2.0
+
+
+@pytest.fixture
+def server(module_server):
+    return module_server
+
+
+@pytest.fixture
+def place(server):
+    """A namespace of this test alone, made by another."""
+    name = f"t-{uuid.uuid4().hex[:8]}"
+    server.kubectl("create", "namespace", name)
+    return name
+
+
+@pytest.fixture
+async def bench(server):
+    space = KubernetesSpace(Kubeconfig(str(server.kubeconfig)), SystemClock(), SystemDice())
+    yield Bench(space, SystemClock(), SystemDice())
+    # Watches that were cut off end their encryption meanwhile.
+    await space.kinds()
+    await space.close()
+
+
+async def kubectl(server, *arguments, stdin=""):
+    return await asyncio.to_thread(server.kubectl, *arguments, stdin=stdin)
+
+
+def web_key(place):
+    return ObjectKey("apps", "deployments", place, "web")
+
+
+def settings_key(place):
+    return ObjectKey("", "configmaps", place, "settings")
+
+
+def with_limits(place, **spec):
+    obj = deployment(namespace=place, **spec)
+    limits = {"limits": {"cpu": "1000m", "memory": "1024Mi"}}
+    obj["spec"]["template"]["spec"]["containers"][0]["resources"] = limits
+    return obj
+
+
+def asking(obj, **annotations):
+    names = {name.replace("_", "-"): value for name, value in annotations.items()}
+    said = {f"leafcast.io/{name}": value for name, value in names.items()}
+    return {**obj, "metadata": {**obj["metadata"], "annotations": said}}
+
+
+async def failing(bench, key, word):
+    await bench.until(lambda: key in bench.said and word in bench.said[key].error)
+    return bench.said[key].error
+
+
+async def test_what_a_server_says_in_its_own_words_is_no_drift(bench, place):
+    async with bench.running():
+        bench.want(with_limits(place))
+        await bench.settled()
+        live = await bench.space.get(web_key(place))
+        resources = live["spec"]["template"]["spec"]["containers"][0]["resources"]
+        assert resources["limits"]["cpu"] == "1"
+        assert live["metadata"]["labels"]["leafcast.io/tree"] == TREE
+        await bench.space.set_status(web_key(place), {"observedGeneration": 1, "replicas": 2})
+        await bench.until(lambda: bench.said[web_key(place)].status is not None)
+    async with bench.running():
+        bench.want(with_limits(place))
+        await bench.settled()
+    assert bench.space.applied == ["web"]
+
+
+async def test_what_a_person_changes_is_put_back_soon(bench, server, place):
+    key = web_key(place)
+    async with bench.running():
+        bench.want(with_limits(place))
+        await bench.settled()
+        begun = asyncio.get_running_loop().time()
+        await kubectl(server, "-n", place, "set", "image", "deploy/web", "main=web:2")
+        await eventually(lambda: _has_image(bench, key, "web:1"), "not repaired", every=0.05)
+        assert asyncio.get_running_loop().time() - begun < REPAIR_SECONDS + 2
+        await kubectl(server, "-n", place, "scale", "deploy/web", "--replicas=7")
+        await eventually(lambda: _has_replicas(bench, key, 2), "not scaled back")
+        await kubectl(server, "-n", place, "label", "deploy/web", "leafcast.io/tree-")
+        await eventually(lambda: _is_labelled(bench, key), "no longer ours")
+        await kubectl(server, "-n", place, "delete", "deploy/web")
+        await eventually(lambda: bench.space.get(key), "not made again")
+        await bench.settled()
+        assert bench.done.of(key).made
+
+
+async def _has_image(bench, key, image):
+    live = await bench.space.get(key)
+    return live["spec"]["template"]["spec"]["containers"][0]["image"] == image
+
+
+async def _has_replicas(bench, key, count):
+    return (await bench.space.get(key))["spec"]["replicas"] == count
+
+
+async def _is_labelled(bench, key):
+    return TREE in (await bench.space.get(key))["metadata"].get("labels", {}).values()
+
+
+async def test_what_an_autoscaler_sets_is_left_to_it(bench, server, place):
+    key = web_key(place)
+    path = f"/apis/apps/v1/namespaces/{place}/deployments/web/scale"
+    async with bench.running():
+        bench.want(with_limits(place))
+        await bench.settled()
+        for count in (5, 6):
+            body = {
+                "apiVersion": "autoscaling/v1",
+                "kind": "Scale",
+                "metadata": {"name": "web", "namespace": place},
+                "spec": {"replicas": count},
+            }
+            query = "?fieldManager=kube-controller-manager"
+            status, answer = await asyncio.to_thread(server.request, "PUT", path + query, body)
+            assert status == 200, answer
+            await bench.settled()
+        bench.want(with_limits(place, minReadySeconds=3))
+        await bench.until(lambda: bench.said[key].address == bench.address(key))
+        live = await bench.space.get(key)
+        assert live["spec"]["replicas"] == 6
+        assert live["spec"]["minReadySeconds"] == 3
+        assert bench.said[key].error == ""
+        assert len(bench.space.applied) < 6
+
+
+async def test_fields_of_another_manager_are_named_and_taken_only_on_request(bench, server, place):
+    key = web_key(place)
+    there = deployment(namespace=place, replicas=4)
+    await kubectl(server, "apply", "-f", "-", stdin=json.dumps(there))
+    async with bench.running():
+        bench.want(deployment(namespace=place, replicas=2))
+        said = await failing(bench, key, "Conflict")
+        assert "kubectl-client-side-apply owns spec.replicas" in said
+        assert "leafcast.io/conflicts: force" in said
+        assert await _has_replicas(bench, key, 4)
+        bench.want(asking(deployment(namespace=place, replicas=2), conflicts="force"))
+        await bench.settled()
+        assert await _has_replicas(bench, key, 2)
+        bench.want()
+        await bench.settled()
+        live = await bench.space.get(key)
+        assert "leafcast.io/tree" not in live["metadata"].get("labels", {})
+
+
+async def test_a_field_that_cannot_change_is_said_in_the_servers_words(bench, place):
+    key = web_key(place)
+    changed = deployment(namespace=place)
+    changed["spec"]["selector"] = {"matchLabels": {"app": "web", "tier": "front"}}
+    changed["spec"]["template"]["metadata"]["labels"]["tier"] = "front"
+    async with bench.running():
+        bench.want(deployment(namespace=place))
+        await bench.settled()
+        uid = bench.done.of(key).uid
+        bench.want(changed)
+        said = await failing(bench, key, "field is immutable")
+        assert "leafcast.io/on-immutable: recreate" in said
+        assert (await bench.space.get(key))["metadata"]["uid"] == uid
+        bench.want(asking(changed, on_immutable="recreate"))
+        await bench.settled()
+        assert bench.done.of(key).made
+        assert bench.done.of(key).uid != uid
+
+
+async def test_a_definition_and_its_objects_come_together(bench, place):
+    oxen = f"oxen{place[2:6]}"
+    made = definition(oxen, f"Ox{place[2:6]}")
+    one = {
+        "apiVersion": "example.com/v1",
+        "kind": f"Ox{place[2:6]}",
+        "metadata": {"name": "one", "namespace": place},
+        "spec": {"a": 1},
+    }
+    key = ObjectKey("example.com", oxen, place, "one")
+    async with bench.running():
+        bench.want_keyed({key: one}, made)
+        await bench.until(lambda: key in bench.said and bench.said[key].address)
+        assert (await bench.space.get(key))["spec"] == {"a": 1}
+
+
+async def test_a_version_that_is_not_served_is_said(bench, place):
+    key = ObjectKey("autoscaling", "horizontalpodautoscalers", place, "web")
+    old = {
+        "apiVersion": "autoscaling/v2beta2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "web", "namespace": place},
+    }
+    async with bench.running():
+        bench.want_keyed({key: old}, config_map(namespace=place))
+        said = await failing(bench, key, "no matches for kind")
+        assert '"HorizontalPodAutoscaler" in version "autoscaling/v2beta2"' in said
+        await bench.until(lambda: settings_key(place) in bench.said)
+        await bench.until(lambda: bench.said[settings_key(place)].address)
+
+
+async def test_a_termination_that_hangs_is_said_and_what_is_wanted_comes_after(
+    bench, server, place
+):
+    key = settings_key(place)
+    async with bench.running():
+        bench.want(config_map(namespace=place, a="1"))
+        await bench.settled()
+        held = '{"metadata":{"finalizers":["example.com/hold"]}}'
+        await kubectl(server, "-n", place, "patch", "cm", "settings", "-p", held)
+        bench.want()
+        said = await failing(bench, key, "Terminating")
+        assert "finalizers: example.com/hold" in said
+        assert bench.done.of(key)
+        bench.want(config_map(namespace=place, a="2"))
+        await failing(bench, key, "Terminating")
+        free = '{"metadata":{"finalizers":null}}'
+        await kubectl(server, "-n", place, "patch", "cm", "settings", "-p", free)
+        await bench.settled()
+        assert (await bench.space.get(key))["data"] == {"a": "2"}
+        assert bench.said[key].error == ""
+
+
+async def test_a_lost_record_is_found_again(bench, server, place):
+    key, other = settings_key(place), ObjectKey("", "configmaps", place, "other")
+    theirs = json.dumps(config_map("other", place, theirs="1"))
+    await kubectl(server, "apply", "-f", "-", stdin=theirs)
+    async with bench.running():
+        bench.want(config_map(namespace=place), config_map("other", place, ours="1"))
+        await bench.settled()
+    bench.done.held.clear()
+    async with bench.running():
+        bench.want()
+        await bench.settled()
+        assert await bench.space.get(key) is None
+        assert (await bench.space.get(other))["data"] == {"theirs": "1"}
