@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 
+from leafcast.findings import SpaceFact
 from leafcast.live_cluster import ALLOW, signs_of_life
 from leafcast.space_settings import CentreSpaces, SpaceSetting
 from leafcast.spaces import open_kubernetes
@@ -20,19 +20,6 @@ _KINDS = {
     INVENTORY: ("locations", "synctargets"),
 }
 _OURS = ("edge.kubestellar.io", "leafcast.io")
-
-
-@dataclass(frozen=True, slots=True)
-class SpaceFact:
-    """What was found of one space: nothing wrong, or what is, why, and what to do."""
-
-    title: str
-    trouble: str = ""
-    cause: str = ""
-    remedy: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.title}: {self.trouble}: {self.cause}; {self.remedy}"
 
 
 class SpacesUnusable(Exception):
