@@ -11,7 +11,7 @@ from pathlib import Path
 from leafcast.data_dir import DataDir
 from leafcast.durations import span_text
 from leafcast.findings import RANK, Check, Facts, NodeFacts
-from leafcast.placement_checks import ledger_checks, placement_checks
+from leafcast.placement_checks import ledger_checks, placement_checks, space_checks
 from leafcast.plurals import many
 from schemas.identity import NodePath
 
@@ -36,7 +36,7 @@ Judge = Callable[[NodeFacts], Check | None]
 
 def checks(facts: Facts) -> list[Check]:
     """All checks, group by group, what is well first; those of a tree only if one answers."""
-    found = [*_machine(facts)]
+    found = [*_machine(facts), *space_checks(facts.spaces)]
     if not facts.not_running:
         for group in (_servers, _links, _lag, _clock, _disk, _staleness):
             found += group(facts)

@@ -115,11 +115,24 @@ class LedgerFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class SpaceFact:
+    """What was found of one of the centre's spaces: nothing wrong, or what is, why, what to do."""
+
+    title: str
+    trouble: str = ""
+    cause: str = ""
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.title}: {self.trouble}: {self.cause}; {self.remedy}"
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """All that was gathered at `now_ms`; `not_running` says why no tree answers, "" if one does.
 
     `hangs` is whether a process has the data directory nevertheless. `ahead_ms` is how far the
-    newest generation is ahead of the centre's clock.
+    newest generation is ahead of the centre's clock. `spaces` are those on API servers.
     """
 
     now_ms: int
@@ -131,6 +144,7 @@ class Facts:
     nodes: Sequence[NodeFacts] = ()
     placements: Sequence[PlacementFacts] = ()
     ledger: LedgerFacts = field(default_factory=LedgerFacts)
+    spaces: Sequence[SpaceFact] = ()
 
 
 def read_facts(answer: Mapping[str, Any], folder: str, free_bytes: int) -> Facts:

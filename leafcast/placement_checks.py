@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from leafcast.findings import Check, Facts, LedgerFacts, PlacementFacts, StuckFacts
+from leafcast.findings import Check, Facts, LedgerFacts, PlacementFacts, SpaceFact, StuckFacts
 from leafcast.plurals import inventory_objects, many
 
 GROUP = "Objects"
@@ -123,3 +123,15 @@ def _described(stuck: StuckFacts) -> str:
     kind, _, name = stuck.object.partition("/")
     namespace, slash, rest = name.partition("/")
     return f"{kind} {rest} -n {namespace}" if slash else f"{kind} {name}"
+
+
+def space_checks(spaces: Iterable[SpaceFact]) -> Iterator[Check]:
+    """What is thought of the centre's spaces on API servers."""
+    for fact in spaces:
+        if fact.trouble:
+            said = f"{fact.title}: {fact.trouble}"
+            yield Check("Spaces", "failure", said, fact.cause, fact.remedy)
+        else:
+            yield Check(
+                "Spaces", "ok", f"{fact.title}: its API server answers, and serves all kinds"
+            )

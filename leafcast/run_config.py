@@ -28,6 +28,7 @@ from leafcast.space_settings import (
     centre_space,
     edge_cluster,
 )
+from leafcast.spaces import access_fault
 from relay.adapters.external_server import ServerPlace
 from schemas.faults import Fault, Faulty
 from schemas.identity import BadIdentity, KeyId, NodePath, TreeId
@@ -94,6 +95,7 @@ class RunConfig(_Form):
     edge: bool = False
     workloads: Annotated[tuple[_CentreSpace, ...], Field(min_length=1)] = (EMBEDDED,)
     inventory: Annotated[tuple[_CentreSpace, ...], Field(min_length=1)] = (EMBEDDED,)
+    allow_live_cluster: bool = False
     cluster: _EdgeCluster = SIMULATED
     health: HealthForm | None = None
     server: ServerForm = Field()
@@ -115,6 +117,7 @@ class RunConfig(_Form):
         return CentreSpaces(
             tuple(one.seen_from(folder) for one in self.workloads),
             tuple(one.seen_from(folder) for one in self.inventory),
+            allow_live=self.allow_live_cluster,
         )
 
     def server_place(self, folder: Path) -> ServerPlace:
@@ -143,7 +146,7 @@ def read_run_config(file: Path) -> RunConfig:
         raise RunConfigRefused(file, *_form_faults(error)) from error
     except (InvalidManifest, ValueError) as error:
         raise RunConfigRefused(file, " ".join(str(error).split())) from error
-    if faults := list(_faults(config)):
+    if faults := [*_faults(config), *_access_faults(config, file.absolute().parent)]:
         raise RunConfigRefused(file, *faults)
     return config
 
@@ -199,6 +202,15 @@ def _faults(config: RunConfig) -> Iterator[Fault]:
         for at, one in enumerate(listed):
             if one in listed[:at]:
                 yield Fault(f"{field}[{at}]", f"{one.title} is listed twice", "leave one out")
+
+
+def _access_faults(config: RunConfig, folder: Path) -> Iterator[Fault]:
+    """Kubeconfigs that lead nowhere."""
+    listed = {f"workloads[{at}]": one for at, one in enumerate(config.workloads)}
+    listed |= {f"inventory[{at}]": one for at, one in enumerate(config.inventory)}
+    for field, one in {**listed, "cluster": config.cluster}.items():
+        if said := access_fault(one.seen_from(folder)):
+            yield Fault(field, said)
 
 
 def write_run_config(file: Path, config: RunConfig) -> None:

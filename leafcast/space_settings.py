@@ -88,16 +88,21 @@ def _read(form: object, words: Mapping[str, SpaceSetting]) -> SpaceSetting:
 
 @dataclass(frozen=True, slots=True)
 class CentreSpaces:
-    """All spaces of a centre: at least one of each sort."""
+    """All spaces of a centre: at least one of each sort.
+
+    With `allow_live` workload objects may come to life where they are written.
+    """
 
     workloads: tuple[SpaceSetting, ...] = (EMBEDDED,)
     inventory: tuple[SpaceSetting, ...] = (EMBEDDED,)
+    allow_live: bool = False
 
     def form(self) -> dict[str, Any]:
         """As JSON says it."""
         return {
             "workloads": [one.form() for one in self.workloads],
             "inventory": [one.form() for one in self.inventory],
+            "allowLive": self.allow_live,
         }
 
 
@@ -105,7 +110,8 @@ def read_centre_spaces(form: Mapping[str, Any] | None) -> CentreSpaces:
     """What `CentreSpaces.form` said; the embedded ones if nothing was. Raises Faulty."""
     if form is None:
         return CentreSpaces()
-    return CentreSpaces(_all(form["workloads"]), _all(form["inventory"]))
+    live = form.get("allowLive") is True
+    return CentreSpaces(_all(form["workloads"]), _all(form["inventory"]), allow_live=live)
 
 
 def _all(forms: Iterable[object]) -> tuple[SpaceSetting, ...]:

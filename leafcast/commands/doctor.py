@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,12 @@ from leafcast.commands.options import data_dir_option
 from leafcast.commands.running import in_session
 from leafcast.commands.showing import print_view
 from leafcast.data_dir import DataDir
-from leafcast.findings import Check, Facts, exit_code, read_facts
+from leafcast.findings import Check, Facts, SpaceFact, exit_code, read_facts
 from leafcast.plurals import many
 from leafcast.session import CallFailed, NotRunning
-from relay.adapters.clock import SystemClock
+from leafcast.signals import Ended, run_until_signal
+from leafcast.space_checks import look_at_spaces
+from relay.adapters.clock import SystemClock, SystemDice
 
 ASK_SECONDS = 30.0
 NAMED_MAX = 8
@@ -40,7 +42,7 @@ def doctor(output: str | None, as_json: bool, data_dir: Path | None) -> None:  #
 
     Each failure has its cause and a remedy. Exit code 1 if something failed; warnings do not count.
     """
-    found = checks(_facts(data_dir))
+    found = checks(replace(_facts(data_dir), spaces=_spaces(data_dir)))
     code = exit_code(found)
     if as_json or output == "json":
         click.echo(json.dumps(doctor_form(found), indent=2))
@@ -111,3 +113,12 @@ def _facts(data_dir: Path | None) -> Facts:
         reason = error.reason if isinstance(error, NotRunning) else error.message
         return Facts(now_ms, folder, free, not_running=reason, hangs=hangs)
     return read_facts(answer, str(place.folder), free)
+
+
+def _spaces(data_dir: Path | None) -> list[SpaceFact]:
+    """What is seen from here of the centre's spaces on API servers."""
+    looking = look_at_spaces(DataDir.at(data_dir).spaces(), SystemClock(), SystemDice())
+    try:
+        return run_until_signal(looking)
+    except Ended as end:
+        raise click.exceptions.Exit(end.exit_code) from None

@@ -15,6 +15,7 @@ import click
 from rich.console import Console
 from rich.status import Status
 
+from leafcast.commands.chosen_spaces import spaces_options
 from leafcast.commands.options import data_dir_option
 from leafcast.daemon_process import (
     DaemonEnded,
@@ -26,6 +27,8 @@ from leafcast.daemon_process import (
 from leafcast.data_dir import ENVIRONMENT, DataDir
 from leafcast.plurals import many
 from leafcast.signals import Ended, run_until_signal
+from leafcast.space_checks import SpacesUnusable, check_spaces
+from leafcast.space_settings import CentreSpaces
 from leafcast.tree_kube import CENTRE, CHOICES, binaries_for, contexts, kubeconfig
 from leafcast.views import (
     DEPTH_MAX,
@@ -36,7 +39,7 @@ from leafcast.views import (
     TIMEOUT_SECONDS_MAX,
     TreeShape,
 )
-from relay.adapters.clock import SystemClock
+from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.kube_servers.binaries import KUBECTL, find_binaries
 
 CONTEXTS_SHOWN = 8
@@ -66,6 +69,7 @@ SHOP = Path(__file__).resolve().parents[1] / "shop"
     type=click.Choice(CHOICES),
     help="Use a Kubernetes API server for the centre; --kube=all: one for each site, too.",
 )
+@spaces_options
 @data_dir_option
 @click.option(
     "--timeout",
@@ -77,10 +81,12 @@ SHOP = Path(__file__).resolve().parents[1] / "shop"
     help="How long to wait until every node is in session.",
 )
 def up(
+    *,
     regions: int | None,
     sites: int | None,
     depth: int | None,
     kube: str | None,
+    spaces: CentreSpaces | None,
     data_dir: Path | None,
     timeout_seconds: float,
 ) -> None:
@@ -93,6 +99,9 @@ def up(
     etcd, kube-apiserver and kube-controller-manager, and 0.4 GB; with --kube=all kube-scheduler and
     kwok as well, and 0.6 GB for each site. They are looked for in $LEAFCAST_KUBE_ASSETS,
     $KUBEBUILDER_ASSETS, where `make kube` builds them, and in $PATH.
+
+    With --workloads-kubeconfig they write into an API server of yours, prepared by `leafcast
+    install`; the next `up` goes on with it.
     """
     place = DataDir.at(data_dir)
     asked = {"--regions": regions, "--sites": sites, "--depth": depth}
@@ -102,8 +111,12 @@ def up(
     running = place.in_use()
     if kube and not running:
         binaries_for(kube)
+    if spaces is not None:
+        _check_spaces(place, kube, spaces, running=running)
     if not running:
         prepare_folder(place)
+        if spaces is not None:
+            place.write_spaces(spaces)
     elif (place.daemon() or {}).get("ready"):
         click.echo(f"The tree is already up: {_servers(place, shape)}.")
         click.echo(_next_steps(place, shape, kube, data_dir))
@@ -204,6 +217,20 @@ def _kube(place: DataDir, kept: dict[str, object] | None, asked: str | None) -> 
             "with --data-dir"
         )
     return had
+
+
+def _check_spaces(place: DataDir, kube: str | None, spaces: CentreSpaces, *, running: bool) -> None:
+    """Refuse spaces with which the tree cannot work, before anything is started."""
+    if kube is not None:
+        said = "--kube brings an API server of its own; leave it out, or name no other"
+        raise click.UsageError(said)
+    if running and place.spaces() != spaces:
+        said = f"the tree in {place.folder} runs with other spaces; run `leafcast down` first"
+        raise click.ClickException(said)
+    try:
+        run_until_signal(check_spaces(spaces, SystemClock(), SystemDice()))
+    except SpacesUnusable as error:
+        raise click.ClickException(str(error)) from error
 
 
 def _servers(place: DataDir, shape: TreeShape) -> str:

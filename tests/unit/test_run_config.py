@@ -24,8 +24,17 @@ server: {url: "nats://store:4222", leaf_url: "nats://store:7422"}
 """
 
 
+KUBECONFIG = """\
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
+contexts: [{name: hub, context: {cluster: c}}, {name: fleet, context: {cluster: c}}]
+current-context: hub
+"""
+
+
 @pytest.fixture
 def read(tmp_path):
+    (tmp_path / "hub.yaml").write_text(KUBECONFIG)
+
     def read(text):
         file = tmp_path / "node.yaml"
         file.write_text(text)
@@ -45,17 +54,28 @@ def test_without_a_word_a_centre_is_embedded_and_an_edge_simulated(read):
     assert read(EDGE).cluster == SIMULATED
 
 
-def test_a_centre_has_several_spaces_of_each_sort(read):
+def test_a_centre_has_several_spaces_of_each_sort(read, tmp_path):
     text = CENTRE + "workloads: [embedded, {kubeconfig: hub.yaml, context: hub}]\n"
-    text += "inventory: [in-cluster, {context: fleet}]\n"
-    assert read(text).centre_spaces(Path("/etc/leafcast")) == CentreSpaces(
-        (EMBEDDED, SpaceSetting("kubeconfig", "/etc/leafcast/hub.yaml", "hub")),
-        (IN_CLUSTER, SpaceSetting("kubeconfig", "", "fleet")),
+    text += "inventory: [embedded, {kubeconfig: hub.yaml, context: fleet}]\n"
+    file = str(tmp_path / "hub.yaml")
+    assert read(text).centre_spaces(tmp_path) == CentreSpaces(
+        (EMBEDDED, SpaceSetting("kubeconfig", file, "hub")),
+        (EMBEDDED, SpaceSetting("kubeconfig", file, "fleet")),
     )
 
 
+def test_a_kubeconfig_that_leads_nowhere_is_a_fault_of_its_field(read, tmp_path, monkeypatch):
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    text = CENTRE + "workloads: [{kubeconfig: gone.yaml}, {kubeconfig: hub.yaml, context: store}]\n"
+    here, there, pod = refused(read, text + "inventory: [in-cluster]\n")
+    assert here.startswith("workloads[0]: there is no kubeconfig ")
+    assert there.startswith('workloads[1]: context "store" does not exist ')
+    assert pod.startswith("inventory[0]: ")
+    assert "name a kubeconfig" in pod
+
+
 def test_a_file_that_is_written_reads_back_the_same(read, tmp_path):
-    text = EDGE + "cluster: {kubeconfig: store.yaml}\nhealth: {port: 8086}\n"
+    text = EDGE + "cluster: {kubeconfig: hub.yaml}\nhealth: {port: 8086}\n"
     config = read(text)
     write_run_config(tmp_path / "again.yaml", config)
     assert read_run_config(tmp_path / "again.yaml") == config
