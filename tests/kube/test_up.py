@@ -18,6 +18,7 @@ from tests.processes import alive
 pytestmark = [pytest.mark.kube, pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).resolve().parents[2]
+SHOP = ROOT / "leafcast" / "shop"
 SMALL = ("--regions", "1", "--sites", "1")
 STARTED = "LEAFCAST_TEST_UP"
 
@@ -50,13 +51,15 @@ class Program:
         return done.stdout
 
     def kubectl(self, *arguments: str) -> str:
-        return subprocess.run(
+        done = subprocess.run(
             [need_binaries()[KUBECTL], "--kubeconfig", self.kubeconfig, *arguments],
             env={**os.environ, "KUBECACHEDIR": str(self.place.folder / "kubectl-cache")},
             capture_output=True,
             text=True,
-            check=True,
-        ).stdout
+            check=False,
+        )
+        assert not done.returncode, f"kubectl {' '.join(arguments)}: {done.stdout}{done.stderr}"
+        return done.stdout
 
     def processes(self) -> dict[int, str]:
         """What it started and what runs, by pid, with its command."""
@@ -70,10 +73,11 @@ class Program:
         return found
 
 
-@pytest.fixture
-def program(tmp_path):
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    """A tree with an API server for its centre. Each test makes sure that it is up."""
     need_binaries()
-    program = Program(tmp_path / "tree")
+    program = Program(tmp_path_factory.mktemp("up") / "tree")
     yield program
     program.run("down")
 
@@ -82,27 +86,26 @@ def test_a_centre_on_an_api_server_is_found_again_with_its_objects(program):
     said = program.up("--kube", *SMALL)
     assert f"export KUBECONFIG={program.kubeconfig}" in said
     assert "--context centre" in said
-    program.kubectl("create", "namespace", "shop")
+    program.kubectl("create", "namespace", "kept")
     program.kubectl("get", "edgeplacements,locations,synctargets")
     assert "already up" in program.up()
 
-    before = program.processes()
+    before, kubeconfig = program.processes(), program.kubeconfig.read_text()
     assert program.run("down").returncode == 0
     until(lambda: not any(alive(pid) for pid in before), program.processes, seconds=10)
-    kubeconfig = program.kubeconfig.read_text()
     program.up()
     assert program.kubeconfig.read_text() == kubeconfig
-    assert "shop" in program.kubectl("get", "namespaces")
+    assert "kept" in program.kubectl("get", "namespaces")
 
 
 def test_what_ran_is_gone_with_a_killed_daemon_and_comes_back_with_the_next(program):
     program.up("--kube", *SMALL)
-    program.kubectl("create", "namespace", "shop")
+    program.kubectl("create", "namespace", "outlives")
     before = program.processes()
     os.kill(program.place.daemon()["pid"], signal.SIGKILL)
     program.up()
     assert not any(alive(pid) for pid in before)
-    assert "shop" in program.kubectl("get", "namespaces")
+    assert "outlives" in program.kubectl("get", "namespaces")
 
 
 def test_an_api_server_or_etcd_that_is_killed_is_started_again(program):
@@ -115,29 +118,45 @@ def test_an_api_server_or_etcd_that_is_killed_is_started_again(program):
         assert until(lambda: _said(program, *uid) == known, program.place.log.read_text)
 
 
-def _said(program, *arguments):
-    try:
-        return program.kubectl(*arguments)
-    except subprocess.CalledProcessError:
-        return ""
-
-
-def test_each_site_has_an_api_server_on_which_workloads_live(program):
-    program.up("--kube=all", *SMALL)
-    config = json.loads(program.kubectl("config", "view", "-o", "json"))
-    assert [its["name"] for its in config["contexts"]] == ["centre", "region-1-site-1"]
-    site = ("--context", "region-1-site-1")
-    program.kubectl(*site, "create", "deployment", "web", "--image=nginx", "--replicas=2")
-    ready = ("wait", "deployment/web", "--for=jsonpath={.status.readyReplicas}=2")
-    program.kubectl(*site, *ready, "--timeout=60s")
-    program.kubectl("create", "deployment", "web", "--image=nginx")
-    assert program.kubectl("get", "replicasets", "-o", "name") == ""
-
-
 def test_a_tree_keeps_to_the_api_servers_it_was_made_with(program):
     program.up("--kube", *SMALL)
     refused = program.run("up", "--kube=all")
     assert (refused.returncode, "was made with --kube=centre" in refused.stderr) == (1, True)
+
+
+def _said(program, *arguments):
+    try:
+        return program.kubectl(*arguments)
+    except AssertionError:
+        return ""
+
+
+def test_what_kubectl_applies_at_the_centre_lives_at_a_site_and_goes_again(tmp_path):
+    need_binaries()
+    program = Program(tmp_path / "tree")
+    try:
+        _deliver(program)
+    finally:
+        program.run("down")
+
+
+def _deliver(program):
+    program.up("--kube=all", *SMALL)
+    config = json.loads(program.kubectl("config", "view", "-o", "json"))
+    assert [its["name"] for its in config["contexts"]] == ["centre", "region-1-site-1"]
+    program.kubectl("apply", "-f", str(SHOP))
+    program.kubectl("wait", "edgeplacement/shop", "--for=condition=Synced", "--timeout=60s")
+    site = ("--context", "region-1-site-1", "-n", "shop")
+    ready = ("wait", "deployment/web", "--timeout=60s", "--for=jsonpath={.status.readyReplicas}=")
+    program.kubectl(*site, *ready[:-1], ready[-1] + "2")
+    assert program.kubectl("get", "replicasets", "-n", "shop", "-o", "name") == ""
+
+    assert program.run("down").returncode == 0
+    program.up()
+    program.kubectl("scale", "deployment/web", "-n", "shop", "--replicas=3")
+    program.kubectl(*site, *ready[:-1], ready[-1] + "3")
+    program.kubectl("delete", "edgeplacement", "shop")
+    program.kubectl(*site, "wait", "namespace/shop", "--for=delete", "--timeout=60s")
 
 
 def test_without_the_programs_it_says_how_to_get_them_and_makes_nothing(tmp_path):
