@@ -19,7 +19,8 @@ from ssl import SSLCertVerificationError
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from aiohttp import ClientError, ClientResponse, ClientSSLError, ClientTimeout
+from aiohttp import ClientError, ClientResponse, ClientSSLError, ClientTimeout, TCPConnector
+from aiohttp.connector import NEEDS_CLEANUP_CLOSED
 from kubernetes.aio.client.configuration import Configuration
 from kubernetes.aio.client.rest import RESTClientObject
 from multidict import CIMultiDict
@@ -58,6 +59,12 @@ logger = logging.getLogger(__name__)
 
 class _Connections(RESTClientObject):
     """The library's connections; requests are made by hand, for it would warn of large ones."""
+
+    def _create_connector(self) -> TCPConnector:
+        """As the library's, but nothing is left of connections that end while a server hangs."""
+        return TCPConnector(
+            limit=0, ssl=self.ssl_context, enable_cleanup_closed=NEEDS_CLEANUP_CLOSED
+        )
 
     async def ask(
         self,
@@ -207,7 +214,10 @@ class ApiClient:
             try:
                 yield response
             finally:
-                # What was not read to its end closes its connection.
+                # What was not read to its end ends its connection, at once: a server that stands
+                # still takes no leave.
+                if response.connection and response.connection.transport:
+                    response.connection.transport.abort()
                 response.close()
 
     @contextmanager
