@@ -39,6 +39,7 @@ from relay.adapters.nkey_pairs import new_user_nkey
 from relay.driver import Driver
 from schemas.identity import NodePath
 from tests.memory_tree import config_map, placement
+from tests.namespaces import namespace_object
 
 SHAPE, ALONE = TreeShape(regions=2, sites=4), TreeShape(regions=1, sites=1)
 CHANGES = 120
@@ -171,7 +172,11 @@ class Tree:
     async def begin(self) -> None:
         """Have a first version everywhere."""
         await self._local.apply(
-            [config_map("one", "shop", text="first"), placement("shop", "shop")]
+            [
+                namespace_object("shop"),
+                config_map("one", "shop", text="first"),
+                placement("shop", "shop"),
+            ]
         )
         await self.relay.until(lambda node: bool(arms(node, len(self.edges))))
         await asyncio.sleep(SETTLE_SECONDS)

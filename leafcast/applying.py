@@ -17,7 +17,7 @@ from schemas.api import GROUP, parse_kind
 from schemas.faults import InvalidObject
 from schemas.manifests import LoadedObject
 from schemas.not_supported import kind_not_supported
-from schemas.objects import CRD_GROUP, DEFAULT_NAMESPACE, ObjectKey, apply_order, group_of
+from schemas.objects import CRD_GROUP, DEFAULT_NAMESPACE, ObjectKey, apply_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,9 @@ async def judge(session: Session, wishes: Iterable[Wish]) -> list[Change]:
     changes: list[Change] = []
     faults: list[str] = []
     for wish in listed:
+        if why := kind_not_supported(wish.kind.group, wish.kind.kind):
+            faults.append(f"{wish.place}: {wish.title}: {why}")
+            continue
         space = session.space_for(wish.key)
         try:
             before = await space.get(wish.key)
@@ -139,8 +142,6 @@ async def make(session: Session, change: Change) -> Change:
 
 
 def _faults(obj: Any) -> Iterator[str]:
-    if why := kind_not_supported(group_of(obj), str(obj["kind"])):
-        yield f'{obj["kind"]} "{obj["metadata"]["name"]}": {why}'
     try:
         parse_kind(obj)
     except InvalidObject as error:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from leafcast.applying import Change
 from leafcast.session import SELECTION_OBJECTS_MAX, CallFailed, Session
+from relay.core.merge import wish_of
 from schemas.api import GROUP
 from schemas.not_supported import annotations_not_supported, fields_not_supported
-from schemas.objects import CRD_GROUP
+from schemas.objects import BUILT_IN_KINDS, CRD_GROUP
 
 _PLACEMENTS = (GROUP, "edgeplacements")
 # They hold others, or say what becomes of them: who applies them alone has not forgotten anything.
@@ -24,7 +26,7 @@ async def warnings(session: Session, made: Sequence[Change], *, dry: bool) -> li
 
     What the centre cannot tell now is left out: it is in the placements' conditions later.
     """
-    found = [line for change in made for line in _without_effect(change)]
+    found = [line for change in made for line in (*_without_effect(change), *_pruned(change))]
     if dry or not made:
         return found
     try:
@@ -47,6 +49,27 @@ def _without_effect(change: Change) -> Iterator[str]:
             f"Warning: {wish.title}: {', '.join(named)} {verb} no effect: "
             "not supported yet; all else works"
         )
+
+
+def _pruned(change: Change) -> Iterator[str]:
+    """Fields of a custom resource that were not kept, as its definition does not know them."""
+    kind = change.wish.kind
+    if BUILT_IN_KINDS.lookup(kind.group, kind.kind) is None:
+        for path in _lost(wish_of(change.wish.object), change.after, ""):
+            yield f'Warning: {change.wish.title}: unknown field "{path}"'
+
+
+def _lost(wished: Any, kept: Any, path: str) -> Iterator[str]:
+    if isinstance(wished, Mapping) and isinstance(kept, Mapping):
+        for name, value in wished.items():
+            below = f"{path}.{name}" if path else name
+            if name not in kept:
+                yield below
+            else:
+                yield from _lost(value, kept[name], below)
+    elif isinstance(wished, list) and isinstance(kept, list) and len(wished) == len(kept):
+        for at, (value, held) in enumerate(zip(wished, kept, strict=True)):
+            yield from _lost(value, held, f"{path}[{at}]")
 
 
 async def _of_placements(session: Session, made: Sequence[Change]) -> list[str]:

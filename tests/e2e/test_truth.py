@@ -1,0 +1,172 @@
+"""A centre that tells the truth: what cannot be as it was meant is told at once, by its name."""
+
+import pytest
+
+from tests.e2e.test_object_commands import did
+from tests.e2e.test_up import SMALL, Program
+
+pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(240)]
+
+PLACEMENT = """\
+apiVersion: edge.kubestellar.io/v2alpha1
+kind: EdgePlacement
+metadata: {{name: {name}}}
+spec:
+  locationSelectors: [{{}}]
+  downsync: [{clauses}]
+  {more}
+"""
+SETTINGS = (
+    "{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}{more}}}, data: {{a: '1'}}}}\n"
+)
+OX = "{apiVersion: farm.example/v1, kind: Ox, metadata: {name: bill, namespace: farm}, spec: %s}\n"
+BINDING = "{apiVersion: control.kubestellar.io/v1alpha1, kind: BindingPolicy, metadata: {name: b}}"
+FARM = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: oxen.farm.example}
+spec:
+  group: farm.example
+  scope: Namespaced
+  names: {kind: Ox, plural: oxen}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec: {type: object, required: [age], properties: {age: {type: integer}}}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: farm}
+"""
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    program = Program(tmp_path_factory.mktemp("truth"))
+    did(program, "up", *SMALL)
+    yield program
+    program.run("down")
+
+
+@pytest.fixture
+def apply(tree, tmp_path):
+    """Applies a text; what came of it."""
+
+    def applied(text, code=0):
+        file = tmp_path / "m.yaml"
+        file.write_text(text)
+        return did(tree, "apply", "-f", str(file), code=code)
+
+    return applied
+
+
+@pytest.mark.parametrize(
+    ("name", "clauses", "said"),
+    [
+        (
+            "typo",
+            "{apiGroup: apps, resources: [deploymnets]}",
+            'resource type "deploymnets" in group "apps"; did you mean "deployments"?',
+        ),
+        ("nowhere", "{namespaces: [nonesuch]}", 'namespaces "nonesuch" not found'),
+        ("nothing", "{objectNames: [nonesuch]}", "no object is selected: apply some"),
+    ],
+)
+def test_a_placement_of_what_is_not_there_says_so_and_is_waited_for_in_vain(
+    tree, apply, name, clauses, said
+):
+    warned = apply(PLACEMENT.format(name=name, clauses=clauses, more="")).stderr
+    assert warned.startswith(f"Warning: edgeplacement.edge.kubestellar.io/{name}: ")
+    assert said in warned
+    for condition in ("synced", "healthy"):
+        assert said in did(tree, "wait", name, "--for", condition, code=1).stderr
+    assert "timed out" not in did(tree, "wait", name, "--for", "synced", code=1).stderr
+    assert said in did(tree, "describe", "epl", name).stdout
+    [_, row] = did(tree, "get", "epl", name).stdout.splitlines()
+    assert row.split()[1:5:2] == ["0", "0"]
+    did(tree, "delete", "epl", name)
+
+
+def test_what_comes_later_makes_a_placement_whole(tree, apply):
+    apply(PLACEMENT.format(name="later", clauses="{namespaces: [later]}", more=""))
+    did(tree, "wait", "later", "--for", "synced", code=1)
+    space = "{apiVersion: v1, kind: Namespace, metadata: {name: later}}\n---\n"
+    done = apply(space + SETTINGS.format(name="a", more=", namespace: later"))
+    assert done.stderr == ""
+    did(tree, "wait", "later", "--for", "synced")
+    assert "Placements:   later" in did(tree, "describe", "cm", "a", "-n", "later").stdout
+    assert "  objects:   1 selected" in did(tree, "status", "later").stdout
+    did(tree, "delete", "epl", "later")
+
+
+def test_what_no_placement_selects_is_told_to_stay(tree, apply):
+    assert "Note: no EdgePlacement selects" in apply(SETTINGS.format(name="alone", more="")).stderr
+    assert apply("{apiVersion: v1, kind: Namespace, metadata: {name: alone}}").stderr == ""
+    told = did(tree, "describe", "cm", "alone").stdout
+    assert "Placements:   <none> (it stays at the centre)" in told
+
+
+def test_what_is_not_supported_is_named_and_the_rest_works(tree, apply):
+    text = PLACEMENT.format(
+        name="more", clauses="{objectNames: [more]}", more="upsync: [{resources: [events]}]"
+    )
+    noted = ', annotations: {edge.kubestellar.io/expand-parameters: "true"}'
+    told = apply(f"{text}---\n{SETTINGS.format(name='more', more=noted)}").stderr
+    assert "edgeplacement.edge.kubestellar.io/more: spec.upsync has no effect" in told
+    assert "configmap/more: annotation edge.kubestellar.io/expand-parameters has no ef" in told
+    did(tree, "wait", "more", "--for", "synced")
+    said = did(tree, "describe", "epl", "more").stdout
+    assert "spec.upsync, annotation edge.kubestellar.io/expand-parameters on 1 selected" in said
+    did(tree, "delete", "epl", "more")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "{apiVersion: apps/v1, kind: Deploymnet, metadata: {name: a}}",
+            'no matches for kind "Deploymnet" in version "apps/v1"; did you mean "Deployment"?',
+        ),
+        (
+            "{apiVersion: extensions/v1beta1, kind: Deployment, metadata: {name: a}}",
+            'no matches for kind "Deployment" in version "extensions/v1beta1"; write apps/v1',
+        ),
+        (SETTINGS.format(name="a", more=", namespace: x"), 'configmap/a: namespaces "x" not found'),
+        (OX % "{}", 'no matches for kind "Ox" in version "farm.example/v1"'),
+        (
+            BINDING,
+            "bindingpolicy.control.kubestellar.io/b: BindingPolicy is not supported yet",
+        ),
+        (f"{OX % '{}'}---\n{FARM}", "ox.farm.example/bill: spec.age: Required value"),
+        (
+            f"{OX % '{age: x}'}---\n{FARM}",
+            'spec.age: Invalid value: "string": spec.age in body must be of type integer',
+        ),
+    ],
+)
+def test_what_is_not_served_is_refused_and_nothing_is_applied(tree, apply, text, said):
+    refused = apply(f"{SETTINGS.format(name='fine', more='')}---\n{text}", code=1)
+    assert said in refused.stderr
+    assert refused.stdout == ""
+    did(tree, "get", "cm", "fine", code=1)
+
+
+def test_a_batch_brings_what_it_needs_in_any_order(tree, apply):
+    said = apply(f"{OX % '{age: 3, horns: 2}'}---\n{FARM}")
+    assert said.stdout.splitlines()[-1] == "ox.farm.example/bill created"
+    kept = did(tree, "get", "oxen", "bill", "-n", "farm", "-o", "yaml").stdout
+    assert "age: 3" in kept
+    assert "horns" not in kept
+    assert 'Warning: ox.farm.example/bill: unknown field "spec.horns"' in said.stderr
+
+
+def test_what_lies_at_the_centre_does_not_pretend_to_run(tree, apply):
+    apply("{apiVersion: apps/v1, kind: Deployment, metadata: {name: w}, spec: {replicas: 2}}")
+    done = did(tree, "get", "deploy", "w")
+    assert done.stdout.splitlines()[1].split()[:4] == ["w", "-/2", "-", "-"]
+    assert done.stderr.startswith("Note: nothing runs at the centre; see: leafcast status")
