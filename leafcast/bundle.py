@@ -76,7 +76,7 @@ def write_bundle(file: Path, bundle: Bundle) -> None:
 
 def read_bundle(file: Path) -> Bundle:
     """Read and check a file; raises BundleRefused, whatever it holds."""
-    again = "make a new one with `leafcast node add`"
+    again = "make a new one with `leafcast node add --replace`"
     try:
         data = file.read_bytes() if file.stat().st_size <= SIZE_MAX_BYTES else b""
     except OSError as error:
@@ -107,7 +107,7 @@ def check_expiry(file: Path, bundle: Bundle, now_ms: int) -> None:
     late = now_ms - bundle.expires_ms
     if late > 0:
         reason = f"it expired {_span(late // 1000)} ago"
-        remedy = f"make a new one with `leafcast node add {bundle.path}`"
+        remedy = f"make a new one with `leafcast node add {bundle.path} --replace`"
         raise BundleRefused(file, reason, remedy)
 
 

@@ -5,40 +5,35 @@ Pure: the facts are gathered elsewhere (leafcast.diagnosing), times are millisec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from leafcast.data_dir import DataDir
 from leafcast.durations import span_text
 from leafcast.findings import RANK, Check, Facts, NodeFacts
+from leafcast.judging import IN_SESSION, behind, each, log, revive, seconds
+from leafcast.link_checks import link_checks
 from leafcast.placement_checks import ledger_checks, placement_checks, space_checks
 from leafcast.plurals import many
 from schemas.identity import NodePath
 
 FREE_BYTES_MIN, FREE_BYTES_FEW = 200_000_000, 2_000_000_000
 LAG_MESSAGES_MAX = 100
-REFUSED_MAX = 100
-"""Word of a change of parent or of a lost disk may be late, and is refused then, too."""
-CONTESTED_FEW = 2
-"""Once a program may have ended late, as the next was up already."""
 CLOCK_MS_MAX = 5_000
 CLOCK_MS_REFUSED = 60_000
 """From here on a node refuses questions."""
 INDEX_MS_MAX = 20 * 60_000
 RESTART_MS = 3_600_000
 """So long a server that ended by itself is told of."""
-IN_SESSION = ("up", "stale")
 EXPIRED = "Expired"
 """The word of a node that finds a question too old: its clock is ahead of the centre's."""
-
-Judge = Callable[[NodeFacts], Check | None]
 
 
 def checks(facts: Facts) -> list[Check]:
     """All checks, group by group, what is well first; those of a tree only if one answers."""
     found = [*_machine(facts), *space_checks(facts.spaces)]
     if not facts.not_running:
-        for group in (_servers, _links, _lag, _clock, _disk, _staleness):
+        for group in (_servers, link_checks, _lag, _clock, _disk, _staleness):
             found += group(facts)
         found += [*placement_checks(facts), *ledger_checks(facts.ledger)]
     groups = list(dict.fromkeys(check.group for check in found))
@@ -68,24 +63,24 @@ def _servers(facts: Facts) -> Iterator[Check]:
             return _restarted(facts, node)
         if node.state not in IN_SESSION or node.refusal_reason == EXPIRED:
             return None
-        return None if _behind(node.path, mute) else _mute(facts, node)
+        return None if behind(node.path, mute) else _mute(facts, node)
 
     answering = sum(1 for node in facts.nodes if node.answers)
     said = f"{answering} of {many(len(facts.nodes), 'node')} answer"
-    yield from _each("Servers", facts.nodes, judge, lambda _: said)
+    yield from each("Servers", facts.nodes, judge, lambda _: said)
 
 
 def _mute(facts: Facts, node: NodeFacts) -> Check:
     said = f"{node.path} does not answer"
     if node.heard_ms:
-        said += f"; it was last heard of {span_text(_seconds(facts, node.heard_ms))} ago"
+        said += f"; it was last heard of {span_text(seconds(facts, node.heard_ms))} ago"
     else:
         said += f": {node.refusal or 'no answer in time'}"
     cause = (
         "its program or its server ended, is frozen or overloaded, or is cut off; "
         "after 90s of silence it counts as unreachable"
     )
-    return Check("Servers", "failure", said, cause, _revive(facts, node), node.path)
+    return Check("Servers", "failure", said, cause, revive(facts, node), node.path)
 
 
 def _restarted(facts: Facts, node: NodeFacts) -> Check | None:
@@ -100,7 +95,7 @@ def _restarted(facts: Facts, node: NodeFacts) -> Check | None:
         "warning",
         f"the nats-server of {node.path} was started again {times}{ago}",
         "it was killed, it crashed, or its disk was full; nothing that was accepted is lost",
-        f"see {_log(facts, node)}; dmesg names what was killed for want of memory",
+        f"see {log(facts, node)}; dmesg names what was killed for want of memory",
         node.path,
     )
 
@@ -120,81 +115,8 @@ def _emptied(facts: Facts, node: NodeFacts) -> Check:
         )
     else:
         cause = "someone or something removed its folder; its parent sends it again what is meant"
-        remedy = f"nothing for what is delivered; {_log(facts, node)} names the folder"
+        remedy = f"nothing for what is delivered; {log(facts, node)} names the folder"
     return Check("Servers", "warning", said, cause, remedy, node.path)
-
-
-def _links(facts: Facts) -> Iterator[Check]:
-    silent = {node.path for node in facts.nodes if node.since_ms is not None}
-    mute = {node.path for node in facts.nodes if not node.answers}
-
-    def judge(node: NodeFacts) -> Check | None:
-        if node.contested >= CONTESTED_FEW:
-            return _contested(node)
-        if node.refused > REFUSED_MAX:
-            return _refused(node)
-        if node.state in IN_SESSION or _behind(node.path, silent):
-            return None
-        if node.since_ms is not None:
-            return _silent(facts, node)
-        # What is behind one that does not answer, nobody knows.
-        return None if _behind(node.path, mute) else _awaited(facts, node)
-
-    reached = sum(1 for node in facts.nodes if node.state in IN_SESSION)
-    said = f"{reached} of {many(len(facts.nodes), 'node')} are up, by their parents' word"
-    yield from _each("Links", facts.nodes, judge, lambda _: said)
-
-
-def _silent(facts: Facts, node: NodeFacts) -> Check:
-    assert node.since_ms is not None
-    said = f"{node.path} is {node.state} for {span_text(_seconds(facts, node.since_ms))}"
-    said += f"; {node.destinations} destinations are behind it" if node.destinations > 1 else ""
-    remove = f"if it will not come back: leafcast node remove {node.path} --force"
-    if node.state == "stopped":
-        cause = "it was shut down; what it holds stays as it is until it is back"
-        return Check("Links", "warning", said, cause, f"start it there again; {remove}", node.path)
-    cause = "its program or its server is down or frozen, or the network between is cut"
-    remedy = _revive(facts, node) if node.here else f"{_revive(facts, node)}; {remove}"
-    return Check("Links", "failure", said, cause, remedy, node.path)
-
-
-def _contested(node: NodeFacts) -> Check:
-    return Check(
-        "Links",
-        "failure",
-        f"two programs run as {node.path}: its session was taken over "
-        f"{many(node.contested, 'time')}",
-        "its folder was copied, as with a machine that was cloned, and something starts each copy "
-        "again when it ends; each takes the session from the other, so little gets through",
-        f"end one of them where it runs; if you do not know it: leafcast node add {node.path} "
-        "makes a new bundle and voids the keys of both",
-        node.path,
-    )
-
-
-def _refused(node: NodeFacts) -> Check:
-    return Check(
-        "Links",
-        "warning",
-        f"{node.path} said {many(node.refused, 'thing')} to its parent that nobody takes",
-        "it was broken into, its key is stolen, or its program is of another version; what others "
-        "say is not touched, but waits behind it",
-        f"if it is not what you think it is: leafcast node add {node.path} makes a new bundle and "
-        f"voids its key; leafcast node remove {node.path} --force ends it",
-        node.path,
-    )
-
-
-def _awaited(facts: Facts, node: NodeFacts) -> Check:
-    cause = "it never ran, or starts just now, or its parent is not reached"
-    remedy = (
-        f"look again in a moment; then see {_log(facts, node)}"
-        if node.here
-        else f"start it there: leafcast join BUNDLE (leafcast node add {node.path} makes one); "
-        f"or, if it is not wanted: leafcast node remove {node.path} --force"
-    )
-    said = f"{node.path} is not in session yet ({node.state})"
-    return Check("Links", "warning", said, cause, remedy, node.path)
 
 
 def _lag(facts: Facts) -> Iterator[Check]:
@@ -208,7 +130,7 @@ def _lag(facts: Facts) -> Iterator[Check]:
             "warning",
             f"{node.path} has {node.lag} messages to read",
             "its link is slow, it just came back, or it cannot write to its own store",
-            f"look again in a minute; if the number does not fall, see {_log(facts, node)}, "
+            f"look again in a minute; if the number does not fall, see {log(facts, node)}, "
             "and its disk",
             node.path,
         )
@@ -218,7 +140,7 @@ def _lag(facts: Facts) -> Iterator[Check]:
         read = "all mail is read" if len(good) == len(known) else "others have read all mail"
         return f"at most {many(most, 'message')} unread" if most else read
 
-    yield from _each("Lag", known, judge, fine)
+    yield from each("Lag", known, judge, fine)
 
 
 def _clock(facts: Facts) -> Iterator[Check]:
@@ -255,7 +177,7 @@ def _clock(facts: Facts) -> Iterator[Check]:
         most = max((abs(node.clock_ms) for node in good), default=0)
         return f"{many(len(good), 'clock')} differ by {most} ms at most"
 
-    yield from _each("Clock", asked, judge, fine)
+    yield from each("Clock", asked, judge, fine)
 
 
 def _disk(facts: Facts) -> Iterator[Check]:
@@ -272,7 +194,7 @@ def _disk(facts: Facts) -> Iterator[Check]:
         said = f"room at {many(len(good), 'node')}"
         return said + (f", which store {_bytes(stored)}" if stored else "")
 
-    yield from _each("Disk", known, judge, fine)
+    yield from each("Disk", known, judge, fine)
 
 
 def _staleness(facts: Facts) -> Iterator[Check]:
@@ -308,7 +230,7 @@ def _staleness(facts: Facts) -> Iterator[Check]:
         ages = [node.index_age_ms for node in good if node.index_age_ms]
         return f"no index is older than {span_text(max(ages, default=0) / 1000)}"
 
-    yield from _each("Staleness", known, judge, fine)
+    yield from each("Staleness", known, judge, fine)
 
 
 def _signs_nothing(facts: Facts, age: int) -> Check:
@@ -329,37 +251,10 @@ def _lied_to(facts: Facts, node: NodeFacts) -> Check:
         "failure",
         f"{node.path} was sent {messages} that the centre did not sign, or not for it",
         "a node above it invents, alters or misdirects what it passes on; nothing came of it",
-        f"{_log(facts, node)} says what; do not trust the relays above {node.path}: run them on "
+        f"{log(facts, node)} says what; do not trust the relays above {node.path}: run them on "
         "new machines, with new bundles",
         node.path,
     )
-
-
-def _each(
-    group: str,
-    nodes: Sequence[NodeFacts],
-    judge: Judge,
-    fine: Callable[[Sequence[NodeFacts]], str],
-) -> Iterator[Check]:
-    """What is wrong with each node, and what is well with the others."""
-    judged = [(node, judge(node)) for node in nodes]
-    yield from (check for _, check in judged if check is not None)
-    good = [node for node, check in judged if check is None]
-    if good or not nodes:
-        yield Check(group, "ok", fine(good))
-
-
-def _revive(facts: Facts, node: NodeFacts) -> str:
-    if node.here:
-        return f"see {_log(facts, node)}; if it stays so: leafcast down, then leafcast up"
-    return (
-        f"where {node.path} runs: see its log, whether it runs and reaches its parent's leaf "
-        "port; if not, start `leafcast join` there again with its bundle"
-    )
-
-
-def _log(facts: Facts, node: NodeFacts) -> str:
-    return f"{facts.folder}/daemon.log" if node.here else f"the log of {node.path} where it runs"
 
 
 def _room(group: str, what: str, free: int, about: str = "") -> Check:
@@ -371,15 +266,6 @@ def _room(group: str, what: str, free: int, about: str = "") -> Check:
     return Check(
         group, "failure" if free < FREE_BYTES_MIN else "warning", said, cause, remedy, about
     )
-
-
-def _behind(path: str, silent: set[str]) -> bool:
-    above = path.rpartition("/")[0]
-    return bool(above) and (above in silent or _behind(above, silent))
-
-
-def _seconds(facts: Facts, since_ms: int) -> float:
-    return (facts.now_ms - since_ms) / 1000
 
 
 def _bytes(count: int) -> str:

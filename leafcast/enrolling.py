@@ -74,23 +74,26 @@ class Wanted:
     """A node to be; an edge has labels of its own besides `id` and `region`."""
 
     path: NodePath
-    relay: bool
     labels: Mapping[str, str]
+    relay: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why the node at this place of the list cannot be added; `reason` is a word of Kubernetes."""
+    """Why the node at this place of the list cannot be added."""
 
     at: int
-    reason: str
-    message: str
-    remedy: str
+    error: ApiError | NodeRefused
 
     @property
     def form(self) -> Json:
-        said = {"reason": self.reason, "message": self.message, "remedy": self.remedy}
-        return {"at": self.at, **said}
+        """With `reason`, a word of Kubernetes."""
+        it = self.error
+        if isinstance(it, ApiError):
+            reason, message = it.code, it.message
+        else:
+            reason, message = "Invalid", f"node {it.path}: {it.reason}"
+        return {"at": self.at, "reason": reason, "message": message, "remedy": it.remedy}
 
 
 @dataclass(slots=True)
@@ -131,13 +134,8 @@ class Enrolling:
                 await self._check_parent(plan, one.path, edges)
                 if not one.relay:
                     plan.objects[one.path] = _objects_of(one, found, hanging)
-            except _Exists as fault:
-                plan.faults.append(Fault(at, "AlreadyExists", fault.message, fault.remedy))
-            except NodeRefused as fault:
-                message = f"node {fault.path}: {fault.reason}"
-                plan.faults.append(Fault(at, "Invalid", message, fault.remedy))
-            except ApiError as fault:
-                plan.faults.append(Fault(at, fault.code, fault.message, fault.remedy))
+            except (ApiError, NodeRefused) as error:
+                plan.faults.append(Fault(at, error))
         return plan
 
     async def add(self, plan: Plan, valid_seconds: int) -> list[Json]:
@@ -248,9 +246,11 @@ class Enrolling:
             raise NodeRefused(path, reason, remedy)
 
     def _check_new(self, path: NodePath, states: Mapping[NodePath, str]) -> None:
-        """Raises _Exists for one whose state is known: it is there, and not to be replaced."""
+        """Raises ApiError for one whose state is known: it is there, and not to be replaced."""
         if path in states:
-            raise _Exists(path, self._cut_off(path, states[path]))
+            message = f'node "{path}" already exists'
+            remedy = f"--replace makes a new bundle for it: {self._cut_off(path, states[path])}"
+            raise ApiError("AlreadyExists", message, remedy)
 
     async def _states_of(self, paths: Iterable[NodePath]) -> dict[NodePath, str]:
         forms = {form["path"]: form["state"] for form in (await self._states.tree())["nodes"]}
@@ -299,15 +299,6 @@ class Enrolling:
         listing = await self._tree.inventory_space().list(GROUP, "synctargets")
         hanging = {path_of(obj): obj["metadata"]["name"] for obj in listing.objects}
         return {path: name for path, name in hanging.items() if path}
-
-
-class _Exists(Exception):
-    """A node is there already, and nobody said that it is to be replaced."""
-
-    def __init__(self, path: NodePath, cut_off: str) -> None:
-        self.message = f'node "{path}" already exists'
-        self.remedy = f"--replace makes a new bundle for it: {cut_off}"
-        super().__init__(self.message)
 
 
 def _objects_of(one: Wanted, found: Mapping[str, Json], hanging: dict[str, str]) -> list[Json]:

@@ -157,7 +157,7 @@ def _void(bundle: Bundle) -> JoinFailed:
     )
     remedy = (
         "join with the newer bundle, or, if it was moved, with the one of its new place; or make a "
-        f"new one with `leafcast node add {bundle.path}` at the tree it is to join"
+        f"new one with `leafcast node add {bundle.path} --replace` at the tree it is to join"
     )
     return JoinFailed(bundle.path, reason, remedy)
 
@@ -167,7 +167,8 @@ def _other_run(bundle: Bundle, stopped: BaseExceptionGroup[Superseded]) -> JoinF
     found: BaseException = stopped
     while isinstance(found, BaseExceptionGroup):
         found = found.exceptions[0]
-    anew = f"make a new bundle with `leafcast node add {bundle.path}`, which voids this one"
+    made = f"`leafcast node add {bundle.path} --replace`"
+    anew = f"make a new bundle with {made}, which voids this one"
     if isinstance(found, Superseded) and found.second:
         reason = "it runs elsewhere already, with the same bundle, so this run was not let in"
         remedy = f"stop the other one (if its machine is cut off, wait 90 seconds), or {anew}"

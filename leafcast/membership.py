@@ -42,7 +42,7 @@ Json = dict[str, Any]
 
 
 class Membership:
-    """The verbs `node-add`, `node-move`, `node-remove` and `node-list` of a daemon."""
+    """The verbs of a daemon that begin with `node-`."""
 
     def __init__(
         self, tree: Tree, asks: CentreAsks, states: States, clock: Clock, dice: Dice
@@ -57,20 +57,42 @@ class Membership:
 
     async def add(
         self,
-        nodes: list[Json],
+        path: str,
         *,
         relay: bool = False,
+        replace: bool = False,
+        labels: Mapping[str, str] | None = None,
+        valid_seconds: int = 86_400,
+    ) -> Json:
+        """The text of a new bundle for the path; one that exists gets another only to `replace` it.
+
+        Then a bundle made for it earlier is void, and who runs with it is cut off. Raises ApiError,
+        NodeRefused.
+        """
+        wanted = [Wanted(NodePath.parse(path), labels or {}, relay=relay)]
+        async with self._changing:
+            plan = await self._enrolling.plan(wanted, replace=replace)
+            for fault in plan.faults:
+                raise fault.error
+            (added,) = await self._enrolling.add(plan, valid_seconds)
+        return added
+
+    async def add_all(
+        self,
+        nodes: list[Json],
+        *,
         replace: bool = False,
         dry_run: bool = False,
         valid_seconds: int = 86_400,
     ) -> Json:
-        """Add nodes, each a `path` with `labels`, all or none: `{faults, added}`.
+        """Add edges, each a `path` with `labels`, all or none: `{faults, added}`.
 
-        Of each that cannot be added a fault says why, by its place in `nodes`. Of each that was
-        added there is the text of a bundle; `again` if it was there before, and whoever runs with
-        an earlier bundle is cut off: only if told to `replace`. Raises ApiError.
+        Of each that cannot be added a fault says why, by its place in `nodes`; else there is of
+        each what `add` answers. Raises ApiError.
         """
-        wanted = [Wanted(NodePath.parse(it["path"]), relay, it.get("labels") or {}) for it in nodes]
+        wanted = [
+            Wanted(NodePath.parse(it["path"]), relay=False, labels=it["labels"]) for it in nodes
+        ]
         async with self._changing:
             plan = await self._enrolling.plan(wanted, replace=replace)
             if plan.faults or dry_run:
@@ -208,6 +230,7 @@ class Membership:
 def register_membership(api: Api, membership: Membership) -> None:
     """Answer the verbs about nodes."""
     api.register("node-add", membership.add)
+    api.register("node-add-all", membership.add_all)
     api.register("node-move", membership.move)
     api.register("node-remove", membership.remove)
     api.register("node-list", membership.all)

@@ -12,7 +12,7 @@ from typing import Any
 from controllers.centre import Controllers
 from controllers.keys import load_or_make_keys
 from controllers.ledger_notes import LedgerNotes
-from controllers.nodes import add_node
+from controllers.nodes import add_node, nodes
 from controllers.recovery import Recovery
 from leafcast.answering import answerers
 from leafcast.asking import CentreAsks
@@ -303,3 +303,21 @@ def config_map(name: str, namespace: str, **data: str) -> dict[str, Any]:
         "metadata": {"name": name, "namespace": namespace},
         "data": data,
     }
+
+
+class Standings:
+    """In which state each node is, by its parent's word, in the form of leafcast.tree_facts."""
+
+    def __init__(self, tree: MemoryTree) -> None:
+        self._tree = tree
+
+    async def tree(self) -> dict[str, Any]:
+        assert self._tree.controllers is not None
+        forms = []
+        for record in nodes(self._tree.controllers.issuer):
+            above = self._tree.drivers.get(record.path.parent)
+            standing = above.node.standing_of(record.path.name) if above else None
+            word = standing.word if standing else "unknown"
+            since = standing.silent_since_ms if standing else None
+            forms.append({"path": str(record.path), "state": word, "silent_since_ms": since})
+        return {"nodes": forms}

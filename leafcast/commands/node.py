@@ -16,7 +16,6 @@ from leafcast.commands import completing
 from leafcast.commands.node_list import add_listed, read_labels
 from leafcast.commands.options import NodeAt, data_dir_option
 from leafcast.commands.running import call
-from leafcast.session import CallFailed
 from relay.whole_file import write_whole
 from schemas.identity import NodePath
 
@@ -118,11 +117,8 @@ def add(  # noqa: PLR0913 - click passes options by name
     if folder is not None:
         raise click.UsageError("--out goes with -f; name the bundle of one node with -o FILE")
     target = _writable(file, path)
-    nodes, more = [{"path": path, "labels": given}], {"relay": relay, "replace": replace}
-    said = _call(data_dir, "node-add", nodes=nodes, valid_seconds=valid, **more)
-    for fault in said["faults"]:
-        raise CallFailed("node-add", fault["reason"], fault["message"], fault["remedy"])
-    (answer,) = said["added"]
+    more = {"relay": relay, "replace": replace, "valid_seconds": valid}
+    answer = _call(data_dir, "node-add", path=path, labels=given, **more)
     write_whole(target, answer["bundle"])
     what = "A new bundle for" if answer["again"] else "Added"
     click.echo(f"{what} {path}: {target}")

@@ -67,7 +67,7 @@ def add_listed(
         for part in _parts(rows, ADDED_AT_ONCE):
             nodes = [row.form for row in part]
             more = {"replace": replace, "valid_seconds": valid}
-            said = await session.call("node-add", seconds=ADD_SECONDS, nodes=nodes, **more)
+            said = await session.call("node-add-all", seconds=ADD_SECONDS, nodes=nodes, **more)
             if said["faults"]:  # Someone else changed the tree meanwhile.
                 lines = [part[fault["at"]].line for fault in said["faults"]]
                 whys = [f"{fault['message']}; {fault['remedy']}" for fault in said["faults"]]
@@ -89,7 +89,7 @@ async def _faults(session: Session, rows: Sequence[Row], *, replace: bool) -> An
     """What the centre has against rows, before it changes anything."""
     for part in _parts(rows, CHECKED_AT_ONCE):
         nodes, more = [row.form for row in part], {"replace": replace, "dry_run": True}
-        said = await session.call("node-add", seconds=ADD_SECONDS, nodes=nodes, **more)
+        said = await session.call("node-add-all", seconds=ADD_SECONDS, nodes=nodes, **more)
         for fault in said["faults"]:
             yield part[fault["at"]], fault
 

@@ -177,6 +177,18 @@ async def test_reports_reach_the_parent_and_a_parent_that_starts_later_gets_the_
     await listener.until(lambda events: events == last)
 
 
+async def test_who_was_ever_heard_of_is_remembered_and_nobody_else(tree):
+    centre, listener = await tree.open()
+    assert listener.remembered.heard == frozenset()
+    bus, _ = await tree.sprout("/emea", centre)
+    await tree.sprout("/apac", centre)
+    while not await bus.send_heartbeat(b"here"):
+        pass
+    await tree.close("/")
+    _, listener = await tree.open()
+    assert listener.remembered.heard == {"emea"}
+
+
 async def test_a_child_hears_of_its_session(tree):
     centre, _ = await tree.open()
     _, emea = await tree.sprout("/emea", centre)

@@ -12,7 +12,7 @@ from leafcast.membership import Membership
 from relay.asker import AskFailed
 from schemas.identity import NodePath
 from tests.e2e.centre_parts import Parts
-from tests.memory_tree import config_map, memory_tree, placement
+from tests.memory_tree import Standings, config_map, memory_tree, placement
 
 PATHS = ["/r1", "/r2", "/r1/s1", "/r1/s2", "/r2/s1"]
 S1 = NodePath.parse("/r1/s1")
@@ -102,7 +102,7 @@ async def test_what_is_cut_off_is_unreachable_and_the_rest_answers(tree):
 
 @pytest.fixture
 def membership(tree):
-    return Membership(Parts(tree), tree.asks, tree.clock, tree.dice)
+    return Membership(Parts(tree), tree.asks, Standings(tree), tree.clock, tree.dice)
 
 
 def counted(tree):
@@ -156,7 +156,9 @@ async def test_a_node_that_does_not_answer_goes_by_force_and_what_it_keeps_is_sa
     gone = await membership.remove("/r1", force=True)
 
     assert gone["removed"] == ["/r1", "/r1/s1", "/r1/s2"]
-    assert any(left.startswith("/r1/s1: it does not answer") for left in gone["left"])
+    assert any(
+        left.startswith("what /r1/s1 was sent before: it does not answer") for left in gone["left"]
+    )
     await tree.until("shop", lambda s: s.complete and s.states == {"synced": 1})
     paths = [item["path"] for item in (await membership.all())["nodes"]]
     assert paths == ["/r2", "/r2/s1"]
@@ -188,5 +190,47 @@ async def test_a_new_bundle_makes_no_edge_of_a_relay_and_no_relay_of_an_edge(tre
 
     # What nothing hangs below may have been added so by mistake.
     await membership.add(str(NEW), relay=True)
-    assert (await membership.add(str(NEW)))["labels"]["id"] == "r1-s9"
-    assert (await membership.add("/r1", relay=True))["again"]
+    edge = await membership.add(str(NEW), replace=True)
+    assert edge["labels"]["id"] == "r1-s9"
+    assert (await membership.add("/r1", relay=True, replace=True))["again"]
+
+
+async def test_what_exists_is_replaced_only_if_said_and_told_what_that_cuts_off(tree, membership):
+    before = dict(tree.controllers.issuer.records)
+    for path, relay, cut in (
+        (str(S1), False, "it is up and would be cut off at once"),
+        ("/r1", True, "it is up, and 2 nodes below it, and would be cut off at once"),
+    ):
+        with pytest.raises(ApiError) as refused:
+            await membership.add(path, relay=relay)
+        assert refused.value.code == "AlreadyExists"
+        assert refused.value.message == f'node "{path}" already exists'
+        assert f"--replace makes a new bundle for it: {cut}" in refused.value.remedy
+    assert dict(tree.controllers.issuer.records) == before
+    await membership.add(str(NEW))
+    with pytest.raises(ApiError, match="already exists") as refused:
+        await membership.add(str(NEW))
+    assert "it has never joined: only the bundle made earlier" in refused.value.remedy
+
+
+async def test_nothing_is_added_below_an_edge(tree, membership):
+    with pytest.raises(ValueError, match=r'/r1/s1 is an edge, of SyncTarget "r1-s1"'):
+        await membership.add("/r1/s1/x")
+
+
+async def test_many_are_added_as_one_or_none_if_one_is_wrong(tree, membership):
+    before = dict(tree.controllers.issuer.records)
+    nodes = [{"path": f"/r1/many-{n}", "labels": {"kind": "store"}} for n in range(30)]
+    wrong = [*nodes, {"path": str(S1), "labels": {}}, {"path": "/no/x", "labels": {}}]
+    said = await membership.add_all(wrong)
+    assert [(it["at"], it["reason"]) for it in said["faults"]] == [
+        (30, "AlreadyExists"),
+        (31, "Invalid"),
+    ]
+    assert await membership.add_all(nodes, dry_run=True) == {"faults": [], "added": []}
+    assert dict(tree.controllers.issuer.records) == before
+    added = (await membership.add_all(nodes))["added"]
+    assert len({json.loads(it["bundle"])["seed"] for it in added}) == 30
+    states = {item["path"]: item["state"] for item in (await membership.all())["nodes"]}
+    assert {states[it["path"]] for it in added} == {"never joined"}
+    assert added[7]["labels"] == {"id": "r1-many-7", "region": "r1", "kind": "store"}

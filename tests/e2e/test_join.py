@@ -274,7 +274,10 @@ def test_a_bundle_serves_one_home_at_a_time_and_until_the_next_is_made(tree):
     until(lambda: tree.reached()["/region-1/new-2"])
     assert site.process.poll() is None
 
-    again = tree.add("/region-1/new-2")
+    refused = tree.run("node", "add", "/region-1/new-2", code=1)
+    assert refused.startswith('Error from server (AlreadyExists): node "/region-1/new-2"')
+    again = tree.add("/region-1/new-2", "--replace")
+    assert not tree.reached()["/region-1/new-2"] or tree.node("/region-1/new-2")["state"] == "up"
     site.until("does not know this bundle's key")
     site.end()
     void = tree.join(first, "void")

@@ -16,7 +16,7 @@ from schemas.identity import BadIdentity, NodePath
 from schemas.moves import MOVED_ANNOTATION
 from schemas.objects import ObjectKey
 from tests.e2e.centre_parts import Parts
-from tests.memory_tree import MANAGER, config_map, memory_tree, placement
+from tests.memory_tree import MANAGER, Standings, config_map, memory_tree, placement
 
 PATHS = ["/r1", "/r2", "/r1/s1", "/r1/s2", "/r2/s3"]
 R1, R2, OLD, NEW = map(NodePath.parse, ("/r1", "/r2", "/r1/s1", "/r2/s9"))
@@ -46,7 +46,7 @@ def parts(tree):
 
 @pytest.fixture
 def membership(tree, parts):
-    return Membership(parts, tree.asks, tree.clock, tree.dice)
+    return Membership(parts, tree.asks, Standings(tree), tree.clock, tree.dice)
 
 
 async def settled(tree, **synced: int) -> None:
@@ -89,7 +89,7 @@ async def test_it_is_the_same_destination_elsewhere_and_holds_what_is_meant_ther
         # Its old path is free, and its name is not.
         other = await membership.add(str(OLD))
         assert other["labels"]["id"] == "r1-s1-2"
-        again = json.loads((await membership.add(str(NEW)))["bundle"])
+        again = json.loads((await membership.add(str(NEW), replace=True))["bundle"])
         assert (again["former"], again["labels"]["id"]) == ([str(OLD)], "r1-s1")
         await tree.stop(NEW)
 

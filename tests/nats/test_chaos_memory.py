@@ -175,7 +175,7 @@ async def one_of(tree, path: str, first: Member, second: Member) -> Member:
     (stopped,) = (run for run in runs if run.process.poll() is not None)
     assert await stopped.ended() == 1, stopped.said
     assert runs[stopped] in stopped.said
-    assert f"`leafcast node add {path}`" in stopped.said
+    assert f"`leafcast node add {path} --replace`" in stopped.said
     stays = first if stopped is second else second
     await until(lambda: "in session" in stays.said, lambda: stays.said)
     assert stays.process.poll() is None

@@ -41,7 +41,7 @@ from tests.property.wire_records import label_sets, mail_keys, selectors
 
 few = st.integers(0, 5)
 big = few | st.just(COUNT_MAX)
-states = st.dictionaries(st.sampled_from(["pending", "synced", "failing"]), big)
+states = st.dictionaries(st.sampled_from(["pending", "synced", "failing", "never joined"]), big)
 samples = st.builds(
     ExceptionSample,
     st.integers(0, 2),

@@ -87,6 +87,15 @@ def test_an_old_index_is_laid_to_the_relays_above_and_at_the_centre_to_itself():
     assert "relays above" not in signs_none.remedy
 
 
+def test_those_that_never_joined_are_one_warning_and_no_failure():
+    late = [node(f"/s{n}", state="never joined", answers=False) for n in range(7)]
+    (said,) = wrong(*late)
+    assert said.state == "warning"
+    assert said.said.startswith("7 nodes were added and never joined: /s0, ")
+    assert said.said.endswith(" and 2 more")
+    assert "unreachable" not in said.said
+
+
 AWAY = {"state": "unreachable", "since_ms": NOW - 5 * MINUTE, "answers": False}
 
 

@@ -4,7 +4,13 @@ import pytest
 
 from controllers.nodes import NodeCredentials
 from leafcast.credentials import CredentialsUnusable, keep_credentials, load_credentials
-from leafcast.daemon_process import FREE_BYTES_MIN, check_room, start_daemon, stop_started
+from leafcast.daemon_process import (
+    FREE_BYTES_MIN,
+    check_room,
+    prepare_folder,
+    start_daemon,
+    stop_started,
+)
 from leafcast.data_dir import DataDir, DataDirUnusable
 from leafcast.known_children import KnownChildren
 from leafcast.views import TreeShape
@@ -62,6 +68,14 @@ def test_another_format_is_refused(tmp_path):
     (tmp_path / "tree.json").write_text('{"format": 2}')
     with pytest.raises(DataDirUnusable, match="format 2"):
         DataDir(tmp_path).tree()
+
+
+def test_a_file_in_place_of_the_folder_is_called_what_it_is(tmp_path):
+    file = tmp_path / "file"
+    file.touch()
+    for path in (file, file / "below"):
+        with pytest.raises(DataDirUnusable, match="it is not a directory"):
+            prepare_folder(DataDir(path))
 
 
 def test_a_disk_that_is_nearly_full_is_refused_with_the_remedy(tmp_path):

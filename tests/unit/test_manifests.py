@@ -35,6 +35,14 @@ def refusal(text):
     return str(refused.value)
 
 
+def test_a_tab_is_called_a_tab_and_a_word_is_quoted_as_it_was_written():
+    assert "shop.yaml:4:1: a tab; YAML is indented with spaces" in refusal(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n\tname: a\n"
+    )
+    said = refusal(f"{HEAD}  annotations: {{x: y}}\n")
+    assert "metadata.annotations[x]: y is not a string, YAML reads it as true; quote it" in said
+
+
 def test_a_stream_of_documents_gives_objects_with_their_lines():
     loaded = load_manifests(f"---\n{HEAD}---\n---\n# nothing\n---\n{HEAD}", "shop.yaml")
 

@@ -3,11 +3,12 @@
 import pytest
 
 from relay.core.children import Child
-from relay.core.reduce import EMPTY, times
+from relay.core.reduce import EMPTY, merge, times, unreachable
 from relay.core.reporting import Facts, Reporting
 from schemas.identity import short_key
 from schemas.objects import ObjectKey
 from schemas.reports import (
+    NEVER_JOINED,
     Heartbeat,
     ObjectResult,
     Report,
@@ -56,6 +57,22 @@ STALE, LEAVING = (
     Summary({state: 1}, DONE.health, {"older": 1}, (), 0, False, ("/a",))
     for state in ("pending", "leaving")
 )
+
+
+def test_who_never_joined_counts_apart_without_an_answer_behind_a_relay_by_the_profiles():
+    one = Summary({NEVER_JOINED: 1}, {NEVER_JOINED: 1}, {"older": 1})
+    never = {"joined": False, "bearing": None}
+    assert summary_of(facts(**never)) == one
+    assert summary_of(facts(**never, silent=True)) == one
+    assert summary_of(facts(**never, edge=False, most=3)) == times(one, 3)
+    assert summary_of(facts(**never, edge=False, most=0)) == EMPTY
+    assert summary_of(facts(**never, concerned=False, most=0)) == EMPTY
+
+
+def test_falling_silent_merges_with_those_that_never_joined():
+    never = Summary({NEVER_JOINED: 2}, {NEVER_JOINED: 2}, {"older": 2})
+    assert unreachable(merge(DONE, never)) == merge(unreachable(DONE), unreachable(never))
+    assert unreachable(never).states == {NEVER_JOINED: 2}
 
 
 def test_more_destinations_than_there_are_make_no_summary_complete():

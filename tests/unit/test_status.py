@@ -15,7 +15,7 @@ from schemas import codec
 from schemas.api import EdgePlacement
 from schemas.faults import Fault
 from schemas.objects import ObjectKey
-from schemas.reports import ExceptionSample, ObjectResult, Summary
+from schemas.reports import NEVER_JOINED, ExceptionSample, ObjectResult, Summary
 
 NOW_MS = 1_800_000_000_000
 WEB = ObjectKey("apps", "deployments", "shop", "web")
@@ -80,6 +80,18 @@ def test_a_status_is_one_that_the_api_knows():
 def test_synced_and_healthy_are_said_only_of_a_complete_summary(summary, synced, healthy):
     said = reasons(status(summary))
     assert (said["Synced"], said["Healthy"]) == (synced, healthy)
+
+
+def test_who_never_joined_counts_apart_and_is_not_waited_for():
+    some = Summary({"synced": 2, NEVER_JOINED: 1}, {"healthy": 2, NEVER_JOINED: 1})
+    said = status(some)
+    assert reasons(said)["Synced"] == ("True", "Synced")
+    assert reasons(said)["Healthy"] == ("True", "Healthy")
+    assert (said["destinations"], said["neverJoined"]) == (2, 1)
+    messages = [item["message"] for item in said["conditions"]]
+    assert "2 of 2 destinations are synced (1 never joined)" in messages
+    nobody = reasons(status(Summary({NEVER_JOINED: 3}, {NEVER_JOINED: 3})))
+    assert nobody["Synced"] == nobody["Healthy"] == ("False", "NeverJoined")
 
 
 def test_what_is_not_synced_is_counted_by_what_it_is():
