@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from controllers.core.notes import Notes
+from controllers.finalizers import Finalizers
 from controllers.index_keeper import IndexKeeper
 from controllers.issuing import Issuer, first_start
 from controllers.keys import KeysUnusable, load_or_make_keys
 from controllers.mailbox_controller import MailboxController
 from controllers.placement_translator import PlacementTranslator
-from controllers.ports import CentreRelay
+from controllers.ports import CentreRelay, FinalizingSpace
 from controllers.recovery import Recovery
 from controllers.status_summarizer import StatusSummarizer
 from controllers.where_resolver import WhereResolver
@@ -26,7 +27,8 @@ class Controllers:
     """All reconcilers over one workload description space and one inventory space.
 
     `noted` hears what no status can say: a reason, what it is about, and why.
-    The keys lie in `keys_folder`; the relay must have been made for their tree.
+    The keys lie in `keys_folder`; the relay must have been made for their tree. Where a space has
+    finalizers placements get one: their deletion is not to be missed.
     """
 
     def __init__(
@@ -55,6 +57,9 @@ class Controllers:
             relay, wds, clock, self.translator, lambda: self.mailboxes.locations
         )
         self._where = WhereResolver(wds, clock, self.translator, self.mailboxes)
+        self._finalizers: Finalizers | None = None
+        if isinstance(wds, FinalizingSpace):
+            self._finalizers = Finalizers(wds, clock, self.translator)
         self.translator.told = self._looked_at
         self.translator.sliced = self._where.look
         self.mailboxes.told = self._summarizer.look_at_all
@@ -115,6 +120,8 @@ class Controllers:
             group.create_task(self.mailboxes.run(), name="mailbox controller")
             group.create_task(self._summarizer.run(), name="status summarizer")
             group.create_task(self._where.run(), name="where resolver")
+            if self._finalizers is not None:
+                group.create_task(self._finalizers.run(), name="finalizers")
 
     def _issued(self, records: Sequence[Record]) -> None:
         self.mailboxes.issued(records)
@@ -127,3 +134,5 @@ class Controllers:
                 self.noted("RemovalHeld", f"edgeplacement/{name}", held[name])
         self._summarizer.look(names)
         self._where.look(names)
+        if self._finalizers is not None:
+            self._finalizers.look(names)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from relay.ports import Space
 from schemas.blobs import Reference
 from schemas.identity import ContentHash, MailKey, TreeId
+from schemas.objects import ObjectKey
 from schemas.reports import ObjectResult, Summary
 from schemas.signing import Envelope
 
@@ -52,4 +54,13 @@ class CentreRelay(Protocol):
 
     async def summaries_changed(self) -> frozenset[MailKey]:
         """Wait until summaries changed since the last call, and name them."""
+        ...
+
+
+@runtime_checkable
+class FinalizingSpace(Space, Protocol):
+    """A space in which an object with finalizers stays, terminating, until they are taken off."""
+
+    async def release(self, key: ObjectKey, finalizer: str, uid: str) -> None:
+        """Take a finalizer off the object of this uid, whoever set it; raises SpaceError."""
         ...

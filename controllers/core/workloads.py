@@ -42,7 +42,10 @@ def slices_among(keys: Iterable[ObjectKey]) -> frozenset[str]:
 
 
 class Workloads:
-    """The present state of one space; each change returns the placements that it touches."""
+    """The present state of one space; each change returns the placements that it touches.
+
+    Placements are `leaving` while they are deleted and something still holds them there.
+    """
 
     def __init__(self) -> None:
         self.resolver = WhatResolver()
@@ -50,6 +53,7 @@ class Workloads:
         self.renatured = Renatured()
         self.placements: dict[str, EdgePlacement] = {}
         self.objects: dict[str, Object] = {}
+        self.leaving: dict[str, Object] = {}
         self.invalid: dict[str, str] = {}
         self.unseen: set[ObjectKey] = set()
         self.unseen_namespaces: set[str] = set()
@@ -72,7 +76,8 @@ class Workloads:
                 self._gone(key)
         gone = self._unlisted(objects) if kind in (None, DENATUREDS) else frozenset()
         if kind in (None, _PLACEMENTS):
-            for name in [name for name in self.objects if placement_key(name) not in objects]:
+            known = [*self.objects, *self.leaving]
+            for name in [name for name in known if placement_key(name) not in objects]:
                 self._forget(name)
             self.unseen_placements = {n for n in issued if placement_key(n) not in objects}
         for key, obj in objects.items():
@@ -89,7 +94,7 @@ class Workloads:
                 for key in there
                 if ObjectKey(*_NAMESPACES, "", key.namespace) not in objects
             }
-        return frozenset(issued) | frozenset(self.objects)
+        return frozenset((*issued, *self.objects, *self.leaving))
 
     def partial(self, name: str) -> frozenset[ObjectKey]:
         """Objects that a placement selects and of which only the metadata is known."""
@@ -126,7 +131,9 @@ class Workloads:
             return self._shown(key, obj)
         if obj.get("metadata", {}).get("deletionTimestamp"):
             self._forget(key.name)
+            self.leaving[key.name] = obj
         else:
+            self.leaving.pop(key.name, None)
             self.objects[key.name] = obj
             self._read(key.name, obj)
         return frozenset({key.name})
@@ -254,6 +261,7 @@ class Workloads:
 
     def _forget(self, name: str) -> None:
         self.objects.pop(name, None)
+        self.leaving.pop(name, None)
         self.placements.pop(name, None)
         self.invalid.pop(name, None)
         self.resolver.remove_placement(name)

@@ -201,6 +201,22 @@ class KubernetesSpace:
             raise
         return True
 
+    async def release(self, key: ObjectKey, finalizer: str, uid: str) -> None:
+        """Take a finalizer off the object of this uid, whoever set it; raises SpaceError."""
+        found = await self.get(key)
+        listed = found["metadata"].get("finalizers", []) if found is not None else []
+        kind = await self._discovery.find(key.group, key.resource)
+        if finalizer not in listed or kind is None:
+            return
+        at = f"/metadata/finalizers/{listed.index(finalizer)}"
+        patch = [
+            {"op": "test", "path": "/metadata/uid", "value": uid},
+            {"op": "test", "path": at, "value": finalizer},
+            {"op": "remove", "path": at},
+        ]
+        path = paths.object_path(kind, key.namespace, key.name)
+        await self._send("PATCH", path, [], patch, paths.JSON_PATCH)
+
     async def close(self) -> None:
         await self._api.close()
 

@@ -1,0 +1,108 @@
+"""On an API server a placement stays to be seen until its deletion is in the ledger."""
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+
+import pytest
+
+from controllers.finalizers import FINALIZER
+from relay.adapters.kubernetes.kubeconfig import Kubeconfig
+from relay.adapters.kubernetes.space import KubernetesSpace
+from schemas.crds import custom_resource_definitions
+from tests.awaiting import until_object
+from tests.unit.centre_world import SHOP, Centre, config, holds, placement
+
+pytestmark = [pytest.mark.kube, pytest.mark.slow, pytest.mark.timeout(180)]
+
+
+class HubCentre(Centre):
+    """A centre whose workload description space is an API server."""
+
+    def __init__(self, folder, server):
+        super().__init__(folder)
+        self.server = server
+
+    @asynccontextmanager
+    async def running(self):
+        # One run after another, each with connections of its own.
+        self.wds = KubernetesSpace(Kubeconfig(str(self.server.kubeconfig)), self.clock, self.dice)
+        try:
+            async with super().running() as controllers:
+                yield controllers
+        finally:
+            await self.wds.close()
+
+    async def kubectl(self, *words, **given):
+        return await asyncio.to_thread(self.server.kubectl, *words, **given)
+
+    async def apply_all(self, *objects):
+        form = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
+        await self.kubectl("apply", "-f", "-", stdin=json.dumps(form))
+
+
+NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
+
+
+@pytest.fixture
+async def centre(api_server, tmp_path):
+    made = HubCentre(tmp_path, api_server)
+    await made.apply_all(*custom_resource_definitions(), NAMESPACE)
+    await made.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    return made
+
+
+def held(obj):
+    return obj is not None and FINALIZER in obj["metadata"].get("finalizers", ())
+
+
+async def issued(centre):
+    """A placement of one object that is in the ledger, and finalized."""
+    await centre.apply_all(placement(), config("a"))
+    await centre.relay.until(holds("a"))
+    await until_object(centre.wds, SHOP, held)
+
+
+async def test_a_placement_that_is_deleted_while_the_centre_is_down_is_withdrawn(centre):
+    async with centre.running():
+        await issued(centre)
+    await centre.kubectl("delete", "epl", "shop", "--wait=false")
+    assert "shop" in await centre.kubectl("get", "epl")
+    async with centre.running():
+        await centre.kubectl("wait", "--for=delete", "epl/shop", "--timeout=60s")
+        assert centre.relay.delta("shop").deleted
+
+
+async def test_what_is_deleted_while_the_centre_runs_goes_once_that_is_in_the_ledger(centre):
+    async with centre.running():
+        await issued(centre)
+        await centre.kubectl("delete", "epl", "shop", "--timeout=60s")
+        assert centre.relay.delta("shop").deleted
+
+
+async def test_a_tombstone_that_is_in_the_ledger_already_lets_the_placement_go(centre):
+    async with centre.running():
+        await issued(centre)
+        await centre.kubectl("delete", "epl", "shop", "--timeout=60s")
+    left = placement()
+    left["metadata"]["finalizers"] = [FINALIZER]
+    await centre.apply_all(left)
+    await centre.kubectl("delete", "epl", "shop", "--wait=false")
+    async with centre.running():
+        await centre.kubectl("wait", "--for=delete", "epl/shop", "--timeout=60s")
+
+
+async def test_others_finalizers_and_fields_are_left_alone(centre):
+    mine = placement()
+    mine["metadata"]["finalizers"] = ["example.com/mine"]
+    await centre.apply_all(mine, config("a"))
+    async with centre.running():
+        found = await until_object(centre.wds, SHOP, held)
+        assert "example.com/mine" in found["metadata"]["finalizers"]
+        assert found["spec"]["downsync"] == mine["spec"]["downsync"]
+        await centre.kubectl("delete", "epl", "shop", "--wait=false")
+        gone = await until_object(centre.wds, SHOP, lambda obj: not held(obj))
+        assert gone["metadata"]["finalizers"] == ["example.com/mine"]
+        empty = json.dumps({"metadata": {"finalizers": []}})
+        await centre.kubectl("patch", "epl", "shop", "--type=merge", "-p", empty)
+        assert await until_object(centre.wds, SHOP, lambda obj: obj is None) is None
