@@ -98,7 +98,8 @@ class Syncer:
         former = self._wanted
         self._wanted = with_namespaces(wanted)
         self._may_prune = may_prune
-        self._followed.want(self._wanted.keys() | self._done.keys())
+        # What is being done now may yet come to be, and is to be taken back then.
+        self._followed.want(self._wanted.keys() | self._done.keys() | self._busy)
         for key in former.keys() | self._wanted.keys() | self._done.keys():
             if former.get(key) != self._wanted.get(key):
                 self._errors.pop(key, None)
