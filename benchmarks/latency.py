@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,7 @@ from relay.adapters.nkey_pairs import new_user_nkey
 from relay.driver import Driver
 from schemas.identity import NodePath
 from tests.memory_tree import config_map, placement
+from tests.namespaces import namespace_object
 
 SHAPE, ALONE = TreeShape(regions=2, sites=4), TreeShape(regions=1, sites=1)
 CHANGES = 120
@@ -89,9 +90,16 @@ class Member:
 class Tree:
     """The centre in this process, and all other nodes in theirs."""
 
-    def __init__(self, local: LocalTree, folder: Path, shape: TreeShape) -> None:
+    def __init__(
+        self,
+        local: LocalTree,
+        folder: Path,
+        shape: TreeShape,
+        kubeconfigs: Mapping[NodePath, Path],
+    ) -> None:
         self._local = local
         self._shape = shape
+        self._kubeconfigs = kubeconfigs
         self._folder = folder
         self.members: dict[NodePath, Member] = {}
         self.edges: list[Member] = []
@@ -137,6 +145,7 @@ class Tree:
             "tree": tree,
             "root": keys.root.key_id,
             "root_key": keys.root.public_key.hex(),
+            "kubeconfig": str(self._kubeconfigs.get(path, "")),
         }
         file = folder.with_suffix(".json")
         file.write_text(json.dumps(said))
@@ -171,7 +180,11 @@ class Tree:
     async def begin(self) -> None:
         """Have a first version everywhere."""
         await self._local.apply(
-            [config_map("one", "shop", text="first"), placement("shop", "shop")]
+            [
+                namespace_object("shop"),
+                config_map("one", "shop", text="first"),
+                placement("shop", "shop"),
+            ]
         )
         await self.relay.until(lambda node: bool(arms(node, len(self.edges))))
         await asyncio.sleep(SETTLE_SECONDS)
@@ -186,12 +199,15 @@ class Tree:
 
 
 @asynccontextmanager
-async def running_tree(folder: Path, shape: TreeShape) -> AsyncIterator[Tree]:
+async def running_tree(
+    folder: Path, shape: TreeShape, kubeconfigs: Mapping[NodePath, Path] | None = None
+) -> AsyncIterator[Tree]:
+    """All nodes run; those that have a kubeconfig work on its cluster, others on simulated ones."""
     local = LocalTree(TreeShape(regions=0, sites=0), folder / "tree", temporary=True)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(local.run())
         await local.up.wait()
-        tree = Tree(local, folder, shape)
+        tree = Tree(local, folder, shape, kubeconfigs or {})
         await tree.grow(group)
         yield tree
         await tree.end()
