@@ -37,7 +37,7 @@ CHANGES = 5
 TEXT_BYTES = 1_700
 """Makes an object of 2 KB."""
 SECONDS = 8.0
-"""After this a change is everywhere, known, and in the status, on a machine that is not too busy."""
+"""After this a change is everywhere, known, and in the status."""
 AT_ONCE = 8
 GROWTH = 2.0
 
