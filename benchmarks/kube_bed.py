@@ -7,7 +7,9 @@ all; like everything else on the machine's disk it does not wait for it here.
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -36,6 +38,14 @@ CENTRE = "centre"
 MANAGER = "benchmark"
 SERVED_SECONDS = 30.0
 NAMESPACE = "shop"
+_REQUESTS = re.compile(
+    r'^apiserver_request_total\{.*resource="(?P<resource>[^"]*)".*subresource="(?P<part>[^"]*)".*verb="(?P<verb>[A-Z]+)".*\}'
+    r" (?P<count>\S+)$",
+    re.MULTILINE,
+)
+_WRITES = frozenset({"APPLY", "PATCH", "POST", "PUT", "DELETE", "DELETECOLLECTION"})
+_OWN = frozenset({"leases", "flowschemas", "prioritylevelconfigurations"})
+"""What an API server keeps writing for itself."""
 
 
 class KubeBed:
@@ -76,6 +86,16 @@ class KubeBed:
         process = self.servers[name].process
         assert process is not None
         return resident_mb(process.pid)
+
+    async def writes(self, name: str) -> Counter[str]:
+        """Requests to write that an API server has answered, by verb and resource."""
+        _, said = await self.servers[name].request("GET", "/metrics")
+        found: Counter[str] = Counter()
+        for one in _REQUESTS.finditer(said):
+            if one["verb"] in _WRITES and one["resource"] not in _OWN:
+                part = f"/{one['part']}" if one["part"] else ""
+                found[f"{one['verb']} {one['resource']}{part}"] += int(float(one["count"]))
+        return found
 
     def etcd_used(self) -> float:
         """Processor seconds of the one etcd until now."""

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import signal
 import sys
 from asyncio.subprocess import DEVNULL, Process
-from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -39,14 +37,6 @@ BUNDLE_SECONDS = 3600
 TEXT_BYTES = 1_000
 AT_ONCE = 8
 """Objects that are written to the centre at once, and as many as a syncer applies at once."""
-_REQUESTS = re.compile(
-    r'^apiserver_request_total\{.*resource="(?P<resource>[^"]*)".*verb="(?P<verb>[A-Z]+)".*\}'
-    r" (?P<count>\S+)$",
-    re.MULTILINE,
-)
-_WRITES = frozenset({"APPLY", "PATCH", "POST", "PUT", "DELETE", "DELETECOLLECTION"})
-_OWN = frozenset({"leases", "flowschemas", "prioritylevelconfigurations"})
-"""What an API server keeps writing for itself."""
 
 
 class EdgeTree:
@@ -145,15 +135,6 @@ class EdgeTree:
             return summary is not None and summary.complete and summary.states == {"synced": 1}
 
         await self.relay.until(synced)
-
-    async def requests(self) -> Counter[str]:
-        """Requests to write that the edge's API server has answered, by verb and resource."""
-        _, said = await self.bed.servers[EDGE.name].request("GET", "/metrics")
-        found: Counter[str] = Counter()
-        for one in _REQUESTS.finditer(said):
-            if one["verb"] in _WRITES and one["resource"] not in _OWN:
-                found[f"{one['verb']} {one['resource']}"] += int(float(one["count"]))
-        return found
 
 
 @asynccontextmanager
