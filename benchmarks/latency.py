@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -90,9 +90,16 @@ class Member:
 class Tree:
     """The centre in this process, and all other nodes in theirs."""
 
-    def __init__(self, local: LocalTree, folder: Path, shape: TreeShape) -> None:
+    def __init__(
+        self,
+        local: LocalTree,
+        folder: Path,
+        shape: TreeShape,
+        kubeconfigs: Mapping[NodePath, Path],
+    ) -> None:
         self._local = local
         self._shape = shape
+        self._kubeconfigs = kubeconfigs
         self._folder = folder
         self.members: dict[NodePath, Member] = {}
         self.edges: list[Member] = []
@@ -138,6 +145,7 @@ class Tree:
             "tree": tree,
             "root": keys.root.key_id,
             "root_key": keys.root.public_key.hex(),
+            "kubeconfig": str(self._kubeconfigs.get(path, "")),
         }
         file = folder.with_suffix(".json")
         file.write_text(json.dumps(said))
@@ -191,12 +199,15 @@ class Tree:
 
 
 @asynccontextmanager
-async def running_tree(folder: Path, shape: TreeShape) -> AsyncIterator[Tree]:
+async def running_tree(
+    folder: Path, shape: TreeShape, kubeconfigs: Mapping[NodePath, Path] | None = None
+) -> AsyncIterator[Tree]:
+    """All nodes run; those that have a kubeconfig work on its cluster, others on simulated ones."""
     local = LocalTree(TreeShape(regions=0, sites=0), folder / "tree", temporary=True)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(local.run())
         await local.up.wait()
-        tree = Tree(local, folder, shape)
+        tree = Tree(local, folder, shape, kubeconfigs or {})
         await tree.grow(group)
         yield tree
         await tree.end()

@@ -7,14 +7,18 @@ version at an edge) and `stored` (a raw message at an edge), each with the machi
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 from benchmarks.raw_chain import RawNode
 from leafcast.node_runtime import NodeRuntime, World
+from leafcast.space_settings import SpaceSetting
+from leafcast.spaces import open_space
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.guard import Guard
 from relay.adapters.nats_config import ParentLink
@@ -22,7 +26,9 @@ from relay.adapters.simulated_cluster import Settings
 from relay.core.book import is_delta
 from relay.core.node import Node
 from relay.driver import Driver
+from relay.ports import Space
 from schemas.identity import KeyId, MailKey, NodePath, TreeId
+from tests.memory_tree import config_map
 
 
 def arms(node: Node, count: int) -> frozenset[str]:
@@ -58,15 +64,42 @@ async def _obey(verbs: dict[str, Callable[[], Awaitable[None]]]) -> None:
         _say("done")
 
 
+def _attached(kubeconfig: str) -> Settings | SpaceSetting:
+    return SpaceSetting("kubeconfig", kubeconfig) if kubeconfig else Settings()
+
+
+async def _stored(
+    kubeconfig: str, stack: AsyncExitStack, group: asyncio.TaskGroup
+) -> Callable[[], None]:
+    """What to do with a raw message at an edge: tell of it, or write it to the edge's cluster."""
+    if not kubeconfig:
+        return lambda: _say("stored", time.monotonic())
+    setting = SpaceSetting("kubeconfig", kubeconfig)
+    space = await open_space(setting, _never, SystemClock(), SystemDice(), stack)
+    count = itertools.count()
+
+    async def write() -> None:
+        await space.apply(config_map("raw", "shop", text=f"{next(count)}"), "raw")
+
+    def came() -> None:
+        group.create_task(write())
+
+    return came
+
+
+async def _never() -> Space:
+    raise AssertionError("an API server was named")
+
+
 async def run(said: dict[str, str]) -> None:
     path, folder = NodePath.parse(said["path"]), Path(said["folder"])
     children = said["children"].split()
-    async with Guard() as guard, asyncio.TaskGroup() as group:
+    async with Guard() as guard, AsyncExitStack() as stack, asyncio.TaskGroup() as group:
         roots = {KeyId(said["root"]): bytes.fromhex(said["root_key"])}
         world = World(guard, SystemClock(), SystemDice(), TreeId(said["tree"]), roots)
         link = ParentLink(said["leaf_url"], said["seed"])
-        settings = None if children else Settings()
-        runtime = NodeRuntime(world, path, folder, parent=link, attached=settings)
+        attached = None if children else _attached(said["kubeconfig"])
+        runtime = NodeRuntime(world, path, folder, parent=link, attached=attached)
         task = group.create_task(runtime.run())
         driver = await runtime.running()
         await driver.until(lambda node: node.ready)
@@ -75,7 +108,7 @@ async def run(said: dict[str, str]) -> None:
             runtime.server.url,
             folder,
             children,
-            lambda: _say("stored", time.monotonic()),
+            await _stored(said["kubeconfig"], stack, group),
         )
         telling = None if children else group.create_task(_tell_applied(driver))
         _say("ready", runtime.leaf_url)

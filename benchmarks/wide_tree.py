@@ -146,13 +146,17 @@ class WideTree:
         self.nodes[NodePath()] = centre
         tasks = [group.create_task(centre.run())]
         relay = await centre.running()
-        self.workloads = await centre.space("workloads", self._stack)
+        self.workloads = await self.workload_space(self._stack)
         self.controllers = Controllers(
             relay, self.workloads, self.inventory, self.clock, self.dice, self.folder / "keys"
         )
         await self.controllers.start()
         tasks.append(group.create_task(self.controllers.run()))
         return tasks
+
+    async def workload_space(self, stack: AsyncExitStack) -> Space:
+        """Where the centre's workloads lie: on its own server."""
+        return await self.nodes[NodePath()].space("workloads", stack)
 
     async def stop_centre(self, tasks: Sequence[asyncio.Task[Any]]) -> None:
         """End what `start_centre` started: controllers, connections, then relay and server."""

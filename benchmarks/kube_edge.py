@@ -1,0 +1,179 @@
+"""A tree of a centre and one edge on a real API server; the edge is `leafcast join`, as shipped.
+
+The centre runs in this process, on spaces of its own: what the API server uses, the edge asks for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from asyncio.subprocess import DEVNULL, Process
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from benchmarks.kube_bed import KubeBed, kube_bed
+from benchmarks.report import children_of, cpu_seconds, resident_mb
+from controllers.nodes import add_node
+from leafcast.bundle import Bundle, write_bundle
+from leafcast.inventory import edge_objects
+from leafcast.session import USER_MANAGER
+from leafcast.tree import LocalTree
+from leafcast.views import TreeShape
+from relay.adapters.clock import SystemClock
+from relay.adapters.nkey_pairs import new_user_nkey
+from relay.core.node import Node
+from relay.driver import Driver
+from relay.ports import Space
+from schemas.identity import MailKey, NodePath, mail_key
+from schemas.records import API_PLACEMENT
+from tests.memory_tree import config_map, placement
+
+EDGE = NodePath(("edge",))
+BUNDLE_SECONDS = 3600
+TEXT_BYTES = 1_000
+AT_ONCE = 8
+"""Objects that are written to the centre at once, and as many as a syncer applies at once."""
+
+
+class EdgeTree:
+    """The tree; the edge's process is started and ended as often as one likes."""
+
+    def __init__(self, bed: KubeBed, local: LocalTree, folder: Path) -> None:
+        self.bed = bed
+        self.space = bed.space(EDGE.name)
+        self._local = local
+        self._folder = folder
+        self._bundle = folder / "edge.json"
+        self.process: Process | None = None
+
+    @property
+    def relay(self) -> Driver:
+        """The centre's."""
+        driver = self._local.nodes[NodePath()].driver
+        assert driver is not None
+        return driver
+
+    @property
+    def workloads(self) -> Space:
+        assert self._local.workloads is not None
+        return self._local.workloads
+
+    async def register(self) -> None:
+        """Have the centre know the edge, and write its bundle."""
+        local, world = self._local, self._local.world
+        assert local.controllers is not None
+        assert local.inventory is not None
+        assert world is not None
+        entropy = world.dice.entropy(32)
+        made = await add_node(local.controllers.issuer, world.tree, EDGE, entropy, new_user_nkey)
+        for obj in edge_objects(EDGE):
+            await local.inventory.apply(obj, USER_MANAGER)
+        now_ms = SystemClock().now().wall_ms
+        bundle = Bundle(
+            tree=world.tree,
+            path=EDGE,
+            relay=False,
+            parents=(local.nodes[NodePath()].leaf_url,),
+            seed=made.seed,
+            roots=world.roots,
+            issued_ms=now_ms,
+            expires_ms=now_ms + BUNDLE_SECONDS * 1000,
+        )
+        write_bundle(self._bundle, bundle)
+
+    async def join(self) -> None:
+        """Start the edge's process."""
+        self.process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "leafcast", "join", str(self._bundle)),
+            *("--data-dir", str(self._folder / "edge")),
+            *("--kubeconfig", str(self.bed.servers[EDGE.name].kubeconfig)),
+            stdin=DEVNULL,
+            stdout=DEVNULL,
+        )
+
+    async def leave(self) -> None:
+        """End it in good order."""
+        if self.process is not None and self.process.returncode is None:
+            self.process.send_signal(signal.SIGTERM)
+            await self.process.wait()
+
+    def pids(self) -> tuple[int, int]:
+        """Of the edge's process, and of its nats-server."""
+        assert self.process is not None
+        below = children_of(self.process.pid).items()
+        return self.process.pid, next(pid for pid, words in below if "nats-server" in words)
+
+    def used(self) -> dict[str, float]:
+        """Processor seconds until now, by who used them."""
+        relay, server = self.pids()
+        return {
+            "the edge's API server": self.bed.used(EDGE.name),
+            "its etcd": self.bed.etcd_used(),
+            "the edge: leafcast join": cpu_seconds(relay),
+            "the edge's nats-server": cpu_seconds(server),
+            "this process: the centre, and the bare loop": cpu_seconds(os.getpid()),
+        }
+
+    def resident_mb(self) -> tuple[float, float]:
+        """Of the edge's process, and of its nats-server."""
+        relay, server = self.pids()
+        return resident_mb(relay), resident_mb(server)
+
+    async def key(self, name: str) -> MailKey:
+        return mail_key(API_PLACEMENT, await self.workloads.identity(), "", name)
+
+    async def until_synced(self, name: str) -> None:
+        """Wait until the centre knows that the edge has all of a placement."""
+        key = await self.key(name)
+
+        def synced(node: Node) -> bool:
+            summary = node.summary(key) if key in node.records else None
+            return summary is not None and summary.complete and summary.states == {"synced": 1}
+
+        await self.relay.until(synced)
+
+
+@asynccontextmanager
+async def edge_tree(folder: Path) -> AsyncIterator[EdgeTree]:
+    """The tree runs, its edge not yet."""
+    async with kube_bed(folder / "kube", [EDGE.name]) as bed, asyncio.TaskGroup() as group:
+        local = LocalTree(TreeShape(regions=0, sites=0), folder / "tree", temporary=True)
+        task = group.create_task(local.run())
+        await local.up.wait()
+        tree = EdgeTree(bed, local, folder)
+        await tree.register()
+        try:
+            yield tree
+        finally:
+            await tree.leave()
+            task.cancel()
+
+
+def config_maps(namespace: str, count: int, said: str = "first") -> Iterator[dict[str, Any]]:
+    """So many ConfigMaps of a kilobyte."""
+    for number in range(count):
+        text = f"{said} {number} ".ljust(TEXT_BYTES, ".")
+        yield config_map(f"c{number:04}", namespace, text=text)
+
+
+def placement_of(namespace: str) -> dict[str, Any]:
+    """A placement of all ConfigMaps of a namespace, named as that is."""
+    clause = {"resources": ["configmaps"], "namespaces": [namespace]}
+    return placement(namespace, namespace, downsync=[clause])
+
+
+async def apply_all(space: Space, objects: Iterable[dict[str, Any]], manager: str) -> None:
+    """Server-side apply of all of them, some at once."""
+    waiting = iter(objects)
+
+    async def work() -> None:
+        for obj in waiting:
+            await space.apply(obj, manager)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(AT_ONCE):
+            group.create_task(work())
