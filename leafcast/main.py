@@ -52,7 +52,7 @@ _GROUPS = (
     ("Look", ("status", "get", "describe", "tree", "events")),
     ("Nodes", ("node", "join")),
     ("Repair", ("doctor", "accept", "adopt", "withdraw")),
-    ("Run it yourself", ("run", "layout", "nats-config", "crds", "completion")),
+    ("Run it yourself", ("run", "install", "layout", "nats-config", "crds", "completion")),
 )
 _INTERRUPTED = 130
 
