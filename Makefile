@@ -67,9 +67,10 @@ $(VENV)/.installed-dev: pyproject.toml | $(BIN)/pip
 	@$(call install,.[dev])
 	@touch $(VENV)/.installed $@
 
+# Modules are compiled as they are imported: of the thousands in kubernetes hardly one ever is.
 # Every five seconds it says what pip does, so that one sees it live. What is wrong pip says itself.
 install = log=$(VENV)/install.log; began=$$(date +%s); said=0; \
-	$(PIP) install --editable '$(1)' >"$$log" & pip=$$!; \
+	$(PIP) install --no-compile --editable '$(1)' >"$$log" & pip=$$!; \
 	trap 'kill $$pip 2>/dev/null; exit 130' INT TERM; \
 	while kill -0 $$pip 2>/dev/null; do \
 	  sleep 0.2 2>/dev/null || sleep 1; \

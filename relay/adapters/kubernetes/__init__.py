@@ -1,5 +1,1 @@
 """A space on any Kubernetes API server: raw JSON over HTTP, nothing of the library's models."""
-
-from relay.adapters import websocket_transport
-
-websocket_transport.allow()

@@ -19,7 +19,19 @@ from ssl import SSLCertVerificationError
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from aiohttp import ClientError, ClientResponse, ClientSSLError, ClientTimeout, TCPConnector
+from relay.adapters import websocket_transport
+
+# nats-py is kept from loading it: here it is what is wanted.
+websocket_transport.allow()
+
+# isort: split
+from aiohttp import (
+    ClientError,
+    ClientResponse,
+    ClientSSLError,
+    ClientTimeout,
+    TCPConnector,
+)
 from aiohttp.connector import NEEDS_CLEANUP_CLOSED
 from kubernetes.aio.client.configuration import Configuration
 from kubernetes.aio.client.rest import RESTClientObject
@@ -38,12 +50,15 @@ from relay.adapters.kubernetes.kubeconfig import (
 )
 from relay.adapters.kubernetes.paths import JSON, with_query
 from relay.ports import Clock, SpaceError
+from schemas.codec import CodecError, from_json
 
 REQUEST_SECONDS_MAX = 65.0
 """A server ends its own requests after 60 s; longer than that means that it hangs."""
 CONNECT_SECONDS_MAX = 10.0
 IDLE_SECONDS_MAX = 150.0
 """A watch brings at least a bookmark a minute: without any the connection is taken for lost."""
+ANSWER_BYTES_MAX = 1024 * 1024 * 1024
+"""A page of 500 objects, each as large as any, has less."""
 LINE_BYTES_MAX = 64 * 1024 * 1024
 """An object of 1.5 MB, all of it escaped, has a sixth of this."""
 TEXT_LETTERS_MAX = 200
@@ -340,8 +355,8 @@ def _cause(error: BaseException) -> str:
 
 def _refused(code: int, answer: bytes, session: _Session) -> SpaceError:
     try:
-        status = json.loads(answer)
-    except ValueError:
+        status = from_json(answer)
+    except CodecError:
         status = None
     said = f"{session.access.server} answered with status {code}{_text(answer)}"
     if code == 404:
@@ -368,8 +383,8 @@ def _encoded(body: object) -> BytesIO | None:
 
 def _decoded(answer: bytes, access: Access) -> Any:
     try:
-        return json.loads(answer)
-    except ValueError as error:
+        return from_json(answer, ANSWER_BYTES_MAX)
+    except CodecError as error:
         said = f"{access.server} does not speak JSON: check server: in {access.origin}"
         raise SpaceError("InternalError", said) from error
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
+from relay.adapters.kubernetes import answers, paths, refusals
 from relay.adapters.kubernetes import discovery_documents as documents
-from relay.adapters.kubernetes import paths, refusals
 from relay.adapters.kubernetes.api_client import ApiClient
 from relay.adapters.kubernetes.discovery_documents import GroupVersion, Served
 from relay.ports import Clock, Kind, SpaceError
@@ -125,13 +125,13 @@ class Discovery:
 
     async def _told(self) -> AsyncIterator[GroupVersion]:
         for path in ("/api", "/apis"):
-            document = await self._api.request("GET", path, accept=paths.DISCOVERY)
+            answer = await self._api.request("GET", path, accept=paths.DISCOVERY)
+            document = answers.mapping(answer)
             if document.get("kind") == documents.AGGREGATED:
                 for part in documents.aggregated(document):
                     yield part
                 continue
             named = list(documents.groups(document))
-            named += [("", str(version)) for version in document.get("versions") or ()]
             for part in await self._plain(named):
                 yield part
 
@@ -142,7 +142,8 @@ class Discovery:
         async def one(group: str, version: str) -> GroupVersion:
             async with at_once:
                 try:
-                    document = await self._api.request("GET", paths.version_path(group, version))
+                    answer = await self._api.request("GET", paths.version_path(group, version))
+                    document = answers.mapping(answer)
                 except SpaceError:
                     # The server behind this group may be down: that hides no other group.
                     return GroupVersion(group, version, None)

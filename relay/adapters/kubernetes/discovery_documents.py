@@ -45,11 +45,14 @@ def aggregated(document: Mapping[str, Any]) -> Iterator[GroupVersion]:
 
 
 def groups(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Read an APIGroupList: each group's versions, the preferred one first."""
+    """Read an APIGroupList, or an APIVersions: each group's versions, the preferred one first."""
+    versions = document.get("versions")
+    for version in versions if isinstance(versions, list) else ():
+        yield "", str(version)
     for item in _mappings(document.get("groups")):
         preferred = _mapping(item.get("preferredVersion")).get("version")
-        versions = [str(form.get("version") or "") for form in _mappings(item.get("versions"))]
-        for version in sorted(versions, key=lambda version: version != preferred):
+        named = [str(form.get("version") or "") for form in _mappings(item.get("versions"))]
+        for version in sorted(named, key=lambda version: version != preferred):
             yield str(item.get("name") or ""), version
 
 
@@ -82,9 +85,9 @@ def _aggregated_resources(group: str, version: str, form: Mapping[str, Any]) -> 
     for item in _mappings(form.get("resources")):
         name = str(item.get("resource") or "")
         kind = _mapping(item.get("responseKind")).get("kind")
-        if not name or not kind:
+        if not name or not isinstance(kind, str) or not kind:
             continue
-        parts = {part.get("subresource") for part in _mappings(item.get("subresources"))}
+        parts = [part.get("subresource") for part in _mappings(item.get("subresources"))]
         said = {**item, "kind": kind, "namespaced": item.get("scope") == "Namespaced"}
         yield Served(_kind(group, version, name, said), "status" in parts)
 
@@ -96,9 +99,14 @@ def _kind(group: str, version: str, resource: str, item: Mapping[str, Any]) -> K
         resource=resource,
         kind=str(item.get("kind") or ""),
         namespaced=bool(item.get("namespaced")),
-        verbs=frozenset(str(verb) for verb in item.get("verbs") or ()),
-        short_names=tuple(str(name) for name in item.get("shortNames") or ()),
+        verbs=frozenset(_texts(item.get("verbs"))),
+        short_names=tuple(_texts(item.get("shortNames"))),
     )
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, list | tuple):
+        yield from (item for item in value if isinstance(item, str))
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

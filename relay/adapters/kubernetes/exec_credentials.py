@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from relay.adapters.kubernetes.kubeconfig import Access, InvalidKubeconfig
+from schemas.codec import from_json
 
 EXEC_SECONDS_MAX = 60.0
 _SAID_LETTERS_MAX = 400
@@ -81,7 +82,7 @@ def _environment(access: Access, form: Mapping[str, Any]) -> dict[str, str]:
 def _read(access: Access, command: str, out: bytes) -> ExecCredentials:
     """What it printed; that is never shown: it is secret."""
     try:
-        form = json.loads(out)
+        form = from_json(out)
         status = form["status"]
         found = ExecCredentials(
             str(status.get("token") or ""),
@@ -89,7 +90,7 @@ def _read(access: Access, command: str, out: bytes) -> ExecCredentials:
             str(status.get("clientKeyData") or ""),
             _milliseconds(status.get("expirationTimestamp")),
         )
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
         said = f"{access.origin}: exec: {command} printed no ExecCredential with a status"
         raise InvalidKubeconfig(f"{said}: run it by hand") from None
     if not found.token and not (found.certificate and found.key):

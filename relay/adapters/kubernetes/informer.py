@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from relay.adapters.kubernetes import paths, refusals
+from relay.adapters.kubernetes import answers, paths, refusals
 from relay.adapters.kubernetes.api_client import ApiClient
 from relay.adapters.kubernetes.discovery import Discovery
 from relay.ports import (
@@ -37,7 +37,6 @@ OUTAGE_SECONDS_MAX = 10.0
 """How long a watch may be broken until its interest counts as unserved."""
 PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX, LASTING_PAUSE_SECONDS = 0.25, 10.0, 20.0
 
-_KINDS = {"ADDED": "added", "MODIFIED": "modified", "DELETED": "deleted"}
 _NOT_SERVED = (refusals.NOT_FOUND, refusals.NOT_ALLOWED)
 _REFUSED = (refusals.FORBIDDEN, refusals.UNAUTHORIZED)
 
@@ -122,7 +121,7 @@ class Informer:
             accept = paths.METADATA_LIST if self.interest.metadata_only else paths.JSON
             selector = self._selector()
             objects, self._revision = await list_pages(self._around.api, kind, selector, accept)
-            found = {key_of(self.interest, obj): obj for obj in objects}
+            found = {self._key(obj): obj for obj in objects}
             await self._tell(Listed(self.interest, found))
         self._unserved = None
         self.settled = True
@@ -154,22 +153,21 @@ class Informer:
         else:
             self._pause = PAUSE_SECONDS_MIN
 
-    async def _take(self, event: Mapping[str, Any]) -> None:
-        kind, obj = event.get("type"), event.get("object")
-        if kind == "ERROR" or not isinstance(obj, dict):
-            code = obj.get("code") if isinstance(obj, dict) else None
-            raise refusals.refusal(code if isinstance(code, int) else 500, obj)
-        if kind == "BOOKMARK":
+    async def _take(self, answer: Mapping[str, Any]) -> None:
+        event = answers.event_of(answer)
+        if event.change is None:
             self.bookmarks += 1
-        elif kind in _KINDS:
-            key = key_of(self.interest, obj)
-            await self._tell(Change(_KINDS[kind], key, obj))  # type: ignore[arg-type] # one of the three
-        self._reached(str(obj["metadata"].get("resourceVersion") or ""))
+        else:
+            await self._tell(Change(event.change, self._key(event.object), event.object))
+        self._reached(event.revision)
         self._pause = PAUSE_SECONDS_MIN
+
+    def _key(self, obj: Object) -> ObjectKey:
+        return answers.key_of(self.interest.group, self.interest.resource, obj)
 
     def _reached(self, revision: str) -> None:
         self._revision = revision or self._revision
-        self.position = number_of(self._revision)
+        self.position = answers.number_of(self._revision)
         self.heard_at = self._around.clock.now().seconds
         self._note()
 
@@ -243,11 +241,10 @@ async def list_pages(
                     ("labelSelector", selector),
                 )
                 path = paths.collection_path(kind, namespace)
-                page = await api.request("GET", path, query, accept=accept)
-                objects.extend(_objects(kind, page))
-                metadata = page.get("metadata") or {}
-                revision = revision or str(metadata.get("resourceVersion") or "")
-                more = str(metadata.get("continue") or "")
+                answer = await api.request("GET", path, query, accept=accept)
+                page = answers.page_of(kind, answer)
+                objects.extend(page.objects)
+                revision, more = revision or page.revision, page.more
                 if not more:
                     return objects, revision
         except SpaceError as error:
@@ -255,24 +252,6 @@ async def list_pages(
                 raise
             # The pages took so long that their revision is forgotten: all at once, then.
             limit = 0
-
-
-def _objects(kind: Kind, page: Mapping[str, Any]) -> list[Object]:
-    """A page's objects; a server leaves out what all objects of a list share."""
-    shared = {"apiVersion": paths.group_version(kind.group, kind.version), "kind": kind.kind}
-    return [{**shared, **item} for item in page.get("items") or ()]
-
-
-def key_of(interest: Interest, obj: Object) -> ObjectKey:
-    """The object's key, by the interest that it is of."""
-    metadata = obj["metadata"]
-    namespace = metadata.get("namespace") or ""
-    return ObjectKey(interest.group, interest.resource, namespace, metadata["name"])
-
-
-def number_of(revision: str) -> int:
-    """What revisions of one server compare by; 0 if it is none of an API server's."""
-    return int(revision) if revision.isdigit() else 0
 
 
 def _plural(interest: Interest) -> str:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from relay.adapters.kubernetes import paths, refusals
+from relay.adapters.kubernetes import answers, paths, refusals
 from relay.adapters.kubernetes.api_client import ApiClient, Pairs
 from relay.adapters.kubernetes.discovery import Discovery
 from relay.adapters.kubernetes.follower import Follower
-from relay.adapters.kubernetes.informer import Surroundings, list_pages, number_of
+from relay.adapters.kubernetes.informer import Surroundings, list_pages
 from relay.adapters.kubernetes.kubeconfig import InCluster, Kubeconfig
 from relay.adapters.refusals import as_space_errors
 from relay.core.stored_object import admit, check_values
@@ -64,8 +64,8 @@ class KubernetesSpace:
         """The uid of the namespace kube-system; raises AnotherSpace if that is another one now."""
         breaks = self._api.breaks
         path = paths.object_path(_NAMESPACES, "", _IDENTIFYING)
-        obj = await self._api.request("GET", path, accept=paths.METADATA)
-        found = str(obj["metadata"]["uid"])
+        answer = await self._api.request("GET", path, accept=paths.METADATA)
+        found = str(answers.object_of(answer)["metadata"].get("uid") or "")
         if self._identity not in ("", found):
             said = f"another space answers: its id is {found}, and was {self._identity}"
             raise AnotherSpace("AnotherSpace", f"{said}: give each space an address of its own")
@@ -126,7 +126,7 @@ class KubernetesSpace:
             return None
         try:
             path = paths.object_path(kind, key.namespace, key.name)
-            found: Object = await self._api.request("GET", path)
+            found = answers.object_of(await self._api.request("GET", path))
         except SpaceError as error:
             if error.reason == refusals.NOT_FOUND:
                 return None
@@ -241,7 +241,7 @@ class KubernetesSpace:
     async def _revision_of(self, kind: Kind) -> str:
         path = paths.collection_path(kind)
         page = await self._api.request("GET", path, [("limit", "1")], accept=paths.METADATA_LIST)
-        return str(page["metadata"]["resourceVersion"])
+        return answers.revision_of(page)
 
     async def _kind_of(self, obj: Object) -> Kind:
         group = group_of(obj)
@@ -283,8 +283,8 @@ class KubernetesSpace:
                 return held
 
     async def _send(self, method: str, path: str, query: Pairs, body: Any, content: str) -> Object:
-        answer: Object = await self._api.request(method, path, query, body=body, content=content)
-        return answer
+        answer = await self._api.request(method, path, query, body=body, content=content)
+        return answers.object_of(answer)
 
     async def _list_all(self, selector: str, namespace: str) -> Listing:
         kinds = [kind for kind in await self._discovery.all() if kind.namespaced or not namespace]
@@ -300,7 +300,7 @@ class KubernetesSpace:
         found = [task.result() for task in tasks]
         revisions = (listing.revision for listing in found if listing.revision)
         objects = tuple(obj for listing in found for obj in listing.objects)
-        return Listing(objects, min(revisions, key=number_of, default=""))
+        return Listing(objects, min(revisions, key=answers.number_of, default=""))
 
 
 def _wish(obj: Object, namespace: str) -> Object:

@@ -1,0 +1,98 @@
+"""What leads to an API server, and what it answers."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
+
+from relay.adapters.kubernetes import answers, api_client, exec_credentials, refusals
+from relay.adapters.kubernetes import discovery_documents as documents
+from relay.adapters.kubernetes.credentials import certificates, headers
+from relay.adapters.kubernetes.exec_credentials import ExecCredentials
+from relay.adapters.kubernetes.kubeconfig import Access, InvalidKubeconfig, Kubeconfig, read_access
+from relay.ports import Kind, SpaceError
+from tests.fuzz.files import folder
+from tests.fuzz.target import Form, Target
+
+ACCESS = Access("a kubeconfig", {"server": "https://hub:6443"}, {"exec": {}}, ())
+MAPS = Kind("", "v1", "configmaps", "ConfigMap", namespaced=True)
+CONFIG = {
+    "current-context": "hub",
+    "clusters": [
+        {"name": "c", "cluster": {"server": "https://h", "certificate-authority-data": "QUJD"}}
+    ],
+    "users": [{"name": "u", "user": {"tokenFile": "token", "as": "jane", "as-groups": ["a"]}}],
+    "contexts": [{"name": "hub", "context": {"cluster": "c", "user": "u"}}],
+}
+CREDENTIAL = {"status": {"token": "t", "expirationTimestamp": "2026-01-31T12:00:00Z"}}
+OBJECT = {"metadata": {"name": "a", "namespace": "b", "resourceVersion": "7"}}
+SECRET = {**OBJECT, "kind": "Secret", "data": {"a": "aHVudGVyMjI="}, "stringData": {"b": "hunter"}}
+CAUSE = {"reason": "FieldManagerConflict", "message": 'conflict with "x"', "field": ".a"}
+STATUS = {"reason": "Conflict", "message": "hunter22", "details": {"causes": [CAUSE]}}
+RESOURCE = {"resource": "carts", "responseKind": {"kind": "Cart"}, "verbs": ["get", "list"]}
+PARTS = [{"subresource": "status"}]
+VERSION = {"version": "v1", "resources": [{**RESOURCE, "subresources": PARTS}]}
+AGGREGATED = {"items": [{"metadata": {"name": "shop.io"}, "versions": [VERSION]}]}
+GROUPS = {"groups": [{"name": "shop.io", "versions": [{"version": "v1"}]}], "versions": ["v1"]}
+PLAIN = {"resources": [{"name": "carts", "kind": "Cart", "verbs": ["get"], "shortNames": ["c"]}]}
+
+
+def kubeconfig(data: bytes) -> None:
+    """A file of this content leads to a server, or is refused."""
+    place = folder() / "kubeconfig"
+    place.write_bytes(data)
+    (folder() / "token").write_text("secret")
+    with suppress(InvalidKubeconfig):
+        access = read_access(Kubeconfig(str(place)))
+        list(headers(access, ExecCredentials()))
+        certificates(access, ExecCredentials(), Path(folder()))
+
+
+def credential(data: bytes) -> None:
+    """A program printed this."""
+    with suppress(InvalidKubeconfig):
+        exec_credentials._read(ACCESS, "login", data)
+
+
+def answer(data: bytes) -> None:
+    """A server said this, whatever was asked."""
+    session = SimpleNamespace(access=ACCESS)
+    error = api_client._refused(500, data, session)
+    refusals.without_secrets(error, SECRET)
+    try:
+        form = api_client._decoded(data, ACCESS)
+    except SpaceError:
+        return
+    for read in (answers.object_of, answers.event_of, lambda form: answers.page_of(MAPS, form)):
+        with suppress(SpaceError):
+            read(form)
+    with suppress(SpaceError):
+        document = answers.mapping(form)
+        documents.preferred(documents.aggregated(document))
+        list(documents.groups(document))
+        documents.preferred([documents.resources("", "v1", document)])
+        if document.get("kind") == "Secret":
+            refusals.without_secrets(error, dict(document))
+
+
+def target(run, *real: object) -> Target:
+    return Target(run, lambda: [json.dumps(form).encode() for form in real], Form.JSON)
+
+
+TARGETS = {
+    "kubeconfig": target(kubeconfig, CONFIG),
+    "exec credential": target(credential, CREDENTIAL),
+    "api answer": target(
+        answer,
+        SECRET,
+        STATUS,
+        {"type": "ADDED", "object": OBJECT},
+        {"type": "ERROR", "object": {**STATUS, "code": 410}},
+        {"items": [OBJECT], "metadata": {"resourceVersion": "7", "continue": "x"}},
+        AGGREGATED,
+        GROUPS,
+        PLAIN,
+    ),
+}
