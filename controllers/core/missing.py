@@ -46,6 +46,11 @@ class Missing:
     _specs: dict[str, EdgePlacementSpec] = field(default_factory=dict)
     _naming: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     _namespaces: set[str] = field(default_factory=lambda: set(ALWAYS_THERE))
+    _by_group: dict[str | None, set[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.served is not None:
+            self._group()
 
     def put(self, name: str, spec: EdgePlacementSpec) -> None:
         """Learn what a placement names."""
@@ -64,7 +69,10 @@ class Missing:
     def serve(self, served: Iterable[Resource]) -> frozenset[str]:
         """Learn which kinds there are now."""
         before, self.served = self.served, frozenset(served)
-        return frozenset() if before == self.served else frozenset(self._specs)
+        if before == self.served:
+            return frozenset()
+        self._group()
+        return frozenset(self._specs)
 
     def put_namespace(self, namespace: str) -> frozenset[str]:
         """Learn that something is there that tells of a Namespace: itself, or what is in it."""
@@ -101,7 +109,7 @@ class Missing:
             if self.served is None:
                 return
             group = clause.api_group
-            known = {resource for known, resource in self.served if group in (None, known)}
+            known = self._by_group.get(group, set())
             if not known:
                 groups = sorted({known for known, _ in self.served})
                 told = f'spec.downsync[{at}].apiGroup: no kind has the API group "{group}"'
@@ -114,6 +122,13 @@ class Missing:
                     where = f"spec.downsync[{at}].resources: "
                     close = self._close(word, known)
                     yield UNKNOWN_KIND, f"{where}{told}{within}{close}"
+
+    def _group(self) -> None:
+        """Sort the resources that are served by group, and under None all of them."""
+        self._by_group = {}
+        for group, resource in self.served or ():
+            self._by_group.setdefault(group, set()).add(resource)
+            self._by_group.setdefault(None, set()).add(resource)
 
     def _hidden(self, spec: EdgePlacementSpec) -> Iterator[tuple[str, str]]:
         """Kinds that it may select and that cannot be read: what was sent of them stays."""

@@ -18,6 +18,7 @@ from schemas.objects import ObjectKey
 from tests.awaiting import until
 from tests.e2e.test_up import Program
 from tests.memory_tree import config_map, placement
+from tests.namespaces import namespace_object
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -50,7 +51,8 @@ async def delete_unseen(program, keys):
 def applied(program, tmp_path, names):
     """A small tree, and a placement with so many objects that is delivered."""
     assert program.run("up", "--regions", "1", "--sites", "1").returncode == 0
-    objects = [config_map(name, "shop", at="1") for name in names] + [placement("shop", "shop")]
+    configs = [config_map(name, "shop", at="1") for name in names]
+    objects = [namespace_object("shop"), *configs, placement("shop", "shop")]
     manifest = tmp_path / "shop.json"
     manifest.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
     done = program.run("apply", "-f", str(manifest))

@@ -22,6 +22,7 @@ spec:
   group: hard.example.com
   scope: Namespaced
   names: {{kind: Service, plural: services}}
+  versions: [{{name: v1, served: true, storage: true}}]
 ---
 apiVersion: v1
 kind: List
