@@ -16,6 +16,7 @@ from leafcast.known_children import KnownChildren
 from leafcast.node_runtime import account_seeds
 from leafcast.planned import PlannedNode, plan_nodes
 from leafcast.run_config import FILE, RunConfig, ServerForm, write_run_config
+from leafcast.space_settings import CentreSpaces
 from leafcast.views import TreeShape
 from relay.adapters.external_server import ExternalServer
 from relay.adapters.nats_config import ParentLink
@@ -27,13 +28,24 @@ CLIENT_PORT, LEAF_PORT = 4222, 7422
 
 
 class Layout:
-    """The files of one tree in a data directory; `host` maps a node to its server's host name."""
+    """The files of one tree in a data directory; `host` maps a node to its server's host name.
 
-    def __init__(self, place: DataDir, shape: TreeShape, host: str, dice: Dice) -> None:
+    `spaces` are the centre's, unless they are the embedded ones.
+    """
+
+    def __init__(
+        self,
+        place: DataDir,
+        shape: TreeShape,
+        host: str,
+        dice: Dice,
+        spaces: CentreSpaces | None = None,
+    ) -> None:
         self._place = place
         self._shape = shape
         self._host = host
         self._dice = dice
+        self._spaces = spaces or CentreSpaces()
 
     def write(self) -> list[NodePath]:
         """Write them, if they are not there yet; the tree's nodes, parents first."""
@@ -79,6 +91,7 @@ class Layout:
         write_run_config(folder / FILE, config)
 
     def _config(self, path: NodePath, keys: CentreKeys) -> RunConfig:
+        spaces = self._spaces if path.is_root else CentreSpaces()
         return RunConfig(
             path=str(path),
             tree=keys.tree,
@@ -86,6 +99,9 @@ class Layout:
             home="" if path.is_root else random_id(self._dice.entropy(16)),
             parent=None if path.is_root else self._url(path.parent, LEAF_PORT),
             edge=self._is_edge(path),
+            workloads=spaces.workloads,
+            inventory=spaces.inventory,
+            allow_live_cluster=spaces.allow_live,
             server=ServerForm(
                 url=self._url(path, CLIENT_PORT), leaf_url=self._url(path, LEAF_PORT)
             ),
