@@ -249,3 +249,19 @@ async def test_a_lost_record_is_found_again(bench, server, place):
         await bench.settled()
         assert await bench.space.get(key) is None
         assert (await bench.space.get(other))["data"] == {"theirs": "1"}
+
+
+async def test_what_is_adopted_is_known_without_a_look_before(bench, server, place):
+    made = [config_map(f"c{at}", place, ours="1") for at in range(6)]
+    for at in (2, 4):
+        theirs = json.dumps(config_map(f"c{at}", place, theirs="1"))
+        await kubectl(server, "apply", "-f", "-", stdin=theirs)
+    async with bench.running():
+        bench.want(*made)
+        await bench.settled()
+        assert len(bench.space.looked) < len(made)
+        bench.want()
+        await bench.settled()
+        left = (await bench.space.list("", "configmaps", namespace=place)).objects
+        held = {obj["metadata"]["name"]: obj["data"] for obj in left}
+        assert held == {"c2": {"theirs": "1"}, "c4": {"theirs": "1"}}
