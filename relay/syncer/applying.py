@@ -14,7 +14,16 @@ from relay.core.health import terminating
 from relay.core.merge import copied
 from relay.ports import FieldConflict, Object, Space, SpaceError
 from relay.syncer.observed import Sight, look_at
-from relay.syncer.ownership import Hold, hold_of, is_marked, marks, scaled_by
+from relay.syncer.ownership import (
+    MANAGED,
+    Hold,
+    hold_of,
+    is_marked,
+    is_newborn,
+    is_shared,
+    marks,
+    scaled_by,
+)
 from relay.syncer.plan import namespace_object
 from relay.syncer.record import Record
 from relay.syncer.wish import (
@@ -69,6 +78,11 @@ class _Case:
         return self.wanted.create_only or not self.policies.overwrite
 
     @property
+    def plain(self) -> bool:
+        """Whether nothing depends on what was there before, other than whose it is."""
+        return self.done is None and not self.once and self.policies == Policies()
+
+    @property
     def known(self) -> bool:
         """Whether it was applied, and not merely meant to be, or left as it was."""
         return self.done is not None and bool(self.done.uid) and not self.done.left
@@ -87,6 +101,7 @@ class Applier:
         self._tree = tree
         self._record = record
         self._load = load
+        self._tells_managers = False
 
     async def content(self, wanted: Wanted) -> Object:
         """What is wanted, as it was written; raises ContentMissing and codec.CodecError."""
@@ -100,9 +115,10 @@ class Applier:
         """What is applied: the content with our marks."""
         return self._marked(wanted.key, await self.content(wanted), done)
 
-    async def apply(self, wanted: Wanted, *, look: bool) -> Sight | None:
+    async def apply(self, wanted: Wanted, *, look: bool, unseen: bool = False) -> Sight | None:
         """Make the object as wanted; with `look` it may not be as it was left.
 
+        Of an `unseen` one no marks of any tree were told, so it is new, or nobody's.
         None if it is not to be touched, and was not looked at. Raises SpaceError, ContentMissing,
         PolicyUnknown and codec.CodecError.
         """
@@ -115,7 +131,17 @@ class Applier:
                 self._record.put(case.claimed(replace(case.done, address=address)))
                 return None
             return await self._write(case, case.done, None)
+        if unseen and self._tells_managers and case.plain:
+            sight = await self._try_to_make(case)
+            if sight is not None:
+                return sight
+        return await self._look_and_apply(case)
+
+    async def _look_and_apply(self, case: _Case) -> Sight:
+        wanted, policies = case.wanted, case.policies
         live = await self._space.get(wanted.key)
+        if live is not None:
+            self._tells_managers = MANAGED in live["metadata"]
         if live is not None and terminating(live):
             raise SpaceError("Terminating", terminating(live))
         if live is not None and self._is_foreign(case, live):
@@ -133,6 +159,26 @@ class Applier:
             return self._keep(case, intent, live)
         return await self._write(case, intent, live)
 
+    async def _try_to_make(self, case: _Case) -> Sight | None:
+        """Apply without a look before: a new object says that no one else wrote it.
+
+        None if it was there; what we said in it then is said anew, as of one that was adopted.
+        """
+        intent = self._intent(case, None)
+        self._record.put(intent)
+        await self._record.stored(case.key)
+        wish = self._marked(case.key, case.content, intent)
+        try:
+            live = await self._space.apply(wish, MANAGER, force=False)
+        except FieldConflict:
+            live = None
+        if live is not None and is_newborn(live, MANAGER):
+            return self._keep(case, intent, live)
+        adopted = replace(intent, made=False)
+        self._record.put(adopted)
+        await self._record.stored(case.key)
+        return None if live is None else await self._write(case, adopted, live)
+
     def _is_foreign(self, case: _Case, live: Object) -> bool:
         mine = case.done is not None and case.known and case.done.uid == _uid(live)
         return not mine and not is_ours(live, case.key, self._tree)
@@ -145,7 +191,10 @@ class Applier:
         elif done is not None and case.known and done.uid == _uid(live):
             made, uid = done.made, done.uid
         else:
-            made, uid = is_ours(live, case.key, self._tree) and not is_adopted(live), ""
+            # Whoever stopped between an apply and what came of it does not know what was there.
+            unsure = done is not None and not done.uid and is_shared(live, MANAGER)
+            mine = is_ours(live, case.key, self._tree) and not is_adopted(live)
+            made, uid = mine and not unsure, ""
         address = done.address if done and live is not None else wanted.reference.address
         fresh = Done(wanted.key, uid, address, wanted.placements, made, wanted.order)
         if done is not None and uid:
@@ -165,7 +214,7 @@ class Applier:
         same = bool(intent.held) and intent.address == case.wanted.reference.address
         force = case.policies.force or (live is not None and same)
         try:
-            live = await self._space.apply(wish, MANAGER, create_only=case.once, force=force)
+            live = await self._space.apply(wish, MANAGER, force=force)
         except FieldConflict as conflict:
             live = await self._contested(case, intent, wish, conflict)
         except SpaceError as error:
@@ -173,8 +222,6 @@ class Applier:
                 raise
             live = await self._recreate(case, intent, wish, error)
             intent = self._record.held[case.key]
-        if case.once and not is_ours(live, case.key, self._tree):
-            return self._leave(case, live)
         if terminating(live):
             raise SpaceError("Terminating", terminating(live))
         return self._keep(case, intent, live)
@@ -182,6 +229,7 @@ class Applier:
     def _keep(self, case: _Case, intent: Done, live: Object) -> Sight:
         """Write into the record what the object is now."""
         hold, uid = hold_of(live, MANAGER), _uid(live)
+        self._tells_managers = hold is not None
         sight = look_at(live, hold)
         hold = hold or Hold(sight.held, marks(paths_said(self._marked_content(case, intent))))
         kept = case.wanted.create_only and bool(intent.uid)
@@ -215,12 +263,7 @@ class Applier:
         if live is not None and scaled_by(live):
             wish = without_replicas(wish)
             managers = {path: name for path, name in managers.items() if not _is_scale(path)}
-        # What was only created is ours as well, though not by an apply.
-        others = {
-            path: name
-            for path, name in managers.items()
-            if name != MANAGER and not is_marked(path, intent.fields)
-        }
+        others = {p: name for p, name in managers.items() if not is_marked(p, intent.fields)}
         if others:
             raise FieldConflict("Conflict", _contention(others), others) from conflict
         return await self._space.apply(wish, MANAGER, force=bool(managers))

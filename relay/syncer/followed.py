@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from relay.ports import Interest, Interests, Kind, Served, Synced, Unserved
-from relay.syncer.wish import ours
+from relay.syncer.wish import any_trees
 from schemas.objects import ObjectKey
 
 KindName = tuple[str, str]
@@ -14,11 +14,11 @@ KindName = tuple[str, str]
 class Followed:
     """The kinds that objects of ours are of: which are served, listed, or out of reach."""
 
-    def __init__(self, tree: str) -> None:
+    def __init__(self) -> None:
         self.interests = Interests(())
         self.begun = False
         self._lost = ""
-        self._selector = ours(tree)
+        self._selector = any_trees()
         self._served: dict[KindName, Kind] = {}
         self._synced: set[KindName] = set()
         self._unserved: dict[KindName, str] = {}

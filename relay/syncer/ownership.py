@@ -73,6 +73,20 @@ def taken(obj: Mapping[str, Any], manager: str, fields: bytes) -> dict[str, str]
     return lost
 
 
+def is_newborn(obj: Mapping[str, Any], manager: str) -> bool:
+    """Whether no one but the manager ever wrote the object: then it made it just now.
+
+    What admission adds to a new object counts as the manager's.
+    """
+    entries = [entry for entry in _entries(obj) if not entry.get("subresource")]
+    return bool(entries) and all(entry.get("manager") == manager for entry in entries)
+
+
+def is_shared(obj: Mapping[str, Any], manager: str) -> bool:
+    """Whether it is known that others wrote the object, too."""
+    return MANAGED in obj["metadata"] and not is_newborn(obj, manager)
+
+
 def scaled_by(obj: Mapping[str, Any]) -> str:
     """The controller that owns spec.replicas through the scale subresource; "" if none does.
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from relay.core.health import terminating
 from relay.ports import Conflict, Object, Space, SpaceError
 from relay.syncer.census import each_kind
+from relay.syncer.ownership import is_shared
 from relay.syncer.plan import BUILT_IN_NAMESPACES, NAMESPACES
 from relay.syncer.wish import MANAGER, OVERWRITE, is_adopted, is_ours
 from schemas.objects import CRD_GROUP, ObjectKey
@@ -73,7 +74,8 @@ async def _found_out(space: Space, done: Done, tree: str) -> Done:
     live = await space.get(done.key)
     if live is None or not is_ours(live, done.key, tree):
         return replace(done, made=live is None)
-    return replace(done, uid=str(live["metadata"].get("uid", "")), made=not is_adopted(live))
+    made = not is_adopted(live) and not is_shared(live, MANAGER)
+    return replace(done, uid=str(live["metadata"].get("uid", "")), made=made)
 
 
 async def _withdraw(space: Space, done: Done) -> None:

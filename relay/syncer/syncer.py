@@ -45,7 +45,7 @@ from relay.syncer.plan import (
 )
 from relay.syncer.prune import StillHolds, take_back
 from relay.syncer.record import DoneStore, Record
-from relay.syncer.wish import PolicyUnknown
+from relay.syncer.wish import PolicyUnknown, tree_of
 from schemas import codec
 from schemas.blobs import BlobRefused
 from schemas.objects import ObjectKey
@@ -76,7 +76,7 @@ class Syncer:
         self._tree = tree
         self._record = Record(bus)
         self._applier = Applier(space, tree, self._record, blobs)
-        self._followed = Followed(tree)
+        self._followed = Followed()
         self._clock = clock
         self._dice = dice
         self._observe = observe
@@ -90,6 +90,7 @@ class Syncer:
         self._busy: set[ObjectKey] = set()
         self._seen_meanwhile: dict[ObjectKey, Object | None] = {}
         self._unwanted: dict[ObjectKey, None] = {}
+        self._others: set[ObjectKey] = set()
         self._told_wants = asyncio.Event()
         self._wake = asyncio.Event()
 
@@ -208,7 +209,8 @@ class Syncer:
     async def _apply(self, wanted: Wanted) -> None:
         key, seen = wanted.key, self._observed.sight(wanted.key)
         look = self._drift.doubts(key) or (seen is not None and seen.ending)
-        sight = await self._applier.apply(wanted, look=look)
+        unseen = seen is None and key not in self._others
+        sight = await self._applier.apply(wanted, look=look, unseen=unseen)
         if sight is None:
             return
         self._drift.applied(key, sight)
@@ -218,8 +220,7 @@ class Syncer:
                 self._pending.hurry(other)
 
     async def _prune(self, done: Done) -> None:
-        ours = self._done.keys() - {done.key}
-        left = await take_back(self._space, done, ours, self._tree)
+        left = await take_back(self._space, done, self._done.keys(), self._tree)
         self._record.erase(done.key)
         self._drift.forget(done.key)
         if done.key not in self._wanted and done.placements:
@@ -300,6 +301,9 @@ class Syncer:
 
     async def _take_in(self, kind: KindName, objects: Mapping[ObjectKey, Object]) -> None:
         back = self._followed.listed(kind)
+        self._others -= {key for key in self._others if kind_of(key) == kind}
+        for key in objects.keys() - self._wanted.keys() - self._done.keys():
+            await self._saw(key, objects[key])
         for key in self._known({kind}):
             if key in objects:
                 await self._saw(key, objects[key])
@@ -322,6 +326,7 @@ class Syncer:
         return self._observed.sight(key) is not None or (done is not None and bool(done.uid))
 
     def _doubt(self, key: ObjectKey) -> None:
+        self._others.discard(key)
         if key in self._wanted or key in self._done:
             self._drift.doubted.add(key)
             self._reconsider(key)
@@ -335,6 +340,8 @@ class Syncer:
             self._seen_meanwhile[key] = obj
             return
         if key not in self._wanted and key not in self._done:
+            if obj is not None and tree_of(obj, key) not in ("", self._tree):
+                self._others.add(key)
             return
         if obj is not None and self._drift.is_echo(key, obj, self._observed.sight(key)):
             return

@@ -116,6 +116,13 @@ def ours(tree: str) -> LabelSelector:
     return LabelSelector.from_kubernetes({"matchLabels": {TREE: tree}})
 
 
+def any_trees() -> LabelSelector:
+    """What objects of any tree are found by, so that another's is known before it is touched."""
+    return LabelSelector.from_kubernetes(
+        {"matchExpressions": [{"key": TREE, "operator": "Exists"}]}
+    )
+
+
 def without_replicas(obj: Object) -> Object:
     """The wish without the field that an autoscaler sets."""
     spec = obj.get("spec")

@@ -183,7 +183,7 @@ async def test_a_field_that_cannot_change_is_said_in_the_servers_words(bench, pl
         assert bench.done.of(key).uid != uid
 
 
-async def test_a_definition_and_its_objects_come_together(bench, place):
+async def test_a_definition_and_its_objects_come_together(bench, server, place):
     oxen = f"oxen{place[2:6]}"
     made = definition(oxen, f"Ox{place[2:6]}")
     one = {
@@ -196,7 +196,19 @@ async def test_a_definition_and_its_objects_come_together(bench, place):
     async with bench.running():
         bench.want_keyed({key: one}, made)
         await bench.until(lambda: key in bench.said and bench.said[key].address)
-        assert (await bench.space.get(key))["spec"] == {"a": 1}
+        before = await bench.space.get(key)
+        assert before["spec"] == {"a": 1}
+        # The definition goes, and the objects with it: both come back.
+        await kubectl(server, "delete", "crd", made["metadata"]["name"])
+        await eventually(lambda: _is_another(bench, key, before), "not made again")
+        await bench.until(lambda: bench.said[key].address and not bench.said[key].error)
+        assert bench.done.of(key).made
+        assert bench.space.deleted == []
+
+
+async def _is_another(bench, key, before):
+    live = await bench.space.get(key)
+    return live is not None and live["metadata"]["uid"] != before["metadata"]["uid"]
 
 
 async def test_a_version_that_is_not_served_is_said(bench, place):
@@ -249,3 +261,91 @@ async def test_a_lost_record_is_found_again(bench, server, place):
         await bench.settled()
         assert await bench.space.get(key) is None
         assert (await bench.space.get(other))["data"] == {"theirs": "1"}
+
+
+async def test_what_is_adopted_is_known_without_a_look_before(bench, server, place):
+    made = [config_map(f"c{at}", place, ours="1") for at in range(6)]
+    for at in (2, 4):
+        theirs = json.dumps(config_map(f"c{at}", place, theirs="1"))
+        await kubectl(server, "apply", "-f", "-", stdin=theirs)
+    async with bench.running():
+        bench.want(*made)
+        await bench.settled()
+        assert len(bench.space.looked) < len(made)
+        bench.want()
+        await bench.settled()
+        left = (await bench.space.list("", "configmaps", namespace=place)).objects
+        held = {obj["metadata"]["name"]: obj["data"] for obj in left}
+        assert held == {"c2": {"theirs": "1"}, "c4": {"theirs": "1"}}
+
+
+async def test_who_takes_a_field_back_each_time_is_named_and_no_war_is_waged(bench, server, place):
+    key = web_key(place)
+    image = ("-n", place, "set", "image", "deploy/web", "--field-manager=another-tool")
+    async with bench.running():
+        bench.want(with_limits(place))
+        await bench.settled()
+        for at in range(5):
+            await kubectl(server, *image, f"main=other:{at}")
+            await eventually(lambda: _has_image(bench, key, "web:1"), "not repaired")
+            await bench.settled()
+        await kubectl(server, *image, "main=other:9")
+        said = await failing(bench, key, "Contended")
+        assert "manager another-tool over spec.template.spec.containers[name=" in said
+        assert await _has_image(bench, key, "other:9")
+        tries = len(bench.space.applied)
+        await kubectl(server, *image, "main=other:10")
+        await eventually(lambda: _has_image(bench, key, "other:10"), "not taken")
+        assert len(bench.space.applied) == tries
+        bench.want(with_limits(place, minReadySeconds=1))
+        await eventually(lambda: _has_image(bench, key, "web:1"), "not applied")
+
+
+async def test_what_admission_refuses_is_said_in_its_words_and_tried_again(bench, server, place):
+    key = settings_key(place)
+    only = {"kubernetes.io/metadata.name": place}
+    policy = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": place},
+        "spec": {
+            "matchConstraints": {
+                "namespaceSelector": {"matchLabels": only},
+                "resourceRules": [
+                    {
+                        "apiGroups": [""],
+                        "apiVersions": ["v1"],
+                        "operations": ["CREATE", "UPDATE"],
+                        "resources": ["configmaps"],
+                    }
+                ],
+            },
+            "validations": [{"expression": "'team' in object.data", "message": "name the team"}],
+        },
+    }
+    binding = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": place},
+        "spec": {"policyName": place, "validationActions": ["Deny"]},
+    }
+    for obj in (policy, binding):
+        await kubectl(server, "apply", "-f", "-", stdin=json.dumps(obj))
+    probe = json.dumps(config_map("probe", place))
+
+    async def refuses():
+        arguments = ("apply", "--dry-run=server", "-f", "-")
+        code, _, _ = await asyncio.to_thread(server.kubectl, *arguments, stdin=probe, check=False)
+        return code
+
+    await eventually(refuses, "the policy does not act", every=0.2)
+    async with bench.running():
+        bench.want(config_map(namespace=place, a="1"), with_limits(place))
+        said = await failing(bench, key, "name the team")
+        assert said.startswith(("Invalid: ", "Forbidden: "))
+        await bench.until(
+            lambda: web_key(place) in bench.said and bench.said[web_key(place)].address
+        )
+        await kubectl(server, "delete", "validatingadmissionpolicybinding", place)
+        await bench.until(lambda: bench.said[key].address)
+        assert bench.said[key].error == ""

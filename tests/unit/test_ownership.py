@@ -4,7 +4,16 @@ import copy
 
 import pytest
 
-from relay.syncer.ownership import NOTHING, hold_of, is_marked, marks, scaled_by, taken
+from relay.syncer.ownership import (
+    NOTHING,
+    hold_of,
+    is_marked,
+    is_newborn,
+    is_shared,
+    marks,
+    scaled_by,
+    taken,
+)
 
 OURS = {
     "f:metadata": {"f:labels": {"f:app.kubernetes.io/name": {}}},
@@ -144,3 +153,15 @@ def test_fields_that_make_no_sense_are_harmless(live, fields):
     live["metadata"]["managedFields"][0]["fieldsV1"] = fields
     assert hold_of(live, "leafcast") is not None
     assert taken(live, "other", b"") == {}
+
+
+def test_an_object_that_no_one_else_wrote_is_new(live):
+    entries = live["metadata"]["managedFields"]
+    assert not is_newborn(live, "leafcast")
+    assert is_shared(live, "leafcast")
+    entries[1] = entry("leafcast", {}, "Update")
+    entries.append(entry("kube-controller-manager", {}, "Update", "status"))
+    assert is_newborn(live, "leafcast")
+    assert not is_shared(live, "leafcast")
+    assert not is_newborn({"metadata": {"managedFields": []}}, "leafcast")
+    assert not is_shared({"metadata": {}}, "leafcast")

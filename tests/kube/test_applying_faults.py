@@ -1,0 +1,179 @@
+"""A syncer and an API server that is down, refuses, or does not let go."""
+
+import asyncio
+import json
+from contextlib import suppress
+
+import pytest
+
+from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.kubernetes.kubeconfig import Kubeconfig
+from relay.adapters.kubernetes.space import KubernetesSpace
+from relay.ports import SpaceError
+from schemas.objects import ObjectKey
+from tests.awaiting import eventually
+from tests.contract.spaces import config_map, definition, deployment, namespace
+from tests.contract.syncing import Bench
+
+pytestmark = [pytest.mark.kube, pytest.mark.slow, pytest.mark.timeout(240)]
+
+SHOP = ObjectKey("", "namespaces", "", "shop")
+SETTINGS = ObjectKey("", "configmaps", "shop", "settings")
+WEB = ObjectKey("apps", "deployments", "shop", "web")
+
+
+@pytest.fixture
+async def connect():
+    """A bench on a server, as the user of a kubeconfig."""
+    spaces = []
+
+    def on(kubeconfig):
+        space = KubernetesSpace(Kubeconfig(str(kubeconfig)), SystemClock(), SystemDice())
+        spaces.append(space)
+        return Bench(space, SystemClock(), SystemDice())
+
+    yield on
+    for space in spaces:
+        with suppress(SpaceError):  # The server may have ended before.
+            await space.kinds()
+        await space.close()
+
+
+async def run(verb, *arguments, **how):
+    return await asyncio.to_thread(verb, *arguments, **how)
+
+
+async def test_an_outage_is_said_once_of_each_object_and_ends_by_itself(connect, api_server):
+    bench = connect(api_server.kubeconfig)
+    async with bench.running():
+        bench.want(config_map(a="1"), deployment())
+        await bench.settled()
+        await run(api_server.kill)
+        bench.history.clear()
+        await bench.until(lambda: bench.said[SETTINGS].error and bench.said[WEB].error)
+        bench.want(config_map(a="2"), deployment())
+        await asyncio.sleep(2)
+        said = [told for told in bench.history if told.key == WEB]
+        assert len(said) == 1
+        assert said[0].present
+        tries = len(bench.space.applied)
+        await run(api_server.start)
+        await bench.settled()
+        assert (await bench.space.get(SETTINGS))["data"] == {"a": "2"}
+        assert not bench.said[WEB].error
+        assert bench.space.deleted == []
+        assert len(bench.space.applied) - tries <= 2
+
+
+async def test_rights_that_are_lost_are_said_in_the_servers_words_and_missed_no_longer(
+    connect, api_server
+):
+    guest = await run(api_server.add_user, "edge")
+    await run(api_server.kubectl, "create", "namespace", "shop")
+    for name, verbs, what in (
+        ("config", "get,list,watch,patch,create,delete", "configmaps"),
+        ("spaces", "get,list,watch,patch,create", "namespaces"),
+        ("webs", "get,list,watch", "deployments.apps"),
+    ):
+        made = ("create", "clusterrole", name, f"--verb={verbs}", f"--resource={what}")
+        await run(api_server.kubectl, *made)
+        bound = ("create", "clusterrolebinding", name, f"--clusterrole={name}", "--user=edge")
+        await run(api_server.kubectl, *bound)
+    bench = connect(guest)
+    async with bench.running():
+        bench.want(config_map(a="1"), deployment())
+        await bench.until(lambda: SETTINGS in bench.said and bench.said[SETTINGS].address)
+        await bench.until(lambda: WEB in bench.said and bench.said[WEB].error)
+        assert 'User "edge" cannot patch resource "deployments"' in bench.said[WEB].error
+        more = ("create", "clusterrole", "more", "--verb=patch,create", "--resource=deployments")
+        await run(api_server.kubectl, *more)
+        bound = ("create", "clusterrolebinding", "more", "--clusterrole=more", "--user=edge")
+        await run(api_server.kubectl, *bound)
+        await bench.until(lambda: bench.said[WEB].address)
+
+
+async def test_a_namespace_goes_only_if_it_is_ours_and_empty(connect, new_server):
+    server = await run(new_server, workloads=False)
+    bench = connect(server.kubeconfig)
+    other = ObjectKey("", "namespaces", "", "other")
+    async with bench.running():
+        bench.want(namespace(), config_map(a="1"), config_map("theirs", "other"))
+        await bench.settled()
+        root = ("get", "configmap", "kube-root-ca.crt", "-n", "shop", "-o", "name")
+        await eventually(lambda: run(server.kubectl, *root, check=False), "no controllers")
+        theirs = config_map("theirs-too", "other")
+        await run(server.kubectl, "apply", "-f", "-", stdin=json.dumps(theirs))
+        bench.want()
+        await bench.settled()
+        await eventually(lambda: _gone(bench, SHOP), "the namespace stays")
+        live = await bench.space.get(other)
+        assert not live["metadata"].get("deletionTimestamp")
+        assert "leafcast.io/tree" not in live["metadata"]["labels"]
+        assert bench.done.held == {}
+
+
+async def test_a_definition_stays_while_others_have_objects_of_it(connect, api_server):
+    bench = connect(api_server.kubeconfig)
+    made = definition("oxen", "Ox")
+    key = ObjectKey("apiextensions.k8s.io", "customresourcedefinitions", "", "oxen.example.com")
+    theirs = {
+        "apiVersion": "example.com/v1",
+        "kind": "Ox",
+        "metadata": {"name": "theirs", "namespace": "default"},
+    }
+    async with bench.running():
+        bench.want(made)
+        await bench.settled()
+        await bench.until(lambda: bench.said[key].health == "healthy")
+        await eventually(lambda: _created(api_server, theirs), "not served")
+        bench.want()
+        await bench.until(lambda: not bench.said[key].present)
+        assert "kept: not empty: oxen.example.com/default/theirs" in bench.said[key].reason
+        assert await bench.space.get(key)
+
+
+async def _created(server, obj):
+    given = json.dumps(obj)
+    code, _, _ = await run(server.kubectl, "create", "-f", "-", stdin=given, check=False)
+    return code == 0
+
+
+async def _gone(bench, key):
+    return await bench.space.get(key) is None
+
+
+async def test_health_follows_what_real_controllers_say(connect, live_cluster):
+    bench = connect(live_cluster.kubeconfig)
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "once", "namespace": "shop"},
+        "spec": {
+            "template": {
+                "spec": {
+                    "restartPolicy": "Never",
+                    "containers": [{"name": "main", "image": "once:1"}],
+                }
+            }
+        },
+    }
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "disk", "namespace": "shop"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+            "storageClassName": "none-such",
+        },
+    }
+    job_key = ObjectKey("batch", "jobs", "shop", "once")
+    claim_key = ObjectKey("", "persistentvolumeclaims", "shop", "disk")
+    async with bench.running():
+        bench.want(deployment(), job, claim)
+        await bench.until(lambda: WEB in bench.said and bench.said[WEB].health == "healthy")
+        await bench.until(lambda: bench.said[job_key].health == "healthy")
+        assert (bench.said[claim_key].health, bench.said[claim_key].error) == ("progressing", "")
+        healths = [told.health for told in bench.history if told.key == WEB and told.address]
+        assert healths[0] == "progressing"
+        assert len(bench.space.applied) == 4
