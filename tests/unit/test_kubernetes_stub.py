@@ -60,6 +60,24 @@ async def test_a_workspace_is_asked_under_its_own_path(stub, tmp_path):
     assert {"/api", "/apis", PATH} <= {path for path, _ in stub.asked}
 
 
+async def test_a_proxy_that_the_environment_names_is_taken(stub, tmp_path, monkeypatch):
+    monkeypatch.setenv("http_proxy", stub.url.replace("//", "//me:word@"))
+    monkeypatch.setenv("no_proxy", "")
+    stub.url = "http://hub.example"
+    async with space_on(stub, tmp_path) as space:
+        assert await space.identity() == "one"
+    [headers] = stub.headers
+    assert (headers["host"], headers["authorization"]) == ("hub.example", "Bearer secret")
+    assert headers["proxy-authorization"].startswith("Basic ")
+
+
+async def test_what_a_netrc_says_of_a_server_is_left_alone(space, tmp_path, monkeypatch):
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login someone password else\n")
+    monkeypatch.setenv("NETRC", str(netrc))
+    assert await space.identity() == "one"
+
+
 async def test_what_is_no_api_server_is_said_to_be_none(space, stub):
     stub.answers["/api/v1/namespaces/kube-system"] = b"<html>"
     with pytest.raises(SpaceError, match="does not speak JSON: check server:"):

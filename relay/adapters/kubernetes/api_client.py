@@ -11,7 +11,7 @@ import json
 import logging
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -33,9 +33,11 @@ from aiohttp import (
     TCPConnector,
 )
 from aiohttp.connector import NEEDS_CLEANUP_CLOSED
+from aiohttp.helpers import get_env_proxy_for_url
 from kubernetes.aio.client.configuration import Configuration
 from kubernetes.aio.client.rest import RESTClientObject
 from multidict import CIMultiDict
+from yarl import URL
 
 from relay.adapters.kubernetes import refusals
 from relay.adapters.kubernetes.credentials import certificates, headers
@@ -73,7 +75,21 @@ logger = logging.getLogger(__name__)
 
 
 class _Connections(RESTClientObject):
-    """The library's connections; requests are made by hand, for it would warn of large ones."""
+    """The library's connections; requests are made by hand, for it would warn of large ones.
+
+    A proxy that the environment names is looked up once: else each request would, in a thread, and
+    read ~/.netrc in another, which kubectl does not read.
+    """
+
+    def __init__(self, configuration: Configuration) -> None:
+        configuration.client_session_kwargs = {"trust_env": False}
+        super().__init__(configuration)
+        self._to_proxy: dict[str, str] = {}
+        if not configuration.proxy:
+            with suppress(LookupError):
+                proxy, login = get_env_proxy_for_url(URL(configuration.host))
+                self.proxy = str(proxy)
+                self._to_proxy = {"Proxy-Authorization": login.encode()} if login else {}
 
     def _create_connector(self) -> TCPConnector:
         """As the library's, but nothing is left of connections that end while a server hangs."""
@@ -92,6 +108,9 @@ class _Connections(RESTClientObject):
         """Send a request; its answer's body is still to be read."""
         if self.pool_manager is None:
             self.pool_manager = self._create_pool_manager()
+        if url.startswith("http:"):
+            # Without a tunnel the request itself is what the proxy sees.
+            headers.update(self._to_proxy)
         response: ClientResponse = await self.pool_manager.request(
             method,
             url,
@@ -99,6 +118,7 @@ class _Connections(RESTClientObject):
             data=body,
             timeout=wait,
             proxy=self.proxy,
+            proxy_headers=self._to_proxy,
             server_hostname=self.configuration.tls_server_name,
         )
         return response
