@@ -398,7 +398,7 @@ def _text(answer: bytes) -> str:
 def _encoded(body: object) -> BytesIO | None:
     if body is None:
         return None
-    return BytesIO(json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode())
+    return BytesIO(json.dumps(body, separators=(",", ":")).encode())
 
 
 def _decoded(answer: bytes, access: Access) -> Any:

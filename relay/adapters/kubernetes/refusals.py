@@ -101,7 +101,7 @@ def _secret_texts(obj: Mapping[str, Any]) -> Iterator[str]:
         try:
             forms.append(base64.b64decode(text, validate=True).decode())
         except (binascii.Error, UnicodeDecodeError, ValueError):
-            forms.append(base64.b64encode(text.encode()).decode())
+            forms.append(base64.b64encode(text.encode(errors="replace")).decode())
         yield from (form for form in forms if len(form) >= _SECRET_LETTERS_MIN)
 
 
