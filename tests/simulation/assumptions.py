@@ -197,7 +197,7 @@ ASSUMPTIONS = {
         "test_one_bad_object_holds_up_no_other",
     ),
     "A watch that broke is followed by a look at all": (
-        SYNCER,
-        "test_it_reads_the_space_again_when_the_watch_cannot_go_on",
+        "test_syncer_faults.py",
+        "test_what_a_list_no_longer_shows_and_a_look_does_not_find_is_made_again",
     ),
 }
