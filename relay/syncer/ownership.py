@@ -190,5 +190,5 @@ def _first(items: Iterator[Any]) -> Iterator[Any]:
 def _parsed(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None

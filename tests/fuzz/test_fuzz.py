@@ -32,7 +32,8 @@ EXEMPT = {
     "relay/adapters/port_holder.py::_listening": "of the kernel",
     "relay/adapters/server_admin.py::_asked": "of the own server, by its system account",
     "relay/core/stored_object.py::uid_from": "of dice",
-    "relay/syncer/syncer.py::Syncer._content": "content by the hash that the tree signed",
+    "relay/syncer/ownership.py::_parsed": "a field path of the server: JSON, or it names nothing",
+    "relay/syncer/applying.py::Applier.content": "content by the hash that the tree signed",
 }
 """What opens bytes and is not fuzzed itself, and why not."""
 

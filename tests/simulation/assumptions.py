@@ -15,6 +15,7 @@ from __future__ import annotations
 BUS, FAULTS, ORDER = "test_bus.py", "test_bus_faults.py", "test_bus_order.py"
 KEPT, STAGES = "test_bus_kept.py", "test_stages.py"
 SPACE, SYNCER = "test_space.py", "test_syncer.py"
+WHOLE = "test_whole_space.py"
 
 ASSUMPTIONS = {
     "A stored record, a blob and the children's mail outlive the process": (
@@ -161,15 +162,15 @@ ASSUMPTIONS = {
         "test_nothing_follows_what_could_not_be_kept",
     ),
     "A watch goes on without a gap after a list": (
-        SPACE,
+        WHOLE,
         "test_a_watch_goes_on_without_a_gap_after_a_list",
     ),
     "A watch tells each change in order, and a deletion as such": (
-        SPACE,
+        WHOLE,
         "test_a_watch_tells_what_happens_while_it_runs",
     ),
     "A watch that missed something says so instead of going on": (
-        SPACE,
+        WHOLE,
         "test_a_resume_older_than_what_is_surely_known_is_refused",
     ),
     "An object made again is another one": (
@@ -178,7 +179,7 @@ ASSUMPTIONS = {
     ),
     "Two writers of an object lose nothing": (SPACE, "test_two_writers_at_once_lose_nothing"),
     "A space has one identity, and keeps it": (
-        SPACE,
+        "test_embedded_space.py",
         "test_a_bucket_is_the_same_space_after_a_restart",
     ),
     "A syncer does nothing before it was told what is wanted": (
@@ -197,7 +198,7 @@ ASSUMPTIONS = {
         "test_one_bad_object_holds_up_no_other",
     ),
     "A watch that broke is followed by a look at all": (
-        SYNCER,
-        "test_it_reads_the_space_again_when_the_watch_cannot_go_on",
+        "test_syncer_faults.py",
+        "test_what_a_list_no_longer_shows_and_a_look_does_not_find_is_made_again",
     ),
 }
