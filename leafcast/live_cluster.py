@@ -69,7 +69,7 @@ def _renewed(lease: Mapping[str, Any], now_ms: int) -> bool:
     spec = lease.get("spec")
     text = spec.get("renewTime") if isinstance(spec, Mapping) else None
     try:
-        renewed = datetime.fromisoformat(str(text))
-    except ValueError:
+        renewed = datetime.fromisoformat(str(text)).timestamp()
+    except (ValueError, OverflowError):
         return False
-    return now_ms - renewed.timestamp() * 1000 < RENEWED_MS_MAX
+    return now_ms - renewed * 1000 < RENEWED_MS_MAX

@@ -10,15 +10,20 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+
+import click
 
 from controllers.keys import KeysUnusable, load_or_make_keys
 from controllers.ledger_notes import LedgerNotes
 from leafcast.bundle import BundleRefused, read_bundle
+from leafcast.commands.node_list import _read as read_sites
 from leafcast.credentials import CredentialsUnusable, load_credentials
 from leafcast.data_dir import FORMAT, DataDir, DataDirUnusable
-from leafcast.joined_folder import read_joined
+from leafcast.joined_folder import CLUSTER_FILE, cluster_of, read_joined
 from leafcast.known_children import KnownChildren
+from leafcast.live_cluster import _renewed
 from leafcast.manifest_sources import BadManifests, read_manifests
 from leafcast.node_runtime import account_seeds
 from leafcast.planned import planned_nodes
@@ -26,6 +31,9 @@ from leafcast.run_config import RunConfigRefused, read_run_config
 from relay.adapters.clock import SystemDice
 from relay.adapters.nkey_pairs import new_user_nkey
 from relay.adapters.server_ports import PortsDamaged, kept_ports
+from relay.core.serving import without_string_data
+from relay.core.stored_object import Refused
+from schemas.codec import from_json
 from tests.fuzz.target import Form, Target
 from tests.property.test_hostile_bytes import BUNDLE, PATH
 
@@ -89,7 +97,41 @@ def manifest(folder: Path) -> None:
     read_manifests([str(folder / "any.yaml")], str, recursive=False)
 
 
+def json_in(file: Path) -> Any:
+    return from_json(file.read_bytes())
+
+
+def secret(at: Path) -> None:
+    said = json_in(at / "secret.json")
+    without_string_data({"apiVersion": "v1", "kind": "Secret", "data": said, "stringData": said})
+
+
 TARGETS = {
+    "spaces": file(
+        "spaces.json",
+        lambda at: DataDir(at).spaces(),
+        DataDirUnusable,
+        {"workloads": ["embedded"], "inventory": [{"kubeconfig": "hub.yaml", "context": "hub"}]},
+    ),
+    "cluster": file(
+        CLUSTER_FILE,
+        lambda at: cluster_of(SimpleNamespace(folder=at), None),
+        DataDirUnusable,
+        {"kubeconfig": "store.yaml"},
+    ),
+    "sites": file(
+        "sites.csv",
+        lambda at: read_sites(at / "sites.csv", {}),
+        click.ClickException,
+        "path,kind\n/emea/s1,store\n",
+    ),
+    "secret": file("secret.json", secret, (Refused, ValueError), {"key": "dmFsdWU="}),
+    "lease": file(
+        "lease.json",
+        lambda at: _renewed({"spec": {"renewTime": json_in(at / "lease.json")}}, 0),
+        ValueError,
+        '"2026-01-31T12:00:00.000000Z"',
+    ),
     "manifest": file("any.yaml", manifest, BadManifests, {"apiVersion": "v1", "kind": "List"}),
     "bundle": file(
         "any.join.json",

@@ -68,9 +68,9 @@ def forget_what_was_issued() -> Patch:
     """Take for missing only what was seen since the start: a held removal passes at a restart."""
     honest = workloads.Workloads.listed
 
-    def listed(self: Any, objects: Any, issued: Any) -> Any:
+    def listed(self: Any, objects: Any, issued: Any, kind: Any = None) -> Any:
         seen = set(self.resolver.objects)
-        names = honest(self, objects, issued)
+        names = honest(self, objects, issued, kind)
         self.unseen &= seen
         self.unseen_placements &= {key.name for key in seen}
         return names
