@@ -93,7 +93,7 @@ def test_a_change_is_seen_applied_awaited_and_there(tree, store):
     assert met == f"edgeplacement.edge.kubestellar.io/{name} condition met\n"
     assert {image_at(tree, edge, name) for edge in EDGES} == {"till:2"}
     row = did(tree, "get", "epl", name, "--no-headers").stdout.split()
-    assert row[:3] == [name, "2", "2"]
+    assert row[:4] == [name, "3", "2", "2"]
 
 
 def test_secrets_are_shown_at_the_centre_and_redacted_from_the_edge(tree, store):
