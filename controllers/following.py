@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable, Mapping
 from typing import Generic, Protocol, TypeVar
 
@@ -18,13 +19,17 @@ from relay.ports import (
     Progress,
     Served,
     Space,
+    SpaceError,
     SpaceEvent,
     Synced,
     Unserved,
 )
 from schemas.objects import ObjectKey
 
+log = logging.getLogger("leafcast.controllers")
+
 RETRY_SECONDS = 1.0
+AWAY_SECONDS = 2.0
 QUIET_SECONDS = 0.02
 """How long it must be quiet within a burst."""
 BURST_SECONDS = 0.2
@@ -67,6 +72,19 @@ class Reconciler(Protocol):
     def read_to(self, revision: str) -> None:
         """All that had happened at this revision was told."""
         ...
+
+
+async def identity_of(space: Space, clock: Clock) -> str:
+    """Who a space is, once it can be asked; raises AnotherSpace."""
+    while True:
+        try:
+            return await space.identity()
+        except AnotherSpace:
+            raise
+        except SpaceError as error:
+            # One that is away keeps nothing else from its work.
+            log.warning("a space cannot be reached: %s", error)
+            await clock.sleep(AWAY_SECONDS)
 
 
 class Informer:

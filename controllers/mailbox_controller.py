@@ -10,7 +10,7 @@ from controllers.core.conditions import merged
 from controllers.core.inventory import REGISTERED, tombstone
 from controllers.core.notes import Notes
 from controllers.core.registry import LOCATIONS, Registry, target_key
-from controllers.following import RETRY_SECONDS, Gathering, Informer, KindName
+from controllers.following import RETRY_SECONDS, Gathering, Informer, KindName, identity_of
 from controllers.issuing import Issuer
 from controllers.status_writing import write_status
 from relay.ports import Change, Clock, Interest, Interests, Kind, Object, Space, Unserved
@@ -58,7 +58,9 @@ class MailboxController:
 
     async def run(self) -> None:
         """Reconcile until cancelled; raises BusBroken, and SpaceError if the space is another."""
-        self._registry = self._registry_of(await self._space.identity())
+        identity = await identity_of(self._space, self._clock)
+        self.notes.spaces.add(identity)
+        self._registry = self._registry_of(identity)
         async with asyncio.TaskGroup() as group:
             informer = Informer(self._space, Interests(_INTERESTS), self)
             group.create_task(informer.run(), name="inventory")

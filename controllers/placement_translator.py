@@ -11,7 +11,7 @@ from controllers.core.recovery import Orphan
 from controllers.core.selection import Reach
 from controllers.core.translate import Entries, Issued, withdrawal
 from controllers.core.workloads import CONTROL_KINDS, Workloads, slices_among
-from controllers.following import RETRY_SECONDS, Gathering, Informer, KindName
+from controllers.following import RETRY_SECONDS, Gathering, Informer, KindName, identity_of
 from controllers.issuing import Issuer
 from controllers.ports import CentreRelay
 from relay.ports import (
@@ -93,7 +93,8 @@ class PlacementTranslator:
 
     async def run(self) -> None:
         """Reconcile until cancelled; raises BusBroken, and SpaceError if the space is another."""
-        identity = await self._space.identity()
+        identity = await identity_of(self._space, self._clock)
+        self.notes.spaces.add(identity)
         placements = Placements(identity, {}, self.notes)
         known = await self._read_ledger(placements)
         self._placements = Placements(identity, known, self.notes, self._issuer.records)

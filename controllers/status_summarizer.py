@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -32,7 +31,7 @@ class StatusSummarizer:
         space: Space,
         clock: Clock,
         translator: PlacementTranslator,
-        locations: Callable[[], Mapping[str, Location]],
+        locations: Callable[[], Iterable[Location]],
     ) -> None:
         self._relay = relay
         self._space = space
@@ -57,17 +56,6 @@ class StatusSummarizer:
 
     async def run(self) -> None:
         """Summarize until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._listen(), name="summaries")
-            group.create_task(self._write_all(), name="statuses")
-
-    async def _listen(self) -> None:
-        while True:
-            keys = await self._relay.summaries_changed()
-            names = [self._translator.name_of(key) for key in keys]
-            self._waiting.add(name for name in names if name is not None)
-
-    async def _write_all(self) -> None:
         while True:
             names = await self._waiting.take()
             objects = self._concerned(names)
@@ -89,7 +77,7 @@ class StatusSummarizer:
             generation=self._translator.observed.get(name, 0),
             locations=sum(
                 any(selector.matches(item.metadata.labels) for selector in selectors)
-                for item in self._locations().values()
+                for item in self._locations()
             ),
             invalid=workloads.invalid.get(name, ""),
             held=self._translator.held.get(name, ""),

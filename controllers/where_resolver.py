@@ -2,33 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
 
 from controllers.core.where import is_of_placement, says_the_same, slice_of
 from controllers.core.workloads import slice_key
 from controllers.following import RETRY_SECONDS, Gathering
-from controllers.mailbox_controller import MailboxController
 from controllers.placement_translator import PlacementTranslator
 from relay.ports import Clock, Space, SpaceError
+from schemas.api import Destination
+from schemas.selectors import LabelSelector
 
 MANAGER = "leafcast-where"
 PAUSE_SECONDS = 0.2
 
 
+class Resolving(Protocol):
+    """What Locations and SyncTargets there are."""
+
+    @property
+    def known(self) -> bool:
+        """Whether that is all."""
+        ...
+
+    def pairs(self, selectors: Sequence[LabelSelector]) -> Iterator[Destination]:
+        """The pairs of a Location that one of the selectors matches and a SyncTarget there."""
+        ...
+
+
 class WhereResolver:
-    """Keeps the slices of one workload description space, over one inventory space."""
+    """Keeps the slices of one workload description space, over all inventory spaces."""
 
     def __init__(
         self,
         space: Space,
         clock: Clock,
         translator: PlacementTranslator,
-        mailboxes: MailboxController,
+        inventories: Resolving,
     ) -> None:
         self._space = space
         self._clock = clock
         self._translator = translator
-        self._mailboxes = mailboxes
+        self._inventories = inventories
         self._waiting: Gathering[str] = Gathering(clock)
 
     def look(self, names: Iterable[str]) -> None:
@@ -51,7 +66,7 @@ class WhereResolver:
     async def _resolve(self, name: str) -> bool:
         """Bring a slice up to date; False if that is to be tried again."""
         workloads = self._translator.workloads
-        if not self._mailboxes.known:
+        if not self._inventories.known:
             return True
         held = workloads.resolver.objects.get(slice_key(name))
         placement = workloads.objects.get(name)
@@ -62,7 +77,7 @@ class WhereResolver:
                     await self._space.delete(slice_key(name), held["metadata"]["uid"])
             elif name in workloads.placements:
                 selectors = workloads.placements[name].spec.location_selectors
-                wanted = slice_of(placement, self._mailboxes.pairs(selectors))
+                wanted = slice_of(placement, self._inventories.pairs(selectors))
                 if held is None or not says_the_same(held, wanted):
                     await self._space.apply(wanted, MANAGER)
         except SpaceError:

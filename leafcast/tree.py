@@ -174,12 +174,15 @@ class LocalTree:
         try:
             async with AsyncExitStack() as stack:
                 spaces = self._place.spaces()
-                workloads = self.workloads = await self._space(
-                    spaces.workloads[0], WORKLOADS_BUCKET, stack
-                )
-                inventory = self.inventory = await self._space(
-                    spaces.inventory[0], INVENTORY_BUCKET, stack
-                )
+                workloads = [
+                    await self._space(setting, WORKLOADS_BUCKET, stack)
+                    for setting in spaces.workloads
+                ]
+                inventory = [
+                    await self._space(setting, INVENTORY_BUCKET, stack)
+                    for setting in spaces.inventory
+                ]
+                self.workloads, self.inventory = workloads[0], inventory[0]
                 self.controllers = Controllers(
                     relay,
                     workloads,

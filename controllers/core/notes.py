@@ -12,7 +12,8 @@ class Notes:
 
     `generation` is that of the newest record issued, 0 in a new tree; `recovered` are the keys of
     records that were read back, and of which no object or person has said anything yet. `reading`
-    is true from when a loss was noticed until the ledger is read back, over any restart.
+    is true from when a loss was noticed until the ledger is read back, over any restart. `spaces`
+    are the identities of all spaces that this run follows.
     """
 
     def __init__(
@@ -21,6 +22,7 @@ class Notes:
         self.generation = generation
         self.reading = reading
         self.recovered = set(recovered)
+        self.spaces: set[str] = set()
 
     def issued(self, generation: int) -> None:
         """Note the newest record, once it is in the ledger."""

@@ -165,7 +165,8 @@ class Placements:
         """The placements in force that no object here stands for, and that nobody let go."""
         held = {name for name in self.held if self.source(name).key in self.notes.recovered}
         names = {name for name in self._issued if name not in held}
-        return orphans(records, self.identity, names | self.workloads.objects.keys())
+        shown = names | self.workloads.objects.keys()
+        return orphans(records, self.identity, shown, self.notes.spaces)
 
     # Deciding.
 

@@ -5,7 +5,7 @@ They are its own: it believes only what it signed itself, and of each key the ne
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from controllers.core.drafts import slot_of
@@ -83,15 +83,22 @@ def missing(recalled: Iterable[Recalled], ledger: Mapping[MailKey, Record]) -> l
 
 
 def orphans(
-    records: Mapping[MailKey, Record], space: str, names: Iterable[str]
+    records: Mapping[MailKey, Record],
+    space: str,
+    names: Iterable[str],
+    others: Collection[str] = (),
 ) -> tuple[Orphan, ...]:
-    """The placements in force that none of these names of this space stands for, by name."""
+    """The placements in force that none of these names of this space stands for, by name.
+
+    Those of `others` are other spaces' to judge.
+    """
     there = frozenset(names)
     found = [
         Orphan(key, r.source.name, r.source.space, r.generation, r.source.space == space)
         for key, r in records.items()
         if isinstance(r, DeltaHead) and not r.deleted
-        if r.source.space != space or r.source.name not in there
+        if (r.source.space != space and r.source.space not in others)
+        or (r.source.space == space and r.source.name not in there)
     ]
     return tuple(sorted(found, key=lambda orphan: (orphan.name, orphan.space)))
 

@@ -121,7 +121,8 @@ class Registry:
     def strangers(self) -> list[Record]:
         """Profiles and Locations in force that another inventory space said."""
         found = [r for r in self._records.values() if isinstance(r, Profile | LocationRecord)]
-        return [r for r in found if not r.deleted and r.source.space != self.identity]
+        ours = {self.identity, *self.notes.spaces}
+        return [r for r in found if not r.deleted and r.source.space not in ours]
 
     def all_targets(self) -> Keys:
         """All SyncTargets of the space."""

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -21,13 +20,14 @@ from leafcast.bundle import BundleRefused, read_bundle
 from leafcast.commands.node_list import _read as read_sites
 from leafcast.credentials import CredentialsUnusable, load_credentials
 from leafcast.data_dir import FORMAT, DataDir, DataDirUnusable
-from leafcast.joined_folder import CLUSTER_FILE, cluster_of, read_joined
+from leafcast.joined_folder import CLUSTER_FILE, JoinedFolder, cluster_of, read_joined
 from leafcast.known_children import KnownChildren
 from leafcast.live_cluster import _renewed
 from leafcast.manifest_sources import BadManifests, read_manifests
 from leafcast.node_runtime import account_seeds
 from leafcast.planned import planned_nodes
 from leafcast.run_config import RunConfigRefused, read_run_config
+from leafcast.space_settings import EMBEDDED, CentreSpaces, SpaceSetting
 from relay.adapters.clock import SystemDice
 from relay.adapters.nkey_pairs import new_user_nkey
 from relay.adapters.server_ports import PortsDamaged, kept_ports
@@ -93,6 +93,10 @@ RUN = {
 }
 
 
+STORE = SpaceSetting("kubeconfig", "/hub.yaml", "hub")
+SPACES = CentreSpaces((EMBEDDED, STORE), (EMBEDDED,), allow_live=True)
+
+
 def manifest(folder: Path) -> None:
     read_manifests([str(folder / "any.yaml")], str, recursive=False)
 
@@ -107,18 +111,6 @@ def secret(at: Path) -> None:
 
 
 TARGETS = {
-    "spaces": file(
-        "spaces.json",
-        lambda at: DataDir(at).spaces(),
-        DataDirUnusable,
-        {"workloads": ["embedded"], "inventory": [{"kubeconfig": "hub.yaml", "context": "hub"}]},
-    ),
-    "cluster": file(
-        CLUSTER_FILE,
-        lambda at: cluster_of(SimpleNamespace(folder=at), None),
-        DataDirUnusable,
-        {"kubeconfig": "store.yaml"},
-    ),
     "sites": file(
         "sites.csv",
         lambda at: read_sites(at / "sites.csv", {}),
@@ -170,6 +162,13 @@ TARGETS = {
         "admin.json", lambda at: DataDir(at).admin(), DataDirUnusable, {"url": "u", "seed": SEED}
     ),
     "joined": file("joined.json", read_joined, DataDirUnusable, JOINED),
+    "spaces": file("spaces.json", lambda at: DataDir(at).spaces(), DataDirUnusable, SPACES.form()),
+    "cluster": file(
+        CLUSTER_FILE,
+        lambda at: cluster_of(JoinedFolder(at, BUNDLE.tree, PATH, "h" * 26), None),
+        DataDirUnusable,
+        {"kubeconfig": "/store.yaml", "context": "store"},
+    ),
     "planned": file(
         "planned.json",
         lambda at: planned_nodes(DataDir(at)),

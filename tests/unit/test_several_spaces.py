@@ -1,0 +1,107 @@
+"""A centre with several spaces: each says its placements, and one that is away stops no other."""
+
+from controllers.centre import Controllers
+from controllers.core.workloads import slice_key
+from relay.adapters.memory_space import MemorySpace
+from relay.ports import SpaceError
+from schemas.records import DeltaHead
+from tests.awaiting import eventually
+from tests.namespaces import apply_in_namespaces
+from tests.unit.centre_world import SHOP, USER, Centre, config, location, placement, target
+
+
+class Away(MemorySpace):
+    """A space that nobody reaches until it is `back`."""
+
+    back = False
+
+    async def identity(self):
+        if not self.back:
+            raise SpaceError("ServiceUnavailable", "the connection was refused")
+        return await super().identity()
+
+
+class WideCentre(Centre):
+    """A centre of two workload description spaces and two inventory spaces."""
+
+    def __init__(self, folder, second=MemorySpace):
+        super().__init__(folder)
+        self.other_wds = second(self.clock, self.dice)
+        self.other_inventory = MemorySpace(self.clock, self.dice)
+
+    def controllers(self):
+        workloads = [self.wds, self.other_wds]
+        inventories = [self.inventory, self.other_inventory]
+        return Controllers(self.relay, workloads, inventories, self.clock, self.dice, self.folder)
+
+    async def fill(self):
+        await self.apply(placement("shop"), config("a"))
+        await apply_in_namespaces(self.other_wds, [placement("shop"), config("b")], USER)
+
+    async def issued(self):
+        """The placements in force, by the space that says each, with the names of their objects."""
+        heads = [self.relay.record(slot) for slot in self.relay.records]
+        return {
+            head.source.space: set(await self.relay.entries(head))
+            for head in heads
+            if isinstance(head, DeltaHead) and not head.deleted
+        }
+
+
+async def test_placements_of_one_name_in_two_spaces_are_two(tmp_path):
+    centre = WideCentre(tmp_path)
+    one, other = await centre.wds.identity(), await centre.other_wds.identity()
+    async with centre.running() as controllers:
+        await centre.fill()
+
+        async def both():
+            return await centre.issued() == {one: {"a"}, other: {"b"}}
+
+        await eventually(both)
+        for space in (one, other):
+            assert space in controllers.translator.notes.spaces
+        assert [each.translator.orphans() for each in controllers.workload_spaces] == [(), ()]
+
+
+async def test_a_space_that_is_away_keeps_no_other_from_its_work(tmp_path):
+    centre = WideCentre(tmp_path, Away)
+    async with centre.running() as controllers:
+        await centre.fill()
+        one = await centre.wds.identity()
+
+        async def first():
+            return await centre.issued() == {one: {"a"}}
+
+        await eventually(first)
+        assert controllers.unready()["workloads"]
+        centre.other_wds.back = True
+        await eventually(lambda: not controllers.unready()["workloads"])
+        other = await centre.other_wds.identity()
+
+        async def both():
+            return await centre.issued() == {one: {"a"}, other: {"b"}}
+
+        await eventually(both)
+
+
+async def test_a_placement_goes_to_locations_of_every_inventory_space(tmp_path):
+    centre = WideCentre(tmp_path)
+    spaces = (centre.inventory, centre.other_inventory)
+    for at, space in enumerate(spaces):
+        await space.apply(target(f"store-{at}", f"/store-{at}", id=f"store-{at}"), USER)
+        await space.apply(location(f"store-{at}", {"matchLabels": {"id": f"store-{at}"}}), USER)
+    async with centre.running() as controllers:
+        await centre.fill()
+
+        assert [each.strangers() for each in controllers.inventories] == [[], []]
+        for space in (centre.wds, centre.other_wds):
+            await centre.until_status(SHOP, counts_both, space)
+            await centre.until_status(slice_key("shop"), lists_both, space)
+
+
+def counts_both(obj):
+    return obj.get("status", {}).get("matchingLocationCount") == 2
+
+
+def lists_both(obj):
+    return {pair["locationName"] for pair in obj["destinations"]} == {"store-0", "store-1"}
