@@ -90,10 +90,6 @@ class LiveTree(Program):
             for kind, its in found
         }
 
-    def end_server(self, name: str) -> None:
-        """Kill an API server as a crash would; the tree starts it again."""
-        os.kill(self._server(name), signal.SIGKILL)
-
     @contextmanager
     def server_down(self, name: str):
         """It is killed, and cannot come back before the end."""
@@ -102,6 +98,10 @@ class LiveTree(Program):
             held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             os.kill(self._server(name), signal.SIGKILL)
             until(lambda: _bound(held, port), f"port {port} is not given up")
+            # One that listened and may not be shared keeps the port, and answers nobody.
+            held.listen()
+            held.shutdown(socket.SHUT_RDWR)
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
             yield
 
     def _server(self, name: str) -> int:
