@@ -84,8 +84,7 @@ _KINDS: tuple[tuple[type[Any], str, tuple[str, ...], tuple[Form, ...]], ...] = (
         "locations",
         ("loc",),
         (
-            _column("Instances", ".status.instances"),
-            _column("Available", ".status.availableInstances"),
+            _column("Description", ".spec.description", "string"),
             _AGE,
         ),
     ),
@@ -95,8 +94,8 @@ _KINDS: tuple[tuple[type[Any], str, tuple[str, ...], tuple[Form, ...]], ...] = (
         ("st",),
         (
             _column("Path", r".metadata.annotations.leafcast\.io/path", "string"),
-            _column("Ready", '.status.conditions[?(@.type=="Ready")].status', "string"),
-            _column("Reason", _reason("Ready"), "string", wide=True),
+            # A condition says that it is registered only after it said that it is not.
+            _column("Problem", '.status.conditions[?(@.status=="False")].reason', "string"),
             _AGE,
         ),
     ),

@@ -13,19 +13,12 @@ import pytest
 from leafcast.workload import load_files
 from schemas.objects import BUILT_IN_KINDS
 from tests.memory_tree import memory_tree
+from tests.real_manifests import folder
 
 ROOT = Path(__file__).resolve().parents[2]
-DATA = ROOT.parent / "shared" / "data"
 FOLDERS = ("online-boutique", "kyverno", "kube-prometheus")
 SMALL = ("--regions", "1", "--sites", "2", "--once", "-o", "json")
 DEFINITION = "customresourcedefinitions"
-
-
-def folder(name):
-    place = DATA / name
-    if not any(place.glob("*")):
-        pytest.skip(f"NOT TESTED with real manifests: there is no {place} beside the repository")
-    return str(place)
 
 
 def demo(*arguments, folder):

@@ -3,16 +3,13 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from leafcast.data_dir import DataDir
-from relay.adapters.kube_servers.binaries import KUBECTL
 from tests.awaiting import until
 from tests.kube.bed import need_binaries
+from tests.kube.program import Program
 from tests.processes import alive
 
 pytestmark = [pytest.mark.kube, pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -20,57 +17,6 @@ pytestmark = [pytest.mark.kube, pytest.mark.nats, pytest.mark.slow, pytest.mark.
 ROOT = Path(__file__).resolve().parents[2]
 SHOP = ROOT / "leafcast" / "shop"
 SMALL = ("--regions", "1", "--sites", "1")
-STARTED = "LEAFCAST_TEST_UP"
-
-
-class Program:
-    """The program on one data directory, and kubectl with the kubeconfig that it printed."""
-
-    def __init__(self, folder: Path):
-        self.place = DataDir(folder)
-        self.kubeconfig = folder / "kube" / "kubeconfig"
-        self.environment = {
-            **os.environ,
-            "LEAFCAST_DATA_DIR": str(folder),
-            "PYTHONPATH": str(ROOT),
-            STARTED: str(folder),
-        }
-
-    def run(self, *arguments: str, **environment: str):
-        return subprocess.run(
-            [sys.executable, "-m", "leafcast", *arguments],
-            env={**self.environment, **environment},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    def up(self, *options: str) -> str:
-        done = self.run("up", *options)
-        assert not done.returncode, done.stderr + self.place.log.read_text()
-        return done.stdout
-
-    def kubectl(self, *arguments: str) -> str:
-        done = subprocess.run(
-            [need_binaries()[KUBECTL], "--kubeconfig", self.kubeconfig, *arguments],
-            env={**os.environ, "KUBECACHEDIR": str(self.place.folder / "kubectl-cache")},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert not done.returncode, f"kubectl {' '.join(arguments)}: {done.stdout}{done.stderr}"
-        return done.stdout
-
-    def processes(self) -> dict[int, str]:
-        """What it started and what runs, by pid, with its command."""
-        mark, found = f"{STARTED}={self.place.folder}".encode(), {}
-        for entry in Path("/proc").glob("[0-9]*"):
-            try:
-                if mark in (entry / "environ").read_bytes().split(b"\0"):
-                    found[int(entry.name)] = (entry / "cmdline").read_bytes().decode()
-            except OSError:
-                continue
-        return found
 
 
 @pytest.fixture(scope="module")

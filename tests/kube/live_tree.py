@@ -1,0 +1,137 @@
+"""A tree of three tiers whose centre and two edges are real API servers, in the hands of a test."""
+
+import json
+import os
+import signal
+import socket
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from tests.awaiting import until
+from tests.kube.program import Program
+
+SITES = ("region-1-site-1", "region-1-site-2")
+PATHS = ("/region-1/site-1", "/region-1/site-2")
+SHAPE = ("--regions", "1", "--sites", "2")
+WAIT = "--timeout=150s"
+
+
+class LiveTree(Program):
+    """What a platform team does at the centre, and what the owner of an edge sees and breaks."""
+
+    def centre(self, *arguments: str, stdin: str = "") -> str:
+        return self.kubectl("--context=centre", *arguments, stdin=stdin)
+
+    def site(self, number: int, *arguments: str, stdin: str = "") -> str:
+        return self.kubectl(*self._own(number), *arguments, stdin=stdin)
+
+    def try_site(self, number: int, *arguments: str):
+        return self.try_kubectl(*self._own(number), *arguments)
+
+    def _own(self, number: int) -> tuple[str, str]:
+        # The tree's own file is what tests spoil.
+        own = self.place.folder / "kube" / SITES[number] / "kubeconfig"
+        return f"--kubeconfig={own}", f"--context={SITES[number]}"
+
+    def leafcast(self, *arguments: str) -> str:
+        done = self.run(*arguments)
+        assert not done.returncode, f"leafcast {' '.join(arguments)}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def apply(self, text: str) -> str:
+        return self.centre("apply", "-f", "-", stdin=text)
+
+    def established(self, *definitions: str) -> None:
+        """Wait until the centre serves what these define."""
+
+        def served():
+            got = self.centre("get", "crd", *definitions, "-o", "json")
+            read = json.loads(got)
+            return all(
+                any(
+                    (its["type"], its["status"]) == ("Established", "True")
+                    for its in definition.get("status", {}).get("conditions") or ()
+                )
+                for definition in read.get("items", [read])
+            )
+
+        until(served)
+
+    def synced(self, placement: str) -> None:
+        self.centre("wait", f"epl/{placement}", "--for=condition=Synced", WAIT)
+
+    def status(self, placement: str) -> dict:
+        return json.loads(self.centre("get", "epl", placement, "-o", "json")).get("status", {})
+
+    def until_said(self, placement: str, *words: str) -> dict:
+        """Wait until one of the placement's errors has these words; its status then."""
+
+        def said():
+            status = self.status(placement)
+            fits = (all(word in error for word in words) for error in status.get("errors", ()))
+            return status if any(fits) else None
+
+        return until(said, lambda: f"no error says {words}: {self.status(placement)}")
+
+    def until_at(self, number: int, holds, *arguments: str) -> None:
+        """Wait until what kubectl prints at a site is as wanted."""
+        until(
+            lambda: holds(self.try_site(number, *arguments).stdout),
+            lambda: f"{arguments}: {self.try_site(number, *arguments)}",
+        )
+
+    def versions(self, number: int) -> dict[str, tuple[str, str]]:
+        """UID and resourceVersion of what the tree applied at a site, but for what lives there."""
+        kinds = "configmaps,secrets,serviceaccounts,namespaces,customresourcedefinitions"
+        got = self.site(number, "get", kinds, "-A", "-l", "leafcast.io/tree", "-o", "json")
+        found = ((item["kind"], item["metadata"]) for item in json.loads(got)["items"])
+        return {
+            f"{kind} {its.get('namespace', '')}/{its['name']}": (its["uid"], its["resourceVersion"])
+            for kind, its in found
+        }
+
+    @contextmanager
+    def server_down(self, name: str):
+        """It is killed, and cannot come back before the end."""
+        port = json.loads((self.place.folder / "kube" / name / "port.json").read_text())["port"]
+        with socket.socket() as held:
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            os.kill(self._server(name), signal.SIGKILL)
+            until(lambda: _bound(held, port), f"port {port} is not given up")
+            # One that listened and may not be shared keeps the port, and answers nobody.
+            held.listen()
+            held.shutdown(socket.SHUT_RDWR)
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+            yield
+
+    def _server(self, name: str) -> int:
+        running = self.processes().items()
+        (pid,) = (p for p, words in running if "kube-apiserver\0" in words and f"/{name}/" in words)
+        return pid
+
+    @contextmanager
+    def credentials(self, number: int, token: str):
+        """The tree has only this token for a site until the end."""
+        before = self.kubeconfig.read_text()
+        own = (self.place.folder / "kube" / SITES[number] / "kubeconfig").read_text()
+        (known,) = (line.split()[1] for line in own.splitlines() if "token:" in line)
+        assert known in before
+        _replace(self.kubeconfig, before.replace(known, token))
+        try:
+            yield
+        finally:
+            _replace(self.kubeconfig, before)
+
+
+def _bound(held: socket.socket, port: int) -> bool:
+    with suppress(OSError):
+        held.bind(("127.0.0.1", port))
+        return True
+    return False
+
+
+def _replace(file: Path, text: str) -> None:
+    fresh = file.with_suffix(".fresh")
+    fresh.write_text(text)
+    fresh.chmod(0o600)
+    fresh.replace(file)

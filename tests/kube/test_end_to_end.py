@@ -1,0 +1,532 @@
+"""From kubectl at the centre to the API servers of two edges, over three tiers, with real input."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from schemas.yaml_documents import read_documents
+from tests.awaiting import until
+from tests.kube.bed import need_binaries
+from tests.kube.live_tree import PATHS, SHAPE, SITES, WAIT, LiveTree
+from tests.real_manifests import folder
+
+pytestmark = [pytest.mark.kube, pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(400)]
+
+EVERYWHERE = "[{matchLabels: {region: region-1}}]"
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    need_binaries()
+    tree = LiveTree(tmp_path_factory.mktemp("live") / "tree")
+    try:
+        tree.up("--kube=all", *SHAPE)
+        yield tree
+    finally:
+        tree.run("down")
+
+
+def namespace(name, *others):
+    """A placement that carries a namespace and all in it, and what else its clauses say."""
+    clauses = "".join(f"\n  - {clause}" for clause in others)
+    return f"""
+apiVersion: v1
+kind: Namespace
+metadata: {{name: {name}}}
+---
+apiVersion: edge.kubestellar.io/v2alpha1
+kind: EdgePlacement
+metadata: {{name: {name}}}
+spec:
+  locationSelectors: {EVERYWHERE}
+  downsync:
+  - {{apiGroup: "", resources: [namespaces], objectNames: [{name}]}}
+  - {{namespaces: [{name}]}}{clauses}
+---
+"""
+
+
+def config_map(where, name, value):
+    return f"""
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: {name}, namespace: {where}}}
+data: {{value: "{value}"}}
+---
+"""
+
+
+def value_is(wanted):
+    return lambda printed: printed == wanted
+
+
+def value_of(where, name):
+    return ("-n", where, "get", "configmap", name, "-o", "jsonpath={.data.value}")
+
+
+# What people bring.
+
+
+def test_an_application_no_one_made_for_us_lives_at_every_edge(tree):
+    shop = ("-n", "boutique", "-f", folder("online-boutique"))
+    tree.apply(namespace("boutique"))
+    tree.centre("apply", *shop)
+    until(lambda: tree.status("boutique").get("selectedObjects", 0) > 30)
+    tree.synced("boutique")
+    for number in (0, 1):
+        assert tree.site(number, "get", *shop, "-o", "name").count("deployment.apps/") == 12
+        tree.site(
+            number, "-n", "boutique", "wait", "deploy", "--all", WAIT, "--for=condition=Available"
+        )
+    assert tree.centre("-n", "boutique", "get", "pods", "-o", "name") == ""
+
+
+def test_definitions_of_any_size_and_a_policy_of_theirs_reach_every_edge(tree):
+    definitions = folder("kyverno")
+    tree.centre("apply", "--server-side", "-f", definitions)
+    tree.established("clusterpolicies.kyverno.io")
+    tree.apply(_POLICY)
+    tree.synced("kyverno")
+    for number in (0, 1):
+        tree.site(number, "get", "-f", definitions)
+        shown = tree.site(number, "get", "clusterpolicy", "require-team", "-o", "json")
+        assert json.loads(shown)["spec"]["rules"][0]["name"] == "check-team"
+
+
+_POLICY = f"""
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {{name: require-team}}
+spec:
+  validationFailureAction: Audit
+  rules:
+  - name: check-team
+    match: {{any: [{{resources: {{kinds: [Pod]}}}}]}}
+    validate:
+      message: the label team is required
+      pattern: {{metadata: {{labels: {{team: "?*"}}}}}}
+---
+apiVersion: edge.kubestellar.io/v2alpha1
+kind: EdgePlacement
+metadata: {{name: kyverno}}
+spec:
+  locationSelectors: {EVERYWHERE}
+  downsync:
+  - {{apiGroup: kyverno.io, resources: ["*"]}}
+  - {{apiGroup: apiextensions.k8s.io, resources: ["*"], objectNames: [{{}}]}}
+""".replace(
+    "[{}]",
+    "[clusterpolicies.kyverno.io, policyreports.wgpolicyk8s.io, "
+    "clusterpolicyreports.wgpolicyk8s.io]",
+)
+
+
+def test_a_stack_with_what_would_act_at_the_centre_acts_at_the_edges_only(tree, tmp_path):
+    stack = Path(folder("kube-prometheus"))
+    setup, plain = stack / "setup", tmp_path / "plain"
+    plain.mkdir()
+    for file in stack.glob("*.yaml"):
+        if file.name != "prometheusAdapter-apiService.yaml":
+            (plain / file.name).write_text(file.read_text())
+    tree.centre("apply", "--server-side", "-f", str(setup))
+    tree.established()
+    tree.centre("apply", "--server-side", "-f", str(plain))
+    acting = (stack / "prometheusAdapter-apiService.yaml").read_text()
+    for held in (_document(acting), _document(_WEBHOOK)):
+        tree.apply(json.dumps(_denatured(held)))
+    tree.apply(_MONITORING)
+    tree.synced("monitoring")
+
+    adapter, guarded = (
+        "v1beta1.metrics.k8s.io",
+        ("create", "configmap", "x", "-n", "monitoring", "--dry-run=server"),
+    )
+    refused = 'failed calling webhook "guard.example.org"'
+    for number in (0, 1):
+        tree.site(number, "get", "-f", str(plain))
+        tree.site(number, "get", "apiservice", adapter)
+        assert "denatureds" not in tree.site(number, "api-resources", "-o", "name")
+        until(lambda at=number: refused in tree.try_site(at, *guarded).stderr)
+    tree.centre(*guarded)
+    assert adapter not in tree.centre("get", "apiservices")
+    assert "APIService" in tree.centre("get", "denatureds")
+
+    # An APIService that no one serves keeps a cluster from ending namespaces.
+    tree.centre("delete", "denatureds", "--all")
+    for number in (0, 1):
+        tree.site(number, "wait", f"apiservice/{adapter}", "--for=delete", WAIT)
+        tree.site(number, "wait", "validatingwebhookconfiguration/guard", "--for=delete", WAIT)
+
+
+def _document(text):
+    (document,) = read_documents(text, "manifest")
+    return document.root
+
+
+def _denatured(held):
+    name = f"{held['kind']}.{held['metadata']['name']}".lower()
+    api_version = "leafcast.io/v1alpha1"
+    about = {"apiVersion": api_version, "kind": "Denatured", "metadata": {"name": name}}
+    return {**about, "spec": {"template": held}}
+
+
+_WEBHOOK = """
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: guard, labels: {app.kubernetes.io/part-of: kube-prometheus}}
+webhooks:
+- name: guard.example.org
+  clientConfig: {url: "https://127.0.0.1:1/guard"}
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  failurePolicy: Fail
+  objectSelector: {matchExpressions: [{key: leafcast.io/tree, operator: DoesNotExist}]}
+  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}
+  rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}]
+"""
+
+_STACK = "labelSelectors: [{matchLabels: {app.kubernetes.io/part-of: kube-prometheus}}]"
+_MONITORING = f"""
+apiVersion: edge.kubestellar.io/v2alpha1
+kind: EdgePlacement
+metadata: {{name: monitoring}}
+spec:
+  locationSelectors: {EVERYWHERE}
+  downsync:
+  - {{apiGroup: "", resources: [namespaces], objectNames: [monitoring]}}
+  - {{namespaces: [monitoring]}}
+  - {{namespaces: [default, kube-system], {_STACK}}}
+  - {{apiGroup: rbac.authorization.k8s.io, {_STACK}}}
+  - {{apiGroup: apiregistration.k8s.io, {_STACK}}}
+  - {{apiGroup: admissionregistration.k8s.io, {_STACK}}}
+"""
+
+
+def test_what_a_chart_and_argo_cd_write_on_objects_survives_the_way(tree):
+    tree.apply(namespace("charted"))
+    tree.apply(_CHART)
+    tree.synced("charted")
+    tree.until_at(0, value_is("debug"), *value_of("charted", "release-web"))
+    before = tree.versions(0)
+    # A second sync of the same says nothing new.
+    tree.centre(
+        "apply", "--server-side", "--force-conflicts", "--field-manager=argocd-controller",
+        "-f", "-", stdin=_CHART,
+    )  # fmt: skip
+    tree.apply(config_map("charted", "after", "1"))
+    tree.until_at(0, value_is("1"), *value_of("charted", "after"))
+    got = json.loads(tree.site(0, "-n", "charted", "get", "cm", "release-web", "-o", "json"))
+    labels, annotations = got["metadata"]["labels"], got["metadata"]["annotations"]
+    assert labels["app.kubernetes.io/instance"] == "release"
+    assert labels["app.kubernetes.io/managed-by"] == "Helm"
+    assert annotations["argocd.argoproj.io/tracking-id"] == "shop:/ConfigMap:charted/release-web"
+    assert annotations["meta.helm.sh/release-name"] == "release"
+    assert "kubectl.kubernetes.io/last-applied-configuration" not in annotations
+    after = tree.versions(0)
+    assert {key: after[key] for key in before} == before
+
+
+_CHART = """---
+# Source: web/templates/serviceaccount.yaml
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: release-web
+  namespace: charted
+  labels:
+    helm.sh/chart: web-1.2.3
+    app.kubernetes.io/instance: release
+automountServiceAccountToken: true
+---
+# Source: web/templates/ingress.yaml
+
+---
+# Source: web/templates/configmap.yaml
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: release-web
+  namespace: "charted"
+  labels:
+    helm.sh/chart: web-1.2.3
+    app.kubernetes.io/name: web
+    app.kubernetes.io/instance: release
+    app.kubernetes.io/version: "1.16.0"
+    app.kubernetes.io/managed-by: Helm
+  annotations:
+    meta.helm.sh/release-name: release
+    meta.helm.sh/release-namespace: charted
+    argocd.argoproj.io/tracking-id: shop:/ConfigMap:charted/release-web
+    argocd.argoproj.io/sync-wave: "-1"
+data:
+  value: "debug"
+"""
+
+
+# What people write for KubeStellar, and how an app moves.
+
+
+def test_one_label_of_a_location_moves_an_app_and_touches_nothing_else(tree):
+    tree.apply(_STORES)
+    tree.synced("edge-placement-c")
+    shown = ("-n", "commonstuff", "get", "deploy,cm", "-l", "leafcast.io/tree", "-o", "name")
+    there = "deployment.apps/commond\nconfigmap/httpd-htdocs\n"
+    assert tree.site(0, *shown) == there
+    assert tree.try_site(1, *shown).stdout == ""
+    # What is wrong with an inventory object is said on it.
+    lone = tree.centre("get", "synctarget", "store-9", "-o", "json")
+    assert "leafcast.io/path" in json.loads(lone)["status"]["conditions"][0]["message"]
+    others = [tree.versions(number) for number in (0, 1)]
+
+    tree.centre("label", "location", "store-2", "stage=live", "--overwrite")
+    tree.until_at(1, value_is(there), *shown)
+    assert tree.site(0, *shown) == there
+    tree.centre("label", "location", "store-1", "stage=spare", "--overwrite")
+    tree.until_at(0, value_is(""), *shown)
+    assert tree.site(1, *shown) == there
+    # Its only destination's state is copied back.
+    ready = ("deploy/commond", "--for=jsonpath={.status.readyReplicas}=1")
+    tree.centre("-n", "commonstuff", "wait", *ready, WAIT)
+    for number, before in enumerate(others):
+        after = tree.versions(number)
+        gone = {key for key in before.keys() - after.keys() if "commonstuff" not in key}
+        assert not gone
+        assert {key: after[key] for key in before if "commonstuff" not in key} == {
+            key: known for key, known in before.items() if "commonstuff" not in key
+        }
+
+
+_STORES = """
+apiVersion: edge.kubestellar.io/v2alpha1
+kind: SyncTarget
+metadata: {name: store-9, labels: {id: store-9}}
+spec:
+  cells: {}
+  unschedulable: false
+  supportedAPIExports: [{export: kubernetes}]
+---
+apiVersion: edge.kubestellar.io/v2alpha1
+kind: Location
+metadata:
+  name: store-1
+  labels: {env: prod, stage: live}
+  annotations: {scheduling.kcp.io/labels: env=prod}
+spec:
+  resource: {group: edge.kubestellar.io, version: v2alpha1, resource: synctargets}
+  description: the first store
+  availableSelectorLabels: [{key: env, values: [prod, test], description: what it is for}]
+  instanceSelector: {matchLabels: {id: region-1-site-1}}
+---
+apiVersion: edge.kubestellar.io/v2alpha1
+kind: Location
+metadata: {name: store-2, labels: {env: prod, stage: spare}}
+spec:
+  resource: {group: edge.kubestellar.io, version: v2alpha1, resource: synctargets}
+  instanceSelector: {matchLabels: {id: region-1-site-2}}
+---
+apiVersion: edge.kubestellar.io/v2alpha1
+kind: EdgePlacement
+metadata: {name: edge-placement-c}
+spec:
+  locationSelectors:
+  - matchLabels: {env: prod}
+    matchExpressions: [{key: stage, operator: In, values: [live]}]
+  downsync:
+  - apiGroup: ""
+    resources: [configmaps]
+    namespaces: [commonstuff]
+    namespaceSelectors: [{matchLabels: {common: "si"}}]
+    objectNames: [httpd-htdocs]
+    labelSelectors: [{matchLabels: {app: httpd}}]
+  - apiGroup: apps
+    resources: [deployments]
+    namespaces: ["*"]
+    namespaceSelectors: [{matchLabels: {common: "si"}}]
+    objectNames: ["*"]
+  wantSingletonReportedState: true
+  upsync: []
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: commonstuff, labels: {common: "si"}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: httpd-htdocs, namespace: commonstuff, labels: {app: httpd}}
+data: {index.html: hello}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: not-named, namespace: commonstuff, labels: {app: httpd}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: commond, namespace: commonstuff}
+spec:
+  selector: {matchLabels: {app: common}}
+  template:
+    metadata: {labels: {app: common}}
+    spec: {containers: [{name: httpd, image: "library/httpd:2.4"}]}
+"""
+
+
+def test_kubectl_and_leafcast_tell_the_same_of_a_placement(tree):
+    watch = subprocess.Popen(
+        tree.kubectl_command("--context=centre", "get", "epl", "-w", "--no-headers"),
+        env=tree.kubectl_environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        tree.apply(namespace("told") + config_map("told", "words", "1"))
+        assert any(
+            line.split()[:6] == ["told", "2", "2", "2", "2", "Synced"] for line in watch.stdout
+        )
+    finally:
+        watch.kill()
+        watch.communicate()
+    tree.synced("told")
+    heads = tree.centre("get", "epl").splitlines()[0].split()
+    assert heads == ["NAME", "OBJECTS", "DESTINATIONS", "SYNCED", "HEALTHY", "STATUS", "AGE"]
+    assert "locationSelectors" in tree.centre("explain", "epl.spec")
+
+    tree.leafcast("wait", "epl/told", "--for=condition=Synced", "--timeout=60s")
+    assert "2/2" in tree.leafcast("status", "told")
+    described = tree.leafcast("describe", "epl/told")
+    assert "Synced: 2 of 2 destinations are synced" in described
+    assert "Placements:   told" in tree.leafcast("describe", "cm/words", "-n", "told")
+    for path in PATHS:
+        held = tree.leafcast("get", "cm/words", "-n", "told", "--at", path, "-o", "json")
+        assert json.loads(held)["data"] == {"value": "1"}
+
+
+# What breaks, is said, and mends by itself.
+
+
+def test_an_edge_whose_api_server_dies_holds_up_no_other_and_catches_up(tree):
+    tree.apply(namespace("killed") + config_map("killed", "before", "1"))
+    tree.synced("killed")
+    with tree.server_down(SITES[0]):
+        tree.apply("".join(config_map("killed", f"meanwhile-{at}", "2") for at in range(20)))
+        said = tree.until_said("killed", "ServiceUnavailable", "Connection refused", PATHS[0])
+        (synced,) = (its for its in said["conditions"] if its["type"] == "Synced")
+        assert synced["status"] != "True"
+        tree.until_at(1, value_is("2"), *value_of("killed", "meanwhile-19"))
+    tree.synced("killed")
+    assert tree.site(0, *value_of("killed", "meanwhile-19")) == "2"
+
+
+def test_a_centre_whose_api_server_dies_takes_nothing_back_and_goes_on(tree):
+    tree.apply(namespace("centred") + config_map("centred", "one", "1"))
+    tree.synced("centred")
+    before = [tree.versions(number) for number in (0, 1)]
+    with tree.server_down("centre"):
+        # An edge mends its own meanwhile.
+        tree.site(0, "-n", "centred", "delete", "configmap", "one")
+        tree.until_at(0, value_is("1"), *value_of("centred", "one"))
+    until(lambda: not tree.try_kubectl("--context=centre", "get", "epl").returncode)
+    tree.apply(config_map("centred", "two", "2"))
+    for number in (0, 1):
+        tree.until_at(number, value_is("2"), *value_of("centred", "two"))
+    tree.synced("centred")
+    after = [tree.versions(number) for number in (0, 1)]
+    assert {key: after[1][key] for key in before[1]} == before[1]
+    own = "ConfigMap centred/one"
+    assert {key: after[0][key] for key in before[0] if key != own} == {
+        key: known for key, known in before[0].items() if key != own
+    }
+
+
+def test_credentials_that_are_refused_or_lack_rights_are_said_and_renewed_by_themselves(tree):
+    tree.apply(namespace("refused") + config_map("refused", "one", "1"))
+    tree.synced("refused")
+    before = tree.versions(0)
+    tree.site(0, "create", "serviceaccount", "poor", "-n", "default")
+    tree.site(
+        0, "create", "clusterrolebinding", "poor", "--clusterrole=view", "--user=poor",
+        "--serviceaccount=default:poor",
+    )  # fmt: skip
+    poor = tree.site(0, "create", "token", "poor", "-n", "default").strip()
+    with tree.credentials(0, "no-token-of-anyone"):
+        tree.apply(config_map("refused", "one", "2"))
+        tree.until_said("refused", "Unauthorized", "renew its token", PATHS[0])
+    with tree.credentials(0, poor):
+        tree.apply(config_map("refused", "one", "3"))
+        tree.until_said("refused", "Forbidden", 'cannot patch resource "configmaps"', PATHS[0])
+        tree.until_at(1, value_is("3"), *value_of("refused", "one"))
+    tree.until_at(0, value_is("3"), *value_of("refused", "one"))
+    tree.synced("refused")
+    assert before.keys() <= tree.versions(0).keys()
+
+
+def test_a_definition_that_is_deleted_under_its_objects_comes_back_with_them(tree):
+    tree.apply(_DEFINITION)
+    tree.established("widgets.example.org")
+    tree.apply(namespace("defined") + config_map("defined", "other", "1") + _WIDGET)
+    tree.synced("defined")
+    size = ("-n", "defined", "get", "widget", "first", "-o", "jsonpath={.spec.size}")
+    uid = ("get", "crd", "widgets.example.org", "-o", "jsonpath={.metadata.uid}")
+    # It was not selected: it goes where its objects go.
+    first = tree.site(0, *uid)
+    tree.site(0, "delete", "crd", "widgets.example.org")
+    tree.until_at(0, value_is("7"), *size)
+    assert tree.site(0, *uid) != first
+    tree.synced("defined")
+
+
+_DEFINITION = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.org}
+spec:
+  group: example.org
+  scope: Namespaced
+  names: {kind: Widget, plural: widgets, singular: widget}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+"""
+_WIDGET = """
+apiVersion: example.org/v1
+kind: Widget
+metadata: {name: first, namespace: defined}
+spec: {size: 7}
+---
+"""
+
+
+def test_an_object_that_an_edge_refuses_says_why_and_the_rest_goes_on(tree):
+    tree.site(0, "create", "namespace", "strict")
+    tree.site(0, "-n", "strict", "create", "quota", "few", "--hard=services=0")
+    tree.apply(namespace("strict") + _SERVICE + config_map("strict", "rest", "1"))
+    tree.until_said("strict", "services/web", "Forbidden", "exceeded quota: few", PATHS[0])
+    for number in (0, 1):
+        tree.until_at(number, value_is("1"), *value_of("strict", "rest"))
+    tree.site(0, "-n", "strict", "delete", "quota", "few")
+    tree.synced("strict")
+
+
+_SERVICE = """
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: strict}
+spec: {ports: [{port: 80}], selector: {app: web}}
+---
+"""
+
+
+def test_a_tree_that_starts_again_with_all_in_step_writes_nothing(tree):
+    tree.apply(namespace("again") + config_map("again", "one", "1"))
+    tree.synced("again")
+    before = [tree.versions(number) for number in (0, 1)]
+    assert tree.run("down").returncode == 0
+    tree.up()
+    tree.apply(config_map("again", "two", "2"))
+    for number in (0, 1):
+        tree.until_at(number, value_is("2"), *value_of("again", "two"))
+        after = tree.versions(number)
+        assert {key: after[key] for key in before[number]} == before[number]
