@@ -17,8 +17,9 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from relay.adapters.guard import Guard
 from relay.adapters.kubernetes.api_client import ApiClient
 from relay.adapters.kubernetes.kubeconfig import Kubeconfig
 from relay.ports import Space
+from schemas.reports import Summary
 from tests.memory_tree import config_map, placement
 
 REGIONS = 2
@@ -71,16 +73,20 @@ async def _ours(bed: KubeBed, tree: WideTree) -> tuple[float, float, Counter[str
         former = (await tree.until("shop", lambda s: s.complete)).arms
         before, began = _used(bed), time.monotonic()
         await tree.apply(_object("one", f"change {number}"))
-        await tree.until(
-            "shop",
-            lambda s, former=former: s.complete and s.states == everywhere and s.arms != former,
-        )
+        await tree.until("shop", partial(_has_another, former, everywhere))
         taken += time.monotonic() - began
         await asyncio.sleep(STATUS_SECONDS)
         used += _used(bed) - before - idle * (time.monotonic() - began)
         await asyncio.sleep(REST_SECONDS)
     requests = await bed.writes(CENTRE) - requests
     return used / CHANGES, taken / CHANGES, requests
+
+
+def _has_another(
+    former: Mapping[str, int], everywhere: Mapping[str, int], summary: Summary
+) -> bool:
+    """Whether all have content other than the former, and that is known exactly."""
+    return summary.complete and summary.states == everywhere and summary.arms != former
 
 
 async def _usual(bed: KubeBed, destinations: int) -> tuple[float, float]:
