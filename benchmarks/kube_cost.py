@@ -57,8 +57,8 @@ class _KubeTree(WideTree):
         return self._bed.space(CENTRE)
 
 
-def _object(name: str, text: str) -> dict[str, Any]:
-    return config_map(name, NAMESPACE, text=f"{text} ".ljust(TEXT_BYTES, "."))
+def _object(name: str, text: str, namespace: str = NAMESPACE) -> dict[str, Any]:
+    return config_map(name, namespace, text=f"{text} ".ljust(TEXT_BYTES, "."))
 
 
 async def _ours(bed: KubeBed, tree: WideTree) -> tuple[float, float, Counter[str]]:
@@ -93,7 +93,7 @@ async def _usual(bed: KubeBed, destinations: int) -> tuple[float, float]:
     """Processor seconds of writing one object for each destination, and how long it takes."""
     source = Kubeconfig(str(bed.servers[CENTRE].kubeconfig), "")
     api = ApiClient(source, SystemClock())
-    path = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
+    path = f"/api/v1/namespaces/{ASIDE}/configmaps"
     names = [f"work-{number}" for number in range(destinations)]
 
     async def write_all(text: str, *, new: bool) -> None:
@@ -102,7 +102,7 @@ async def _usual(bed: KubeBed, destinations: int) -> tuple[float, float]:
         async def work() -> None:
             for name in waiting:
                 verb, where = ("POST", path) if new else ("PUT", f"{path}/{name}")
-                await api.request(verb, where, body=_object(name, text))
+                await api.request(verb, where, body=_object(name, text, ASIDE))
 
         async with asyncio.TaskGroup() as group:
             for _ in range(AT_ONCE):
