@@ -37,7 +37,8 @@ from tests.namespaces import namespace_object
 CENTRE = "centre"
 MANAGER = "benchmark"
 SERVED_SECONDS = 30.0
-NAMESPACE = "shop"
+NAMESPACE, ASIDE = "shop", "aside"
+"""Where placements select objects, and where bare writes go: no placement selects those."""
 _REQUESTS = re.compile(
     r'^apiserver_request_total\{.*resource="(?P<resource>[^"]*)".*subresource="(?P<part>[^"]*)".*verb="(?P<verb>[A-Z]+)".*\}'
     r" (?P<count>\S+)$",
@@ -105,7 +106,7 @@ class KubeBed:
 
 @asynccontextmanager
 async def kube_bed(folder: Path, names: Iterable[str]) -> AsyncIterator[KubeBed]:
-    """API servers that are ready, and end with the block; each has one Namespace to write to."""
+    """API servers that are ready, and end with the block; each has the Namespaces to write to."""
     async with AsyncExitStack() as stack:
         guard = await stack.enter_async_context(Guard())
         clock, dice = SystemClock(), SystemDice()
@@ -116,7 +117,8 @@ async def kube_bed(folder: Path, names: Iterable[str]) -> AsyncIterator[KubeBed]
         for name in names:
             kube.add(name)
             await kube.start(name)
-            await bed.space(name).apply(namespace_object(NAMESPACE), MANAGER)
+            for namespace in (NAMESPACE, ASIDE):
+                await bed.space(name).apply(namespace_object(namespace), MANAGER)
         if CENTRE in bed.servers:
             await _define(bed.space(CENTRE))
         yield bed

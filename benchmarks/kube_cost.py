@@ -17,8 +17,9 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from relay.adapters.guard import Guard
 from relay.adapters.kubernetes.api_client import ApiClient
 from relay.adapters.kubernetes.kubeconfig import Kubeconfig
 from relay.ports import Space
+from schemas.reports import Summary
 from tests.memory_tree import config_map, placement
 
 REGIONS = 2
@@ -55,8 +57,8 @@ class _KubeTree(WideTree):
         return self._bed.space(CENTRE)
 
 
-def _object(name: str, text: str) -> dict[str, Any]:
-    return config_map(name, NAMESPACE, text=f"{text} ".ljust(TEXT_BYTES, "."))
+def _object(name: str, text: str, namespace: str = NAMESPACE) -> dict[str, Any]:
+    return config_map(name, namespace, text=f"{text} ".ljust(TEXT_BYTES, "."))
 
 
 async def _ours(bed: KubeBed, tree: WideTree) -> tuple[float, float, Counter[str]]:
@@ -71,10 +73,7 @@ async def _ours(bed: KubeBed, tree: WideTree) -> tuple[float, float, Counter[str
         former = (await tree.until("shop", lambda s: s.complete)).arms
         before, began = _used(bed), time.monotonic()
         await tree.apply(_object("one", f"change {number}"))
-        await tree.until(
-            "shop",
-            lambda s, former=former: s.complete and s.states == everywhere and s.arms != former,
-        )
+        await tree.until("shop", partial(_has_another, former, everywhere))
         taken += time.monotonic() - began
         await asyncio.sleep(STATUS_SECONDS)
         used += _used(bed) - before - idle * (time.monotonic() - began)
@@ -83,11 +82,18 @@ async def _ours(bed: KubeBed, tree: WideTree) -> tuple[float, float, Counter[str
     return used / CHANGES, taken / CHANGES, requests
 
 
+def _has_another(
+    former: Mapping[str, int], everywhere: Mapping[str, int], summary: Summary
+) -> bool:
+    """Whether all have content other than the former, and that is known exactly."""
+    return summary.complete and summary.states == everywhere and summary.arms != former
+
+
 async def _usual(bed: KubeBed, destinations: int) -> tuple[float, float]:
     """Processor seconds of writing one object for each destination, and how long it takes."""
     source = Kubeconfig(str(bed.servers[CENTRE].kubeconfig), "")
     api = ApiClient(source, SystemClock())
-    path = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
+    path = f"/api/v1/namespaces/{ASIDE}/configmaps"
     names = [f"work-{number}" for number in range(destinations)]
 
     async def write_all(text: str, *, new: bool) -> None:
@@ -96,7 +102,7 @@ async def _usual(bed: KubeBed, destinations: int) -> tuple[float, float]:
         async def work() -> None:
             for name in waiting:
                 verb, where = ("POST", path) if new else ("PUT", f"{path}/{name}")
-                await api.request(verb, where, body=_object(name, text))
+                await api.request(verb, where, body=_object(name, text, ASIDE))
 
         async with asyncio.TaskGroup() as group:
             for _ in range(AT_ONCE):

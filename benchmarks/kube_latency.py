@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.kube_bed import CENTRE, MANAGER, NAMESPACE, KubeBed, kube_bed, run
+from benchmarks.kube_bed import ASIDE, CENTRE, MANAGER, NAMESPACE, KubeBed, kube_bed, run
 from benchmarks.latency import REST_SECONDS, Tree, running_tree
 from benchmarks.report import Report, cpu_seconds, percentile
 from leafcast.views import TreeShape
@@ -88,7 +88,7 @@ async def _repeat(bed: KubeBed, tree: Tree, changes: int, found: dict[str, list[
         await asyncio.sleep(REST_SECONDS)
         watch.forget()
         before, began = used(), time.monotonic()
-        await centre.apply(config_map("raw", NAMESPACE, text=f"{number}"), MANAGER)
+        await centre.apply(config_map("raw", ASIDE, text=f"{number}"), MANAGER)
         written = time.monotonic() - began
         await tree.raw.send(PAYLOAD)
         raw = await watch.seen("raw") - began

@@ -79,7 +79,7 @@ async def _stored(
     count = itertools.count()
 
     async def write() -> None:
-        await space.apply(config_map("raw", "shop", text=f"{next(count)}"), "raw")
+        await space.apply(config_map("raw", "aside", text=f"{next(count)}"), "raw")
 
     def came() -> None:
         group.create_task(write())
