@@ -33,7 +33,6 @@ EXEMPT = {
     "leafcast/workload.py::load_files": "read_manifests reads it",
     "leafcast/workload.py::load_shop": "of this package",
     "relay/adapters/bucket.py::Bucket._opened": "parts_named and unpack open it",
-    "leafcast/spaces.py::open_kubernetes": "its kubeconfig is read elsewhere",
     "relay/adapters/kube_servers/api_server.py::ApiServer._read_port": "of the own server",
     "relay/adapters/kube_servers/api_server.py::ApiServer._request": "of the own server",
     "relay/adapters/kube_servers/api_server.py::ApiServer.access": "of the own server",
