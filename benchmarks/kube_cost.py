@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.kube_bed import CENTRE, NAMESPACE, KubeBed, kube_bed, run
+from benchmarks.kube_bed import ASIDE, CENTRE, NAMESPACE, KubeBed, kube_bed, run
 from benchmarks.report import Report
 from benchmarks.wide_tree import WideTree
 from relay.adapters.clock import SystemClock
