@@ -82,6 +82,16 @@ def says(said: Mapping[str, Any], path: tuple[str, ...]) -> bool:
     return True
 
 
+def withdrawn(said: Mapping[str, Any], path: tuple[str, ...]) -> Object:
+    """What a manager said, less the field at this path, and less sections that this empties."""
+    name, *below = path
+    left = dict(said)
+    section = left.pop(name)
+    if below and isinstance(section, Mapping) and (rest := withdrawn(section, tuple(below))):
+        left[name] = rest
+    return left
+
+
 def copied(value: Any) -> Any:
     """A JSON value of its own: mappings as dicts, sequences as lists."""
     kind = type(value)

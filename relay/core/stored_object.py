@@ -19,6 +19,7 @@ from relay.core.merge import (
     same,
     says,
     wish_of,
+    withdrawn,
 )
 from schemas import codec
 from schemas.blobs import BLOB_MAX_BYTES, OBJECT_MAX_BYTES
@@ -102,21 +103,30 @@ def _check_version(key: ObjectKey, wish: Mapping[str, Any], revision: int | None
         raise Refused(CONFLICT, f"{key}: written for version {version}, and {now}: read it again")
 
 
-def _check_managers(
-    key: ObjectKey, held: StoredObject, wish: Mapping[str, Any], manager: str
-) -> None:
+def _contested(
+    held: StoredObject, wish: Mapping[str, Any], manager: str
+) -> dict[tuple[str, ...], list[str]]:
+    """Fields that the wish would change and others said, with who did."""
     wanted = wish_of(wish)
     for name in ("apiVersion", "kind"):
         wanted.pop(name, None)
-    changed = dict(changed_fields(held.object, wanted))
-    contested = {
-        path: other
-        for path, fields in changed.items()
-        for other, said in held.said.items()
-        if other != manager and says(said, fields)
-    }
-    if contested:
-        raise Contested(key, contested)
+    found = {}
+    for _, fields in changed_fields(held.object, wanted):
+        others = [who for who, said in held.said.items() if who != manager and says(said, fields)]
+        if others:
+            found[fields] = others
+    return found
+
+
+def _without(
+    said: Mapping[str, Object], taken: Mapping[tuple[str, ...], list[str]]
+) -> dict[str, Object]:
+    """What managers said, less what was taken from them: it is not theirs to take out any more."""
+    left = dict(said)
+    for fields, others in taken.items():
+        for who in others:
+            left[who] = withdrawn(left[who], fields)
+    return left
 
 
 def check_size(key: ObjectKey, size: int, limit: int) -> None:
@@ -153,20 +163,22 @@ def applied(  # noqa: PLR0913 - what is there, what is wished, and by whom
     """
     _check_version(key, wish, revision if held else None)
     said = fields_said(wish)
-    if held is not None and not force:
-        _check_managers(key, held, wish, manager)
     if held is None:
         fresh = whole(key, _named(wish_of(wish), key))
         stamps = {"uid": uid, "creationTimestamp": timestamp(now_ms), "generation": 1}
         fresh["metadata"] |= stamps
         return StoredObject(_canonical(key, fresh), {manager: said})
+    contested = _contested(held, wish, manager)
+    if contested and not force:
+        raise Contested(key, {".".join(path): who[0] for path, who in contested.items()})
+    others = _without(held.said, contested)
     merged = merge_applied(held.object, held.said.get(manager, {}), wish)
     merged = _canonical(key, whole(key, _named(merged, key, held.object)))
     if same(merged, held.object) and same(said, held.said.get(manager)):
         return held
     if not same(_spec(merged), _spec(held.object)):
         merged["metadata"]["generation"] = held.object["metadata"].get("generation", 0) + 1
-    return StoredObject(merged, {**held.said, manager: said}, held.born or revision)
+    return StoredObject(merged, {**others, manager: said}, held.born or revision)
 
 
 def with_status(

@@ -273,3 +273,11 @@ async def test_string_data_is_kept_as_data(space):
     made = await space.apply(wish, "me", dry_run=True)
     assert made["data"] == {"a": "eA=="}
     assert "stringData" not in made
+
+
+async def test_a_field_that_was_taken_by_force_is_its_former_managers_no_more(space):
+    await space.apply(config_map(a="1", b="1"), "they")
+    await space.apply(config_map(a="2"), "me", force=True)
+    await space.apply(config_map(a="3"), "me", force=False)
+    left = await space.apply(config_map(b="1"), "they", force=False)
+    assert left["data"] == {"a": "3", "b": "1"}
