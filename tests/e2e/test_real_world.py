@@ -43,8 +43,8 @@ async def test_real_manifests_reach_edges_whole_and_in_an_order_that_works(tmp_p
         [cluster], [space] = tree.clusters.values(), tree.spaces.values()
         order, apply = [], cluster.apply
 
-        async def told(obj, manager, *, create_only=False):
-            applied = await apply(obj, manager, create_only=create_only)
+        async def told(obj, manager, **options):
+            applied = await apply(obj, manager, **options)
             order.append(kinds.key_of(obj))
             return applied
 
