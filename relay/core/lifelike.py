@@ -16,7 +16,9 @@ Stage = Literal["starting", "ended"]
 
 BROKEN_TAG = ":broken"
 NODES = 1
-_SETTLED_AT_ONCE = frozenset({"Namespace", "CustomResourceDefinition", "PodDisruptionBudget"})
+_SETTLED_AT_ONCE = frozenset(
+    {"Namespace", "CustomResourceDefinition", "PodDisruptionBudget", "APIService"}
+)
 _WORKLOADS = frozenset({"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "Pod"})
 _OTHERS = frozenset({"Service", "Ingress", "PersistentVolumeClaim", "HorizontalPodAutoscaler"})
 
@@ -74,6 +76,9 @@ def _settled(obj: Mapping[str, Any], moment: str) -> Fields:
             return _definition(obj, moment)
         case "PodDisruptionBudget":
             return _disruption_budget(obj)
+        case "APIService":
+            passed = _condition("Available", "True", "Passed", "all checks passed", moment)
+            return {"conditions": [passed]}
         case _:
             return {"phase": "Active"}
 

@@ -42,6 +42,14 @@ def workload(kind, api="apps/v1", **spec):
     }
 
 
+API_SERVICE = {
+    "apiVersion": "apiregistration.k8s.io/v1",
+    "kind": "APIService",
+    "metadata": {"name": "v1.shop.example.org"},
+    "spec": {"group": "shop.example.org", "version": "v1"},
+}
+
+
 @pytest.mark.parametrize(
     "obj",
     [
@@ -56,6 +64,7 @@ def workload(kind, api="apps/v1", **spec):
         workload("Ingress", "networking.k8s.io/v1"),
         workload("PodDisruptionBudget", "policy/v1", maxUnavailable=1),
         workload("HorizontalPodAutoscaler", "autoscaling/v2", minReplicas=2, maxReplicas=4),
+        API_SERVICE,
     ],
     ids=lambda obj: obj["kind"],
 )
