@@ -28,6 +28,7 @@ from relay.adapters.nkey_pairs import new_user_nkey
 from relay.core.node import Node
 from relay.driver import Driver
 from relay.ports import Space
+from relay.syncer.pending import AT_ONCE_MAX
 from schemas.identity import MailKey, NodePath, mail_key
 from schemas.records import API_PLACEMENT
 from tests.memory_tree import config_map, placement
@@ -35,8 +36,6 @@ from tests.memory_tree import config_map, placement
 EDGE = NodePath(("edge",))
 BUNDLE_SECONDS = 3600
 TEXT_BYTES = 1_000
-AT_ONCE = 8
-"""Objects that are written to the centre at once, and as many as a syncer applies at once."""
 
 
 class EdgeTree:
@@ -167,7 +166,7 @@ def placement_of(namespace: str) -> dict[str, Any]:
 
 
 async def apply_all(space: Space, objects: Iterable[dict[str, Any]], manager: str) -> None:
-    """Server-side apply of all of them, some at once."""
+    """Server-side apply of all of them, as many at once as a syncer."""
     waiting = iter(objects)
 
     async def work() -> None:
@@ -175,5 +174,5 @@ async def apply_all(space: Space, objects: Iterable[dict[str, Any]], manager: st
             await space.apply(obj, manager)
 
     async with asyncio.TaskGroup() as group:
-        for _ in range(AT_ONCE):
+        for _ in range(AT_ONCE_MAX):
             group.create_task(work())

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from relay.syncer.plan import Action, Apply, Look, Prune, rank
 from schemas.objects import ObjectKey
 
-AT_ONCE_MAX = 8
+AT_ONCE_MAX = 16
+"""Some of them wait for their content, or for their intent to be kept, while others are applied."""
 PATIENCE_SECONDS = 1.0
 BACKOFF_SECONDS_MIN, BACKOFF_SECONDS_MAX = 0.5, 300.0
 _EXPONENT_MAX = 20
