@@ -309,7 +309,7 @@ class Where:
         self._let_go(step, branch)
 
     def _let_go(self, child: str, branch: Branch) -> None:
-        if not branch.here and not branch.profiles:
+        if not branch.here and not branch.profiles and branch.digests is None:
             del self.branches[child]
             self._free_places.append(branch.place)
 
