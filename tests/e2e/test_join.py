@@ -40,6 +40,10 @@ UNNAMABLE = [name for name in HOSTILE_NAMES if name != "a.b"]
 KINDS = ("SyncTarget", "Location")
 WORKLOAD = """\
 apiVersion: v1
+kind: Namespace
+metadata: {name: shop}
+---
+apiVersion: v1
 kind: ConfigMap
 metadata: {name: settings, namespace: shop}
 data: {colour: green}

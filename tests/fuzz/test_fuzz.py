@@ -26,7 +26,6 @@ EXEMPT = {
     "leafcast/commands/object_options.py::load_files": "read_manifests reads it",
     "leafcast/commands/wait.py::placements_named": "load_files reads it",
     "leafcast/findings.py::read_facts": "of the own daemon",
-    "leafcast/live_cluster.py::_renewed": "of an API server that a person names",
     "leafcast/main.py::_Commands.parse_args": "click's",
     "leafcast/session.py::Session.call": "of the own daemon",
     "leafcast/spaces.py::open_kubernetes": "read_access reads it",
