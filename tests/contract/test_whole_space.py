@@ -5,7 +5,7 @@ from contextlib import aclosing
 
 import pytest
 
-from relay.ports import Conflict, ResumeTooOld, SpaceError
+from relay.ports import ResumeTooOld, SpaceError
 from schemas.objects import ObjectKey
 from tests.contract.conftest import NAMESPACES
 from tests.contract.spaces import config_map, noise
@@ -21,20 +21,6 @@ async def changes(space, since, count):
             if len(seen) == count:
                 break
     return seen
-
-
-async def test_a_preview_is_what_apply_would_make_and_writes_nothing(space):
-    fresh = await space.apply(config_map(a="1"), "me", dry_run=True)
-    assert "resourceVersion" not in fresh["metadata"]
-    assert await space.get(SETTINGS) is None
-    held = await space.apply(config_map(a="1", b="2"), "me")
-    assert await space.apply(config_map(a="1", b="2"), "me", dry_run=True) == held
-    changed = await space.apply(config_map(a="1"), "me", dry_run=True)
-    assert changed["data"] == {"a": "1"}
-    assert await space.get(SETTINGS) == held
-    old = {**held, "metadata": {**held["metadata"], "resourceVersion": "9"}}
-    with pytest.raises(Conflict):
-        await space.apply(old, "me", dry_run=True)
 
 
 async def test_an_empty_space_lists_nothing(space):
