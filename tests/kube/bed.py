@@ -27,6 +27,7 @@ from relay.adapters.kube_servers.binaries import (
 )
 from relay.adapters.kube_servers.kubeconfig import write_kubeconfig
 from relay.adapters.kube_servers.local_kube import LocalKube
+from tests.awaiting import until
 
 VERB_SECONDS = 180
 
@@ -183,6 +184,11 @@ class Server:
     def request(self, method: str, path: str, body=None):
         """As the admin: the status and the JSON of the answer."""
         return self.bed.run(self.real.request(method, path, body))
+
+    def await_definitions(self) -> None:
+        """Wait until all definitions are served; kubectl fails on one without any condition yet."""
+        asked = ("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+        until(lambda: not self.kubectl(*asked, check=False)[0], "the definitions are not served")
 
     def kubectl(self, *arguments: str, stdin="", kubeconfig: Path | None = None, check=True):
         """Run kubectl; what it printed. With `check` False: code, output and errors."""

@@ -131,5 +131,6 @@ def test_the_servers_of_composes_profile_start_and_take_what_is_installed(profil
     done = profile(*COMPOSE["kube-install"]["command"].split()[1:])
     assert done.returncode == 0, done.stderr
     assert "edgeplacements.edge.kubestellar.io created" in done.stdout
-    assert profile("wait", "--for=condition=Established", "crd", "--all").returncode == 0
+    asked = ("wait", "--for=condition=Established", "crd", "--all")
+    until(lambda: profile(*asked).returncode == 0, "the definitions are not served", seconds=60)
     assert profile("get", "edgeplacements").returncode == 0

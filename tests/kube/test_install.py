@@ -48,7 +48,7 @@ def hub(module_server):
     module_server.kubectl("create", "namespace", "shop")
     module_server.kubectl("apply", "-f", "-", stdin=manifests)
     module_server.kubectl("apply", "-f", "-", stdin=more)
-    module_server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    module_server.await_definitions()
     return module_server
 
 

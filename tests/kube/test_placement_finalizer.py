@@ -48,7 +48,7 @@ NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop
 async def centre(api_server, tmp_path):
     made = HubCentre(tmp_path, api_server)
     await made.apply_all(*custom_resource_definitions(), NAMESPACE)
-    await made.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    await asyncio.to_thread(api_server.await_definitions)
     return made
 
 
