@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from heapq import heappop, heappush
 from typing import Protocol
@@ -18,7 +18,8 @@ from relay.core.effects import ClearMail, Effect, WriteMail
 from relay.core.events import MailSlot
 from relay.core.link.digest import MailDigest
 from relay.core.records.accepted import Accepted
-from schemas.identity import SNAPSHOT_KEY, MailKey
+from relay.core.records.judge import VerifiedSnapshot
+from schemas.identity import SNAPSHOT_KEY, ContentHash, MailKey
 from schemas.records import DeltaHead, digest_term
 
 CHECKPOINTS_MAX = 64
@@ -67,7 +68,7 @@ class Target(Protocol):
         """How far the content is that the record names; the first look has it fetched."""
         ...
 
-    def carried(self, key: MailKey) -> tuple[bytes, ...]:
+    def carried(self, key: MailKey) -> tuple[tuple[ContentHash, bytes], ...]:
         """Small stored blobs that go along with the record."""
         ...
 
@@ -114,7 +115,7 @@ class MailboxWriter:
         # Generations of writes that take something away, not yet covered by a snapshot's `settled`.
         self._uncovered: list[int] = []
         # The newest snapshot that the node reached, and whether it is to be written in any case.
-        self._reached: tuple[Accepted, int] | None = None
+        self._reached: VerifiedSnapshot | None = None
         self._snapshot_due = False
         self._excluded: tuple[tuple[MailKey, int], ...] = ()
         self._digest = MailDigest()
@@ -213,8 +214,7 @@ class MailboxWriter:
 
     def offer(
         self,
-        snapshot: Accepted,
-        settled: int,
+        snapshot: VerifiedSnapshot,
         excluded: Iterable[tuple[MailKey, int]],
         *,
         due: bool,
@@ -223,7 +223,7 @@ class MailboxWriter:
 
         `excluded` are keys and digest terms of records that it does not list as they are held.
         """
-        self._reached = snapshot, settled
+        self._reached = snapshot
         self._excluded = tuple(
             (key, term) for key, term in excluded if (s := self.slots.get(key)) and s.full
         )
@@ -236,7 +236,8 @@ class MailboxWriter:
     def _write_snapshot(self) -> None:
         if self._reached is None or SNAPSHOT_KEY in self._in_flight:
             return
-        snapshot, settled = self._reached
+        snapshot = self._reached
+        settled = snapshot.record.settled
         covers = bool(self._uncovered) and self._uncovered[0] <= settled
         if snapshot.generation <= self.snapshot or not (self._snapshot_due or covers):
             return
@@ -245,7 +246,23 @@ class MailboxWriter:
         self._snapshot_due = False
         while self._uncovered and self._uncovered[0] <= settled:
             heappop(self._uncovered)
-        self._write(SNAPSHOT_KEY, snapshot, Wish.FULL, _NO_CAUSE)
+        term = digest_term(
+            SNAPSHOT_KEY, snapshot.generation.to_bytes(8, "big") + snapshot.payload_hash
+        )
+        self._put(
+            WriteMail(
+                child=self.child,
+                key=SNAPSHOT_KEY,
+                data=snapshot.data,
+                generation=snapshot.generation,
+                payload_hash=snapshot.payload_hash,
+                has_body=True,
+                trace="",
+                expected=0,
+            ),
+            term,
+            _NO_CAUSE,
+        )
         self._digest.advance(snapshot.generation, self._excluded)
 
     def _pending(self) -> Iterator[int]:
@@ -349,12 +366,8 @@ class MailboxWriter:
 
     def _write(self, key: MailKey, record: Accepted, wish: Wish, cause: int) -> None:
         full = wish is Wish.FULL
-        former = self.slots.get(key)
-        expected = former.sequence if former is not None else 0
-        self._set(key, Slot(expected, record.generation, full, record.digest_term))
-        self._in_flight[key] = record.generation, cause
         self._wanted.pop(key, None)
-        self._out.append(
+        self._put(
             WriteMail(
                 child=self.child,
                 key=key,
@@ -363,11 +376,20 @@ class MailboxWriter:
                 payload_hash=record.payload_hash,
                 has_body=full,
                 trace=record.trace,
-                expected=expected,
+                expected=0,
                 hops=record.hops,
                 carried=self._target.carried(key) if full else (),
-            )
+            ),
+            record.digest_term,
+            cause,
         )
+
+    def _put(self, write: WriteMail, term: int, cause: int) -> None:
+        former = self.slots.get(write.key)
+        expected = former.sequence if former is not None else 0
+        self._set(write.key, Slot(expected, write.generation, write.has_body, term))
+        self._in_flight[write.key] = write.generation, cause
+        self._out.append(replace(write, expected=expected))
 
     def _set(self, key: MailKey, slot: Slot) -> None:
         former = self.slots.get(key)
