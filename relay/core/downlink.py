@@ -11,7 +11,7 @@ from relay.core.children import LIST_EVERY_SECONDS, SILENT_AFTER_SECONDS, Child
 from relay.core.effects import DropReport, Noted, SendSession, StoreOwn
 from relay.core.events import ReportArrived
 from relay.core.reading_on import read_on
-from relay.core.slots import owe_listed, owe_no_more, read_slot
+from relay.core.reports.intake import owe_listed, owe_no_more, read_slot
 from relay.core.state import State
 from schemas.identity import MailKey
 from schemas.reports import (

@@ -7,12 +7,12 @@ from typing import Any, assert_never
 
 from relay.core import regrouping
 from relay.core.accepting import INDEX_CHUNKS, INDEX_ROOT, Accepting
-from relay.core.asking import Heard
+from relay.core.asks.asking import Heard
 from relay.core.book import Held, is_delta, read_record
 from relay.core.children import INDEX_TO_EDGE_SECONDS, Standing
-from relay.core.claims import Wanted
+from relay.core.destination.claims import Wanted
 from relay.core.downlink import Downlink
-from relay.core.edge import Edge
+from relay.core.destination.destination import Edge
 from relay.core.effects import Effect, Noted, SummaryChanged, WantsChanged
 from relay.core.events import (
     BlobArrived,
@@ -32,13 +32,13 @@ from relay.core.events import (
     SessionArrived,
     Tick,
 )
-from relay.core.reduce import EMPTY, merge
+from relay.core.reports.reduce import EMPTY, merge
 from relay.core.state import NodeConfig, State, owner_key, placement_of
 from relay.core.tombstones import SWEPT_KEY, restored
 from relay.core.trust import Verdict
 from relay.core.upkeep import Upkeep
 from relay.core.uplink import Uplink
-from relay.core.windows import Windows
+from relay.core.reports.windows import Windows
 from schemas.identity import KEYS_KEY, ContentHash, DestinationId, MailKey
 from schemas.objects import ObjectKey
 from schemas.records import Record, RecordRefused

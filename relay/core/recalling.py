@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from relay.core.answers import BadArguments
+from relay.core.asks.answers import BadArguments
 from relay.core.node import Node
 from schemas.blobs import Reference
 from schemas.identity import ContentHash, MailKey

@@ -8,18 +8,18 @@ from itertools import islice
 from typing import Any
 
 from relay.core.admission import READS_AT_ONCE, Admission
-from relay.core.asking import Heard
+from relay.core.asks.asking import Heard
 from relay.core.book import Held, is_delta
 from relay.core.children import Child, Standing
-from relay.core.content import Content
-from relay.core.edge import CONTENT_REFUSED, Edge
+from relay.core.content.content import Content
+from relay.core.destination.destination import CONTENT_REFUSED, Edge
 from relay.core.effects import Effect, Noted, RemoveChild, StoreOwn
 from relay.core.events import Instant, Remembered
 from relay.core.inbox import SUPERSEDED, Inbox
 from relay.core.index import IndexView
 from relay.core.mailboxes import Mailboxes
-from relay.core.reduce import EMPTY
-from relay.core.reporting import UNCONCERNED, Facts, Reporting
+from relay.core.reports.reduce import EMPTY
+from relay.core.reports.counting import UNCONCERNED, Facts, Reporting
 from relay.core.trust import Trust
 from relay.core.turns import Send, Supply, next_batch
 from relay.core.where import Where

@@ -5,7 +5,7 @@ from __future__ import annotations
 from relay.core.events import BlobArrived
 from relay.core.freshness import Freshness
 from relay.core.state import State
-from relay.core.sweeping import Sweeper
+from relay.core.content.sweeping import Sweeper
 from relay.core.tombstones import Tombstones
 
 

@@ -9,7 +9,7 @@ from relay.core.effects import AckMail, Noted, ResetMail, SendHeartbeat, StoreOw
 from relay.core.events import Ending, LinkChanged, MailArrived, SessionArrived
 from relay.core.inbox import Park, PassOver, Refuse, Take
 from relay.core.parked import Believed
-from relay.core.saying import Saying
+from relay.core.reports.sender import Saying
 from relay.core.state import QUIET_SECONDS, State
 from schemas.records import NodeRecord
 from schemas.reports import (

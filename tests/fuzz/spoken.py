@@ -16,7 +16,7 @@ from leafcast.kinds_spoken import SpokenKinds, UnknownKind
 from leafcast.label_text import BadLabelText, read_labels
 from leafcast.spoken_objects import BadArguments, read_arguments
 from relay.asker import AskFailed, open_answer
-from relay.core.answers import BadArguments as BadAsk
+from relay.core.asks.answers import BadArguments as BadAsk
 from schemas import codec
 from schemas.api import parse_kind
 from schemas.asks import AskFault

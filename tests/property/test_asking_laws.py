@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relay.core.answers import PAGE_BYTES_MAX, objects_answer, paged
-from relay.core.asking import (
+from relay.core.asks.answers import PAGE_BYTES_MAX, objects_answer, paged
+from relay.core.asks.asking import (
     ANSWER_SECONDS,
     ASKS_MAX,
     HOP_SECONDS,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relay.core.fold import Counted, Fold, Reported, Shapes
+from relay.core.reports.fold import Counted, Fold, Reported, Shapes
 from relay.core.labels import (
     LabelCount,
     SelectorIndex,
@@ -14,8 +14,8 @@ from relay.core.labels import (
     fit_digests,
     merge_digests,
 )
-from relay.core.parts import split_results
-from relay.core.reduce import (
+from relay.core.reports.parts import split_results
+from relay.core.reports.reduce import (
     COUNT_MAX,
     EMPTY,
     merge,

@@ -26,7 +26,7 @@ from relay.adapters.jetstream_publish import sequence_of
 from relay.adapters.jetstream_uplink import mailbox_info
 from relay.asker import AskFailed, open_answer
 from relay.core import report_digest
-from relay.core.reporting import Reporting
+from relay.core.reports.counting import Reporting
 from relay.core.stored_object import decode as decode_object
 from relay.ports import BusBroken, SpaceError
 from schemas import codec

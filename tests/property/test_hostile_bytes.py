@@ -20,7 +20,7 @@ from relay.adapters.jetstream_reading import Stored
 from relay.adapters.jetstream_records import hops_of, mail_slot, own_record, reported
 from relay.adapters.nkey_pairs import new_user_nkey
 from relay.core import stored_object
-from relay.core.asking import AnswerArrived, AskArrived, Asking
+from relay.core.asks.asking import AnswerArrived, AskArrived, Asking
 from relay.core.events import (
     HeartbeatArrived,
     Instant,

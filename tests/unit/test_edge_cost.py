@@ -2,8 +2,8 @@
 
 from relay.core import claims
 from relay.core.book import Held
-from relay.core.content import Content
-from relay.core.edge import Edge
+from relay.core.content.content import Content
+from relay.core.destination.destination import Edge
 from relay.core.effects import LoadBlob
 from relay.core.events import BlobArrived, ObjectObserved
 from relay.core.where import Where

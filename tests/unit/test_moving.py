@@ -12,8 +12,8 @@ from leafcast.data_dir import DataDirUnusable
 from leafcast.joined_folder import JoinedFolder, default_folder, joined_folder
 from leafcast.moving import moved_objects, name_for
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.core.content import Content
-from relay.core.edge import Edge
+from relay.core.content.content import Content
+from relay.core.destination.destination import Edge
 from relay.core.where import Where
 from schemas import subjects
 from schemas.identity import NodePath

@@ -4,7 +4,7 @@ import asyncio
 
 from leafcast.diagnosing import node_facts
 from leafcast.elsewhere import checked_answer
-from relay.core.answers import node_answer
+from relay.core.asks.answers import node_answer
 from relay.core.freshness import LOOK_SECONDS, STALE_AFTER_SECONDS
 from relay.core.tombstones import EVERY_SECONDS, RETENTION_MS, SWEPT_KEY
 from schemas.identity import INDEX_KEY, NodePath
