@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from leafcast.session import CallFailed, open_session
+from leafcast.ask.session import CallFailed, open_session
 from schemas.api import GROUP
 from schemas.objects import ObjectKey
 from tests.awaiting import until

@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from leafcast.commands import running
-from leafcast.commands.showing import table_console
-from leafcast.commands.wait import placements_named
-from leafcast.main import _COMMANDS, main
+from leafcast.cli import session_calls as running
+from leafcast.cli.commands.wait import placements_named
+from leafcast.cli.main import _COMMANDS, main
+from leafcast.cli.printing import table_console
 
 
 @pytest.fixture
@@ -162,7 +162,7 @@ def test_an_interrupt_while_the_tree_is_asked_is_silent(said, monkeypatch, words
     assert said(*words) == (130, "", "")
 
 
-@pytest.mark.parametrize("module", ["click", "leafcast.errors", "leafcast.commands.crds"])
+@pytest.mark.parametrize("module", ["click", "leafcast.errors", "leafcast.cli.commands.crds"])
 def test_an_interrupt_while_the_program_starts_shows_no_traceback(module):
     interrupted = (
         "import sys; from importlib.abc import MetaPathFinder\n"

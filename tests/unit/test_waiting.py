@@ -11,12 +11,12 @@ from contextlib import closing
 
 import pytest
 
-from leafcast import session
-from leafcast.commands import running
+from leafcast.ask import session
+from leafcast.ask.session import Session
+from leafcast.cli import session_calls as running
 from leafcast.data_dir import DataDir
-from leafcast.session import Session
 from relay.adapters.clock import SystemClock
-from relay.adapters.nkey_pairs import new_user_nkey
+from relay.adapters.server.nkey_pairs import new_user_nkey
 
 
 @pytest.fixture
