@@ -26,7 +26,7 @@ from relay.core import (
     where,
 )
 from relay.core.effects import AckMail, StoreOwn
-from relay.core.reduce import merge
+from relay.core.reports.reduce import merge
 from schemas import blobs, records
 from tests.simulation import stages
 from tests.simulation.centre import OTHER_TREE
