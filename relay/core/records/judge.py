@@ -6,7 +6,7 @@ only from then on is taken away what it, and what is settled under it, no longer
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from relay.core.records.accepted import Accepted
@@ -87,6 +87,11 @@ class SnapshotJudge:
         return self.reached
 
     @property
+    def nodes(self) -> Mapping[ContentHash, bytes]:
+        """The plain bytes of what was read of snapshots."""
+        return self._nodes
+
+    @property
     def candidate(self) -> Judgement | None:
         """The snapshot that is to be reached next."""
         return self._candidate
@@ -100,12 +105,18 @@ class SnapshotJudge:
         for known in (self._candidate, self._newest):
             if known is not None and known.generation == snapshot.generation:
                 known.sequence = known.sequence if sequence is None else sequence
+                self.give_way(now)
                 return False
-        newest = self.newest
-        if newest is not None and snapshot.generation <= newest.generation:
-            return False
+        newest, reached = self.newest, self.reached
         judgement = Judgement(snapshot, self._read(snapshot), now)
         judgement.sequence = sequence
+        if newest is not None and snapshot.generation <= newest.generation:
+            shown = self._candidate
+            news = reached is None or snapshot.generation > reached.generation
+            if sequence is not None and shown is not None and shown.sequence is None and news:
+                # The mailbox holds an older one than the parent's welcome showed: reach that first.
+                self._candidate = judgement
+            return False
         self._start(judgement)
         self.give_way(now)
         return True
@@ -118,7 +129,14 @@ class SnapshotJudge:
             and former.standings is None
             and now - former.since >= REACH_SECONDS_MAX
         )
-        if self._newest is not None and (former is None or stuck):
+        # Its slot was overwritten by the newer one before it was read.
+        passed = (
+            former is not None
+            and former.sequence is None
+            and self._newest is not None
+            and self._newest.sequence is not None
+        )
+        if self._newest is not None and (former is None or stuck or passed):
             self._candidate = self._newest
 
     def read_more(self) -> tuple[Reference, ...]:
