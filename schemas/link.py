@@ -87,8 +87,10 @@ class Cursor:
 
     incarnation: str
     sequence: int
-    # Where in it the snapshot lay that was reached last.
+    # Where in it the newest snapshot lay, 0 if none did.
     snapshot_sequence: int
+    # The generation of the snapshot that was reached last, 0 for none.
+    reached: int
     # Whether a snapshot was ever reached: a node that never did writes to no child.
     has_memory: bool
 

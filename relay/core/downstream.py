@@ -108,8 +108,8 @@ class Downstream:
 
     def _progress(self, name: str, progress: Progress) -> bool:
         child, now = self._children.by_name[name], self._clock().seconds
-        for slot in self._reports.forget_unsaid(name, progress.run):
-            self._out.append(DropReport(name, slot, 0))
+        for unsaid in self._reports.forget_unsaid(name, progress.run):
+            self._out.append(DropReport(name, unsaid, 0))
         if not self._children.progressed(name, progress, self._reports.digest(name), now):
             return False
         for key, slot in list(child.mailbox.slots.items()):

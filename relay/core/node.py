@@ -473,7 +473,7 @@ class Node:
             self._judge.reached = verified
             self._children.reached(verified, ())
         else:
-            self._judge.restore(verified)
+            self._upstream.restore_snapshot(verified)
 
     # What people and controllers ask.
 

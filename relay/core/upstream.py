@@ -164,6 +164,15 @@ class Upstream:
         if self.welcomed:
             self._say_hello(farewell=True)
 
+    def restore_snapshot(self, snapshot: VerifiedSnapshot) -> None:
+        """Take in the newest snapshot that a former run verified."""
+        cursor = self._stored_cursor
+        if cursor is not None and cursor.reached == snapshot.generation:
+            self._judge.restore(snapshot)
+        else:
+            at = cursor.snapshot_sequence if cursor is not None else 0
+            self._judge.offer(snapshot, at or None, self._clock().seconds)
+
     def shown_by_child(self, snapshot: VerifiedSnapshot) -> None:
         """A child showed a snapshot that is newer than any here."""
         newest = self._judge.newest
@@ -437,7 +446,12 @@ class Upstream:
 
     def _store_cursor(self) -> None:
         reader = self.link.reader
-        cursor = reader.cursor(self._snapshot_sequence, has_memory=self.has_memory)
+        reached = self._judge.reached
+        cursor = reader.cursor(
+            self._snapshot_sequence,
+            reached.generation if reached is not None else 0,
+            has_memory=self.has_memory,
+        )
         if cursor != self._stored_cursor:
             self._stored_cursor = cursor
             self._out.append(StoreOwn(CURSOR_KEY, encode(cursor)))
