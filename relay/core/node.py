@@ -5,15 +5,16 @@ This module only wires the rooms together: records, audience, link, content, rep
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import NamedTuple, assert_never
 
 from relay.core.audience import HERE, Audience
 from relay.core.config import NodeConfig
 from relay.core.content.content import Content
 from relay.core.content.sweeping import Sweeper
-from relay.core.destination.claims import Wanted
-from relay.core.destination.destination import CONTENT_REFUSED, Destination
+from relay.core.destination.claims import DesiredObject
+from relay.core.destination.destination import CONTENT_REFUSED, Destination, Inventory
 from relay.core.downstream import Downstream
 from relay.core.effects import CountChanged, Effect, Noted, SnapshotShown, WantsChanged
 from relay.core.events import (
@@ -40,7 +41,7 @@ from relay.core.propagation import Propagation
 from relay.core.records.acceptance import Acceptance, Refuse
 from relay.core.records.accepted import Accepted, is_delta
 from relay.core.records.book import RecordBook
-from relay.core.records.judge import SnapshotJudge, VerifiedSnapshot
+from relay.core.records.judge import SnapshotJudge
 from relay.core.records.reading import addresses_kept
 from relay.core.records.snapshot import Interest, SnapshotView
 from relay.core.records.trust import Trust, Verdict
@@ -53,9 +54,9 @@ from schemas.blobs import Reference
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, ContentHash, MailKey
 from schemas.link import Cursor
 from schemas.objects import ObjectKey
-from schemas.records import LocationRecord, Profile, Record
+from schemas.records import LocationRecord, Profile, Record, RecordRefused, decode_base
 from schemas.reports import Done, ExceptionSample, ObjectResult, ReportRefused, Summary, decode
-from schemas.signing import Envelope
+from schemas.signing import Envelope, EnvelopeRefused, decode_envelope
 from schemas.subjects import CURSOR_KEY
 
 OUTDATED = "Withheld: a newer version is in force, and missing from the mailbox at the parent"
@@ -126,7 +127,12 @@ class Node:
         self._destination: Destination | None = None
         if config.attached:
             self._destination = Destination(
-                path, self._audience, self._content, done, config.former
+                path,
+                Inventory(self._audience.bears_on, self._location_labels),
+                self._content,
+                done,
+                highest_held=_highest(remembered),
+                former=config.former,
             )
         self._propagation = Propagation(
             path,
@@ -187,6 +193,7 @@ class Node:
             self._content.deadline(),
             self._children.deadline(),
             self._sweeper.deadline(),
+            self._destination.deadline() if self._destination is not None else None,
             self._upstream.deadline() if self._upstream is not None else None,
         )
         return min((at for at in due if at is not None), default=None)
@@ -234,6 +241,9 @@ class Node:
             case ObjectObserved():
                 self._observed(event)
             case Tick():
+                if self._destination is not None:
+                    for key in self._destination.tick(now):
+                        self._reports.touch(key)
                 self._content.retry(now)
                 self._sweeper.tick(now)
                 self._children.tick(now, self._now.wall_ms)
@@ -247,10 +257,11 @@ class Node:
         upstream, destination = self._upstream, self._destination
         if upstream is not None:
             upstream.read_snapshots()
-        if destination is not None and destination.changed:
-            for key in destination.resolve():
+        if destination is not None and destination.is_stale:
+            touched, wants_changed = destination.resolve()
+            for key in touched:
                 self._reports.touch(key)
-            if destination.wants_changed:
+            if wants_changed:
                 self._out.append(WantsChanged())
         if upstream is not None:
             upstream.try_to_reach()
@@ -305,7 +316,7 @@ class Node:
             self._out.append(Noted(verified.reason, "snapshot", verified.detail))
             return
         for key in event.dropped:
-            self._propagation.drop(key)
+            self._propagation.drop(key, self._now.seconds)
         self._judge.reached = verified
         self._children.reached(verified, ())
         if self._destination is not None:
@@ -316,7 +327,7 @@ class Node:
             return
         for key in self._destination.observe(event):
             self._reports.touch(key)
-            if not self._destination.at_work(key):
+            if "pending" not in self._destination.summary(key, self._now).states:
                 self._throttle.hurry(self._now.seconds)
 
     # Reports.
@@ -360,8 +371,8 @@ class Node:
     def _report_on(self, key: MailKey, now: float) -> None:
         held, gone, destination = self._book.get(key), self._is_gone(key), self._destination
         summary = self.summary(key)
-        at_work = destination is not None and not gone and destination.at_work(key)
-        if self._throttle.waits(key, now, at_work=at_work and not self._children.by_name):
+        at_work = not self._children.by_name and "pending" in summary.states
+        if self._throttle.waits(key, now, at_work=at_work):
             return
         own = destination.results(key) if destination is not None else ()
         self._sender.report(
@@ -381,7 +392,7 @@ class Node:
             return False
         if any(True for _ in self._children.having(key)):
             return False
-        return self._destination is None or self._destination.clean(key)
+        return self._destination is None or self._destination.is_clean(key)
 
     def _is_meant(self, key: MailKey) -> bool:
         return bool(self._audience.concerned(key)) or self._audience.expected(key, HERE) > 0
@@ -398,6 +409,15 @@ class Node:
 
     def _place(self, child: str) -> int:
         return self._places.setdefault(child, len(self._places))
+
+    def _location_labels(self, profile: Profile) -> Iterator[Mapping[str, str]]:
+        """The labels of the Locations that a destination belongs to."""
+        for accepted in self._book.by_key.values():
+            location = accepted.record
+            if isinstance(location, LocationRecord) and location.instance_selector is not None:
+                same = location.source.space == profile.source.space
+                if same and location.instance_selector.matches(profile.labels):
+                    yield location.labels
 
     def _roots(self) -> Iterator[Reference]:
         for accepted in self._book.deltas():
@@ -494,7 +514,7 @@ class Node:
         return self._book.by_key
 
     @property
-    def wanted(self) -> dict[ObjectKey, Wanted]:
+    def wanted(self) -> Mapping[ObjectKey, DesiredObject]:
         """At an edge: what its space shall hold."""
         return self._destination.wanted if self._destination is not None else {}
 
@@ -509,7 +529,7 @@ class Node:
         """What became of a placement in this subtree, as far as it is known now."""
         own = EMPTY
         if self._destination is not None:
-            own = self._destination.summary(key, self._now.wall_ms)
+            own = self._destination.summary(key, self._now)
         troubles = self._troubles(key)
         if troubles is not EMPTY:
             own = merge(own, troubles)
@@ -589,3 +609,14 @@ class Node:
             return EMPTY
         path = str(self.config.path)
         return Summary(exceptions=tuple(ExceptionSample(n, "", why, 1, path) for n, why in reasons))
+
+
+def _highest(remembered: Remembered) -> int:
+    """The highest generation among the records that the streams hold, believed or not."""
+    highest = 0
+    for own in remembered.own:
+        with suppress(EnvelopeRefused, RecordRefused):
+            if own.key not in (CURSOR_KEY, SNAPSHOT_KEY):
+                base = decode_base(decode_envelope(own.data).payload)
+                highest = max(highest, base.generation)
+    return highest

@@ -279,7 +279,10 @@ class Upstream:
         self._out.append(to_keep(head, self.link.reader.incarnation))
 
     def _is_meant(self, key: MailKey) -> bool:
-        return bool(self._audience.concerned(key)) or self._audience.expected(key, HERE) > 0
+        if self._audience.concerned(key) or self._audience.expected(key, HERE):
+            return True
+        here = self._destination.profile if self._destination is not None else None
+        return here is not None and self._audience.bears_on(here, key)
 
     def _use_carried(self, event: MailArrived, before: int) -> None:
         """Take small blobs that came along instead of loading them."""
@@ -304,6 +307,7 @@ class Upstream:
                 self._children.supplied(MailKey(key))
             elif self._destination is not None:
                 self._destination.content_ready(MailKey(key))
+                self._reports.touch(MailKey(key))
 
     # Snapshots.
 
@@ -382,7 +386,7 @@ class Upstream:
         """Hold a record no more."""
         self._judge.forget(key)
         self.link.reader.forget(key)
-        self._propagation.drop(key)
+        self._propagation.drop(key, self._clock().seconds)
 
     def _awaits_content(self) -> bool:
         if self._destination is not None and self._destination.awaits_content:

@@ -131,6 +131,11 @@ class Content:
         self._keep(event, event.value, parts)
         return self._advance(want, plain, children)
 
+    def take_troubled(self) -> dict[str, None]:
+        """The owners whose content was refused since the last call."""
+        taken, self.troubled = self.troubled, {}
+        return taken
+
     def in_use(self) -> set[ContentHash]:
         """What is being fetched, and what walks have passed on their way."""
         passed = (walk.seen for walk in self._walks.values())

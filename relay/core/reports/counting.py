@@ -156,6 +156,15 @@ class ChildReports:
         """The digest of the slots that the child's present run said, as the child states it."""
         return self._digests.of(self._at(child))
 
+    def has_rows(self, key: MailKey) -> bool:
+        """Whether any child has a row for the placement."""
+        return key in self._folds
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether something else may be to be reported of some placement."""
+        return bool(self._dirty)
+
     def knows(self, child: str, key: MailKey) -> bool:
         """Whether the child has reported something of the placement that is there."""
         fold = self._folds.get(key)
