@@ -1,6 +1,6 @@
 """What the daemon of a tree answers: JSON in, JSON out, by verb; errors carry their remedy.
 
-A part of the program that can answer something registers a handler; `leafcast.session` asks.
+A part of the program that can answer something registers a handler; `leafcast.ask.session` asks.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from schemas.selectors import LabelSelector
 
 
 class AskedNode(Protocol):
-    """A node that runs here; see leafcast.node_runtime."""
+    """A node that runs here; see leafcast.local.node_runtime."""
 
     path: NodePath
 

@@ -11,7 +11,7 @@ import click
 
 from leafcast.ask.resource_names import UnknownKind
 from leafcast.ask.session import Session
-from leafcast.cli import shell_completion as completing
+from leafcast.cli import shell_completion
 from leafcast.cli.apply_batch import complete
 from leafcast.cli.label_selectors import BadLabelText, read_labels
 from leafcast.cli.options import NodeAt
@@ -43,7 +43,7 @@ def namespace_option(command: Command) -> Command:
         "-n",
         "--namespace",
         metavar="NAMESPACE",
-        shell_complete=completing.namespaces,
+        shell_complete=shell_completion.namespaces,
         help="The namespace.  [default: default]",
     )(command)
 
@@ -78,7 +78,7 @@ def files_options(*, required: bool) -> Callable[[Command], Command]:
             multiple=True,
             required=required,
             metavar="PATH",
-            shell_complete=completing.files,
+            shell_complete=shell_completion.files,
             help="A file, a folder (its *.yaml, *.yml and *.json), or - for standard input.  "
             "Repeatable.",
         )
@@ -92,7 +92,7 @@ def objects_options(metavar: str) -> Callable[[Command], Command]:
 
     def all_of_them(command: Command) -> Command:
         words = click.argument(
-            "objects", nargs=-1, metavar=metavar, shell_complete=completing.kinds_and_names
+            "objects", nargs=-1, metavar=metavar, shell_complete=shell_completion.kinds_and_names
         )
         looked_for = namespace_option(all_namespaces_option(selector_option(command)))
         return words(files_options(required=False)(looked_for))
@@ -118,7 +118,7 @@ def at_option(command: Command) -> Command:
         "--at",
         type=NodeAt(root=True),
         metavar="PATH",
-        shell_complete=completing.paths,
+        shell_complete=shell_completion.paths,
         help="Read the copy of the edge at this path, such as /region-1/site-1, through the tree. "
         "Data of Secrets are redacted.",
     )(command)

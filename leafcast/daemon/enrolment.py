@@ -65,7 +65,7 @@ class States(Protocol):
     """Who says in which state each node is, to every command that shows it."""
 
     async def tree(self) -> Json:
-        """See leafcast.tree_facts."""
+        """See leafcast.daemon.tree_facts."""
         ...
 
 
@@ -108,7 +108,7 @@ class Plan:
 
 
 class Enrolment:
-    """Judges and lets in; see `leafcast.membership` for who asks for it."""
+    """Judges and lets in; see `leafcast.daemon.membership` for who asks for it."""
 
     def __init__(
         self, tree: Tree, asks: CentreAsks, states: States, clock: Clock, dice: Dice

@@ -153,7 +153,7 @@ class EventLog:
     def reached(
         self, before: Mapping[NodePath, str], now: Mapping[NodePath, str], now_ms: int
     ) -> None:
-        """Take in in which state nodes are (leafcast.tree_facts), before and now."""
+        """Take in in which state nodes are (leafcast.daemon.tree_facts), before and now."""
         for path, state in now.items():
             former = before.get(path, "up")
             first = former == NEVER_JOINED != state

@@ -30,7 +30,7 @@ def tree_form(tree: LocalTree, elsewhere: Mapping[NodePath, Mapping[str, Any]]) 
     """The tree with a form for each node, children after their parents.
 
     `edges` counts those at or below a node; `destinations` counts each once for each placement.
-    `elsewhere` holds the answers of relays that do not run here (leafcast.elsewhere).
+    `elsewhere` holds the answers of relays that do not run here (leafcast.ask.remote).
     """
     counts, paths = _counts(tree, _in_force(tree)), _paths(tree)
     relays = _relays(paths)

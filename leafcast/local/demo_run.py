@@ -19,7 +19,7 @@ TICK_SECONDS = 0.25
 
 
 class Tree(Protocol):
-    """What a run needs of a tree; see leafcast.tree.LocalTree."""
+    """What a run needs of a tree; see leafcast.local.tree.LocalTree."""
 
     up: asyncio.Event
 

@@ -18,7 +18,7 @@ FILE = "children.json"
 
 
 class Server(Protocol):
-    """What opens and closes accounts of children; see relay.adapters.nats_server."""
+    """What opens and closes accounts of children; see relay.adapters.server.nats_server."""
 
     async def add_child(self, name: str, nkey: str) -> None: ...
 

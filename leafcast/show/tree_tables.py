@@ -1,6 +1,7 @@
 """The tree, and what became of placements, as tables that fit 80 columns.
 
-They draw the JSON that a daemon answers (leafcast.tree_facts); times are milliseconds since 1970.
+They draw the JSON that a daemon answers (leafcast.daemon.tree_facts). Times are milliseconds since
+1970.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ class Tree:
     def run_session(self, path: str, verb: str, arguments: dict[str, str]) -> str:
         program = (
             "import asyncio, json, sys\n"
-            "from leafcast.session import open_session\n"
+            "from leafcast.ask.session import open_session\n"
             "async def ask():\n"
             "    async with open_session() as session:\n"
             "        path, verb, arguments = sys.argv[1:]\n"

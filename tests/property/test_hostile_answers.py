@@ -16,8 +16,7 @@ from nats.aio.msg import Msg
 from controllers.core.status import singleton
 from controllers.ledger_notes import LedgerNotes
 from controllers.recovery import ChildAway
-from leafcast.ask import decode as answered
-from leafcast.ask import recall as recalling
+from leafcast.ask import decode, recall
 from leafcast.ask.decode import BadAnswer, read_objects, read_records
 from leafcast.ask.recall import AskedChildren
 from relay.adapters.jetstream.connection import ApiError, checked
@@ -153,12 +152,12 @@ class Lying:
     ids=["nothing", "no list", "no record", "the same page", "nothing more", "pages", "bytes"],
 )
 def test_a_child_that_shows_records_without_end_counts_as_away(answer, monkeypatch):
-    monkeypatch.setattr(recalling, "RECORDS_BYTES_MAX", 1_000_000)
+    monkeypatch.setattr(recall, "RECORDS_BYTES_MAX", 1_000_000)
     lying = Lying(answer)
     children = AskedChildren(None, lying)
     with pytest.raises(ChildAway):
         asyncio.run(children.records("emea"))
-    assert lying.asked <= answered.PAGES_MAX
+    assert lying.asked <= decode.PAGES_MAX
     reference = Reference("object", "0" * 64, 1)
     with pytest.raises(ChildAway):
         asyncio.run(children.content("emea", reference))

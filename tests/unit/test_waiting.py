@@ -13,7 +13,7 @@ import pytest
 
 from leafcast.ask import session
 from leafcast.ask.session import Session
-from leafcast.cli import session_calls as running
+from leafcast.cli import session_calls
 from leafcast.data_dir import DataDir
 from relay.adapters.clock import SystemClock
 from relay.adapters.server.nkey_pairs import new_user_nkey
@@ -68,7 +68,7 @@ async def test_an_answer_in_time_is_not_waited_for_aloud(said, tmp_path, monkeyp
 
 
 def test_a_script_is_told_nothing_and_a_person_each_thing_once(capsys, monkeypatch):
-    tell = running.teller()
+    tell = session_calls.teller()
     tell("waiting for a")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     tell("waiting for a\x1b[2J")

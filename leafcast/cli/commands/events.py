@@ -13,7 +13,7 @@ from rich.text import Text
 
 from leafcast.ask.resource_names import UnknownKind
 from leafcast.ask.session import Session
-from leafcast.cli import shell_completion as completing
+from leafcast.cli import shell_completion
 from leafcast.cli.commands.wait import placements_named
 from leafcast.cli.options import data_dir_option
 from leafcast.cli.printing import WATCH_SECONDS, print_view, table_console
@@ -35,7 +35,7 @@ WIDTHS_MIN, WIDTHS_MAX = (4, 7, 11, 8), (8, 7, 18, 18)
     "about",
     metavar="PLACEMENT|PATH",
     default="",
-    shell_complete=completing.placements,
+    shell_complete=shell_completion.placements,
     help="Only those about an EdgePlacement, or about a node and those below it.",
 )
 @click.option("--types", metavar="TYPE,...", default="", help="Only these: Normal, Warning.")

@@ -13,6 +13,7 @@ import click
 from leafcast.ask.object_readers import NotFound, reader_of
 from leafcast.ask.resource_names import ResourceKind
 from leafcast.ask.session import Session
+from leafcast.cli.location_instances import with_instances
 from leafcast.cli.object_options import (
     at_option,
     load_files,
@@ -23,7 +24,6 @@ from leafcast.cli.object_options import (
 from leafcast.cli.options import data_dir_option
 from leafcast.cli.resource_arguments import BadArguments, Meant, read_arguments, with_kinds
 from leafcast.cli.session_calls import in_session
-from leafcast.show.instances import with_instances
 from leafcast.show.object_output import (
     FORMATS,
     Format,

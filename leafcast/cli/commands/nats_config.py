@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from leafcast.cli import shell_completion as completing
+from leafcast.cli import shell_completion
 from leafcast.cli.options import data_dir_option
 from leafcast.data_dir import DataDir
 from schemas.identity import BadIdentity, NodePath
@@ -17,7 +17,7 @@ _SEED = re.compile(r"\bS[A-Z2-7]{57}\b")
 
 
 @click.command("nats-config")
-@click.argument("node", shell_complete=completing.paths)
+@click.argument("node", shell_complete=shell_completion.paths)
 @click.option("--show-secrets", is_flag=True, help="Print the seed of the link to the parent, too.")
 @data_dir_option
 def nats_config(node: str, show_secrets: bool, data_dir: Path | None) -> None:  # noqa: FBT001 - click

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from leafcast.cli import shell_completion as completing
+from leafcast.cli import shell_completion
 from leafcast.cli.commands.node_list import add_listed, read_labels
 from leafcast.cli.options import NodeAt, data_dir_option
 from leafcast.cli.session_calls import call
@@ -131,7 +131,7 @@ def add(  # noqa: PLR0913 - click passes options by name
 
 
 @node.command()
-@click.argument("path", type=NodeAt(), shell_complete=completing.paths)
+@click.argument("path", type=NodeAt(), shell_complete=shell_completion.paths)
 @click.argument("new_path", type=NodeAt())
 @_output_option
 @click.option(
@@ -165,7 +165,7 @@ def move(
 
 
 @node.command()
-@click.argument("path", type=NodeAt(), shell_complete=completing.paths)
+@click.argument("path", type=NodeAt(), shell_complete=shell_completion.paths)
 @click.option(
     "--force",
     is_flag=True,

@@ -10,7 +10,7 @@ import click
 from leafcast.ask.destinations import destinations_below, nodes_below
 from leafcast.ask.resource_names import UnknownKind
 from leafcast.ask.session import Session
-from leafcast.cli import shell_completion as completing
+from leafcast.cli import shell_completion
 from leafcast.cli.commands.wait import placements_named
 from leafcast.cli.options import data_dir_option
 from leafcast.cli.printing import show, watch
@@ -23,7 +23,7 @@ from leafcast.show.tree_tables import placement_view, placements_view, worst_fir
     metavar="[PLACEMENT]",
     required=False,
     default="",
-    shell_complete=completing.placements,
+    shell_complete=shell_completion.placements,
 )
 @click.option("--tree", "by_node", is_flag=True, help="Every node of the tree, not only the first.")
 @click.option("--destinations", is_flag=True, help="Every destination, worst first.")

@@ -10,7 +10,7 @@ import click
 
 from leafcast.ask.resource_names import ResourceKinds, UnknownKind
 from leafcast.ask.session import CallFailed, Session
-from leafcast.cli import shell_completion as completing
+from leafcast.cli import shell_completion
 from leafcast.cli.object_options import refuse
 from leafcast.cli.options import data_dir_option
 from leafcast.cli.session_calls import look_until
@@ -52,7 +52,7 @@ def _condition(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     nargs=-1,
     required=True,
     metavar="PLACEMENT...",
-    shell_complete=completing.placements,
+    shell_complete=shell_completion.placements,
 )
 @click.option(
     "--for",
