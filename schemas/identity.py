@@ -14,7 +14,7 @@ KeyId = NewType("KeyId", str)
 """26 lowercase base32 characters, names one signing key."""
 
 MailKey = NewType("MailKey", str)
-"""One subject token: 32 lowercase base32hex characters, or a reserved `_index`, `_keys`."""
+"""One subject token: 32 lowercase base32hex characters, or a reserved `_snapshot`, `_keys`."""
 
 ContentHash = NewType("ContentHash", str)
 """64 lowercase hexadecimal characters: the address of a blob."""
@@ -26,6 +26,7 @@ Generation = NewType("Generation", int)
 """Orders all that the centre signs; milliseconds since 1970 or more, below 2**63."""
 
 INDEX_KEY = MailKey("_index")
+SNAPSHOT_KEY = MailKey("_snapshot")
 KEYS_KEY = MailKey("_keys")
 
 NAME_MAX = 63
@@ -149,7 +150,7 @@ def mail_key_bytes(key: MailKey) -> bytes:
 
 def check_mail_key(text: str) -> MailKey:
     """Admit a mail key or a reserved one; raises BadIdentity."""
-    if text not in (INDEX_KEY, KEYS_KEY) and not _MAIL_KEY.match(text):
+    if text not in (SNAPSHOT_KEY, KEYS_KEY) and not _MAIL_KEY.match(text):
         raise BadIdentity("mail key", text, "32 characters of base32hex, lowercase")
     return MailKey(text)
 

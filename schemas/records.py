@@ -53,11 +53,11 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What all signed payloads begin with."""
+    """What all signed payloads begin with; `term` is 16 hex digits, empty in an ask."""
 
     source: Source
     generation: int
-    deleted: bool
+    term: str
     trace: str
     references: tuple[Reference, ...]
 
@@ -105,6 +105,10 @@ class DeltaBody:
 
     gates: tuple[Gate, ...]
     collectors: tuple[Reference, ...] = ()
+    # Where all its content begins. The head names none of it: whoever is not meant gets the head.
+    references: tuple[Reference, ...] = ()
+    # Reserved: the key that sealed content opens with.
+    key: bytes = b""
 
     def encode(self) -> bytes:
         return codec.pack(to_array(self))
@@ -119,6 +123,9 @@ class Profile(Record):
     labels: Mapping[str, str] = field(hash=False)
     annotations: Mapping[str, str] = field(hash=False)
     properties: Mapping[str, str] = field(hash=False)
+    # Reserved for sealing.
+    public_key: bytes = b""
+    fleet_key: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +206,6 @@ RECORDS: Mapping[str, type[Record]] = {
     "profile": Profile,
     "location": LocationRecord,
     "node": NodeRecord,
-    "index": IndexRecord,
     "keys": KeysRecord,
     "ask": AskRecord,
 }
