@@ -330,3 +330,14 @@ def decode(kind: type[T], data: bytes, limit: int = codec.RECORD_MAX_BYTES) -> T
         return from_array(kind, codec.unpack(data, limit))
     except (ShapeError, codec.CodecError) as error:
         raise ReportRefused(f"{kind.__name__}: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """What a node counts of a placement over its subtree; it is not sent."""
+
+    summary: Summary
+    # Whether no more and no less is meant; else it reads "at least".
+    exact: bool
+    # Children that keep it from being exact, a few of them.
+    waiting_for: tuple[str, ...] = ()
