@@ -5,12 +5,14 @@ import hashlib
 import pytest
 
 from schemas import blobs, chunks, codec, records, reports
+from schemas.asks import AnswerPart, AskFault
 from schemas.blobs import Reference
 from schemas.chunks import ManifestEntry
 from schemas.identity import DestinationId, KeyId, NodePath, TreeId
 from schemas.objects import ObjectKey
 from schemas.records import (
     Alternative,
+    AskRecord,
     DeltaBody,
     DeltaHead,
     Gate,
@@ -58,7 +60,19 @@ RECORDS = {
         (),
         (KeyGrant(KeyId("b" * 26), SIGNER.public_key, ("delta",)),),
     ),
+    "ask": AskRecord(
+        Source("leafcast.io/Ask", "", "", "c" * 26),
+        7,
+        False,
+        "",
+        (),
+        "get",
+        HERE,
+        9,
+        {"b": "2", "a": "1"},
+    ),
 }
+FAULT = AskFault("Offline", "why", "/emea", 3)
 SUMMARY = reports.Summary(
     {"synced": 2},
     {"healthy": 2},
@@ -70,6 +84,7 @@ SUMMARY = reports.Summary(
 )
 RESULT = reports.ObjectResult(ObjectKey("", "configmaps", "shop", "a"), 1, "inv-mb-u", b"\x80")
 SPACES = {"inv": reports.SpaceLabels({"env": reports.KeyValues(("prod",), lacking=True)})}
+ANY = reports.KeyValues(None, lacking=False)
 UNSIGNED = {
     "report": reports.Report(KEY, 0, 3, 4, 7, "inc", 12, False, 1, SUMMARY),
     "part": reports.ReportPart(KEY, 1, 3, 4, 7, (RESULT,)),
@@ -79,7 +94,16 @@ UNSIGNED = {
     ),
     "session": reports.SessionMessage("inc", 3, 12, 0, 6, "none", "r", 4),
     "done": reports.Done(RESULT.key, "uid", "ab", (KEY,), made=True, order=12),
-    "cursor": reports.Cursor("inc", 12, 6, has_memory=True),
+    "cursor": reports.Cursor("inc", 12, 6, has_memory=True, unproven=("s1", "s2")),
+    "swept": reports.Swept("inc", 12),
+    "list part": reports.ListPart(3, 4, 0, (reports.Listed(KEY, 7),)),
+    "any values": reports.LabelReport(
+        3, 4, "inc", 12, {"b": reports.SpaceLabels({}), "a": reports.SpaceLabels({"env": ANY})}
+    ),
+    "empty report": reports.Report(KEY, 0, 3, 4, 7, "inc", 12, True, 1, reports.Summary()),
+    "large numbers": reports.ObjectResult(RESULT.key, 2**63 - 1),
+    "answer": AnswerPart("c" * 26, 1, last=True, data=b"\x80"),
+    "no answer": AnswerPart("c" * 26, 1, last=True, data=b"", fault=FAULT),
 }
 
 
@@ -189,7 +213,30 @@ GOLDEN: dict[str, str] = {
         "9a94a0aa636f6e6669676d617073a473686f70a161a3756964a2616291d92069636a666d70646b31"
         "363176653732766f38376e6b76736d3571733273633537c30ca0c400c2c2"
     ),
-    "cursor": "95a3696e630c06c390",
+    "cursor": "95a3696e630c06c392a27331a27332",
+    "ask payload": (
+        "9994af6c656166636173742e696f2f41736ba0a0ba63636363636363636363636363636363636363"
+        "6363636363636307c2a090a3676574a82f656d65612f73310982a161a131a162a132"
+    ),
+    "ask signature": (
+        "1fb71abbbe5c25a9b12747efd8cb93b5ef466ca2a0c69eb34268a81e595ec75c495130032330eb7f"
+        "99a728f0fafa130c9b60f115a03042e2387576016f55b601"
+    ),
+    "ask message": "a267777dbf868894890d213a76d02261c90ceeb3a968e04be5565df902565034 176",
+    "ask term": "f7edb3726848ebeeb01743330d147a0c",
+    "swept": "92a3696e630c",
+    "list part": "940304009192d92069636a666d70646b31363176653732766f38376e6b76736d357173327363353707",
+    "any values": "950304a3696e630c82a1619181a3656e7692c0c2a1629180",
+    "empty report": (
+        "9ad92069636a666d70646b31363176653732766f38376e6b76736d357173327363353700030407a3"
+        "696e630cc301978080809000c390"
+    ),
+    "large numbers": "9494a0aa636f6e6669676d617073a473686f70a161cf7fffffffffffffffa0c0",
+    "answer": "95ba636363636363636363636363636363636363636363636363636301c3c40180c0",
+    "no answer": (
+        "95ba636363636363636363636363636363636363636363636363636301c3c40094a74f66666c696e"
+        "65a3776879a52f656d656103"
+    ),
     "object address": "e8bb139c8996a77d35e661195b51f2e765f0ce2d5a757eef778e56990ed55496",
     "object form": "0",
     "program address": "d45d873514c7abe4e011590b2e3cff63f416c4f8bc0052fb9ef6cf98b796e4b3",
