@@ -20,7 +20,8 @@ from leafcast.durations import span_text
 from leafcast.kinds_spoken import UnknownKind
 from leafcast.session import Session
 from relay.adapters.clock import SystemClock
-from schemas.identity import BadIdentity, NodePath
+from schemas.identity import NodePath
+from schemas.refusals import BadIdentity
 
 TYPES = ("Normal", "Warning")
 NAMED_MAX = 12

@@ -19,7 +19,8 @@ from leafcast.plurals import many
 from leafcast.session import Session
 from relay.whole_file import write_whole
 from schemas import names
-from schemas.identity import BadIdentity, NodePath
+from schemas.identity import NodePath
+from schemas.refusals import BadIdentity
 
 ADDED_AT_ONCE, CHECKED_AT_ONCE = 500, 2_000
 ADD_SECONDS = 180.0

@@ -17,7 +17,8 @@ from nats.errors import NoRespondersError, SlowConsumerError
 from relay.adapters.lasting_client import PING_SECONDS, PINGS_UNANSWERED_MAX, LastingClient
 from relay.adapters.patient_client import PATIENCE_SECONDS, PAUSE_SECONDS, close
 from relay.ports import BusBroken
-from schemas.codec import CodecError, from_json
+from schemas.codec import from_json
+from schemas.refusals import CodecError
 
 CONNECT_SECONDS = 30.0
 RECONNECT_WAIT_SECONDS = 0.25

@@ -23,7 +23,7 @@ from relay.adapters.port_holder import stranger_on
 from relay.adapters.server_admin import system_connection
 from relay.adapters.server_ports import PortTaken
 from relay.adapters.server_process import ServerFailed
-from schemas.identity import BadIdentity
+from schemas.refusals import BadIdentity
 from tests.awaiting import eventually
 from tests.nats.conftest import new_nkey, new_seeds
 from tests.processes import alive
