@@ -12,8 +12,8 @@ from controllers.keys import CentreKeys, KeysUnusable, load_or_make_keys
 from controllers.mailbox_controller import InventoryKey, MailboxController
 from controllers.placement_translator import Note
 from controllers.ports import CentreRelay, FinalizingSpace
-from controllers.work_queue import WorkQueue
-from controllers.workload_space import Inventories, WorkloadSpace, WorkQueues
+from controllers.work_queue import PlacementQueues, WorkQueue
+from controllers.workload_space import Inventories, WorkloadSpace
 from relay.ports import Clock, Dice, Space
 from schemas.identity import MailKey
 from schemas.records import DeltaHead, LocationRecord, NodeRecord, Profile, Record
@@ -38,7 +38,7 @@ class Controllers:
         relay: CentreRelay,
         issuer: Issuer,
         keys: CentreKeys,
-        wds: Sequence[tuple[Space, WorkQueues]],
+        wds: Sequence[tuple[Space, PlacementQueues]],
         inventory: Sequence[tuple[Space, WorkQueue[InventoryKey]]],
         clock: Clock,
         note: Note,
@@ -46,17 +46,17 @@ class Controllers:
         self._relay = relay
         self.keys = keys
         self.issuer = issuer
-        # The identities of all spaces that are followed.
-        self._spaces: set[str] = set()
+        # The identities of the inventory spaces that are followed.
+        spaces = self._inventory_spaces = set[str]()
         slices = [queues.slices for _, queues in wds]
         statuses = [queues.statuses for _, queues in wds]
         self.inventories = [
-            MailboxController(issuer, space, clock, queue, self._spaces, slices, statuses)
+            MailboxController(issuer, space, clock, queue, spaces, slices, statuses)
             for space, queue in inventory
         ]
         together = Inventories(self.inventories)
         self.workload_spaces = [
-            WorkloadSpace(space, relay, issuer, clock, queues, together, self._spaces, note)
+            WorkloadSpace(relay, issuer, clock, space, queues, together, note)
             for space, queues in wds
         ]
         self.translator = self.workload_spaces[0].translator
@@ -80,7 +80,10 @@ class Controllers:
         keys = load_or_make_keys(keys_folder, dice)
         if keys.tree != relay.tree:
             raise KeysUnusable(keys.path, "they are another tree's", "name the right folder")
-        workloads = [(space, WorkQueues(clock)) for space in _all(wds)]
+        workloads = [
+            (space, PlacementQueues(clock, finalizing=isinstance(space, FinalizingSpace)))
+            for space in _all(wds)
+        ]
         inventories = [(space, WorkQueue[InventoryKey](clock)) for space in _all(inventory)]
 
         def ledger_changed(records: Sequence[Record]) -> None:
@@ -88,8 +91,8 @@ class Controllers:
             for _, registrations in inventories:
                 registrations.add(nodes)
             names = [record.source.name for record in records if isinstance(record, DeltaHead)]
-            for space, queues in workloads:
-                if isinstance(space, FinalizingSpace):
+            for _, queues in workloads:
+                if queues.finalizers is not None:
                     queues.finalizers.add(names)
 
         issuer = await open_issuer(relay, keys, clock, dice, ledger_changed)
@@ -120,11 +123,13 @@ class Controllers:
 
         It stays in force until a person lets it go. Nothing is known before all spaces were listed.
         """
+        followed = {one.translator.identity for one in self.workload_spaces}
+        followed |= self._inventory_spaces
         found: dict[str, list[Record]] = defaultdict(list)
         if not any(self.unready().values()):
             for record in self.issuer.records.values():
                 said = isinstance(record, DeltaHead | Profile | LocationRecord)
-                if said and record.source.space not in self._spaces:
+                if said and record.source.space not in followed:
                     found[record.source.space].append(record)
         return found
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from controllers.work_queue import number_of
-
 from relay.ports import (
     AnotherSpace,
     Change,

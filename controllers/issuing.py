@@ -16,7 +16,6 @@ from controllers.ports import CentreRelay
 from relay.ports import Clock, Dice
 from schemas.identity import KEYS_KEY, ContentHash, KeyId, MailKey, TreeId
 from schemas.records import API_KEYS, KeyGrant, KeysRecord, Record, Source
-from schemas.signing import Signer
 from schemas.snapshots import TERM_BYTES
 
 SIGNING_KINDS = ("delta", "profile", "location", "node", "snapshot", "ask")
@@ -68,9 +67,7 @@ class Issuer:
         """How many records the last snapshot lists that the ledger lost: they are held."""
         return len(self._core.lost)
 
-    async def issue(
-        self, drafts: Sequence[Draft], delete: Iterable[MailKey] = ()
-    ) -> list[Record]:
+    async def issue(self, drafts: Sequence[Draft], delete: Iterable[MailKey] = ()) -> list[Record]:
         """Stamp, sign and publish these records, in order; raises BusBroken.
 
         They are in the ledger when this returns, and in force only then. What is deleted with them

@@ -27,8 +27,8 @@ InventoryKey = ObjectKey | NodePath
 class MailboxController:
     """The reconciler of one inventory space; what it decides is in `Registry`.
 
-    `spaces` are the identities of all spaces that are followed, to which it adds its own. In
-    `slices` and `statuses` it has all placements looked at again when destinations changed.
+    `spaces` are the identities of the inventory spaces that are followed, to which it adds its own.
+    In `slices` and `statuses` it has all placements looked at again when destinations changed.
     """
 
     def __init__(

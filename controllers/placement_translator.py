@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from controllers.core.placements import Placements, read_issued
@@ -13,7 +13,7 @@ from controllers.core.workloads import CONTROL_KINDS, Workloads, slices_among
 from controllers.informer import Informer, KindName, identity_of
 from controllers.issuing import Issuer, read_all
 from controllers.ports import CentreRelay
-from controllers.work_queue import WorkQueue
+from controllers.work_queue import PlacementQueues
 from relay.ports import (
     Change,
     Clock,
@@ -42,9 +42,7 @@ _CONTROL = frozenset(Interest(*kind) for kind in CONTROL_KINDS)
 class PlacementTranslator:
     """The reconciler of one workload description space; what it decides is in `Placements`.
 
-    `spaces` are the identities of all spaces that are followed, to which it adds its own. What was
-    looked at again it adds to the queues in `next_queues`, and to `slices` those whose slices
-    changed. `note` hears of a removal that is held and that no status can tell.
+    `note` hears of a removal that is held and that no status can tell.
     """
 
     def __init__(
@@ -53,20 +51,15 @@ class PlacementTranslator:
         relay: CentreRelay,
         space: Space,
         clock: Clock,
-        queue: WorkQueue[str],
-        spaces: set[str],
-        slices: WorkQueue[str],
-        next_queues: Sequence[WorkQueue[str]],
+        queues: PlacementQueues,
         note: Note,
     ) -> None:
         self._issuer = issuer
         self._relay = relay
         self._space = space
         self._clock = clock
-        self._queue = queue
-        self._spaces = spaces
-        self._slices = slices
-        self._next_queues = next_queues
+        self._queues = queues
+        self._queue = queues.translations
         self._note = note
         self._placements = Placements("", {})
         self._interests = Interests()
@@ -77,6 +70,11 @@ class PlacementTranslator:
         self._deferred: set[str] = set()
         # By name, which metadata.generation of a placement the ledger says, or refuses.
         self.observed: dict[str, int] = {}
+
+    @property
+    def identity(self) -> str:
+        """Who the space is; "" until it was asked."""
+        return self._placements.identity
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -106,7 +104,6 @@ class PlacementTranslator:
     async def run(self) -> None:
         """Reconcile until cancelled; raises BusBroken, and SpaceError if the space is another."""
         identity = await identity_of(self._space, self._clock)
-        self._spaces.add(identity)
         known = await self._read_ledger(Placements(identity, {}))
         self._placements = Placements(identity, known, self._issuer.records)
         self._interests = Interests(_CONTROL)
@@ -205,7 +202,7 @@ class PlacementTranslator:
             self._deferred.update(names)
         else:
             self._queue.add(names)
-        self._slices.add(slices)
+        self._queues.slices.add(slices)
 
     def _widen(self) -> bool:
         """Follow the kinds that placements may select now; whether some are still to be listed."""
@@ -233,8 +230,7 @@ class PlacementTranslator:
             self.observed.pop(name, None)
         for name in names & self.held.keys() - self.workloads.objects.keys():
             self._note("RemovalHeld", f"edgeplacement/{name}", self.held[name])
-        for queue in self._next_queues:
-            queue.add(names)
+        self._queues.translated(names)
         return again
 
     async def _complete(self, names: Iterable[str]) -> bool:

@@ -76,7 +76,9 @@ class StatusSummarizer:
             invalid=workloads.invalid.get(name, ""),
             held=self._translator.held.get(name, ""),
             faults=self._translator.faults.get(name, ()),
-            ambiguous={key: self._ambiguous[key] for key in self._asked(name) & self._ambiguous.keys()},
+            ambiguous={
+                key: self._ambiguous[key] for key in self._asked(name) & self._ambiguous.keys()
+            },
             selected=workloads.resolver.count(name),
             lack=workloads.lack(name),
             not_supported=workloads.resolver.not_supported.of(name),

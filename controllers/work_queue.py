@@ -15,6 +15,9 @@ QUIET_SECONDS = 0.02
 BURST_SECONDS = 0.2
 GATHER_MAX_SECONDS = 0.2
 
+STATUS_FIRST_SECONDS = 0.03
+"""A status stands back for the deltas that it speaks of; reports come far later."""
+
 ALL = ""
 """In a queue of names: all there are."""
 
@@ -99,6 +102,24 @@ class WorkQueue(Generic[T]):
     async def _move(self) -> None:
         await self._moved.wait()
         self._moved.clear()
+
+
+class PlacementQueues:
+    """What is to be looked at of one workload description space, by names of placements."""
+
+    def __init__(self, clock: Clock, *, finalizing: bool) -> None:
+        self.translations: WorkQueue[str] = WorkQueue(clock)
+        self.statuses: WorkQueue[str] = WorkQueue(clock, STATUS_FIRST_SECONDS)
+        self.slices: WorkQueue[str] = WorkQueue(clock)
+        # None where nothing has finalizers.
+        self.finalizers: WorkQueue[str] | None = WorkQueue(clock) if finalizing else None
+
+    def translated(self, names: Iterable[str]) -> None:
+        """What follows from the ledger is to be looked at."""
+        listed = tuple(names)
+        for queue in (self.statuses, self.slices, self.finalizers):
+            if queue is not None:
+                queue.add(listed)
 
 
 def number_of(revision: str) -> int:

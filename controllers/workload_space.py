@@ -12,13 +12,11 @@ from controllers.placement_translator import Note, PlacementTranslator
 from controllers.ports import CentreRelay, FinalizingSpace
 from controllers.status_summarizer import StatusSummarizer
 from controllers.where_resolver import WhereResolver
-from controllers.work_queue import WorkQueue
+from controllers.work_queue import PlacementQueues
 from relay.ports import Clock, Space
 from schemas.api import Destination, Location
 from schemas.identity import MailKey
 from schemas.selectors import LabelSelector
-
-STATUS_FIRST_SECONDS = 0.03
 
 
 class Inventories:
@@ -43,52 +41,27 @@ class Inventories:
             yield from one.pairs(selectors)
 
 
-class WorkQueues:
-    """What is to be looked at of one workload description space, by names of placements."""
-
-    def __init__(self, clock: Clock) -> None:
-        self.translations: WorkQueue[str] = WorkQueue(clock)
-        # A status stands back for the deltas that it speaks of; reports come far later.
-        self.statuses: WorkQueue[str] = WorkQueue(clock, STATUS_FIRST_SECONDS)
-        self.slices: WorkQueue[str] = WorkQueue(clock)
-        self.finalizers: WorkQueue[str] = WorkQueue(clock)
-
-
 class WorkloadSpace:
     """The reconcilers of one space; `note` hears what no status can say."""
 
     def __init__(
         self,
-        space: Space,
         relay: CentreRelay,
         issuer: Issuer,
         clock: Clock,
-        queues: WorkQueues,
+        space: Space,
+        queues: PlacementQueues,
         inventories: Inventories,
-        spaces: set[str],
         note: Note,
     ) -> None:
-        self._statuses = queues.statuses
-        looked_at = [queues.statuses, queues.slices]
-        if isinstance(space, FinalizingSpace):
-            looked_at.append(queues.finalizers)
-        self.translator = PlacementTranslator(
-            issuer,
-            relay,
-            space,
-            clock,
-            queue=queues.translations,
-            spaces=spaces,
-            slices=queues.slices,
-            next_queues=looked_at,
-            note=note,
-        )
+        self._queues = queues
+        self.translator = PlacementTranslator(issuer, relay, space, clock, queues, note)
         self.summarizer = StatusSummarizer(
             relay, space, clock, queues.statuses, self.translator, lambda: inventories.locations
         )
         self._where = WhereResolver(space, clock, queues.slices, self.translator, inventories)
         self._finalizers: Finalizers | None = None
-        if isinstance(space, FinalizingSpace):
+        if isinstance(space, FinalizingSpace) and queues.finalizers is not None:
             self._finalizers = Finalizers(space, queues.finalizers, self.translator)
 
     @property
@@ -117,4 +90,4 @@ class WorkloadSpace:
     def counts_changed(self, keys: Iterable[MailKey]) -> None:
         """Look again at those placements of this space whose counts changed."""
         names = [self.translator.name_of(key) for key in keys]
-        self._statuses.add(name for name in names if name is not None)
+        self._queues.statuses.add(name for name in names if name is not None)

@@ -15,9 +15,9 @@ from typing import Annotated, NewType, TypeVar
 import msgspec
 
 from schemas.blobs import BLOB_MAX_BYTES, Reference
-from schemas.codec import CodecError
 from schemas.identity import ContentHash, MailKey, NodePath, TreeId, mail_key_bytes, short_key
 from schemas.records import Source
+from schemas.refusals import CodecError
 
 API_SNAPSHOT = "leafcast.io/Snapshot"
 SNAPSHOT_LEAF, SNAPSHOT_INNER, SNAPSHOT_TERMS = "sleaf", "sinner", "sterms"

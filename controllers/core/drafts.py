@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import cast
 
 from schemas.blobs import StoredBlob
 from schemas.identity import KEYS_KEY, ContentHash, Generation, MailKey, random_id
 from schemas.records import RECORDS, DeltaHead, Record
 from schemas.signing import RecordKind
+from schemas.wire import replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,4 +72,4 @@ def _trace(slot: MailKey, generation: Generation) -> str:
     return random_id(hashlib.sha256(f"trace\0{slot}\0{generation}".encode()).digest())
 
 
-_KINDS = {form: cast(RecordKind, kind) for kind, form in RECORDS.items()}
+_KINDS = {form: cast("RecordKind", kind) for kind, form in RECORDS.items()}

@@ -170,4 +170,8 @@ def _takes_away(record: Record, former: Record | None) -> bool:
         return True
     if isinstance(record, DeltaHead) and isinstance(former, DeltaHead):
         return record.alternatives != former.alternatives
-    return former is not None and isinstance(record, Profile | LocationRecord) and not same(record, former)
+    return (
+        former is not None
+        and isinstance(record, Profile | LocationRecord)
+        and not same(record, former)
+    )

@@ -31,7 +31,6 @@ from controllers.core.translate import (
 )
 from controllers.core.workloads import Object, Workloads
 from schemas.chunks import read_manifest_chunk, read_root
-from schemas.codec import CodecError
 from schemas.faults import Fault
 from schemas.identity import MailKey
 from schemas.objects import ObjectKey
@@ -39,11 +38,10 @@ from schemas.records import (
     API_PLACEMENT,
     DeltaHead,
     Record,
-    RecordRefused,
     Source,
     decode_body,
 )
-from schemas.shape import ShapeError
+from schemas.refusals import RecordRefused, WireRefused
 
 _NOTHING: frozenset[str] = frozenset()
 
@@ -240,7 +238,7 @@ def read_issued(head: DeltaHead, body: bytes) -> Reading[Issued]:
             for chunk in chunks
             for entry in read_manifest_chunk(parts[chunk.address])
         }
-    except (KeyError, ShapeError, CodecError):
+    except (KeyError, WireRefused):
         return Issued(head, gates, None)
     kept = frozenset({root.address, *(chunk.address for chunk in chunks)})
     return Issued(head, gates, entries, kept)

@@ -27,7 +27,6 @@ from schemas.records import (
     API_LOCATION,
     API_NODE,
     API_SYNC_TARGET,
-    LocationRecord,
     NodeRecord,
     Profile,
     Record,
@@ -54,7 +53,8 @@ class Registry:
     """The SyncTargets and Locations of the space of one identity, beside the records in force.
 
     `errors` say what is wrong, and what is held, by name. What comes from the space returns the
-    objects to look at again. `spaces` are the identities of all spaces that are followed.
+    objects to look at again. `spaces` are the identities of all inventory
+    spaces that are followed.
     """
 
     def __init__(
@@ -247,8 +247,7 @@ class Registry:
         return {
             ObjectKey(_GROUP, resources[record.source.api], "", record.source.name)
             for record in self._records.values()
-            if record.source.api in resources
-            and record.source.space == self.identity
+            if record.source.api in resources and record.source.space == self.identity
         }
 
     # What is known of the space.

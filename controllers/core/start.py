@@ -19,7 +19,8 @@ from relay.core.records.snapshot import Interest, SnapshotView, Unread
 from relay.core.records.tree import SnapshotTree
 from relay.core.records.verdict import HeldRecord
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, ContentHash, MailKey
-from schemas.records import Record, RecordRefused, decode_payload
+from schemas.records import Record, decode_payload
+from schemas.refusals import RecordRefused
 from schemas.signing import Envelope, Signer
 from schemas.snapshots import (
     EntryKey,
@@ -70,7 +71,9 @@ class StoredLedger:
             if (found := self.records.get(key)) is not None:
                 ledger.remember(found.kind, found.record, found.body)
         ledger.raise_to(last.generation if last else 0)
-        ahead = {it.key: it.generation for it in kept if not last or it.generation > last.generation}
+        ahead = {
+            it.key: it.generation for it in kept if not last or it.generation > last.generation
+        }
         snapshots = SnapshotIssuer(
             Term(bytes.fromhex(term)),
             now=now.seconds,
@@ -89,18 +92,19 @@ class StoredLedger:
 def read_stored_ledger(store: Mapping[str, Envelope]) -> Reading[StoredLedger]:
     """Read what a store holds, by key, and what its last snapshot lists."""
     found = StoredLedger()
-    for name, envelope in store.items():
+    for name, stored in store.items():
         key = MailKey(name)
         if key == SNAPSHOT_KEY:
             continue
         try:
-            record = decode_payload(envelope.kind, envelope.payload)
+            record = decode_payload(stored.kind, stored.payload)
         except RecordRefused:
             found.damaged.add(key)
         else:
-            found.records[key] = StoredRecord(envelope.kind, record, envelope.body)
-    if (envelope := store.get(SNAPSHOT_KEY)) is not None:
-        yield from _read_snapshot(envelope, found)
+            found.records[key] = StoredRecord(stored.kind, record, stored.body)
+    snapshot = store.get(SNAPSHOT_KEY)
+    if snapshot is not None:
+        yield from _read_snapshot(snapshot, found)
     return found
 
 

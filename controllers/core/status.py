@@ -15,6 +15,7 @@ from schemas import codec
 from schemas.api import Condition
 from schemas.faults import Fault
 from schemas.objects import ObjectKey
+from schemas.refusals import CodecError
 from schemas.reports import NEVER_JOINED, Count, ExceptionSample, ObjectResult, Summary
 
 ERRORS_MAX = 20
@@ -46,8 +47,8 @@ class PlacementFacts:
 
     It selects `selected` objects; with a `lack` it is neither synced nor healthy, whatever is
     counted; what it asks for and is `not_supported` is named.
-    `ambiguous` are objects whose singleton status is asked for, and how many destinations have them,
-    where that is not one.
+    `ambiguous` are objects whose singleton status is asked for, and how many destinations have
+    them, where that is not one.
     """
 
     generation: int
@@ -142,7 +143,7 @@ def _status_of(results: Iterable[ObjectResult]) -> dict[str, Any] | None:
     try:
         status = codec.unpack(returned[0], codec.RECORD_MAX_BYTES)
         codec.canonical(status)  # Who returned it may be anyone; a space takes JSON only.
-    except codec.CodecError:
+    except CodecError:
         return None
     return _as_json(status) if isinstance(status, Mapping) else None
 
@@ -156,7 +157,7 @@ def _as_json(value: Any) -> Any:
 def _errors(facts: PlacementFacts, samples: Iterable[ExceptionSample]) -> list[str]:
     own = [facts.invalid] if facts.invalid else []
     own += [str(fault) for fault in facts.faults]
-    own += [_ambiguous(facts)] if facts.ambiguous else []
+    own += [_ambiguous_text(facts)] if facts.ambiguous else []
     worst = sorted(samples, key=lambda sample: (sample.severity, -sample.count, sample.object))
     return [*own, *(error_text(sample) for sample in worst)][:ERRORS_MAX]
 
@@ -169,7 +170,7 @@ def _conditions(facts: PlacementFacts, count: Count) -> list[Condition]:
         message = "; ".join(str(fault) for fault in facts.faults[:ERRORS_MAX])
         listed.append(condition(OBJECTS_REFUSED, "True", "ObjectsRefused", message))
     if facts.ambiguous:
-        message = _ambiguous(facts)
+        message = _ambiguous_text(facts)
         listed.append(condition(SINGLETON_REPORTED, "False", "NotOneDestination", message))
     if facts.not_supported:
         message = not_supported_text(facts.not_supported)
@@ -192,9 +193,11 @@ def _delivered(facts: PlacementFacts, count: Count) -> list[Condition]:
     return [condition(type_, "False", lack.reason, lack.message) for type_ in types]
 
 
-def _ambiguous(facts: PlacementFacts) -> str:
+def _ambiguous_text(facts: PlacementFacts) -> str:
     """That a status cannot be returned, for which objects (some of them), and what to do."""
-    named = [f"{_namespace_first(str(key))} ({facts.ambiguous[key]})" for key in sorted(facts.ambiguous)]
+    named = [
+        f"{_namespace_first(str(key))} ({facts.ambiguous[key]})" for key in sorted(facts.ambiguous)
+    ]
     more = len(named) - SINGLETONS_NAMED_MAX
     listed = ", ".join(named[:SINGLETONS_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
     return (

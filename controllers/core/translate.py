@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Container, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from controllers.core.cleaning import clean
@@ -18,7 +18,7 @@ from controllers.core.what import is_partial
 from schemas import blobs
 from schemas.blobs import Reference, StoredBlob
 from schemas.chunks import ManifestEntry, build_manifest
-from schemas.codec import CodecError, address, canonical
+from schemas.codec import address, canonical
 from schemas.faults import Fault
 from schemas.identity import ContentHash
 from schemas.objects import ObjectKey, apply_order
@@ -30,7 +30,9 @@ from schemas.records import (
     Gate,
     Source,
 )
+from schemas.refusals import CodecError
 from schemas.selectors import LabelSelector
+from schemas.wire import replace
 
 HINTS_MAX = 4
 
