@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
-from itertools import pairwise
+from operator import lt
 from typing import Annotated, NewType, TypeVar
 
 import msgspec
@@ -36,8 +36,8 @@ EntryKey = NewType("EntryKey", bytes)
 Term = NewType("Term", bytes)
 """8 random bytes: one start of the centre."""
 
-_Generation = Annotated[int, msgspec.Meta(ge=0, lt=2**63)]
-_Count = Annotated[int, msgspec.Meta(ge=0, lt=2**63)]
+_Generation = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 _Size = Annotated[int, msgspec.Meta(ge=0, le=BLOB_MAX_BYTES)]
 _Hash = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
 _Term = Annotated[Term, msgspec.Meta(min_length=TERM_BYTES, max_length=TERM_BYTES)]
@@ -281,5 +281,5 @@ def _read(decoder: msgspec.msgpack.Decoder[_T], data: bytes) -> _T:
 
 
 def _check_ascending(keys: list[EntryKey] | list[Term]) -> None:
-    if any(key >= following for key, following in pairwise(keys)):
+    if not all(map(lt, keys, keys[1:])):
         raise SnapshotRefused("order", "not ascending")

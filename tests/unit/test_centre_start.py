@@ -16,7 +16,7 @@ def centre(tmp_path):
 
 
 async def test_a_first_start_issues_keys_and_then_an_empty_index(centre):
-    await centre.controllers().start()
+    await centre.controllers()
     first, second = centre.relay.history
     assert isinstance(first, KeysRecord)
     assert second.source.api == "leafcast.io/Index"
@@ -24,8 +24,7 @@ async def test_a_first_start_issues_keys_and_then_an_empty_index(centre):
 
 
 async def test_keys_are_signed_by_the_root_and_all_else_by_a_key_they_grant(centre):
-    controllers = centre.controllers()
-    await controllers.start()
+    controllers = await centre.controllers()
     keys = centre.relay.records[KEYS_KEY]
     assert keys.verify(centre.relay.tree, controllers.keys.root.public_key)
     (grant,) = centre.relay.record(KEYS_KEY).grants
@@ -36,14 +35,13 @@ async def test_keys_are_signed_by_the_root_and_all_else_by_a_key_they_grant(cent
 
 
 async def test_a_second_start_issues_nothing_new(centre):
-    await centre.controllers().start()
-    await centre.controllers().start()
+    await centre.controllers()
+    await centre.controllers()
     assert len(centre.relay.history) == 2
 
 
 async def test_a_second_start_may_come_before_the_relay_looked_at_what_the_first_one_issued(centre):
-    controllers = centre.controllers()
-    await controllers.start()
+    controllers = await centre.controllers()
     del centre.relay.records[KEYS_KEY]
     await controllers.start()
     assert len(centre.relay.history) == 2
@@ -58,16 +56,15 @@ async def test_keys_are_readable_by_their_owner_only(centre):
 
 
 async def test_a_ledger_signed_with_other_keys_is_refused(centre, tmp_path):
-    await centre.controllers().start()
+    await centre.controllers()
     other = Centre(tmp_path / "other")
     other.relay.records = centre.relay.records
     with pytest.raises(KeysUnusable, match="other keys"):
-        await other.controllers().start()
+        await other.controllers()
 
 
 async def test_a_node_is_added_below_a_node_only_and_removed_when_none_is_below_it(centre):
-    controllers = centre.controllers()
-    await controllers.start()
+    controllers = await centre.controllers()
     issuer, tree = controllers.issuer, centre.relay.tree
     emea, site = NodePath.parse("/emea"), NodePath.parse("/emea/s1")
     with pytest.raises(NodeRefused, match="add /emea first"):
