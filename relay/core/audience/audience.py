@@ -320,9 +320,20 @@ class Audience:
     def _add_each(self, numbers: BitMap, affected: Mapping[Selection, None], by: int) -> None:
         """Count destinations more or less, as far as these selections are meant for them."""
         for number in numbers:
-            found = self._selections_of(number)
             index = self._numbering.range_at(number).index
-            self._add((item for item in found if item in affected), index, by)
+            self._add(self._selections_among(affected, number), index, by)
+
+    def _selections_among(
+        self, affected: Mapping[Selection, None], number: int
+    ) -> Iterator[Selection]:
+        """Those of the selections that are meant for a destination."""
+        space, labels = self._targets.space(number), self._targets.labels(number)
+        found: dict[Selection, None] = {}
+        for location in self._by_instance.matching(space, labels):
+            found |= self._over_location_of(location)
+        for selection in affected:
+            if selection in found or selection.selects_target(space, labels):
+                yield selection
 
     def _add_location(
         self, key: MailKey, location: LocationRecord, selector: LabelSelector

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import zip_longest
+from typing import TypeAlias
 
 from schemas.identity import MailKey
-from schemas.records import Alternative
+from schemas.records import OVER_LOCATION, Alternative
 
-Counts = array[int]
+Counts: TypeAlias = "array[int]"
 """Numbers of destinations by child index, 4 bytes each; what lies beyond the end is 0."""
 
 
@@ -22,15 +23,24 @@ def changed_indices(before: Counts, after: Counts) -> Iterator[int]:
 class Selection:
     """The alternatives of one or several placements, and their counts."""
 
-    __slots__ = ("alternatives", "before", "counts", "placements")
+    __slots__ = ("_over_target", "alternatives", "before", "counts", "placements")
 
     def __init__(self, alternatives: tuple[Alternative, ...]) -> None:
         self.alternatives = alternatives
+        # Those of them that select by the destination's own labels.
+        self._over_target = [item for item in alternatives if item.over != OVER_LOCATION]
         # The placements that have these alternatives, in the order they came.
         self.placements: dict[MailKey, None] = {}
         self.counts: Counts = array("I")
         # Child index to its count at the last drain, of those that changed since.
         self.before: dict[int, int] = {}
+
+    def selects_target(self, space: str, labels: Mapping[str, str]) -> bool:
+        """Whether a destination is selected by its own labels."""
+        return any(
+            item.space in ("", space) and item.selector.matches(labels)
+            for item in self._over_target
+        )
 
     def count(self, index: int) -> int:
         return self.counts[index] if index < len(self.counts) else 0

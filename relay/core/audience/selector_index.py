@@ -18,22 +18,22 @@ class SelectorIndex(Generic[Item]):
     """Items that select label sets, each by a selector and an inventory space (`""`: any)."""
 
     def __init__(self) -> None:
-        self._scopes: dict[Item, tuple[str, LabelSelector]] = {}
+        # Each item's terms: a label set that it selects has one of them.
+        self._terms: dict[Item, tuple[str, ...]] = {}
         # Term to items, each with what else it demands: space and requirements.
         self._by_term: dict[str, dict[Item, tuple[str, tuple[Requirement, ...]]]] = {}
 
     def put(self, item: Item, space: str, selector: LabelSelector) -> None:
         """Set what an item selects."""
         self.discard(item)
-        self._scopes[item] = (space, selector)
-        terms, rest = _split(space, selector)
+        terms, rest = self._split(space, selector)
+        self._terms[item] = terms
         for term in terms:
             self._by_term.setdefault(term, {})[item] = rest
 
     def discard(self, item: Item) -> None:
         """Take an item out, if it is there."""
-        held = self._scopes.pop(item, None)
-        for term in _split(*held)[0] if held is not None else ():
+        for term in self._terms.pop(item, ()):
             posting = self._by_term[term]
             del posting[item]
             if not posting:
@@ -51,30 +51,34 @@ class SelectorIndex(Generic[Item]):
 
     def check(self) -> None:
         """Assert that each item stands under its terms, and nothing else does."""
-        defined: dict[str, dict[Item, tuple[str, tuple[Requirement, ...]]]] = {}
-        for item, scope in self._scopes.items():
-            terms, rest = _split(*scope)
-            for term in terms:
-                defined.setdefault(term, {})[item] = rest
-        assert self._by_term == defined
+        defined = {(term, item) for item, terms in self._terms.items() for term in terms}
+        held = [(term, item) for term, posting in self._by_term.items() for item in posting]
+        assert defined == set(held)
+        assert all(self._by_term.values())
 
+    def _split(
+        self, space: str, selector: LabelSelector
+    ) -> tuple[tuple[str, ...], tuple[str, tuple[Requirement, ...]]]:
+        """The terms one of which is demanded, as few share them; and what remains to be met."""
+        requirements = selector.requirements
+        of_equality = [
+            (tuple(label_term(item.key, value) for value in item.values), item)
+            for item in requirements
+            if item.operator == IN
+        ]
+        if of_equality:
+            terms, chosen = min(of_equality, key=lambda pair: self._share(pair[0]))
+            return terms, (space, tuple(item for item in requirements if item != chosen))
+        if space:
+            return (space_term(space),), ("", requirements)
+        present = next((item for item in requirements if item.operator == EXISTS), None)
+        if present is not None:
+            return (present.key,), ("", tuple(item for item in requirements if item != present))
+        return (_ANY,), ("", requirements)
 
-def _split(
-    space: str, selector: LabelSelector
-) -> tuple[tuple[str, ...], tuple[str, tuple[Requirement, ...]]]:
-    """The terms one of which is demanded, the rarest kind there is; and what remains to be met."""
-    requirements = selector.requirements
-    equalities = [item for item in requirements if item.operator == IN]
-    if equalities:
-        narrowest = min(equalities, key=lambda item: len(item.values))
-        terms = tuple(label_term(narrowest.key, value) for value in narrowest.values)
-        return terms, (space, tuple(item for item in requirements if item != narrowest))
-    if space:
-        return (space_term(space),), ("", requirements)
-    present = next((item for item in requirements if item.operator == EXISTS), None)
-    if present is not None:
-        return (present.key,), ("", tuple(item for item in requirements if item != present))
-    return (_ANY,), ("", requirements)
+    def _share(self, terms: tuple[str, ...]) -> int:
+        """How many items stand under the terms, with one more under each."""
+        return sum(len(self._by_term.get(term, ())) + 1 for term in terms)
 
 
 def _meets(labels: Mapping[str, str], requirements: tuple[Requirement, ...]) -> bool:
