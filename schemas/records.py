@@ -96,10 +96,11 @@ class Gate(WireRecord, frozen=True):
 class DeltaBody(WireRecord, frozen=True):
     """Which content each destination gets: gates in order, and collectors' programs."""
 
+    # All content that the gates and collectors lead to, and hints of it: the first field, so that
+    # an older program finds it in a body that it does not understand.
+    content: tuple[Reference, ...]
     gates: tuple[Gate, ...]
     collectors: tuple[Reference, ...] = ()
-    # Where all its content begins. The head names none of it: whoever is not meant gets the head.
-    references: tuple[Reference, ...] = ()
     # Reserved for sealing: ignored.
     key: bytes = b""
 

@@ -226,7 +226,7 @@ def _draft(
     loses: bool,
 ) -> Draft:
     blobs_stored = tuple(stored)
-    body = DeltaBody(gates, references=_references(gates, blobs_stored)).encode()
+    body = DeltaBody(_content(gates, blobs_stored), gates).encode()
     full = replace(
         head,
         body_hash=hashlib.sha256(body).digest(),
@@ -235,7 +235,7 @@ def _draft(
     return Draft("delta", full, body, values_of(*blobs_stored), loses)
 
 
-def _references(gates: tuple[Gate, ...], stored: Iterable[StoredBlob]) -> tuple[Reference, ...]:
+def _content(gates: tuple[Gate, ...], stored: Iterable[StoredBlob]) -> tuple[Reference, ...]:
     """The manifests, and beside them what is new, so that all is fetched at once.
 
     The manifest leads there in any case, one step after the other; so a large change names nothing.

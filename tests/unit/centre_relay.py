@@ -11,7 +11,7 @@ from schemas.records import DeltaHead, decode_body, decode_payload
 from schemas.reports import Count
 from schemas.snapshots import mail_key_of, read_inner, read_snapshot, read_terms
 
-WAIT_SECONDS = 60
+WAIT_SECONDS = 20
 
 
 class LedgerRelay:
@@ -22,6 +22,7 @@ class LedgerRelay:
         self.blobs = {}
         self.records = {}
         self.history = []
+        self._bodies = {}
         self.snapshots = []
         self.blob_writes = []
         self.counts = {}
@@ -44,6 +45,7 @@ class LedgerRelay:
             await self._demand_content(record, envelope.body)
             self.records[slot] = envelope
             self.history.append(record)
+            self._bodies[record.source.key, record.generation] = envelope.body
         await self._tell()
 
     async def publish_snapshot(self, blobs, envelope, dropped):
@@ -108,11 +110,11 @@ class LedgerRelay:
         return [record for record in self.history if isinstance(record, DeltaHead)]
 
     def body(self, head):
-        return decode_body(head, self.records[head.source.key].body)
+        return decode_body(head, self._bodies[head.source.key, head.generation])
 
     async def entries(self, head):
         """The manifest of a delta, by object name."""
-        root = read_root(await self.load(self.body(head).references[0]))
+        root = read_root(await self.load(self.body(head).content[0]))
         chunks = [read_manifest_chunk(await self.load(chunk)) for chunk in root.chunks]
         return {entry.name: entry for chunk in chunks for entry in chunk}
 
@@ -157,7 +159,7 @@ class LedgerRelay:
         self.blob_writes.append(dict(blobs))
 
     async def _demand_content(self, record, body):
-        references = decode_body(record, body).references if body is not None else ()
+        references = decode_body(record, body).content if body is not None else ()
         for reference in references:
             plain = await self.load(reference)
             assert plain is not None
