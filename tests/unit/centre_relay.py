@@ -51,7 +51,7 @@ class LedgerRelay:
     async def publish_snapshot(self, blobs, envelope, dropped):
         self._keep(blobs)
         snapshot = read_snapshot(envelope.payload)
-        assert all(record.generation < snapshot.generation for record in self._held().values())
+        assert all(record.generation < snapshot.generation for record in self.held().values())
         for reference in snapshot.references:
             assert await self.load(reference) is not None
         self.records[SNAPSHOT_KEY] = envelope
@@ -101,7 +101,7 @@ class LedgerRelay:
         return None if envelope is None else decode_payload(envelope.kind, envelope.payload)
 
     def delta(self, name):
-        for slot, record in self._held().items():
+        for slot, record in self.held().items():
             if isinstance(record, DeltaHead) and record.source.name == name:
                 return self.record(slot)
         return None
@@ -150,7 +150,8 @@ class LedgerRelay:
                     except TimeoutError:
                         continue
 
-    def _held(self):
+    def held(self):
+        """All records but keys and snapshot, by mail key."""
         slots = self.records.keys() - {SNAPSHOT_KEY, KEYS_KEY}
         return {slot: self.record(slot) for slot in slots}
 
