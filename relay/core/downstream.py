@@ -17,7 +17,8 @@ from relay.core.reports.intake import ReportIntake
 from schemas.identity import MailKey, NodePath
 from schemas.link import Hello, Progress
 from schemas.records import LocationRecord
-from schemas.reports import PART_MAX_BYTES, Report, ReportPart, ReportRefused, decode
+from schemas.refusals import RecordRefused
+from schemas.reports import PART_MAX_BYTES, Report, ReportPart, decode
 
 
 class Downstream:
@@ -54,7 +55,7 @@ class Downstream:
             return None
         try:
             hello = decode(Hello, event.data, PART_MAX_BYTES)
-        except ReportRefused as error:
+        except RecordRefused as error:
             self._refuse(name, error.reason)
             return None
         self._joined.add(name)
@@ -86,7 +87,7 @@ class Downstream:
                     kept = self._reports.take_part(name, part)
                 case None:
                     pass
-        except ReportRefused as error:
+        except RecordRefused as error:
             self._refuse(name, error.reason)
         else:
             self._children.heard(name, self._clock().seconds)

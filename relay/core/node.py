@@ -45,7 +45,7 @@ from relay.core.records.judge import SnapshotJudge
 from relay.core.records.reading import addresses_kept
 from relay.core.records.snapshot import Interest, SnapshotView
 from relay.core.records.trust import Trust, Verdict
-from relay.core.reports.counting import ChildReports, Count, Facts
+from relay.core.reports.counting import ChildReports, Facts
 from relay.core.reports.reduce import EMPTY, merge
 from relay.core.reports.sender import ReportSender
 from relay.core.reports.windows import ReportThrottle
@@ -54,9 +54,10 @@ from schemas.blobs import Reference
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, ContentHash, MailKey
 from schemas.link import Cursor
 from schemas.objects import ObjectKey
-from schemas.records import LocationRecord, Profile, Record, RecordRefused, decode_base
-from schemas.reports import Done, ExceptionSample, ObjectResult, ReportRefused, Summary, decode
-from schemas.signing import Envelope, EnvelopeRefused, decode_envelope
+from schemas.records import LocationRecord, Profile, Record, decode_base
+from schemas.refusals import RecordRefused
+from schemas.reports import Count, Done, ExceptionSample, ObjectResult, Summary, decode
+from schemas.signing import Envelope, decode_envelope
 from schemas.subjects import CURSOR_KEY
 
 OUTDATED = "Withheld: a newer version is in force, and missing from the mailbox at the parent"
@@ -302,7 +303,7 @@ class Node:
 
     def _issued(self, event: Issued) -> None:
         self._content.held |= event.blobs
-        accepted = self._acceptance.read("issued here", event.data, event.hops)
+        accepted = self._acceptance.read(event.data, event.hops)
         if isinstance(accepted, Refuse):
             self._out.append(Noted(accepted.reason, "issued here", accepted.detail))
             return
@@ -447,7 +448,7 @@ class Node:
             if own.key == CURSOR_KEY:
                 try:
                     return decode(Cursor, own.data)
-                except ReportRefused as error:
+                except RecordRefused as error:
                     self._out.append(Noted("Unreadable", "own cursor", error.reason))
         return None
 
@@ -471,7 +472,7 @@ class Node:
         for own in sorted(remembered.own, key=lambda own: own.key != KEYS_KEY):
             if own.key in (CURSOR_KEY, SNAPSHOT_KEY):
                 continue
-            read = self._acceptance.read(f"own {own.key}", own.data, own.hops)
+            read = self._acceptance.read(own.data, own.hops)
             if isinstance(read, Refuse):
                 self._out.append(Noted(read.reason, f"own {own.key}", read.detail))
                 continue
@@ -615,7 +616,7 @@ def _highest(remembered: Remembered) -> int:
     """The highest generation among the records that the streams hold, believed or not."""
     highest = 0
     for own in remembered.own:
-        with suppress(EnvelopeRefused, RecordRefused):
+        with suppress(RecordRefused, RecordRefused):
             if own.key not in (CURSOR_KEY, SNAPSHOT_KEY):
                 base = decode_base(decode_envelope(own.data).payload)
                 highest = max(highest, base.generation)

@@ -32,10 +32,10 @@ from relay.core.records.judge import REACH_SECONDS_MAX, SnapshotJudge, VerifiedS
 from relay.core.records.snapshot import Interest
 from relay.core.reports.counting import ChildReports
 from relay.core.reports.sender import ReportSender
-from schemas.codec import CodecError
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, MailKey
 from schemas.link import Cursor, Welcome
 from schemas.records import LocationRecord, Profile
+from schemas.refusals import CodecError
 from schemas.reports import encode
 from schemas.snapshots import SnapshotRefused, mail_entry_key
 from schemas.subjects import CURSOR_KEY

@@ -14,11 +14,10 @@ from relay.core.content.content import Content
 from relay.core.effects import DropBlobs, Effect, LoadBlob, Noted
 from relay.core.events import BlobArrived
 from schemas import blobs
-from schemas.blobs import BlobRefused, Reference
+from schemas.blobs import Reference
 from schemas.chunks import read_manifest_chunk, read_root
-from schemas.codec import CodecError
 from schemas.identity import ContentHash
-from schemas.shape import ShapeError
+from schemas.refusals import BlobRefused, WireRefused
 
 SWEEP_FIRST_SECONDS = 600.0
 SWEEP_EVERY_SECONDS = 3600.0
@@ -76,7 +75,7 @@ class Sweeper:
         try:
             for child in _children(reference, event):
                 self._mark(child)
-        except (BlobRefused, ShapeError, CodecError, ValueError) as error:
+        except WireRefused as error:
             self._end()
             subject = f"{reference.kind} {reference.address[:12]}"
             self._out.append(Noted("SweepEnded", subject, str(error)))
@@ -94,9 +93,7 @@ class Sweeper:
             return
         self._marked.add(reference.address)
         in_parts = reference.size >= blobs.PART_MAX_BYTES
-        if (reference.kind in _BRANCHING or in_parts) and (
-            reference.address in self._content.held
-        ):
+        if (reference.kind in _BRANCHING or in_parts) and (reference.address in self._content.held):
             self._unread.append(reference)
 
     def _go_on(self) -> None:
@@ -135,7 +132,7 @@ def _children(reference: Reference, event: BlobArrived) -> Iterator[Reference]:
         raise BlobRefused(reference.address, "it is missing")
     yield from blobs.parts_of(reference, event.value)
     plain = blobs.open_value(reference, event.value, dict(event.parts))
-    if reference.kind in (blobs.MANIFEST,):
+    if reference.kind == blobs.MANIFEST:
         yield from read_root(plain).chunks
     elif reference.kind == blobs.MANIFEST_CHUNK:
         yield from (entry.reference for entry in read_manifest_chunk(plain))

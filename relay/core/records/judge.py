@@ -217,7 +217,8 @@ class SnapshotJudge:
     def reach(self) -> Standings:
         """The candidate is reached: what it drops; its standings are in force."""
         candidate = self._candidate
-        assert candidate is not None and candidate.standings is not None
+        assert candidate is not None
+        assert candidate.standings is not None
         self.reached, self.standings = candidate.snapshot, candidate.standings
         self._candidate = None
         if self._newest is candidate:
@@ -250,7 +251,7 @@ class SnapshotJudge:
     def _judge_all(self, judgement: Judgement) -> Standings:
         view = SnapshotView(judgement.snapshot.record, self._nodes)
         standings = Standings()
-        judged = {r.entry_key: r for r in self._records() if r.kind not in ("keys",)}
+        judged = {r.entry_key: r for r in self._records() if r.kind != "keys"}
         held = [record.held for record in judged.values()]
         for found, standing in judge_all(held, view):
             record = judged[found.key]

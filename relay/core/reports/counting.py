@@ -45,16 +45,6 @@ class Facts(NamedTuple):
     edge: bool
 
 
-class Count(NamedTuple):
-    """What a node counts of one placement."""
-
-    summary: Summary
-    # Whether it reflects all that was sent, and sums to what is expected.
-    exact: bool
-    # Some children that keep it from being exact, at most 20.
-    waiting_for: tuple[str, ...] = ()
-
-
 class ChildReports:
     """All reports of all children, folded by placement."""
 
