@@ -51,7 +51,7 @@ def profile_key(number: int) -> MailKey:
 
 
 def location(number: int, zone: int) -> LocationRecord:
-    """One of a model's Locations: its model's destinations in a fifth of the tiers and envs."""
+    """The Location of the destinations of two models."""
     source = Source(API_LOCATION, "inventory", "", f"location-{number}")
     selector = _all_of(
         Requirement("model", "In", (f"model-{2 * number:03}", f"model-{2 * number + 1:03}"))
@@ -110,72 +110,75 @@ def place(audience: Audience, first: int, last: int) -> float:
     return time.process_time() - began
 
 
-def timed(rounds: int, change: Callable[[int], None]) -> list[float]:
-    """Milliseconds of processor time for each round of a change."""
-    taken = []
-    for at in range(rounds):
-        began = time.process_time()
-        change(at)
-        taken.append((time.process_time() - began) * 1000)
-    return taken
+class Changes:
+    """Changes of one kind after the other, each timed with all that is drained after it."""
+
+    def __init__(self, audience: Audience, report: Report, destinations: int) -> None:
+        self._audience = audience
+        self._report = report
+        self._destinations = destinations
+
+    def measure(self, what: str, rounds: int, change: Callable[[int], None]) -> float:
+        """Add a row; returns milliseconds of processor time, p99."""
+        taken, drained = [], 0
+        for at in range(rounds):
+            began = time.process_time()
+            change(at)
+            children = self._audience.drain().values()
+            taken.append((time.process_time() - began) * 1000)
+            drained += sum(map(len, children))
+        slowest = percentile(taken, 0.99)
+        self._report.row(what, middle(taken), slowest, drained / rounds)
+        return slowest
+
+    def placement(self, at: int) -> None:
+        key = MailKey(f"placement-{at * 5:022}")
+        self._audience.put_placement(key, alternatives(at * 5 + PLACEMENTS * 50 + 10))
+
+    def wide_placement(self, at: int) -> None:
+        key = MailKey(f"placement-{at * 5 + 1:022}")
+        self._audience.put_placement(key, alternatives(at * 100 + PLACEMENTS * 100))
+
+    def destination(self, at: int, model: int) -> None:
+        number = at * (self._destinations // ROUNDS)
+        changed = profile(number, (at + model) % MODELS, CHILDREN)
+        self._audience.put_profile(profile_key(number), changed)
+
+    def location(self, at: int) -> None:
+        key = MailKey(f"location-{at:023}")
+        self._audience.put_location(key, location(at, (at + 1) % 20))
 
 
-def main(destinations: int = DESTINATIONS, children: int = CHILDREN) -> None:
+def main(destinations: int = DESTINATIONS) -> None:
     report = Report(
         "audience",
-        f"Audience of {destinations:,} destinations behind {children} children (CPU)",
-        ("what", "ms, middle", "ms, p99", "children drained"),
+        f"Audience of {destinations:,} destinations behind {CHILDREN} children (CPU)",
+        ("a change of", "ms, middle", "ms, p99", "children drained"),
     )
     before = live_mb()
-    audience, taken = load(destinations, children)
+    audience, taken = load(destinations, CHILDREN)
     loaded = live_mb()
     report.note(f"{destinations / taken:,.0f} profiles taken in a second, 6 labels each")
     seconds = place(audience, 0, PLACEMENTS)
     report.note(f"{PLACEMENTS:,} placements counted from nothing in {seconds:.1f} s")
-    drained = [0]
-
-    def drain() -> None:
-        drained[0] += sum(map(len, audience.drain().values()))
-
-    def row(what: str, rounds: int, change: Callable[[int], None]) -> float:
-        drained[0] = 0
-        taken = timed(rounds, change)
-        report.row(what, middle(taken), percentile(taken, 0.99), drained[0] / rounds)
-        return percentile(taken, 0.99)
-
-    def change_placement(at: int) -> None:
-        key = MailKey(f"placement-{at * 5:022}")
-        audience.put_placement(key, alternatives(at * 5 + PLACEMENTS * 50 + 10))
-        drain()
-
-    def widen_placement(at: int) -> None:
-        key = MailKey(f"placement-{at * 5 + 1:022}")
-        audience.put_placement(key, alternatives(at * 100 + PLACEMENTS * 100))
-        drain()
-
-    def change_location(at: int) -> None:
-        key = MailKey(f"location-{at % LOCATIONS:023}")
-        audience.put_location(key, location(at % LOCATIONS, (at + 1) % 20))
-        drain()
-
-    row(f"a placement, one of {PLACEMENTS:,}", ROUNDS, change_placement)
-    slowest = row("a placement, now for nearly all", ROUNDS, widen_placement)
+    changes = Changes(audience, report, destinations)
+    changes.measure(f"one of {PLACEMENTS:,} placements", ROUNDS, changes.placement)
+    slowest = changes.measure("the same, to nearly all", ROUNDS, changes.wide_placement)
     report.goal("a placement changes, ms (p99)", slowest, DELTA_GOAL_MS)
-    rows = 1
-
-    def change_destination(at: int) -> None:
-        number = at * (destinations // ROUNDS)
-        one = profile(number, (at + rows) % MODELS, children)
-        audience.put_profile(profile_key(number), one)
-        drain()
-
-    row(f"a destination among {PLACEMENTS:,}", ROUNDS, change_destination)
-    rows, full = 2, resident_mb(os.getpid())
+    changes.measure(
+        f"a destination, {PLACEMENTS:,} placements", ROUNDS, lambda at: changes.destination(at, 1)
+    )
+    full = resident_mb(os.getpid())
     seconds = place(audience, PLACEMENTS, MANY_PLACEMENTS)
     report.note(f"{MANY_PLACEMENTS - PLACEMENTS:,} more placements counted in {seconds:.1f} s")
-    slowest = row(f"a destination among {MANY_PLACEMENTS:,}", ROUNDS, change_destination)
+    slowest = changes.measure(
+        f"a destination, {MANY_PLACEMENTS:,} placements",
+        ROUNDS,
+        lambda at: changes.destination(at, 2),
+    )
     report.goal("a destination changes, ms (p99)", slowest, DESTINATION_GOAL_MS)
-    row(f"a Location of {destinations // LOCATIONS:,}", ROUNDS // 10, change_location)
+    held = destinations // LOCATIONS
+    changes.measure(f"a Location of {held:,} destinations", ROUNDS // 10, changes.location)
     report.note(
         f"memory: {before:,.0f} MB before, {loaded:,.0f} with profiles, {full:,.0f} with "
         f"{PLACEMENTS:,} placements, {resident_mb(os.getpid()):,.0f} with {MANY_PLACEMENTS:,}"

@@ -17,7 +17,7 @@ from relay.core.asks.asking import (
     SendAnswer,
 )
 from relay.core.events import Instant
-from relay.core.trust import Verdict
+from relay.core.records.trust import Verdict
 from schemas import codec
 from schemas.asks import RECEIPT, REDACTED, AnswerPart, AskFault, answer_parts, failure, receipt
 from schemas.identity import KeyId, NodePath, TreeId, random_id

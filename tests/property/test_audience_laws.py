@@ -1,5 +1,6 @@
 """Laws of the audience: it is what trying each destination with each alternative says."""
 
+from dataclasses import replace
 from unittest.mock import patch
 
 from hypothesis import given, settings
@@ -8,8 +9,9 @@ from hypothesis import strategies as st
 from relay.core.audience import HERE, Audience, audience
 from schemas.identity import DestinationId, NodePath
 from schemas.records import Alternative, LocationRecord, Profile, Source
-from schemas.selectors import LabelSelector
-from tests.property.wire_records import label_sets, selectors
+from schemas.selectors import LabelSelector, Requirement
+from tests.property.wire_records import label_sets
+from tests.property.wire_records import selectors as any_selectors
 
 OWNER = NodePath.parse("/r")
 PATHS = [
@@ -32,6 +34,9 @@ def location(number, space, labels, selector):
     return LocationRecord(source, 1, False, "", (), labels, {}, selector)
 
 
+# Most that is drawn freely selects nothing, so some select much.
+broad = st.sampled_from([LabelSelector(), LabelSelector((Requirement("env", "Exists"),))])
+selectors = any_selectors | broad
 alternatives = st.lists(
     st.builds(
         Alternative,
@@ -42,21 +47,34 @@ alternatives = st.lists(
     max_size=3,
 ).map(tuple)
 labels = st.one_of(label_sets, label_sets, odd_labels)
-numbers, few = st.integers(0, 11), st.integers(0, 3)
-spaces = st.sampled_from(SPACES)
+numbers, few = st.integers(0, 11), st.integers(0, 2)
+spaces = st.sampled_from(("inv", *SPACES))
 profiles = st.builds(profile, numbers, spaces, st.sampled_from(PATHS), labels)
-locations = st.builds(location, few, spaces, labels, st.none() | selectors)
+locations = st.builds(location, few, spaces, labels, st.none() | selectors | broad)
 steps = st.lists(
     st.one_of(
         st.tuples(st.just("profile"), numbers, st.none() | profiles),
         st.tuples(st.just("profile"), numbers, profiles),
         st.tuples(st.just("location"), few, st.none() | locations),
+        st.tuples(st.just("relabel"), few, label_sets),
         st.tuples(st.just("placement"), few, st.none() | alternatives),
+        st.tuples(st.just("placement"), few, alternatives),
         st.tuples(st.just("ask"), few, st.sampled_from(CHILDREN)),
         st.tuples(st.just("drain"), few, st.none()),
     ),
     max_size=40,
 )
+# Where a life begins, so that few steps suffice to change what counts.
+beginning = [
+    *(
+        ("profile", at, profile(at, "inv", PATHS[at], {"env": "ab"[at % 2], "tier": "abc"[at % 3]}))
+        for at in range(1, 7)
+    ),
+    ("location", 0, location(0, "inv", {"env": "a"}, LabelSelector())),
+    ("placement", 0, (Alternative("location", LabelSelector((Requirement("env", "Exists"),))),)),
+    ("placement", 1, (Alternative("synctarget", LabelSelector()),)),
+    ("drain", 0, None),
+]
 # A price of nothing has all counted anew, a high one has each destination judged alone.
 costs = st.sampled_from([(0, 0), (2, 0), (0, 1), (1000, 10)])
 
@@ -128,15 +146,17 @@ def run(changes, cost, each):
         patch.object(audience, "JUDGED_MIN", cost[0]),
         patch.object(audience, "RECOUNT_COST", cost[1]),
     ):
-        for kind, number, value in changes:
+        for kind, number, value in [*beginning, *changes]:
             if kind == "drain":
                 before, drained = drained, model.all_expected()
                 each(tested, model, before, drained)
             elif kind == "ask":
                 key = f"placement{number}"
                 assert tested.expected(key, value) == model.expected(key, value)
-            else:
+            elif kind != "relabel":
                 put(tested, model, kind, number, value)
+            elif place := model.tables["location"].get(f"location{number}"):
+                put(tested, model, "location", number, replace(place, labels=value))
             tested.check()
         each(tested, model, drained, model.all_expected())
         tested.check()

@@ -8,7 +8,7 @@ hung before.
 
 from __future__ import annotations
 
-from relay.core.book import Held
+from relay.core.records.accepted import Held
 from schemas.identity import MailKey, NodePath
 from tests.simulation.host import Host
 from tests.simulation.losses import Losses

@@ -7,8 +7,8 @@ from typing import Any
 from controllers.core import ledger, notes, placements, reading_back, registry, removal, workloads
 from controllers.core.recovery import missing
 from controllers.core.removal import Held
-from relay.core import sweeping
-from relay.core.book import is_delta
+from relay.core.content import sweeping
+from relay.core.records.accepted import is_delta
 from tests.simulation.planted import Patch
 
 # What a list says.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from controllers.core import moving
-from relay.core import edge
+from relay.core.destination import destination
 from tests.simulation.planted import Patch
 
 

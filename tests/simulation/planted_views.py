@@ -20,7 +20,7 @@ from relay.core import (
     tombstones,
     uplink,
 )
-from relay.core.book import is_delta
+from relay.core.records.accepted import is_delta
 from tests.simulation import space
 from tests.simulation.planted import Patch
 from tests.simulation.world import WALL_MS

@@ -122,6 +122,18 @@ def test_a_location_concerns_the_children_with_its_destinations_and_carries_plac
     assert shops.concerned("l") == []
 
 
+def test_a_destination_that_is_selected_in_two_ways_stays_meant_when_one_ends(shops):
+    shops.put_placement("p", (*over_location(zone="z"), *over_target(env="prod")))
+    for key in ("l", "m"):
+        shops.put_location(key, location({"zone": "z"}, selecting(env="prod")))
+    assert shops.drain() == {"p": ("a", "b"), "l": ("a", "b"), "m": ("a", "b")}
+    shops.put_location("l", None)
+    shops.put_location("m", None)
+    assert shops.drain() == {"l": ("a", "b"), "m": ("a", "b")}
+    assert shops.expected("p", "a") == 1
+    shops.check()
+
+
 def test_a_location_holds_destinations_of_its_own_space_only(shops):
     shops.put_placement("p", over_location(zone="z"))
     shops.put_location("l", location({"zone": "z"}, LabelSelector(), space="own"))

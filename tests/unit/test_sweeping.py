@@ -27,11 +27,11 @@ class Store:
         self.knows_all = True
         self.sweeper = Sweeper(
             self.content,
+            lambda: self.roots,
+            lambda: self.knows_all,
+            lambda: self.kept,
             self.out,
-            roots=lambda: self.roots,
-            kept=lambda: self.kept,
-            knows_all=lambda: self.knows_all,
-            now=0.0,
+            0.0,
         )
 
     def put(self, *texts):

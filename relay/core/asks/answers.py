@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
-from relay.core.merge import copied
-from relay.core.reports.counting import Count
+from relay.objects.merge import copied
 from schemas import codec
 from schemas.asks import REDACTED
-from schemas.identity import BadIdentity, MailKey, check_mail_key
+from schemas.identity import MailKey, check_mail_key
+from schemas.refusals import BadIdentity
 from schemas.reports import Summary
 
 PAGE_MAX = 1000
@@ -50,6 +50,17 @@ class Generated(Protocol):
     def generation(self) -> int: ...
 
 
+class CountView(Protocol):
+    """What is counted of a placement."""
+
+    @property
+    def summary(self) -> Summary: ...
+    @property
+    def exact(self) -> bool: ...
+    @property
+    def waiting_for(self) -> tuple[str, ...]: ...
+
+
 class NodeView(Protocol):
     """What a node says of itself."""
 
@@ -75,7 +86,7 @@ class NodeView(Protocol):
         ...
 
     def nkey_of(self, child: str) -> str: ...
-    def count(self, key: MailKey) -> Count: ...
+    def count(self, key: MailKey) -> CountView: ...
     def child_counts(self, key: MailKey) -> Mapping[str, Summary]: ...
 
 

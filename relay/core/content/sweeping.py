@@ -14,11 +14,10 @@ from relay.core.content.content import Content
 from relay.core.effects import DropBlobs, Effect, LoadBlob, Noted
 from relay.core.events import BlobArrived
 from schemas import blobs
-from schemas.blobs import BlobRefused, Reference
+from schemas.blobs import Reference
 from schemas.chunks import read_manifest_chunk, read_root
-from schemas.codec import CodecError
 from schemas.identity import ContentHash
-from schemas.shape import ShapeError
+from schemas.refusals import BlobRefused, WireRefused
 from schemas.snapshots import SNAPSHOT_TERMS
 
 SWEEP_FIRST_SECONDS = 600.0
@@ -35,11 +34,10 @@ class Sweeper:
     def __init__(
         self,
         content: Content,
-        out: list[Effect],
-        *,
         roots: Callable[[], Iterable[Reference]],
-        kept: Callable[[], Iterable[ContentHash]],
         knows_all: Callable[[], bool],
+        kept: Callable[[], Iterable[ContentHash]],
+        out: list[Effect],
         now: float,
     ) -> None:
         """`roots` lead to all content that records held, wants and the snapshot's terms name.
@@ -88,7 +86,7 @@ class Sweeper:
         try:
             for child in _children(reference, event):
                 self._mark(child)
-        except (BlobRefused, ShapeError, CodecError, ValueError) as error:
+        except WireRefused as error:
             self._end()
             subject = f"{reference.kind} {reference.address[:12]}"
             self._out.append(Noted("SweepEnded", subject, str(error)))

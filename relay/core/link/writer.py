@@ -127,9 +127,22 @@ class MailboxWriter:
         return not (self._dirty or self._in_flight or self._awaiting)
 
     @property
+    def awaits_content(self) -> bool:
+        return bool(self._awaiting)
+
+    @property
     def load(self) -> int:
         """How many writes wait or are on their way."""
         return len(self._dirty) + len(self._in_flight)
+
+    @property
+    def end(self) -> int:
+        """Where the last message lies that is there; what was written after it was erased."""
+        return max((slot.sequence for slot in self.slots.values()), default=0)
+
+    def place(self, sequence: int) -> int:
+        """How far a child has come that read up to here: it has read all, if nothing follows."""
+        return self.last_sequence if sequence >= self.end else sequence
 
     @property
     def snapshot(self) -> int:
@@ -152,11 +165,13 @@ class MailboxWriter:
         self._dirty[key] = cause if former is None else min(former, cause)
         self._awaiting.pop(key, None)
 
-    def supplied(self, key: MailKey) -> None:
-        """The content of a delta is here, or was refused for long."""
-        if self._awaiting.pop(key, None) is not None:
-            # What waited for content holds up nobody's progress: it counts as pending.
-            self._dirty.setdefault(key, _NO_CAUSE)
+    def supplied(self, key: MailKey) -> bool:
+        """The content of a delta is here, or was refused for long; whether it was waited for."""
+        if self._awaiting.pop(key, None) is None:
+            return False
+        # What waited for content holds up nobody's progress: it counts as pending.
+        self._dirty.setdefault(key, _NO_CAUSE)
+        return True
 
     def want(self, key: MailKey) -> None:
         """Have the child get a head of the key, at least."""
@@ -287,8 +302,13 @@ class MailboxWriter:
         kept.append(made)
 
     def compare(self, sequence: int | None, snapshot: int, digest: bytes) -> Comparison:
-        """Hold a child's digest beside those of the last minute; None: at the present end."""
+        """Hold a child's digest beside those of the last minute; None: at the present end.
+
+        There a digest says something only if nothing in the mailbox is newer than its snapshot.
+        """
         if not digest or self._reached is None:
+            return Comparison.UNKNOWN
+        if sequence is None and any(slot.generation > snapshot for slot in self.slots.values()):
             return Comparison.UNKNOWN
         found = Comparison.UNKNOWN
         for kept in reversed(self._checkpoints):

@@ -6,7 +6,7 @@ only from then on is taken away what it, and what is settled under it, no longer
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from relay.core.records.accepted import Accepted
@@ -47,8 +47,17 @@ class Standings:
 class Judgement:
     """One snapshot on its way to be reached."""
 
-    def __init__(self, snapshot: VerifiedSnapshot, reading: SnapshotReading, now: float) -> None:
+    def __init__(
+        self,
+        snapshot: VerifiedSnapshot,
+        reading: SnapshotReading,
+        now: float,
+        *,
+        restored: bool = False,
+    ) -> None:
         self.snapshot = snapshot
+        # A former run reached it: nothing needs to be waited for but its blobs.
+        self.restored = restored
         self.since = now
         # Where it lies in the own mailbox; None while only the parent's welcome showed it.
         self.sequence: int | None = None
@@ -87,25 +96,36 @@ class SnapshotJudge:
         return self.reached
 
     @property
+    def nodes(self) -> Mapping[ContentHash, bytes]:
+        """The plain bytes of what was read of snapshots."""
+        return self._nodes
+
+    @property
     def candidate(self) -> Judgement | None:
         """The snapshot that is to be reached next."""
         return self._candidate
 
     def restore(self, snapshot: VerifiedSnapshot) -> None:
         """Take in the snapshot that a former run reached; its blobs are to be read again."""
-        self._start(Judgement(snapshot, self._read(snapshot), 0.0))
+        self._start(Judgement(snapshot, self._read(snapshot), 0.0, restored=True))
 
     def offer(self, snapshot: VerifiedSnapshot, sequence: int | None, now: float) -> bool:
         """Take in a verified snapshot; whether it is newer than all before."""
         for known in (self._candidate, self._newest):
             if known is not None and known.generation == snapshot.generation:
                 known.sequence = known.sequence if sequence is None else sequence
+                self.give_way(now)
                 return False
-        newest = self.newest
-        if newest is not None and snapshot.generation <= newest.generation:
-            return False
+        newest, reached = self.newest, self.reached
         judgement = Judgement(snapshot, self._read(snapshot), now)
         judgement.sequence = sequence
+        if newest is not None and snapshot.generation <= newest.generation:
+            shown = self._candidate
+            news = reached is None or snapshot.generation > reached.generation
+            if sequence is not None and shown is not None and shown.sequence is None and news:
+                # The mailbox holds an older one than the parent's welcome showed: reach that first.
+                self._candidate = judgement
+            return False
         self._start(judgement)
         self.give_way(now)
         return True
@@ -118,7 +138,14 @@ class SnapshotJudge:
             and former.standings is None
             and now - former.since >= REACH_SECONDS_MAX
         )
-        if self._newest is not None and (former is None or stuck):
+        # Its slot was overwritten by the newer one before it was read.
+        passed = (
+            former is not None
+            and former.sequence is None
+            and self._newest is not None
+            and self._newest.sequence is not None
+        )
+        if self._newest is not None and (former is None or stuck or passed):
             self._candidate = self._newest
 
     def read_more(self) -> tuple[Reference, ...]:
@@ -171,9 +198,8 @@ class SnapshotJudge:
         """A record came into force in place of the one that was judged."""
         for standings in self._all_standings():
             standings.orphaned.pop(record.key, None)
-            if record.key in standings.outdated or record.key in standings.dropped:
-                standings.outdated.pop(record.key, None)
-                standings.dropped.pop(record.key, None)
+            standings.outdated.pop(record.key, None)
+            standings.dropped.pop(record.key, None)
 
     def forget(self, key: MailKey) -> None:
         """A record is held no more."""
@@ -190,7 +216,8 @@ class SnapshotJudge:
     def reach(self) -> Standings:
         """The candidate is reached: what it drops; its standings are in force."""
         candidate = self._candidate
-        assert candidate is not None and candidate.standings is not None
+        assert candidate is not None
+        assert candidate.standings is not None
         self.reached, self.standings = candidate.snapshot, candidate.standings
         self._candidate = None
         if self._newest is candidate:
@@ -223,7 +250,7 @@ class SnapshotJudge:
     def _judge_all(self, judgement: Judgement) -> Standings:
         view = SnapshotView(judgement.snapshot.record, self._nodes)
         standings = Standings()
-        judged = {r.entry_key: r for r in self._records() if r.kind not in ("keys",)}
+        judged = {r.entry_key: r for r in self._records() if r.kind != "keys"}
         held = [record.held for record in judged.values()]
         for found, standing in judge_all(held, view):
             record = judged[found.key]

@@ -1,0 +1,147 @@
+"""A space is read whole, then followed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Protocol
+
+from controllers.work_queue import number_of
+from relay.ports import (
+    AnotherSpace,
+    Change,
+    Clock,
+    Interest,
+    Interests,
+    Kind,
+    Listed,
+    Object,
+    Progress,
+    Served,
+    Space,
+    SpaceError,
+    SpaceEvent,
+    Synced,
+    Unserved,
+)
+from schemas.objects import ObjectKey
+
+log = logging.getLogger("leafcast.controllers")
+
+AWAY_SECONDS = 2.0
+
+KindName = tuple[str, str]
+"""Group and resource."""
+
+
+class SpaceHandler(Protocol):
+    """Who wants to know a space: first all of it, then each change."""
+
+    def believes(self, identity: str) -> bool:
+        """Whether a space of this identity is the one to be followed."""
+        ...
+
+    def served(self, kinds: tuple[Kind, ...]) -> None:
+        """Take the kinds that the space serves now."""
+        ...
+
+    def not_served(self, event: Unserved) -> None:
+        """Take it that nothing can be told of a kind now."""
+        ...
+
+    def ready(self, first: Mapping[ObjectKey, Object], /) -> bool:
+        """Whether these are all that is of interest: they may tell of more, to be listed first."""
+        ...
+
+    def listed(self, objects: Mapping[ObjectKey, Object], kind: KindName | None) -> None:
+        """Take all objects of a kind, or, if none is named, all that the interests cover."""
+        ...
+
+    def changed(self, change: Change) -> None: ...
+
+    def synced(self) -> None:
+        """All that is of interest now was told."""
+        ...
+
+    def read_to(self, revision: str) -> None:
+        """All that had happened at this revision was told."""
+        ...
+
+
+async def identity_of(space: Space, clock: Clock) -> str:
+    """Who a space is, once it can be asked; raises AnotherSpace."""
+    while True:
+        try:
+            return await space.identity()
+        except AnotherSpace:
+            raise
+        except SpaceError as error:
+            # One that is away keeps nothing else from its work.
+            log.warning("a space cannot be reached: %s", error)
+            await clock.sleep(AWAY_SECONDS)
+
+
+class Informer:
+    """Follows a space for a handler; what comes before the first sync is told as one list."""
+
+    def __init__(self, space: Space, interests: Interests, handler: SpaceHandler) -> None:
+        self._space = space
+        self._interests = interests
+        self._handler = handler
+        self._first: dict[ObjectKey, Object] | None = {}
+        self._synced: frozenset[Interest] | None = frozenset()
+        self._read = ""
+
+    async def run(self) -> None:
+        """Follow until cancelled; raises AnotherSpace."""
+        await self._space.follow(self._interests, self._tell)
+
+    async def _tell(self, event: SpaceEvent) -> None:
+        match event:
+            case Served(kinds):
+                self._handler.served(kinds)
+            case Unserved():
+                self._handler.not_served(event)
+            case Listed(interest, objects):
+                await self._believe()
+                self._list(interest, objects)
+            case Change():
+                self._change(event)
+            case Synced(wanted):
+                # Of what became of interest meanwhile this is said again, once it was listed.
+                if wanted == self._interests.wanted:
+                    self._sync()
+            case Progress():
+                pass
+        if isinstance(event, Change | Listed | Progress):
+            self._read = max(self._read, event.revision, key=number_of)
+        if self._first is None and self._synced == self._interests.wanted:
+            self._handler.read_to(self._read)
+
+    def _list(self, interest: Interest | None, objects: Mapping[ObjectKey, Object]) -> None:
+        if self._first is not None:
+            self._first |= objects
+        else:
+            kind = (interest.group, interest.resource) if interest else None
+            self._handler.listed(objects, kind)
+
+    def _change(self, change: Change) -> None:
+        if self._first is None:
+            self._handler.changed(change)
+        elif change.kind == "deleted":
+            self._first.pop(change.key, None)
+        else:
+            self._first[change.key] = change.object
+
+    def _sync(self) -> None:
+        if self._first is not None:
+            if not self._handler.ready(self._first):
+                return
+            first, self._first = self._first, None
+            self._handler.listed(first, None)
+        self._synced = self._interests.wanted
+        self._handler.synced()
+
+    async def _believe(self) -> None:
+        if not self._handler.believes(await self._space.identity()):
+            raise AnotherSpace("AnotherSpace", "another space stands in its place")
