@@ -1,0 +1,164 @@
+"""A verified snapshot, read as far as its blobs are here."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from schemas.blobs import Reference
+from schemas.identity import ContentHash, NodePath
+from schemas.snapshots import (
+    Entry,
+    EntryKey,
+    SnapshotRecord,
+    Subtree,
+    Term,
+    TermEntry,
+    path_entry_prefix,
+    read_terms,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """In force at this generation."""
+
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class NotListed:
+    """Not in force, by a leaf that was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """These blobs would tell; there may be more behind them."""
+
+    missing: tuple[Reference, ...]
+
+
+NOT_LISTED = NotListed()
+Listing: TypeAlias = Listed | NotListed | Unread
+
+
+class Interest:
+    """Which part of the tree a node needs: these keys, and all at its path and below."""
+
+    __slots__ = ("_first", "_keys", "_last")
+
+    def __init__(self, keys: Sequence[EntryKey] = (), subtree: NodePath | None = None) -> None:
+        self._keys = sorted(keys)
+        self._first = b"" if subtree is None else path_entry_prefix(subtree)
+        # No byte of a key of a path is 255 where the next name would stand.
+        self._last = b"" if subtree is None else self._first + b"\xff"
+
+    @classmethod
+    def everything(cls) -> Interest:
+        interest = cls()
+        interest._last = b"\xff"
+        return interest
+
+    def concerns(self, subtree: Subtree) -> bool:
+        """Whether a key of it would stand below there, listed or not."""
+        lower, upper = subtree.lower, subtree.upper
+        if lower < self._last and (upper is None or self._first < upper):
+            return True
+        at = bisect_left(self._keys, lower)
+        return at < len(self._keys) and (upper is None or self._keys[at] < upper)
+
+
+class SnapshotView:
+    """What a snapshot says of keys and terms.
+
+    `nodes` are the plain bytes of blobs whose hash was checked. Methods raise SnapshotRefused for
+    a blob that breaks the form of a snapshot.
+    """
+
+    def __init__(self, record: SnapshotRecord, nodes: Mapping[ContentHash, bytes]) -> None:
+        self.record = record
+        self.nodes = nodes
+        self._terms: dict[Term, TermEntry] | None = None
+
+    @property
+    def generation(self) -> int:
+        return self.record.generation
+
+    def generation_of(self, key: EntryKey) -> Listing:
+        """What it lists for the key, or the one blob that is missing on the way there."""
+        at = self.record.tree
+        while (plain := self.nodes.get(at.address)) is not None:
+            if not at.height:
+                found = at.leaf(plain).generation_of(key)
+                return NOT_LISTED if found is None else Listed(found)
+            node = at.inner(plain)
+            at = at.child(node, node.position(key))
+        return Unread((at.reference,))
+
+    def generations_of(self, keys: Sequence[EntryKey]) -> Iterator[tuple[EntryKey, Listing]]:
+        """The same for many keys, ascending; each blob is read once."""
+        yield from self._generations(self.record.tree, sorted(keys))
+
+    def term_of(self, term: Term) -> TermEntry | Unread | None:
+        """The entry of a term, None if the centre does not know it."""
+        if self._terms is None:
+            reference = self.record.terms_reference
+            plain = self.nodes.get(reference.address)
+            if plain is None:
+                return Unread((reference,))
+            self._terms = {entry.term: entry for entry in read_terms(plain).terms}
+        return self._terms.get(term)
+
+    def subtrees(self, interest: Interest) -> Iterator[tuple[Subtree, bytes | None]]:
+        """The nodes that the interest needs, with their bytes if they are here, breadth first.
+
+        Nothing is known of what lies below one that is not here.
+        """
+        level = [self.record.tree]
+        while level:
+            below: list[Subtree] = []
+            for subtree in level:
+                plain = self.nodes.get(subtree.address)
+                yield subtree, plain
+                if plain is not None and subtree.height:
+                    below.extend(children_for(subtree, plain, interest))
+            level = below
+
+    def entries(self) -> Iterator[Entry] | Unread:
+        """All entries, ascending; what is missing if not all nodes are here."""
+        everything = Interest.everything()
+        missing = [tree.reference for tree, plain in self.subtrees(everything) if plain is None]
+        if missing:
+            return Unread(tuple(missing))
+        leaves = (pair for pair in self.subtrees(everything) if not pair[0].height)
+        return (entry for tree, plain in leaves if plain for entry in tree.leaf(plain).entries)
+
+    def _generations(
+        self, at: Subtree, keys: Sequence[EntryKey]
+    ) -> Iterator[tuple[EntryKey, Listing]]:
+        plain = self.nodes.get(at.address)
+        if plain is None:
+            unread = Unread((at.reference,))
+            yield from ((key, unread) for key in keys)
+        elif not at.height:
+            listed = {entry.key: Listed(entry.generation) for entry in at.leaf(plain).entries}
+            yield from ((key, listed.get(key, NOT_LISTED)) for key in keys)
+        else:
+            node = at.inner(plain)
+            low = 0
+            while low < len(keys):
+                child = at.child(node, node.position(keys[low]))
+                high = len(keys) if child.upper is None else bisect_left(keys, child.upper, low)
+                yield from self._generations(child, keys[low:high])
+                low = high
+
+
+def children_for(subtree: Subtree, plain: bytes, interest: Interest) -> Iterator[Subtree]:
+    """The children of an inner node that the interest needs; raises SnapshotRefused."""
+    node = subtree.inner(plain)
+    for at in range(len(node.children)):
+        child = subtree.child(node, at)
+        if interest.concerns(child):
+            yield child

@@ -1,0 +1,105 @@
+"""What a node makes of a record, held or offered, under the newest snapshot that it verified."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from relay.core.records.snapshot import Listed, Listing, NotListed, SnapshotView, Unread
+from schemas.snapshots import EntryKey, SnapshotRecord, Term
+
+
+class Standing(Enum):
+    """What becomes of a record that is held."""
+
+    # The snapshot lists it, or is older than it.
+    IN_FORCE = auto()
+    # Listed with another generation: stays in force, and that one is wanted.
+    OUTDATED = auto()
+    # Not listed, and its term is known so far: it was deleted.
+    DROPPED = auto()
+    # Not listed, and its term is not known so far: stays in force, and is reported.
+    ORPHANED = auto()
+    # Blobs are missing: as before.
+    UNREAD = auto()
+
+
+class Admission(Enum):
+    """What becomes of a record that is not held."""
+
+    TAKEN = auto()
+    SUPERSEDED = auto()
+    # Blobs are missing: it waits.
+    UNREAD = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class HeldRecord:
+    """What a verdict needs to know of a record."""
+
+    key: EntryKey
+    generation: int
+    term: Term
+
+
+def judge(record: HeldRecord, view: SnapshotView) -> Standing:
+    """The standing of a record that is held; raises SnapshotRefused."""
+    if record.generation > view.generation:
+        return Standing.IN_FORCE
+    return _standing(record, view.generation_of(record.key), view)
+
+
+def judge_all(
+    records: Iterable[HeldRecord], view: SnapshotView
+) -> Iterator[tuple[HeldRecord, Standing]]:
+    """The standing of each, by ascending key; a blob is read once. Raises SnapshotRefused."""
+    by_key = {record.key: record for record in records}
+    for key, listing in view.generations_of(list(by_key)):
+        yield by_key[key], _standing(by_key[key], listing, view)
+
+
+def admit(key: EntryKey, generation: int, view: SnapshotView) -> Admission:
+    """Whether a record that is not held is taken; raises SnapshotRefused."""
+    if generation > view.generation:
+        return Admission.TAKEN
+    match view.generation_of(key):
+        case Unread():
+            return Admission.UNREAD
+        case Listed(listed) if listed == generation:
+            return Admission.TAKEN
+        case Listed() | NotListed():
+            return Admission.SUPERSEDED
+
+
+def newest(*verified: SnapshotRecord | None) -> SnapshotRecord | None:
+    """The one by which a node judges, of those that it or its parent ever verified."""
+    known = [record for record in verified if record is not None]
+    return max(known, key=lambda record: record.generation, default=None)
+
+
+def admits_new(
+    record: SnapshotRecord, now_ms: int, *, with_memory: bool, expired_allowed: bool = False
+) -> bool:
+    """Whether a node takes anything new under this snapshot.
+
+    Without memory (new, wiped, restored) a node takes nothing under one that expired, unless it is
+    configured to: whoever shows it may show an old state.
+    """
+    return with_memory or expired_allowed or now_ms < record.expires_ms
+
+
+def _standing(record: HeldRecord, listing: Listing, view: SnapshotView) -> Standing:
+    if record.generation > view.generation:
+        return Standing.IN_FORCE
+    match listing:
+        case Unread():
+            return Standing.UNREAD
+        case Listed(generation):
+            return Standing.IN_FORCE if generation == record.generation else Standing.OUTDATED
+        case NotListed():
+            term = view.term_of(record.term)
+            if isinstance(term, Unread):
+                return Standing.UNREAD
+            known = term is not None and term.covers(record.generation)
+            return Standing.DROPPED if known else Standing.ORPHANED
