@@ -25,7 +25,7 @@ DestinationId = NewType("DestinationId", str)
 Generation = NewType("Generation", int)
 """Orders all that the centre signs; milliseconds since 1970 or more, below 2**63."""
 
-INDEX_KEY = MailKey("_index")
+SNAPSHOT_KEY = MailKey("_snapshot")
 KEYS_KEY = MailKey("_keys")
 
 NAME_MAX = 63

@@ -24,7 +24,6 @@ API_PLACEMENT = "edge.kubestellar.io/EdgePlacement"
 API_SYNC_TARGET = "edge.kubestellar.io/SyncTarget"
 API_LOCATION = "edge.kubestellar.io/Location"
 API_NODE = "leafcast.io/Node"
-API_INDEX = "leafcast.io/Index"
 API_KEYS = "leafcast.io/Keys"
 API_ASK = "leafcast.io/Ask"
 
@@ -57,7 +56,8 @@ class Record:
 
     source: Source
     generation: int
-    deleted: bool
+    # 16 hex characters: the start of the centre that issued it; none on a question.
+    term: str
     trace: str
     references: tuple[Reference, ...]
 
@@ -103,8 +103,13 @@ class Gate:
 class DeltaBody:
     """Which content each destination gets: gates in order, and collectors' programs."""
 
+    # All content that the gates and collectors lead to, and hints of it: the first field, so that
+    # an older program finds it in a body that it does not understand.
+    content: tuple[Reference, ...]
     gates: tuple[Gate, ...]
     collectors: tuple[Reference, ...] = ()
+    # Reserved for sealed content.
+    key: bytes = b""
 
     def encode(self) -> bytes:
         return codec.pack(to_array(self))
@@ -136,14 +141,6 @@ class NodeRecord(Record):
 
     path: NodePath
     nkey: str
-
-
-@dataclass(frozen=True, slots=True)
-class IndexRecord(Record):
-    """All placements in force when it was issued (milliseconds since 1970), as a list's root."""
-
-    issued_ms: int
-    root: Reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +196,6 @@ RECORDS: Mapping[str, type[Record]] = {
     "profile": Profile,
     "location": LocationRecord,
     "node": NodeRecord,
-    "index": IndexRecord,
     "keys": KeysRecord,
     "ask": AskRecord,
 }

@@ -1,7 +1,7 @@
 """Signed messages: what is believed from above, and the bytes that are signed.
 
 A message is msgpack `[1, kind, key id, payload, signature, body or nil]`; signed, with ed25519, is
-`"leafcast/1/" kind NUL tree-id NUL key-id NUL payload`.
+`"leafcast/2/" kind NUL tree-id NUL key-id NUL payload`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from nacl.signing import SigningKey, VerifyKey
 from schemas import codec
 from schemas.identity import KeyId, TreeId, check_id
 
-WIRE_VERSION = 1
-RecordKind = Literal["delta", "profile", "location", "node", "index", "keys", "ask"]
+WIRE_VERSION = 2
+RecordKind = Literal["delta", "profile", "location", "node", "snapshot", "keys", "ask"]
 KINDS: frozenset[str] = frozenset(get_args(RecordKind))
 _FORM = "not [1, kind, key id, payload, signature, body]"
 _TYPES = (int, str, str, bytes, bytes)
@@ -96,7 +96,7 @@ def _verify_key(public_key: bytes) -> VerifyKey:
 
 
 def signed_bytes(tree: TreeId, kind: str, key_id: KeyId, payload: bytes) -> bytes:
-    return f"leafcast/1/{kind}\0{tree}\0{key_id}\0".encode() + payload
+    return f"leafcast/2/{kind}\0{tree}\0{key_id}\0".encode() + payload
 
 
 def decode_envelope(data: bytes) -> Envelope:

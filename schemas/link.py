@@ -1,0 +1,98 @@
+"""What a parent and a child say to each other besides mail and reports.
+
+Unsigned: a child's author is the account it came through; a parent's word only steers reading.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from schemas.identity import MailKey
+
+WANTS_MAX = 1000
+
+
+class Repair(StrEnum):
+    """What a parent asks of a child in its welcome."""
+
+    NONE = "none"
+    # Read the mailbox from its start.
+    READ = "read"
+    # Report everything again.
+    SAY = "say"
+    # Another run has this place: do nothing.
+    STOP = "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """Child to parent, at `_node.self`: who speaks, and how far it has come."""
+
+    # Random, new at each start of the child.
+    run: str
+    # Random, kept where the node keeps its state.
+    home: str
+    # The parent's run to which `sequence` belongs.
+    incarnation: str
+    # Up to where the mailbox was judged.
+    sequence: int
+    # 16 bytes, or none while something is pending: what is in force under `snapshot`.
+    digest: bytes
+    # The generation of the snapshot that was reached, 0 for none.
+    snapshot: int
+    # The newest signed snapshot shown to it or to any below it, if the parent showed an older one.
+    shown: bytes = b""
+    # Deltas and Locations that are in force, and that neither it nor who asks it has.
+    wants: tuple[MailKey, ...] = ()
+    # Levels of nodes below it; an edge has none.
+    levels: int = 0
+    # Messages it refused since its start, for people.
+    refused: int = 0
+    # Records of terms that the centre does not know.
+    orphaned: int = 0
+    # The last word of a run that ends in good order.
+    farewell: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Welcome:
+    """Parent to child: the answer to a hello, or with an empty `run` said by itself."""
+
+    # Random, new at each start of the parent.
+    incarnation: str
+    # The run of the child that is answered.
+    run: str
+    # Where the mailbox ends.
+    last_sequence: int
+    # The newest signed snapshot that the parent reached; none before there is one.
+    snapshot: bytes
+    repair: str = Repair.NONE
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Child to parent, at `_stat._progress`: its reports reflect its mailbox up to `through`."""
+
+    run: str
+    incarnation: str
+    through: int
+    # 16 bytes: over the report slots that it said.
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """The slot `_cursor` of OWN: how far the parent's mail is judged and kept."""
+
+    incarnation: str
+    sequence: int
+    # Where in it the snapshot lay that was reached last.
+    snapshot_sequence: int
+    # Whether a snapshot was ever reached: a node that never did writes to no child.
+    has_memory: bool
+
+
+def greeting(incarnation: str) -> Welcome:
+    """What a parent says by itself when it starts."""
+    return Welcome(incarnation, "", 0, b"")
