@@ -36,8 +36,8 @@ EntryKey = NewType("EntryKey", bytes)
 Term = NewType("Term", bytes)
 """8 random bytes: one start of the centre."""
 
-_Generation = Annotated[int, msgspec.Meta(ge=0, lt=2**63)]
-_Count = Annotated[int, msgspec.Meta(ge=0, lt=2**63)]
+_Generation = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 _Size = Annotated[int, msgspec.Meta(ge=0, le=BLOB_MAX_BYTES)]
 _Hash = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
 _Term = Annotated[Term, msgspec.Meta(min_length=TERM_BYTES, max_length=TERM_BYTES)]

@@ -24,10 +24,9 @@ from schemas import blobs
 from schemas.blobs import Reference
 from schemas.identity import SNAPSHOT_KEY, ContentHash, KeyId, MailKey, random_id
 from schemas.link import Cursor, Hello, Repair, Welcome
-from schemas.records import API_PLACEMENT, DeltaBody, DeltaHead, Gate, Record, Source
-from schemas.records import encode_payload
+from schemas.records import API_PLACEMENT, DeltaBody, DeltaHead, Gate, Source, encode_payload
 from schemas.signing import Envelope, decode_envelope
-from schemas.snapshots import API_SNAPSHOT, Term, encode, read_snapshot
+from schemas.snapshots import Term, encode, read_snapshot
 from tests.simulation.channel import Channel
 
 START_MS = 1_750_000_000_000
@@ -102,16 +101,6 @@ def verified(data: bytes) -> VerifiedSnapshot:
     return VerifiedSnapshot(read_snapshot(envelope.payload), data, envelope.payload_hash)
 
 
-def as_accepted(snapshot: VerifiedSnapshot) -> Accepted:
-    """A snapshot as a writer takes it."""
-    source = Source(API_SNAPSHOT, "tree", "", "snapshot")
-    term = snapshot.record.term.hex()
-    record = Record(source, snapshot.generation, term, "", ())
-    return Accepted(
-        SNAPSHOT_KEY, "snapshot", record, snapshot.data, snapshot.payload_hash, digest_term=0
-    )
-
-
 @dataclass
 class Parent:
     """The side that writes. What it holds may be older than the truth, after a restore."""
@@ -177,8 +166,7 @@ class Parent:
 
     def offer(self, *, due: bool) -> None:
         if self.snapshot is not None:
-            settled = self.snapshot.record.settled
-            self.writer.offer(as_accepted(self.snapshot), settled, (), due=due)
+            self.writer.offer(self.snapshot, (), due=due)
 
     def flush(self) -> None:
         for _ in range(8):
@@ -353,6 +341,9 @@ class Child:
     def _look(self) -> None:
         """Reach the candidate if it can be, and do what is settled by then."""
         self._read_snapshots()
+        for waiting in self.reader.parked:
+            self.reader.parked.forget(waiting.key)
+            self._take(waiting)
         candidate = self.judge.candidate
         if candidate is None or candidate.standings is None or candidate.sequence is None:
             return

@@ -287,8 +287,13 @@ class MailboxWriter:
         kept.append(made)
 
     def compare(self, sequence: int | None, snapshot: int, digest: bytes) -> Comparison:
-        """Hold a child's digest beside those of the last minute; None: at the present end."""
+        """Hold a child's digest beside those of the last minute; None: at the present end.
+
+        There a digest says something only if nothing in the mailbox is newer than its snapshot.
+        """
         if not digest or self._reached is None:
+            return Comparison.UNKNOWN
+        if sequence is None and any(slot.generation > snapshot for slot in self.slots.values()):
             return Comparison.UNKNOWN
         found = Comparison.UNKNOWN
         for kept in reversed(self._checkpoints):

@@ -118,7 +118,14 @@ class SnapshotJudge:
             and former.standings is None
             and now - former.since >= REACH_SECONDS_MAX
         )
-        if self._newest is not None and (former is None or stuck):
+        # Its slot was overwritten by the newer one before it was read.
+        passed = (
+            former is not None
+            and former.sequence is None
+            and self._newest is not None
+            and self._newest.sequence is not None
+        )
+        if self._newest is not None and (former is None or stuck or passed):
             self._candidate = self._newest
 
     def read_more(self) -> tuple[Reference, ...]:
