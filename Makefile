@@ -14,7 +14,7 @@ PIP   := $(BIN)/python -m pip --disable-pip-version-check
 PYTHONS := $(PYTHON) python3.13 python3.12 python3.11 python3
 
 # Each prints a table and writes benchmarks/results/<name>.json.
-BENCHES := cost latency fanout forwarding restart reduction footprint scale \
+BENCHES := cost latency fanout forwarding restart reduction audience footprint scale \
   kube_latency kube_apply kube_cost kube_restart
 
 # What `make check` runs of the suite: everything that needs no server.
@@ -54,7 +54,7 @@ kube: $(VENV)/.installed-dev ## find kube-apiserver, etcd and the like, or build
 	@$(BIN)/python -m tests.kube.build
 
 docs: $(VENV)/.installed-dev ## write docs/commands.md anew, from the program
-	$(BIN)/python -m leafcast.commands_page > docs/commands.md.new && mv docs/commands.md.new docs/commands.md
+	$(BIN)/python -m leafcast.cli.commands_page > docs/commands.md.new && mv docs/commands.md.new docs/commands.md
 
 # Installed once, and again when pyproject.toml changes. Editable: the code runs as it stands here.
 $(VENV)/.installed: pyproject.toml | $(BIN)/pip

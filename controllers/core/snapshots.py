@@ -105,7 +105,9 @@ class SnapshotIssuer:
 
     def hold(self, name: str, *, now: float) -> None:
         """Settle nothing more until `release`, for 60 s at most: an apply is under way."""
-        self._holds.setdefault(name, now)
+        began = self._holds.get(name)
+        if began is None or now >= began + HOLD_SECONDS:
+            self._holds[name] = now
 
     def release(self, name: str) -> None:
         self._holds.pop(name, None)

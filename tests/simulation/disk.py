@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING
 
-from relay.adapters.memory_streams import MemoryStreams
+from relay.adapters.memory.streams import MemoryStreams
 from relay.core import effects as fx
 from relay.core.events import BlobArrived, MailSlot, Remembered
 from schemas.blobs import Reference

@@ -152,11 +152,13 @@ class MailboxWriter:
         self._dirty[key] = cause if former is None else min(former, cause)
         self._awaiting.pop(key, None)
 
-    def supplied(self, key: MailKey) -> None:
-        """The content of a delta is here, or was refused for long."""
-        if self._awaiting.pop(key, None) is not None:
-            # What waited for content holds up nobody's progress: it counts as pending.
-            self._dirty.setdefault(key, _NO_CAUSE)
+    def supplied(self, key: MailKey) -> bool:
+        """The content of a delta is here, or was refused for long; whether it was waited for."""
+        if self._awaiting.pop(key, None) is None:
+            return False
+        # What waited for content holds up nobody's progress: it counts as pending.
+        self._dirty.setdefault(key, _NO_CAUSE)
+        return True
 
     def want(self, key: MailKey) -> None:
         """Have the child get a head of the key, at least."""

@@ -167,25 +167,26 @@ class _Rechunk:
 
     def run(self) -> tuple[_Level, dict[EntryKey, _Item | None]]:
         """The level after the changes, and what it changes in the level above."""
-        before, after = self.before, _Level()
+        before = self.before
+        regions: list[tuple[int, int, list[_Node]]] = []
         above: dict[EntryKey, _Item | None] = {}
-        at = copied = 0
+        at = stop = 0
         while at < len(self.keys):
             start = max(bisect_right(before.firsts, self.keys[at]) - 1, 0)
-            while start > copied and self._gone(before.firsts[start]):
+            # Never into the last region: that ends where the next first key stays.
+            while start and self._gone(before.firsts[start]):
                 start -= 1
+            assert start >= stop, "regions do not overlap"
             stop, made = self._region(start)
-            after.nodes.extend(before.nodes[copied:start])
-            after.firsts.extend(before.firsts[copied:start])
-            after.nodes.extend(made)
-            after.firsts.extend(node.first for node in made)
-            copied = stop
+            regions.append((start, stop, made))
             above |= _difference(before.nodes[start:stop], made)
             at = len(self.keys)
             if stop < len(before.firsts):
                 at = bisect_left(self.keys, before.firsts[stop])
-        after.nodes.extend(before.nodes[copied:])
-        after.firsts.extend(before.firsts[copied:])
+        after = _Level(before.firsts.copy(), before.nodes.copy())
+        for start, stop, made in reversed(regions):
+            after.nodes[start:stop] = made
+            after.firsts[start:stop] = [node.first for node in made]
         return after, above
 
     def _region(self, start: int) -> tuple[int, list[_Node]]:

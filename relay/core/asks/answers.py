@@ -1,0 +1,158 @@
+"""What a node answers when it is asked: its own state, a placement's, or objects of its space.
+
+Lists come page by page: `after` names the last entry of the page before, and an answer's `next`
+what to name for the one that follows ("" at the end). Data of Secrets is never in an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from relay.core.node import Node
+from relay.objects.merge import copied
+from schemas import codec
+from schemas.asks import REDACTED
+from schemas.identity import BadIdentity, MailKey, check_mail_key
+from schemas.reports import Summary
+
+PAGE_MAX = 1000
+PAGE_DIGITS = len(str(PAGE_MAX))
+PAGE_BYTES_MAX = 512 * 1024
+# kubectl keeps the whole object in it, a Secret's data included.
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+T = TypeVar("T")
+Json = dict[str, Any]
+
+
+class BadArguments(ValueError):
+    """The arguments of an ask do not fit its verb; says which one, and what it should be."""
+
+
+def node_answer(node: Node, path: str) -> Json:
+    """Who the node is, and how it is with its parent and its children."""
+    own = node.own_state()
+    refused, contested = own.pop("refusedOf"), own.pop("contestedOf")
+    standings = {name: standing for name in node.children() if (standing := node.standing_of(name))}
+    children = {
+        name: {
+            "silentSinceMs": standing.silent_since_ms,
+            "inSession": standing.in_session,
+            "left": standing.left,
+            "joined": standing.joined,
+            "lag": node.lag(name),
+            "refused": refused.get(name, 0),
+            "contested": contested.get(name, 0),
+            "destination": node.destination_of(name) or "",
+            "nkey": node.nkey_of(name),
+        }
+        for name, standing in standings.items()
+    }
+    return {"path": path, "ready": node.ready, "children": children, **own}
+
+
+def status_answer(node: Node, path: str, arguments: Mapping[str, str]) -> Json:
+    """The node's own summary of a placement, and what each child counts for.
+
+    Arguments: `placement` (its mail key), `after` (a child's name), `limit`. A child with a
+    `destination` is an edge; one without is a relay, to be asked itself.
+    """
+    key = _placement(arguments)
+    held = node.records.get(key)
+    if held is None:
+        return {"path": path, "known": False, "children": [], "next": ""}
+    after = arguments.get("after", "")
+    children = sorted(item for item in node.child_summaries(key).items() if item[0] > after)
+
+    def said(child: tuple[str, Summary]) -> Json:
+        name, summary = child
+        found = {"name": name, "destination": node.destination_of(name) or "", **_counts(summary)}
+        standing = node.standing_of(name)
+        if standing is None:
+            return {**found, "silentSinceMs": None, "left": False}
+        told = {"silentSinceMs": standing.silent_since_ms, "left": standing.left}
+        return {**found, **told, "joined": standing.joined}
+
+    page, following = paged(children, _limit(arguments), lambda item: item[0], said)
+    return {
+        "path": path,
+        "known": True,
+        "generation": held.generation,
+        **_counts(node.summary(key)),
+        "children": page,
+        "next": following,
+    }
+
+
+def objects_answer(objects: Iterable[Mapping[str, Any]], arguments: Mapping[str, str]) -> Json:
+    """Objects in the order of namespace and name, redacted; `after` is `namespace/name`.
+
+    Objects of one resource only, or the places would not be unique.
+    """
+    after = tuple(arguments.get("after", "/").split("/", 1))
+    ranked = sorted(objects, key=_place)
+    rest = [obj for obj in ranked if _place(obj) > after]
+    page, following = paged(rest, _limit(arguments), lambda obj: "/".join(_place(obj)), redacted)
+    return {"objects": page, "next": following}
+
+
+def paged(
+    entries: list[T], limit: int, name: Callable[[T], str], say: Callable[[T], Json]
+) -> tuple[list[Json], str]:
+    """As many entries as a page holds, one at least, and the name of the last if more follow."""
+    page: list[Json] = []
+    size = 0
+    for at, entry in enumerate(entries):
+        said = say(entry)
+        size += len(codec.pack(said))
+        if page and (size > PAGE_BYTES_MAX or len(page) >= limit):
+            return page, name(entries[at - 1])
+        page.append(said)
+    return page, ""
+
+
+def redacted(obj: Mapping[str, Any]) -> Json:
+    """The object; of a Secret the keys of its data only."""
+    shown: Json = copied(obj)
+    if shown.get("kind") != "Secret" or shown.get("apiVersion") != "v1":
+        return shown
+    for field in ("data", "stringData"):
+        if isinstance(shown.get(field), dict):
+            shown[field] = dict.fromkeys(shown[field], REDACTED)
+    annotations = (shown.get("metadata") or {}).get("annotations")
+    if isinstance(annotations, dict):
+        annotations.pop(_LAST_APPLIED, None)
+    return shown
+
+
+def _counts(summary: Summary) -> Json:
+    return {
+        "states": dict(summary.states),
+        "health": dict(summary.health),
+        "complete": summary.complete,
+        "blocking": list(summary.blocking),
+        "exceptions": [
+            {"object": x.object, "reason": x.reason, "count": x.count, "path": x.path}
+            for x in summary.exceptions
+        ],
+    }
+
+
+def _placement(arguments: Mapping[str, str]) -> MailKey:
+    try:
+        return check_mail_key(arguments.get("placement", ""))
+    except BadIdentity as error:
+        raise BadArguments(f"placement: {error}") from error
+
+
+def _limit(arguments: Mapping[str, str]) -> int:
+    text = arguments.get("limit", str(PAGE_MAX))
+    if not text.isdecimal() or len(text) > PAGE_DIGITS or not 0 < int(text) <= PAGE_MAX:
+        raise BadArguments(f"limit: {text!r} is not a number from 1 to {PAGE_MAX}")
+    return int(text)
+
+
+def _place(obj: Mapping[str, Any]) -> tuple[str, str]:
+    metadata = obj["metadata"]
+    return str(metadata.get("namespace") or ""), str(metadata["name"])

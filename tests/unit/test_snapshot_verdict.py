@@ -1,0 +1,102 @@
+"""The table of verdicts, row by row: what a node makes of a record under a snapshot."""
+
+import pytest
+
+from relay.core.records.tree import SnapshotTree
+from relay.core.records.verdict import (
+    Admission,
+    HeldRecord,
+    Standing,
+    admit,
+    admits_new,
+    judge,
+    judge_all,
+    newest,
+)
+from schemas.identity import mail_key
+from schemas.snapshots import Term, TermEntry, mail_entry_key
+from tests.snapshots import TERM, view_of
+
+OLD, WITHDRAWN, FOREIGN = Term(b"term-old"), Term(b"withdraw"), Term(b"unknown!")
+TERMS = sorted(
+    [TermEntry(TERM, None), TermEntry(OLD, 50), TermEntry(WITHDRAWN, None)], key=lambda e: e.term
+)
+LISTED = mail_entry_key(mail_key("api", "space", "", "listed"))
+ABSENT = mail_entry_key(mail_key("api", "space", "", "absent"))
+TREE = SnapshotTree.empty().changed({LISTED: 40})
+
+
+def view(hidden=()):
+    return view_of(TREE, hidden, generation=100, terms=TERMS)
+
+
+@pytest.mark.parametrize(
+    ("key", "generation", "term", "standing"),
+    [
+        (LISTED, 40, TERM, Standing.IN_FORCE),
+        (LISTED, 40, FOREIGN, Standing.IN_FORCE),
+        (LISTED, 101, TERM, Standing.IN_FORCE),
+        (ABSENT, 101, FOREIGN, Standing.IN_FORCE),
+        (LISTED, 39, TERM, Standing.OUTDATED),
+        (LISTED, 41, FOREIGN, Standing.OUTDATED),
+        (ABSENT, 100, TERM, Standing.DROPPED),
+        (ABSENT, 50, OLD, Standing.DROPPED),
+        (ABSENT, 99, WITHDRAWN, Standing.DROPPED),
+        (ABSENT, 51, OLD, Standing.ORPHANED),
+        (ABSENT, 1, FOREIGN, Standing.ORPHANED),
+    ],
+)
+def test_a_held_record_stands_as_the_table_says(key, generation, term, standing):
+    record = HeldRecord(key, generation, term)
+    assert judge(record, view()) is standing
+    assert list(judge_all([record], view())) == [(record, standing)]
+
+
+def test_what_cannot_be_read_is_as_before_and_what_is_newer_needs_no_reading():
+    record = view().record
+    tree, terms = record.tree.address, record.terms_reference.address
+    old, ahead = HeldRecord(LISTED, 40, TERM), HeldRecord(ABSENT, 101, FOREIGN)
+    assert judge(old, view({tree})) is Standing.UNREAD
+    assert judge(old, view({terms})) is Standing.IN_FORCE
+    assert judge(HeldRecord(ABSENT, 40, TERM), view({terms})) is Standing.UNREAD
+    assert judge(ahead, view({tree, terms})) is Standing.IN_FORCE
+    assert dict(judge_all([old, ahead], view({tree}))) == {
+        old: Standing.UNREAD,
+        ahead: Standing.IN_FORCE,
+    }
+
+
+@pytest.mark.parametrize(
+    ("key", "generation", "admission"),
+    [
+        (LISTED, 40, Admission.TAKEN),
+        (ABSENT, 101, Admission.TAKEN),
+        (LISTED, 101, Admission.TAKEN),
+        (LISTED, 39, Admission.SUPERSEDED),
+        (LISTED, 41, Admission.SUPERSEDED),
+        (ABSENT, 100, Admission.SUPERSEDED),
+    ],
+)
+def test_a_record_that_is_not_held_is_taken_if_newer_or_listed(key, generation, admission):
+    assert admit(key, generation, view()) is admission
+
+
+def test_what_is_not_held_waits_for_what_would_tell():
+    hidden = view({view().record.tree.address})
+    assert admit(LISTED, 40, hidden) is Admission.UNREAD
+    assert admit(LISTED, 101, hidden) is Admission.TAKEN
+
+
+def test_a_node_judges_by_the_newest_ever_verified():
+    older, newer = (view_of(TREE, generation=g).record for g in (5, 9))
+    assert newest(newer, None, older) is newer
+    assert newest(None) is None
+
+
+def test_without_memory_nothing_is_taken_under_an_expired_snapshot_unless_configured_to():
+    record = view().record
+    before, after = record.expires_ms - 1, record.expires_ms
+    assert admits_new(record, before, with_memory=False)
+    assert not admits_new(record, after, with_memory=False)
+    assert admits_new(record, after, with_memory=False, expired_allowed=True)
+    assert admits_new(record, after, with_memory=True)
