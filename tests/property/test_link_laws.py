@@ -39,7 +39,7 @@ class Act:
     at: int = 0
 
 
-CHANGES = ("full", "full", "head", "nothing", "delete")
+CHANGES = ("full", "full", "head", "delete")
 FAULTS = ("cut", "lose hello", "lose welcome", "repeat", "restart child", "restart parent")
 DAMAGE = ("wipe child", "copy child", "restore child", "erase", "resurrect", "copy mail")
 DAMAGE += ("restore mail", "restore parent", "copy parent")
@@ -105,12 +105,6 @@ class Link:
     def _head(self, at: int) -> None:
         self._put(at, Wish.HEAD)
 
-    def _nothing(self, at: int) -> None:
-        """Nothing of it is the child's any more, as of a profile that moved away."""
-        key = self.keys.get(NAMES[at])
-        if key is not None and key in self.truth.ledger:
-            self._put(at, Wish.NOTHING)
-
     def _delete(self, at: int) -> None:
         key = self.keys.get(NAMES[at])
         if key is not None and key in self.truth.ledger:
@@ -143,6 +137,9 @@ class Link:
             event = self.channel.deliver()
             if event is not None:
                 self.child.arrived(event)
+        for key in self.child.gone:
+            self.parent.writer.clear(key, self.child.reader.judged)
+        self.child.gone.clear()
 
     def _repeat(self, at: int) -> None:
         event = self.channel.repeat(at)

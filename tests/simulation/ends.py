@@ -240,6 +240,8 @@ class Child:
         self.session = ParentSession()
         self.judge = SnapshotJudge(lambda: self.records.values(), self._interest)
         self._snapshot_at = 0
+        # What it let go of, and told its parent to be gone.
+        self.gone: dict[MailKey, None] = {}
         if disk.snapshot:
             self.judge.restore(verified(disk.snapshot))
             self._read_snapshots()
@@ -366,6 +368,10 @@ class Child:
         for key, cause in list(self.removals.items()):
             if cause <= reached.record.settled:
                 self._remove(key, reached)
+                del self.records[key]
+                self.reader.forget(key)
+                self.judge.forget(key)
+                self.gone[key] = None
         self._count()
 
     def _remove(self, key: MailKey, reached: VerifiedSnapshot) -> None:

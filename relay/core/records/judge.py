@@ -100,12 +100,18 @@ class SnapshotJudge:
         for known in (self._candidate, self._newest):
             if known is not None and known.generation == snapshot.generation:
                 known.sequence = known.sequence if sequence is None else sequence
+                self.give_way(now)
                 return False
-        newest = self.newest
-        if newest is not None and snapshot.generation <= newest.generation:
-            return False
+        newest, reached = self.newest, self.reached
         judgement = Judgement(snapshot, self._read(snapshot), now)
         judgement.sequence = sequence
+        if newest is not None and snapshot.generation <= newest.generation:
+            shown = self._candidate
+            news = reached is None or snapshot.generation > reached.generation
+            if sequence is not None and shown is not None and shown.sequence is None and news:
+                # The mailbox holds an older one than the parent's welcome showed: reach that first.
+                self._candidate = judgement
+            return False
         self._start(judgement)
         self.give_way(now)
         return True
