@@ -12,8 +12,7 @@ from schemas.identity import BadIdentity, NodePath
 
 TAILS = ("_mail", "_blob", "_stat", "_up", "_own", "_done", "_answer")
 NODE_SELF = "self"
-LABELS_KEY = "_labels"
-LIST_KEY = "_list"
+PROGRESS_KEY = "_progress"
 CURSOR_KEY = "_cursor"
 
 

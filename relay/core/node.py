@@ -659,7 +659,7 @@ class Node:
             known is not None and key in known.mailbox.slots,
             held.generation if held is not None else 0,
             self._children.presence(child),
-            expected == 1 and self._audience.is_edge(child),
+            expected == 1 and self._book.is_edge(child),
         )
 
     def _sent_generation(self, child: str, key: MailKey) -> int | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 
-from relay.core.claims import Wanted
+from relay.core.destination.claims import Wanted
 from relay.objects.health import terminating
 from relay.objects.merge import copied
 from relay.ports import FieldConflict, Object, Space, SpaceError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from relay.core.claims import Wanted
+from relay.core.destination.claims import Wanted
 from relay.objects.merge import subsumes
 from relay.ports import Clock, Object
 from relay.syncer.applying import Applier, ContentMissing

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from relay.core.claims import Wanted
+from relay.core.destination.claims import Wanted
 from schemas import blobs, codec
 from schemas.blobs import Reference
 from schemas.chunks import CREATE_ONLY

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
-from relay.core.claims import Wanted
+from relay.core.destination.claims import Wanted
 from relay.core.events import ObjectObserved
 from relay.ports import (
     AnotherSpace,

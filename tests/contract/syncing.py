@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import asynccontextmanager
 
-from relay.core.claims import Wanted
+from relay.core.destination.claims import Wanted
 from relay.ports import AnotherSpace
 from relay.syncer.applying import ContentMissing
 from relay.syncer.syncer import Syncer

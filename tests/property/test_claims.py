@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relay.core.claims import Claim, Claims
+from relay.core.destination.claims import Claim, Claims
 from schemas.chunks import CREATE_ONLY, WANT_SINGLETON, ManifestEntry
 
 addresses = st.sampled_from(["a" * 64, "b" * 64])

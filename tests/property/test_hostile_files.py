@@ -15,7 +15,7 @@ from leafcast.local.known_children import KnownChildren
 from leafcast.local.run_config import RunConfigRefused, read_run_config
 from relay.adapters.clock import SystemDice
 from relay.adapters.server.ports import PortsDamaged, kept_ports
-from relay.core.slots import read_slot
+from relay.core.reports.intake import read_slot
 from schemas.reports import ReportRefused
 from tests.property.test_hostile_bytes import PATH, from_above, from_below, odd_json, slots
 from tests.property.test_wire_laws import any_bytes, signer

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relay.core.claims import Wanted
+from relay.core.destination.claims import Wanted
 from relay.syncer.plan import Apply, Prune, plan, with_namespaces
 from schemas import blobs
 from schemas.blobs import Reference

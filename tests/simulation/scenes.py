@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from relay.core.effects import WriteMail
-from relay.core.reduce import EMPTY
+from relay.core.reports.reduce import EMPTY
 from schemas.identity import INDEX_KEY, NodePath
 from schemas.objects import ObjectKey
 from schemas.records import Alternative

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from relay.core.book import read_record
+from relay.core.records.accepted import read_record
 from relay.core.events import MailArrived
 from relay.core.inbox import Inbox, Park, PassOver, Refuse, Take
 from relay.core.index import IndexView
-from relay.core.trust import Trust
+from relay.core.records.trust import Trust
 from schemas import blobs
 from schemas.chunks import build_index, read_root
 from schemas.identity import KEYS_KEY, KeyId, NodePath, TreeId, random_id

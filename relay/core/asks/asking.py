@@ -12,7 +12,6 @@ from typing import Protocol
 
 from relay.core.effects import Noted
 from relay.core.events import Instant
-from relay.core.trust import Verdict
 from schemas.asks import (
     ANSWER_MAX_BYTES,
     PARTS_MAX,
@@ -35,6 +34,8 @@ ANSWER_SECONDS = 10.0
 HOP_SECONDS = 1.0
 """How much longer a node waits for each hop below it, so that the lowest one says what is wrong."""
 CLOCK_TOLERANCE_MS = 60_000
+NOTE_EVERY_SECONDS = 1.0
+"""So often is noted that a child answers with junk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,9 @@ class Heard:
 class Surroundings(Protocol):
     """What an ask meets at a node: whom the node believes, and which children it has."""
 
-    def judge(self, envelope: Envelope, record: Record) -> Verdict: ...
+    def disbelief(self, envelope: Envelope, record: Record) -> str:
+        """Why the record is not believed; empty if it is."""
+        ...
 
     def heard(self, child: str) -> Heard | None:
         """None if there is no such child."""
@@ -126,6 +129,8 @@ class Asking:
         self.refused = 0
         self._path = path
         self._around = around
+        # When junk was last noted, by child: a flood of it would push out all other news.
+        self._noted: dict[str, float] = {}
         self._underway: dict[str, _Underway] = {}
 
     def ask(self, event: AskArrived, now: Instant) -> tuple[AskEffect, ...]:
@@ -151,12 +156,13 @@ class Asking:
         try:
             part = decode(AnswerPart, event.data)
         except ReportRefused as error:
-            return (Noted("BadAnswer", event.child, error.reason),)
+            return self._junk("BadAnswer", event.child, error.reason, now)
         under = self._underway.get(part.ask)
         if under is None:
             return ()
         if under.child != event.child:
-            return (Noted("StrayAnswer", event.child, f"{under.child or 'nobody'} was asked"),)
+            said = f"{under.child or 'nobody'} was asked"
+            return self._junk("StrayAnswer", event.child, said, now)
         if part.number == RECEIPT:
             under.taken = True
             under.due = now.seconds + self._patience(under.path)
@@ -195,10 +201,17 @@ class Asking:
         """The monotonic second of the next end; None if nothing is under way."""
         return min((under.due for under in self._underway.values()), default=None)
 
+    def _junk(self, reason: str, child: str, said: str, now: Instant) -> tuple[AskEffect, ...]:
+        """Count what a child says that is no answer, and note it now and then."""
+        self.refused += 1
+        if now.seconds - self._noted.get(child, float("-inf")) < NOTE_EVERY_SECONDS:
+            return ()
+        self._noted[child] = now.seconds
+        return (Noted(reason, child, said),)
+
     def _check(self, verb: str, envelope: Envelope, record: AskRecord, now: Instant) -> None:
-        verdict = self._around.judge(envelope, record)
-        if verdict is not Verdict.BELIEVED:
-            raise _Refused("Unbelieved", f"the ask is not believed: {verdict.value}")
+        if disbelief := self._around.disbelief(envelope, record):
+            raise _Refused("Unbelieved", f"the ask is not believed: {disbelief}")
         if record.verb != verb:
             raise _Refused("WrongVerb", f"the ask is signed for {record.verb!r}, not for {verb!r}")
         if not self._path.holds(record.path):

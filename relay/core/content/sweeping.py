@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 
-from relay.core.book import is_delta
+from relay.core.records.accepted import is_delta
 from relay.core.effects import DropBlobs, LoadBlob, Noted
 from relay.core.events import BlobArrived
 from relay.core.state import State

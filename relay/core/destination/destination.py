@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from relay.core.book import Held
-from relay.core.claims import Claims, Wanted
-from relay.core.content import Content, entries_of
+from relay.core.records.accepted import Held
+from relay.core.destination.claims import Claims, Wanted
+from relay.core.content.content import Content, entries_of
 from relay.core.events import ObjectObserved
-from relay.core.tally import Judged, Tally
+from relay.core.destination.tally import Judged, Tally
 from relay.core.where import Where
 from schemas.blobs import Reference
 from schemas.chunks import ManifestEntry

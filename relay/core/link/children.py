@@ -313,6 +313,10 @@ class Children:
         """Levels of nodes below this one."""
         return max((child.levels + 1 for child in self.by_name.values()), default=0)
 
+    def awaits_content(self) -> bool:
+        """Whether something waits for content before it can be written."""
+        return any(child.mailbox.awaits_content for child in self.by_name.values())
+
     def load(self) -> int:
         """How many messages wait to be written, or are on their way."""
         return sum(child.mailbox.load for child in self.by_name.values())

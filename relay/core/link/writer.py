@@ -127,6 +127,10 @@ class MailboxWriter:
         return not (self._dirty or self._in_flight or self._awaiting)
 
     @property
+    def awaits_content(self) -> bool:
+        return bool(self._awaiting)
+
+    @property
     def load(self) -> int:
         """How many writes wait or are on their way."""
         return len(self._dirty) + len(self._in_flight)

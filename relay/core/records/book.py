@@ -50,6 +50,12 @@ class RecordBook:
         """The profiles and nodes that are passed on to a child."""
         return self._through.get(child, {})
 
+    def is_edge(self, child: str) -> bool:
+        """Whether all that hangs at a child is one destination at the child itself."""
+        found = [self.by_key[key].record for key in self.through(child)]
+        at = self._path.child(child)
+        return len(found) == 1 and isinstance(found[0], Profile) and found[0].path == at
+
     def step_of(self, accepted: Accepted) -> str | None:
         """The child to which a profile or node is passed on; None if that is nobody."""
         return way_of(self._path, accepted)

@@ -6,7 +6,7 @@ only from then on is taken away what it, and what is settled under it, no longer
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from relay.core.records.accepted import Accepted
@@ -85,6 +85,11 @@ class SnapshotJudge:
         if self._newest is not None:
             return self._newest.snapshot
         return self.reached
+
+    @property
+    def nodes(self) -> Mapping[ContentHash, bytes]:
+        """The plain bytes of what was read of snapshots."""
+        return self._nodes
 
     @property
     def candidate(self) -> Judgement | None:

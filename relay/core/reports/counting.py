@@ -1,6 +1,7 @@
-"""What a node says of each placement: its children's reports folded, and its own added.
+"""What each child counts for: the reports of all children, folded by placement.
 
-It is complete when all who are concerned have answered (wire.md, "Reports").
+Only of a child that is in step what it reported counts; for every other its parent counts what the
+signed inventory expects there (link.md, section 3).
 """
 
 from __future__ import annotations
@@ -8,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from relay.core import reduce
-from relay.core.fold import NOTHING, Counted, Fold, Reported, Shapes
-from relay.core.report_digest import ReportDigests, Said, size_of
+from relay.core.link.session import Presence
+from relay.core.reports import reduce
+from relay.core.reports.digest import PartRoom, ReportDigests, run_number, size_of
+from relay.core.reports.fold import NOTHING, Counted, Fold, Reported, Shapes
 from schemas.identity import MailKey
 from schemas.objects import ObjectKey
 from schemas.reports import (
@@ -21,250 +23,310 @@ from schemas.reports import (
     ReportPart,
     State,
     Summary,
+    part_key,
 )
 
 _PENDING = Summary({"pending": 1}, {"unknown": 1}, {ARM_OLDER: 1})
-_LOST = Summary({"unreachable": 1}, {"unknown": 1}, {ARM_OLDER: 1})
-_ABSENT = Summary({NEVER_JOINED: 1}, {NEVER_JOINED: 1}, {ARM_OLDER: 1})
+_UNREACHABLE = Summary({"unreachable": 1}, {"unknown": 1}, {ARM_OLDER: 1})
+_NEVER_JOINED = Summary({NEVER_JOINED: 1}, {NEVER_JOINED: 1}, {ARM_OLDER: 1})
 
 
 class Facts(NamedTuple):
-    """What the node knows of one child and one placement, besides the child's report.
+    """What a node knows of one child and one placement, besides the child's report."""
 
-    `bearing` is the sequence the child must have answered; None while something is still unsent.
-    At `most` so many destinations can hold the placement there: every profile comes by here. It is
-    so many exactly where nobody ever `joined`: that asks for no answer.
-    """
-
-    concerned: bool
+    # For how many destinations at and below the child the placement is meant.
+    expected: int
+    # Whether the child's mailbox has a slot for it.
     sent: bool
-    bearing: int | None
-    silent: bool
-    edge: bool
+    # Of the record in force here.
     generation: int
-    most: int
-    joined: bool = True
+    presence: Presence
+    # Whether the child is one destination, with nothing below it.
+    edge: bool
 
 
-UNCONCERNED = Facts(
-    concerned=False, sent=False, bearing=None, silent=False, edge=False, generation=0, most=0
-)
-"""The facts of a child that has no part in a placement."""
+class Count(NamedTuple):
+    """What a node counts of one placement."""
+
+    summary: Summary
+    # Whether it reflects all that was sent, and sums to what is expected.
+    exact: bool
+    # Some children that keep it from being exact, at most 20.
+    waiting_for: tuple[str, ...] = ()
 
 
-class Reporting:
-    """All reports of all children, folded by placement.
+class ChildReports:
+    """All reports of all children, folded by placement."""
 
-    `dirty` gathers the placements of which something else may be to be said; of `settled` the last
-    child has answered that kept them from being complete. Whoever acts on them empties them.
-    """
-
-    def __init__(
-        self,
-        place: Callable[[str], int],
-        facts: Callable[[str, MailKey], Facts],
-        prefix: str = "/",
-    ) -> None:
-        self.dirty: dict[MailKey, None] = {}
-        self.settled: dict[MailKey, None] = {}
+    def __init__(self, place: Callable[[str], int], facts: Callable[[str, MailKey], Facts]) -> None:
+        """`place` gives each child a small number of its own while it is a child."""
         self._place = place
         self._facts = facts
-        self._prefix = prefix
         self._names: list[str] = []
         self._folds: dict[MailKey, Fold] = {}
         self._shapes = Shapes()
         self._digests = ReportDigests()
-        self._regrouped: dict[MailKey, dict[int, int]] = {}
+        self._parts = PartRoom()
+        # Placements of which something else may be to be reported.
+        self._dirty: dict[MailKey, None] = {}
 
-    def digest(self, child: str) -> bytes:
-        """The digest of what the child's report slots say, as the child should have it."""
-        return self._digests.of(self._place(child))
+    # What children say.
 
-    def take(self, child: str, report: Report, incarnation: str) -> bool:
-        """Take a child's part 0; False if it is older than what is known.
+    def take(self, child: str, report: Report) -> bool:
+        """Take a child's part 0; whether its slot is to be kept.
 
-        One on a placement that the child was not sent is not kept.
+        One of another run than the present is not, and one that says gone needs no slot.
         """
-        key = report.key
-        facts = self._facts(child, key)
-        fold, place = self._folds.get(key), self._at(child)
-        stands = fold is not None and fold.stands(place)
-        if fold is None or not stands:
-            if not (facts.concerned or facts.sent):
-                return True
-            fold = self._fold(key)
-        held = fold.reported(place)
-        if (report.epoch, report.revision) < (held.epoch, held.revision):
+        place, run = self._at(child), run_number(report.run)
+        if not self._digests.is_present(place, run):
             return False
+        fold = self._fold(report.key)
+        held = fold.reported(place)
+        if held.run == run and report.revision < held.revision:
+            return True
         said = Reported(
-            report.answered,
-            report.epoch,
+            run,
             report.revision,
             report.generation,
             report.summary.oldest_ms,
-            report.incarnation == incarnation,
             self._shapes.shared(report.summary),
             report.gone,
         )
-        fold.report(place, said)
-        self._digests.keep_parts(place, key, 0 if report.gone else report.parts)
-        if parts := fold.results_of(place):
-            fold.set_results(place, {n: r for n, r in parts.items() if n <= report.parts})
-        unsure = self._unsure(place, key, said)
-        if not unsure:
-            self._regrouped.get(key, {}).pop(place, None)
-        was_open = fold.open
-        if fold.count(place, self._counted(said, facts, unsure=unsure)):
-            self.dirty[key] = None
-        if was_open and not fold.open:
-            self.settled[key] = self.dirty[key] = None
-        self._digests.replace(place, key, _said(held), _said(fold.reported(place)))
+        self._replace(fold, place, report.key, said)
+        for part in [n for n in self._parts.of(place, report.key) if n > report.parts]:
+            self._drop_part(fold, place, report.key, part)
+        if report.gone:
+            self._drop_parts(fold, place, report.key)
+        self._count(fold, report.key, place)
+        self._tidy(report.key)
+        return not report.gone
+
+    def take_part(self, child: str, part: ReportPart) -> bool:
+        """Take a child's results of some objects; whether the slot is to be kept."""
+        place, run = self._at(child), run_number(part.run)
+        if not self._digests.is_present(place, run):
+            return False
+        held = self._parts.of(place, part.key).get(part.part)
+        if held is not None and held[0] == run and part.revision < held[1]:
+            return True
+        size, slot = size_of(part.results), part_key(part.key, part.part)
+        if not self._parts.admits(place, part.key, part.part, size):
+            return False
+        fold = self._fold(part.key)
+        if held is not None:
+            self._digests.remove(place, slot, held[0], held[1])
+        self._parts.put(place, part.key, part.part, (run, part.revision, size))
+        self._digests.add(place, slot, run, part.revision)
+        fold.set_results(place, {**fold.results_of(place), part.part: part.results})
         if not fold.stands(place):
-            self._digests.keep_parts(place, key, 0)
+            fold.stale(place)
+        self.touch(part.key)
         return True
 
-    def take_part(self, child: str, part: ReportPart) -> None:
-        """Take a child's results of some objects, if the placement was ever sent to it."""
-        fold, place = self._folds.get(part.key), self._at(child)
-        if fold is None or not fold.stands(place):
-            facts = self._facts(child, part.key)
-            if not (facts.concerned or facts.sent):
-                return
-            fold = self._fold(part.key)
-            fold.stale(place)
-        if part.epoch >= fold.reported(place).epoch:
-            fold.set_results(place, {**fold.results_of(place), part.part: part.results})
-            said = (part.epoch, part.revision)
-            self._digests.part(place, part.key, part.part, said, size_of(part.results))
-            self.dirty[part.key] = None
+    def expect_all(self, child: str, run: str) -> None:
+        """All that the child reported is void until this run says it, or says it again.
+
+        For a run that is new, and for one that is told to say everything again. Whoever calls this
+        sees to it that the child is not in step meanwhile.
+        """
+        self._digests.expect_all(self._at(child), run_number(run))
+
+    def forget_unsaid(self, child: str, run: str) -> list[str]:
+        """Forget what the present run did not say since `expect_all`; the slots to erase."""
+        place = self._at(child)
+        if not self._digests.is_present(place, run_number(run)) or not self._digests.has_void(
+            place
+        ):
+            return []
+        slots: list[str] = []
+        for key, fold in list(self._folds.items()):
+            parts = self._parts.of(place, key)
+            for part in [n for n, said in parts.items() if not self._is_said(place, said)]:
+                self._drop_part(fold, place, key, part)
+                slots.append(part_key(key, part))
+            held = fold.reported(place)
+            if held.is_there and not self._is_said(place, held):
+                self._replace(fold, place, key, NOTHING)
+                slots.append(key)
+                self._count(fold, key, place)
+            self._tidy(key)
+        return slots
+
+    def digest(self, child: str) -> bytes:
+        """The digest of the slots that the child's present run said, as the child states it."""
+        return self._digests.of(self._at(child))
 
     def knows(self, child: str, key: MailKey) -> bool:
-        """Whether the child has a say in the placement."""
+        """Whether the child has reported something of the placement that is there."""
         fold = self._folds.get(key)
-        return fold is not None and fold.stands(self._at(child))
+        return fold is not None and fold.reported(self._at(child)).is_there
 
-    def has_room(self, child: str, part: ReportPart) -> bool:
-        """Whether a child has fewer and smaller later parts than it may have, with this one."""
-        size = size_of(part.results)
-        return self._digests.has_room(self._at(child), part.key, part.part, size)
+    def is_gone(self, child: str, key: MailKey) -> bool:
+        """Whether the child's present run said that nothing of the placement is there."""
+        fold, place = self._folds.get(key), self._at(child)
+        held = fold.reported(place) if fold is not None else NOTHING
+        return held.gone and self._digests.counts(place, held.run, held.revision)
+
+    def generation(self, child: str, key: MailKey) -> int:
+        """The generation that the child reported last; 0 if it reported nothing."""
+        fold = self._folds.get(key)
+        return fold.reported(self._at(child)).generation if fold is not None else 0
+
+    # What is known of children otherwise.
 
     def refresh(self, child: str, key: MailKey) -> None:
-        """Say again what a child counts for: its mail or its liveness changed."""
+        """Look again at what a child counts for: its facts for this placement changed."""
         self._fold(key).stale(self._at(child))
-        self.dirty[key] = None
+        self.touch(key)
 
-    def regrouped(self, child: str, key: MailKey, sequence: int) -> None:
-        """A relay is told at this sequence of its mail that others are meant below it than before.
-
-        Once it cannot be reached, what it said before that counts destinations that are not there,
-        or not all that are.
-        """
-        self._regrouped.setdefault(key, {})[self._at(child)] = sequence
-
-    def forget_child(self, child: str) -> None:
+    def refresh_child(self, child: str) -> None:
+        """Look again at a child in all that it has a row in: its presence changed."""
         place = self._at(child)
-        for changes in self._regrouped.values():
-            changes.pop(place, None)
         for key, fold in self._folds.items():
             if fold.stands(place):
-                fold.count(place, None)
-                self.dirty[key] = None
-        self._digests.forget_child(place)
+                fold.stale(place)
+                self.touch(key)
 
-    def forget(self, key: MailKey) -> None:
-        fold = self._folds.pop(key, None)
-        self._regrouped.pop(key, None)
-        if fold is not None:
-            for place in range(len(self._names)):
-                if fold.stands(place):
-                    self._drop(key, place, fold.reported(place))
-
-    def answered(self, child: str, key: MailKey) -> int:
-        """The sequence that the child has answered for the placement in this run; 0 for none."""
+    def refresh_placement(self, key: MailKey) -> None:
+        """Look again at all children with a row: another record is in force, or none any more."""
         fold = self._folds.get(key)
-        held = fold.reported(self._at(child)) if fold else NOTHING
-        return held.answered if held.current else 0
+        for place in list(fold.places()) if fold is not None else ():
+            self._folds[key].stale(place)
+        self.touch(key)
 
-    def keys_of(self, child: str) -> list[MailKey]:
-        """The placements that the child has, or should have, a say in."""
+    def forget_child(self, child: str) -> None:
+        """The child is none any more, and counts for nothing."""
         place = self._at(child)
-        return [key for key, fold in self._folds.items() if fold.stands(place)]
+        for key, fold in list(self._folds.items()):
+            if fold.stands(place) or fold.results_of(place):
+                fold.report(place, NOTHING)
+                fold.set_results(place, {})
+                fold.count(place, None)
+                self.touch(key)
+                self._tidy(key)
+        self._digests.forget_child(place)
+        self._parts.forget_child(place)
 
-    def summary(self, key: MailKey, own: Summary) -> Summary:
-        """The node's summary: its children's and its own destination's."""
+    # What follows.
+
+    def touch(self, key: MailKey) -> None:
+        """Something else may be to be reported of the placement."""
+        self._dirty[key] = None
+
+    def take_dirty(self) -> dict[MailKey, None]:
+        """The placements to look at; none are left."""
+        taken, self._dirty = self._dirty, {}
+        return taken
+
+    def summary(self, key: MailKey, own: Summary = reduce.EMPTY) -> Summary:
+        """The node's summary: its children's and its own."""
         fold = self._looked_at(key)
         if fold is None:
             return own
-        total = fold.total(self._names)
-        return total if own is reduce.EMPTY else reduce.merge(total, own)
+        return fold.total() if own is reduce.EMPTY else reduce.merge(fold.total(), own)
 
     def by_child(self, key: MailKey) -> dict[str, Summary]:
         """What each child counts for now."""
         fold = self._looked_at(key)
-        return dict(fold.counting(self._names)) if fold else {}
+        return dict(fold.counting(self._names)) if fold is not None else {}
 
-    def results(self, key: MailKey, own: Iterable[ObjectResult]) -> dict[ObjectKey, ObjectResult]:
-        """The returned states of the subtree, by object."""
+    def results(
+        self, key: MailKey, own: Iterable[ObjectResult] = ()
+    ) -> dict[ObjectKey, ObjectResult]:
+        """The returned states of the subtree, by object; a child's last ones while it is away."""
         fold = self._folds.get(key)
-        return reduce.merge_results([*own, *(fold.results() if fold else ())])
+        return reduce.merge_results([*own, *(fold.results() if fold is not None else ())])
+
+    def check(self) -> None:
+        """Assert that folds and digests agree with the rows."""
+        held: dict[int, list[tuple[str, int, int]]] = {}
+        for key, fold in self._folds.items():
+            fold.check()
+            assert not fold.is_empty, key
+            for place in range(len(self._names)):
+                row = fold.reported(place)
+                if row.is_there:
+                    held.setdefault(place, []).append((key, row.run, row.revision))
+                assert self._parts.of(place, key).keys() == fold.results_of(place).keys()
+        for place in range(len(self._names)):
+            self._digests.check(place, [*held.get(place, ()), *self._parts.all_of(place)])
 
     def _looked_at(self, key: MailKey) -> Fold | None:
         """The placement's fold, with every child looked at that something changed for."""
         fold = self._folds.get(key)
-        if fold is not None:
-            for place in fold.take_stale():
-                facts, held = self._facts(self._names[place], key), fold.reported(place)
-                counted = self._counted(held, facts, unsure=self._unsure(place, key, held))
-                fold.count(place, counted)
-                if counted is None:
-                    self._drop(key, place, held)
-        return fold
-
-    def _drop(self, key: MailKey, place: int, held: Reported) -> None:
-        """Count no more what a child said of a placement in which it has no part."""
-        self._digests.replace(place, key, _said(held), None)
-        self._digests.keep_parts(place, key, 0)
-
-    def _unsure(self, place: int, key: MailKey, held: Reported) -> bool:
-        """Whether a child has not answered yet for who is meant below it."""
-        told = self._regrouped.get(key, {}).get(place)
-        return told is not None and not (held.current and held.answered >= told)
-
-    def _counted(self, held: Reported, facts: Facts, *, unsure: bool) -> Counted | None:
-        if not facts.concerned and not facts.sent:
+        if fold is None:
             return None
-        return self._heard(held, facts, unsure=unsure) if facts.joined else self._absent(facts)
+        for place in fold.take_stale():
+            self._recount(fold, key, place)
+        self._tidy(key)
+        return self._folds.get(key)
 
-    def _absent(self, facts: Facts) -> Counted:
-        """What counts for a child as which nobody ever ran: there is no one to answer."""
-        absent = reduce.times(_ABSENT, facts.most) if facts.most else reduce.EMPTY
-        return Counted(self._shapes.shared(absent))
+    def _count(self, fold: Fold, key: MailKey, place: int) -> None:
+        if self._recount(fold, key, place):
+            self.touch(key)
 
-    def _heard(self, held: Reported, facts: Facts, *, unsure: bool) -> Counted:
+    def _recount(self, fold: Fold, key: MailKey, place: int) -> bool:
+        """Count what a child counts for now; whether it is another."""
+        held = fold.reported(place)
+        counted = self._counted(key, place, held)
+        if counted is None and held.gone:
+            fold.report(place, NOTHING)
+        return fold.count(place, counted)
+
+    def _counted(self, key: MailKey, place: int, held: Reported) -> Counted | None:
+        facts = self._facts(self._names[place], key)
+        if not facts.expected and not facts.sent:
+            return None
+        match facts.presence:
+            case Presence.NEVER_JOINED:
+                return self._expected(_NEVER_JOINED, facts)
+            case Presence.SILENT | Presence.LEFT:
+                return self._expected(_UNREACHABLE, facts)
+            case Presence.CATCHING_UP:
+                return self._expected(_PENDING, facts)
+            case Presence.IN_STEP:
+                if self._digests.counts(place, held.run, held.revision):
+                    return self._reported(held, facts)
+                return self._expected(_PENDING, facts)
+
+    def _reported(self, held: Reported, facts: Facts) -> Counted:
         summary = held.said
-        if summary is not None and facts.edge and summary.destinations > 1:
-            summary = None  # An edge is one destination, and speaks for no other.
-        if summary is not None:
-            if held.generation < facts.generation:
-                state: State = "pending" if facts.concerned else "leaving"
-                summary = self._shapes.shared(reduce.older(summary, state))
-            if facts.bearing is not None and held.current and held.answered >= facts.bearing:
-                if facts.silent:
-                    return Counted(self._unreachable(summary), dated=True)
-                # More than there are: someone below was put back to an old copy of its disk.
-                ghosts = _holding(summary) > facts.most
-                return Counted(summary, dated=True, blocks=ghosts)
-        if facts.silent and (facts.edge or summary is not None):
-            if summary is not None and (summary.destinations or not facts.edge):
-                return Counted(self._unreachable(summary), dated=True, blocks=unsure)
-            # A subtree that cannot be reached: its parent counts what it must hold.
-            return Counted(_LOST if facts.concerned else reduce.EMPTY)
-        if facts.edge and facts.concerned and (summary is None or not summary.destinations):
-            return Counted(_PENDING, blocks=True)
-        return Counted(summary or reduce.EMPTY, dated=summary is not None, blocks=True)
+        if summary is None or held.gone or (facts.edge and summary.destinations > 1):
+            # An edge is one destination, and speaks for no other.
+            return self._expected(_PENDING, facts)
+        if held.generation < facts.generation:
+            state: State = "pending" if facts.expected else "leaving"
+            summary = self._shapes.shared(reduce.older(summary, state))
+        return Counted(summary, dated=True)
 
-    def _unreachable(self, summary: Summary) -> Summary:
-        return self._shapes.shared(reduce.unreachable(summary))
+    def _expected(self, one: Summary, facts: Facts) -> Counted:
+        """What counts without a report: each destination that the placement is meant for."""
+        many = reduce.times(one, facts.expected) if facts.expected else reduce.EMPTY
+        return Counted(self._shapes.shared(many))
+
+    def _is_said(self, place: int, said: Reported | tuple[int, int, int]) -> bool:
+        return self._digests.counts(place, said[0], said[1])
+
+    def _replace(self, fold: Fold, place: int, key: MailKey, said: Reported) -> None:
+        """Keep a report in place of the former, in the digest too."""
+        held = fold.reported(place)
+        if held.is_there:
+            self._digests.remove(place, key, held.run, held.revision)
+        fold.report(place, said)
+        if said.is_there:
+            self._digests.add(place, key, said.run, said.revision)
+
+    def _drop_parts(self, fold: Fold, place: int, key: MailKey) -> None:
+        for part in list(self._parts.of(place, key)):
+            self._drop_part(fold, place, key, part)
+
+    def _drop_part(self, fold: Fold, place: int, key: MailKey, part: int) -> None:
+        said = self._parts.take(place, key, part)
+        assert said is not None
+        self._digests.remove(place, part_key(key, part), said[0], said[1])
+        left = {n: listed for n, listed in fold.results_of(place).items() if n != part}
+        fold.set_results(place, left)
+        self.touch(key)
 
     def _at(self, child: str) -> int:
         place, names = self._place(child), self._names
@@ -276,16 +338,11 @@ class Reporting:
     def _fold(self, key: MailKey) -> Fold:
         fold = self._folds.get(key)
         if fold is None:
-            fold = self._folds[key] = Fold(self._prefix)
+            fold = self._folds[key] = Fold()
         return fold
 
-
-def _holding(summary: Summary) -> int:
-    """How many destinations say that they hold the placement, or are about to."""
-    states = summary.states
-    return states.get("synced", 0) + states.get("pending", 0) + states.get("failing", 0)
-
-
-def _said(held: Reported) -> Said | None:
-    """Which report a row holds, as far as it counts in the digest."""
-    return None if held.gone or not held.epoch else (held.epoch, held.revision)
+    def _tidy(self, key: MailKey) -> None:
+        """Let go of a fold in which no child has a row."""
+        fold = self._folds.get(key)
+        if fold is not None and fold.is_empty:
+            del self._folds[key]

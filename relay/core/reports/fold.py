@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from relay.core.reduce import EMPTY, merge_all, times
+from relay.core.reports.reduce import EMPTY, merge_all, times
 from schemas.reports import ObjectResult, Summary
 
 BLOCK_CHILDREN = 45
@@ -20,43 +20,40 @@ SHAPES_MAX = 128
 Results = Mapping[int, tuple[ObjectResult, ...]]
 """A child's results of objects, by report part."""
 
-_CURRENT, _COUNTS, _DATED, _BLOCKS, _OPEN, _STALE, _REPORTED, _MOVED, _GONE = (
-    1 << n for n in range(9)
-)
-_KEPT = _CURRENT | _REPORTED | _GONE
-_NUMBERS, _OLDEST = 5, 4
+_COUNTS, _DATED, _STALE, _REPORTED, _MOVED, _GONE = (1 << n for n in range(6))
+_KEPT = _REPORTED | _GONE
+_NUMBERS, _OLDEST = 4, 3
 
 
 class Reported(NamedTuple):
-    """A child's latest report; `current` if it was made in this run of the node.
+    """A child's latest report."""
 
-    It is `gone` if it says that nothing of the placement is there.
-
-    `said` is its summary without the oldest receipt, which is `oldest_ms`.
-    """
-
-    answered: int
-    epoch: int
+    # The run that made it, as a number.
+    run: int
     revision: int
     generation: int
+    # The oldest receipt, milliseconds since 1970; 0 for none.
     oldest_ms: int
-    current: bool
+    # The summary without its oldest receipt.
     said: Summary | None
+    # It says that nothing of the placement is there.
     gone: bool = False
+
+    @property
+    def is_there(self) -> bool:
+        return self.said is not None and not self.gone
 
 
 class Counted(NamedTuple):
-    """What a child counts for now: a summary without its oldest receipt, and if that counts, too.
+    """What a child counts for now."""
 
-    One that `blocks` keeps the whole from being complete, and is named.
-    """
-
+    # Without its oldest receipt.
     summary: Summary
+    # Whether the reported oldest receipt counts, too.
     dated: bool = False
-    blocks: bool = False
 
 
-NOTHING = Reported(0, 0, 0, 0, 0, current=False, said=None)
+NOTHING = Reported(0, 0, 0, 0, None)
 
 
 class Shapes:
@@ -69,8 +66,7 @@ class Shapes:
     def shared(self, summary: Summary) -> Summary:
         """The summary without its oldest receipt, as an object that all who say the same share."""
         counts = (summary.states, summary.health, summary.arms)
-        rest = (summary.exceptions, summary.complete, summary.blocking)
-        key = (*[frozenset(count.items()) for count in counts], *rest)
+        key = (*[frozenset(count.items()) for count in counts], summary.exceptions)
         known = self._known.get(key)
         if known is None:
             if len(self._known) >= SHAPES_MAX:
@@ -86,7 +82,7 @@ class _Block:
     __slots__ = ("counted", "flags", "numbers", "said", "sum")
 
     def __init__(self) -> None:
-        self.flags = array("H")
+        self.flags = array("B")
         self.numbers = array("q")
         self.said: list[Summary | None] = []
         self.counted: list[Summary | None] = []
@@ -103,57 +99,67 @@ class _Block:
 
 
 class Fold:
-    """The rows of all children, by their places; `prefix` makes a child's name its path."""
+    """The rows of all children, by their places."""
 
-    __slots__ = ("_blocks", "_prefix", "_results", "_stale", "_total", "open")
+    __slots__ = ("_blocks", "_results", "_rows", "_stale", "_total")
 
-    def __init__(self, prefix: str) -> None:
-        self.open = 0
-        """How many children keep the whole from being complete, or were not looked at anew."""
-        self._prefix = prefix
+    def __init__(self) -> None:
         self._blocks: dict[int, _Block] = {}
         self._stale: dict[int, None] = {}
         self._results: dict[int, Results] = {}
         self._total: Summary | None = EMPTY
+        # How many children have a row.
+        self._rows = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no child has a row, or results."""
+        return not self._rows and not self._results
 
     def reported(self, place: int) -> Reported:
-        """What a child said last; NOTHING if it said nothing, or has no part in this."""
+        """What a child said last; NOTHING if it said nothing."""
         number, at = divmod(place, BLOCK_CHILDREN)
         block = self._blocks.get(number)
         if block is None or at >= len(block.flags) or not block.flags[at] & _REPORTED:
             return NOTHING
         start = at * _NUMBERS
-        answered, epoch, revision, generation, oldest = block.numbers[start : start + _NUMBERS]
-        current, gone = bool(block.flags[at] & _CURRENT), bool(block.flags[at] & _GONE)
-        said = block.said[at]
-        return Reported(answered, epoch, revision, generation, oldest, current, said, gone)
+        run, revision, generation, oldest = block.numbers[start : start + _NUMBERS]
+        gone = bool(block.flags[at] & _GONE)
+        return Reported(run, revision, generation, oldest, block.said[at], gone)
 
     def stands(self, place: int) -> bool:
-        """Whether a child has a row: it counts, or was to be looked at."""
+        """Whether a child has a row: it counts or reported, or is to be looked at."""
         number, at = divmod(place, BLOCK_CHILDREN)
         block = self._blocks.get(number)
         return block is not None and at < len(block.flags) and block.flags[at] != 0
 
+    def places(self) -> Iterator[int]:
+        """The children that have a row."""
+        for number, block in self._blocks.items():
+            for at, flags in enumerate(block.flags):
+                if flags:
+                    yield number * BLOCK_CHILDREN + at
+
     def report(self, place: int, said: Reported) -> None:
-        """Keep what a child said; what it counts for is not changed by it."""
+        """Keep what a child said, NOTHING if it is void; what it counts for stays."""
         block, at = self._row(place)
-        start, flags = at * _NUMBERS, block.flags[at] & ~(_CURRENT | _GONE) | _REPORTED
-        flags |= said.gone and _GONE
-        if block.numbers[start + _OLDEST] != said.oldest_ms:
-            flags |= _MOVED
-        numbers = (said.answered, said.epoch, said.revision, said.generation, said.oldest_ms)
+        start, before = at * _NUMBERS, block.flags[at]
+        flags = before & ~_KEPT
+        if said.said is not None:
+            flags |= _REPORTED | (said.gone and _GONE)
+            if block.numbers[start + _OLDEST] != said.oldest_ms:
+                flags |= _MOVED
+        numbers = (said.run, said.revision, said.generation, said.oldest_ms)
         block.numbers[start : start + _NUMBERS] = array("q", numbers)
         block.said[at] = said.said
-        block.flags[at] = flags | _CURRENT if said.current else flags
+        self._set(block, at, flags)
 
     def stale(self, place: int) -> None:
         """Look at a child anew when the whole is asked for next."""
         block, at = self._row(place)
-        flags = block.flags[at]
-        if not flags & _STALE:
+        if not block.flags[at] & _STALE:
             self._stale[place] = None
-            self.open += not flags & _OPEN
-            block.flags[at] = flags | _STALE | _OPEN
+            self._set(block, at, block.flags[at] | _STALE)
 
     def take_stale(self) -> list[int]:
         """The places that `count` is to be called for; none are left."""
@@ -161,25 +167,22 @@ class Fold:
         return taken
 
     def count(self, place: int, counted: Counted | None) -> bool:
-        """Set what a child counts for; without anything the row goes. Whether it is another."""
+        """Set what a child counts for, None for nothing. Whether it is another."""
         block, at = self._row(place)
         flags = block.flags[at]
         if flags & _STALE:
             self._stale.pop(place, None)
+        now = flags & _KEPT
         if counted is None:
-            self.open -= bool(flags & _OPEN)
             changed = bool(flags & _COUNTS)
-            block.flags[at], block.said[at], block.counted[at] = 0, None, None
-            self._results.pop(place, None)
+            block.counted[at] = None
         else:
-            now = flags & _KEPT | _COUNTS
-            now |= (counted.dated and _DATED) | (counted.blocks and _BLOCKS)
-            now |= _OPEN if counted.blocks or not counted.summary.complete else 0
-            self.open += bool(now & _OPEN) - bool(flags & _OPEN)
-            mask = _COUNTS | _BLOCKS | _DATED
+            now |= _COUNTS | (counted.dated and _DATED)
+            mask = _COUNTS | _DATED
             moved = bool(flags & _MOVED and now & _DATED)
             changed = moved or now & mask != flags & mask or block.counted[at] != counted.summary
-            block.flags[at], block.counted[at] = now, counted.summary
+            block.counted[at] = counted.summary
+        self._set(block, at, now)
         if changed:
             block.sum = self._total = None
         return changed
@@ -205,17 +208,31 @@ class Fold:
         for number, block in self._blocks.items():
             for at, summary in enumerate(block.counted):
                 if summary is not None:
-                    name = names[number * BLOCK_CHILDREN + at]
-                    yield name, self._whole(block, at, summary, name)
+                    dated = replace(summary, oldest_ms=_oldest(block, at))
+                    yield names[number * BLOCK_CHILDREN + at], dated
 
-    def total(self, names: Sequence[str]) -> Summary:
+    def total(self) -> Summary:
         """The fold over all children."""
         if self._total is None:
-            for number, block in self._blocks.items():
+            for block in self._blocks.values():
                 if block.sum is None:
-                    block.sum = self._sum(block, number * BLOCK_CHILDREN, names)
+                    block.sum = _sum(block)
             self._total = merge_all(b.sum for b in self._blocks.values() if b.sum is not None)
         return self._total
+
+    def check(self) -> None:
+        """Assert that sums and rows agree."""
+        rows = 0
+        for number, block in self._blocks.items():
+            assert len(block.flags) == len(block.said) == len(block.counted)
+            assert block.sum is None or block.sum == _sum(block)
+            for at, flags in enumerate(block.flags):
+                rows += flags != 0
+                assert (block.counted[at] is not None) == bool(flags & _COUNTS)
+                assert (block.said[at] is not None) == bool(flags & _REPORTED)
+                assert bool(flags & _STALE) <= (number * BLOCK_CHILDREN + at in self._stale)
+        assert rows == self._rows
+        assert self._total is None or self._total == merge_all(map(_sum, self._blocks.values()))
 
     def _row(self, place: int) -> tuple[_Block, int]:
         number, at = divmod(place, BLOCK_CHILDREN)
@@ -225,33 +242,26 @@ class Fold:
         block.reach(at)
         return block, at
 
-    def _whole(self, block: _Block, at: int, summary: Summary, name: str) -> Summary:
-        flags = block.flags[at]
-        oldest = block.numbers[at * _NUMBERS + _OLDEST] if flags & _DATED else 0
-        if flags & _BLOCKS:
-            blocking = (f"{self._prefix}{name}",)
-            return replace(summary, oldest_ms=oldest, complete=False, blocking=blocking)
-        return replace(summary, oldest_ms=oldest)
+    def _set(self, block: _Block, at: int, flags: int) -> None:
+        self._rows += bool(flags) - bool(block.flags[at])
+        block.flags[at] = flags
 
-    def _sum(self, block: _Block, first: int, names: Sequence[str]) -> Summary:
-        """The fold over a block: equal summaries are counted, then added once."""
-        same: dict[int, tuple[Summary, int]] = {}
-        alone: list[Summary] = []
-        oldest = 0
-        for at, summary in enumerate(block.counted):
-            if summary is None:
-                continue
-            flags = block.flags[at]
-            if flags & _BLOCKS:
-                alone.append(self._whole(block, at, summary, names[first + at]))
-                continue
-            if flags & _DATED:
-                dated = block.numbers[at * _NUMBERS + _OLDEST]
-                oldest = min(oldest, dated) if oldest and dated else oldest or dated
-            known = same.get(id(summary))
-            same[id(summary)] = (summary, known[1] + 1 if known else 1)
-        together = [times(summary, count) for summary, count in same.values()]
-        total = merge_all((*together, *alone))
-        if oldest and (not total.oldest_ms or oldest < total.oldest_ms):
-            return replace(total, oldest_ms=oldest)
-        return total
+
+def _oldest(block: _Block, at: int) -> int:
+    """The oldest receipt that counts in a row."""
+    return block.numbers[at * _NUMBERS + _OLDEST] if block.flags[at] & _DATED else 0
+
+
+def _sum(block: _Block) -> Summary:
+    """The fold over a block: equal summaries are counted, then added once."""
+    same: dict[int, tuple[Summary, int]] = {}
+    oldest = 0
+    for at, summary in enumerate(block.counted):
+        if summary is None:
+            continue
+        dated = _oldest(block, at)
+        oldest = min(oldest, dated) if oldest and dated else oldest or dated
+        known = same.get(id(summary))
+        same[id(summary)] = (summary, known[1] + 1 if known else 1)
+    total = merge_all(times(summary, count) for summary, count in same.values())
+    return replace(total, oldest_ms=oldest)

@@ -12,19 +12,18 @@ from dataclasses import replace
 from schemas.objects import ObjectKey
 from schemas.reports import (
     ARM_OLDER,
-    BLOCKING_MAX,
+    ARM_OTHER,
+    ARM_WORDS,
+    ARMS_MAX,
+    COUNT_MAX,
     EXCEPTIONS_MAX,
-    NEVER_JOINED,
     ExceptionSample,
     ObjectResult,
     State,
     Summary,
 )
-from schemas.shape import INT_MAX
 
 EMPTY = Summary()
-COUNT_MAX = INT_MAX
-"""Where sums stop, so that whatever a child counts, the sum can be said."""
 
 
 def merge(first: Summary, second: Summary) -> Summary:
@@ -38,21 +37,29 @@ def merge_all(summaries: Iterable[Summary]) -> Summary:
     health: dict[str, int] = {}
     arms: dict[str, int] = {}
     samples: dict[tuple[int, str, str], ExceptionSample] = {}
-    blocking: set[str] = set()
-    oldest, complete = 0, True
+    oldest = 0
     for summary in summaries:
         _add(states, summary.states)
         _add(health, summary.health)
         _add(arms, summary.arms)
         for sample in summary.exceptions:
             _keep(samples, sample)
-        blocking.update(summary.blocking)
-        complete = complete and summary.complete
         if summary.oldest_ms and (not oldest or summary.oldest_ms < oldest):
             oldest = summary.oldest_ms
     worst = sorted(samples.values(), key=lambda sample: sample.rank)[:EXCEPTIONS_MAX]
-    named = tuple(sorted(blocking)[:BLOCKING_MAX])
-    return Summary(states, health, arms, tuple(worst), oldest, complete, named)
+    return Summary(states, health, fit_arms(arms), tuple(worst), oldest)
+
+
+def fit_arms(arms: Mapping[str, int]) -> dict[str, int]:
+    """The first ARMS_MAX arms, words before addresses; the rest are added up as `other`."""
+    if len(arms) < ARMS_MAX:
+        return dict(arms)
+    ranked = sorted(arms.keys() - {ARM_OTHER}, key=lambda arm: (arm not in ARM_WORDS, arm))
+    fitted = {arm: arms[arm] for arm in ranked[: ARMS_MAX - 1]}
+    rest = sum(arms[arm] for arm in ranked[ARMS_MAX - 1 :]) + arms.get(ARM_OTHER, 0)
+    if rest:
+        fitted[ARM_OTHER] = min(rest, COUNT_MAX)
+    return fitted
 
 
 def times(summary: Summary, count: int) -> Summary:
@@ -63,18 +70,6 @@ def times(summary: Summary, count: int) -> Summary:
     states, health, arms = ({k: min(n * count, COUNT_MAX) for k, n in p.items()} for p in parts)
     samples = tuple(replace(s, count=min(s.count * count, COUNT_MAX)) for s in summary.exceptions)
     return replace(summary, states=states, health=health, arms=arms, exceptions=samples)
-
-
-def unreachable(summary: Summary) -> Summary:
-    """What counts for a subtree that is silent: its destinations, of which nothing is known now.
-
-    Who had never joined by then is as good as that still.
-    """
-    absent, total = summary.states.get(NEVER_JOINED, 0), min(summary.joined, COUNT_MAX)
-    states, health = ({"unreachable": total}, {"unknown": total}) if total else ({}, {})
-    if absent:
-        states[NEVER_JOINED] = health[NEVER_JOINED] = absent
-    return replace(summary, states=states, health=health, complete=True, blocking=())
 
 
 def older(summary: Summary, state: State) -> Summary:

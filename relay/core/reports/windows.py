@@ -14,7 +14,7 @@ BUSY_REPORTS = 500
 BUSY_MAIL = 100
 
 
-class Windows:
+class ReportThrottle:
     """The end of the window in which a node gathers changes; times are its monotonic seconds."""
 
     def __init__(self) -> None:
