@@ -248,7 +248,8 @@ class Link:
         assert self.child.reader.state is Reading.FOLLOWING
         reader, reached = self.child.reader, self.child.judge.reached
         if reached is not None:
-            found = self.parent.writer.compare(reader.judged, reached.generation, reader.digest)
+            place = self.parent.writer.place(reader.judged)
+            found = self.parent.writer.compare(place, reached.generation, reader.digest)
             assert found is Comparison.EQUAL, f"the digests are {found.name}"
 
 

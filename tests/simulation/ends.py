@@ -191,7 +191,7 @@ class Parent:
         self.flush()
         known = hello.incarnation == self.incarnation
         known = known and hello.sequence <= self.writer.last_sequence
-        place = hello.sequence if known else None
+        place = self.writer.place(hello.sequence) if known else None
         found = self.writer.compare(place, hello.snapshot, hello.digest)
         repair = Repair.NONE
         if found is Comparison.EQUAL:
@@ -205,7 +205,7 @@ class Parent:
                 self.flush()
         self.repairs += repair is not Repair.NONE
         data = self.snapshot.data if self.snapshot is not None else b""
-        end = self.writer.last_sequence
+        end = max(self.writer.end, hello.sequence if known else 0)
         return Welcome(self.incarnation, hello.run, end, data, repair)
 
 
@@ -327,8 +327,8 @@ class Child:
             if admission is Admission.SUPERSEDED:
                 return
             self.taken("taken", key, accepted.generation, self.judge.newest)
+            self.judge.accepted(accepted)
         self.records[key] = accepted
-        self.judge.accepted(accepted)
         self._holds(key, accepted)
         if accepted.full:
             self.content[key] = accepted.generation
