@@ -27,7 +27,7 @@ from tests.simulation.channel import Channel
 from tests.simulation.ends import Child, Disk, Issuer, Parent
 
 NAMES = "abcd"
-QUIET_SECONDS, ROUND_SECONDS = 400.0, 5.0
+ROUNDS_SECONDS = (*[5.0] * 20, *[61.0] * 12)
 DELIVERED_MAX, REPAIRS_MAX = 200, 8
 
 
@@ -225,9 +225,8 @@ class Link:
         """Faults stop: the child comes to the target, with a bounded number of messages."""
         self.parent.learn()
         begun, repaired = self.channel.delivered, self.parent.repairs
-        until = self.truth.now + QUIET_SECONDS
-        while self.truth.now < until:
-            self.truth.now += ROUND_SECONDS
+        for seconds in ROUNDS_SECONDS:
+            self.truth.now += seconds
             if self.truth.sign():
                 self.parent.learn()
             self._deliver(50)

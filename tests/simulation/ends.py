@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from controllers.core.snapshots import SnapshotIssuer
 from relay.core.effects import Effect, WriteMail
 from relay.core.events import MailArrived
+from relay.core.link.children import RENEWAL_MS
 from relay.core.link.reader import MailboxReader, Reading
 from relay.core.link.session import ChildSession, Identity, ParentSession, Presence, SessionEvent
 from relay.core.link.writer import Comparison, MailboxWriter, Supply, Wish
@@ -166,7 +167,8 @@ class Parent:
 
     def offer(self, *, due: bool) -> None:
         if self.snapshot is not None:
-            self.writer.offer(self.snapshot, (), due=due)
+            age = self.snapshot.generation - self.writer.snapshot
+            self.writer.offer(self.snapshot, (), due=due or age >= RENEWAL_MS)
 
     def flush(self) -> None:
         for _ in range(8):
@@ -334,7 +336,7 @@ class Child:
             self.content[key] = accepted.generation
             self.removals.pop(key, None)
         elif key in self.content:
-            self.removals.setdefault(key, accepted.generation)
+            self.removals[key] = accepted.generation
 
     def _holds(self, key: MailKey, accepted: Accepted) -> None:
         term = accepted.digest_term
