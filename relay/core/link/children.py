@@ -122,7 +122,7 @@ class Children:
         identity = child.session.identify(hello)
         if identity is Identity.SECOND:
             self._out.append(Noted("SecondHome", name, "it runs elsewhere; told to stop"))
-            self._welcome(name, child, hello.run, Repair.STOP)
+            self._welcome(name, child, hello, Repair.STOP)
             return False
         if hello.farewell:
             if identity is Identity.SAME and child.session.is_there:
@@ -137,7 +137,7 @@ class Children:
         else:
             self.heard(name, now)
         child.levels, child.wants, child.refused = hello.levels, hello.wants, hello.refused
-        self._welcome(name, child, hello.run, self._repair(name, child, hello, now))
+        self._welcome(name, child, hello, self._repair(name, child, hello, now))
         self._to_flush[name] = None
         return identity is Identity.SUPERSEDES
 
@@ -162,6 +162,10 @@ class Children:
                 self._out.append(Noted("Unreachable", name, "nothing was heard of it"))
                 self._changed(name)
             elif child.overdue is not None and self._overdue_at(child) <= now:
+                child.through = child.mailbox.place(child.through)
+                self._look_overdue(child, now)
+                if child.overdue is None:
+                    continue
                 self._out.append(Noted("Behind", name, "it does not read what it is sent"))
                 self._fall_behind(name, child)
 
@@ -268,7 +272,7 @@ class Children:
             self._fall_behind(name, child)
             return False
         child.unsaid_since, child.say_due = None, False
-        child.through = max(child.through, progress.through)
+        child.through = max(child.through, child.mailbox.place(progress.through))
         child.answers.answered(child.through)
         self._look_overdue(child, now)
         for key, flying in list(child.in_flight.items()):
@@ -329,9 +333,8 @@ class Children:
 
     def _repair(self, name: str, child: Child, hello: Hello, now: float) -> Repair:
         same = hello.incarnation == self._incarnation
-        found = child.mailbox.compare(
-            hello.sequence if same else None, hello.snapshot, hello.digest
-        )
+        place = child.mailbox.place(hello.sequence) if same else None
+        found = child.mailbox.compare(place, hello.snapshot, hello.digest)
         if found is Comparison.EQUAL:
             child.mismatches = 0
         elif not same:
@@ -350,11 +353,13 @@ class Children:
             return Repair.SAY
         return Repair.NONE
 
-    def _welcome(self, name: str, child: Child, run: str, repair: Repair) -> None:
+    def _welcome(self, name: str, child: Child, hello: Hello, repair: Repair) -> None:
         snapshot = self._reached.data if self._reached is not None else b""
-        message = Welcome(
-            self._incarnation, run, child.mailbox.last_sequence, snapshot, repair.value
-        )
+        # Nothing is to come where the last messages were erased.
+        end = child.mailbox.end
+        if hello.incarnation == self._incarnation:
+            end = max(end, min(hello.sequence, child.mailbox.last_sequence))
+        message = Welcome(self._incarnation, hello.run, end, snapshot, repair.value)
         self._out.append(SendWelcome(name, encode(message)))
 
     def _leave(self, name: str, child: Child, now_ms: int) -> None:

@@ -136,6 +136,15 @@ class MailboxWriter:
         return len(self._dirty) + len(self._in_flight)
 
     @property
+    def end(self) -> int:
+        """Where the last message lies that is there; what was written after it was erased."""
+        return max((slot.sequence for slot in self.slots.values()), default=0)
+
+    def place(self, sequence: int) -> int:
+        """How far a child has come that read up to here: it has read all, if nothing follows."""
+        return self.last_sequence if sequence >= self.end else sequence
+
+    @property
     def snapshot(self) -> int:
         """The generation of the snapshot in the mailbox, 0 for none."""
         slot = self.slots.get(SNAPSHOT_KEY)

@@ -198,9 +198,8 @@ class SnapshotJudge:
         """A record came into force in place of the one that was judged."""
         for standings in self._all_standings():
             standings.orphaned.pop(record.key, None)
-            if record.key in standings.outdated or record.key in standings.dropped:
-                standings.outdated.pop(record.key, None)
-                standings.dropped.pop(record.key, None)
+            standings.outdated.pop(record.key, None)
+            standings.dropped.pop(record.key, None)
 
     def forget(self, key: MailKey) -> None:
         """A record is held no more."""
