@@ -17,10 +17,10 @@ OPENERS = frozenset(
     {
         "b32decode",
         "b64decode",
+        "convert",
         "decode_seed",
         "decompress",
         "frame_content_size",
-        "from_array",
         "from_json",
         "fromhex",
         "fromisoformat",
