@@ -17,7 +17,6 @@ OPENERS = frozenset(
     {
         "b32decode",
         "b64decode",
-        "convert",
         "decode_seed",
         "decompress",
         "frame_content_size",

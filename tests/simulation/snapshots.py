@@ -17,7 +17,7 @@ from typing import Any, cast
 from schemas.identity import NodePath
 
 SHARED = (int, float, str, bytes, bool, type(None), type, ModuleType, NodePath)
-"""What never changes; so do records, frozen dataclasses, and tuples and frozen sets of what does not."""
+"""What never changes; nor do records, frozen dataclasses, and tuples and frozen sets of such."""
 BRACKETS = {tuple: "({},)", list: "[{}]", set: "{{{}}}", frozenset: "frozenset(({},))"}
 PROTOCOL = 4
 

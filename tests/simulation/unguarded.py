@@ -1,4 +1,4 @@
-"""Frozen dataclasses without the guard against assignment, which takes most of what making one takes.
+"""Frozen dataclasses without the guard against assignment, most of the time to make one.
 
 That nothing assigns to them is for mypy to see, and for every seed with real signatures, where all
 is as it is in the program.
