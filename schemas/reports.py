@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 from schemas.identity import MailKey, mail_key_bytes, short_key
 from schemas.objects import ObjectKey
 from schemas.refusals import BadIdentity, RecordRefused
-from schemas.wire import Natural, WireRecord
+from schemas.wire import Meta, Natural, WireRecord, field
 from schemas.wire import decode as decode
 from schemas.wire import encode as encode
 
@@ -38,6 +38,10 @@ ARM_NOTHING = "nothing"
 WANT_NONE, WANT_LIST, WANT_AGAIN, WANT_STOP = "none", "list", "again", "stop"
 WANT_SAY = "say"
 
+# What is longer is refused: it could make the summary of a parent outgrow a message.
+Text = Annotated[str, Meta(max_length=TEXT_MAX_CHARACTERS)]
+Counts = Mapping[Text, Natural]
+
 
 class ExceptionSample(WireRecord, frozen=True):
     """Something wrong: where (object or ""), why, how often, and one node where it is so.
@@ -46,10 +50,10 @@ class ExceptionSample(WireRecord, frozen=True):
     """
 
     severity: Natural
-    object: str
-    reason: str
+    object: Text
+    reason: Text
     count: Natural
-    path: str
+    path: Text
 
     @property
     def rank(self) -> tuple[int, bytes, str]:
@@ -65,13 +69,13 @@ class Summary(WireRecord, frozen=True):
     nodes that keep the summary from being complete.
     """
 
-    states: Mapping[str, Natural] = {}
-    health: Mapping[str, Natural] = {}
-    arms: Mapping[str, Natural] = {}
-    exceptions: tuple[ExceptionSample, ...] = ()
+    states: Annotated[Counts, Meta(max_length=STATES_MAX)] = field(default_factory=dict)
+    health: Annotated[Counts, Meta(max_length=STATES_MAX)] = field(default_factory=dict)
+    arms: Annotated[Counts, Meta(max_length=ARMS_MAX)] = field(default_factory=dict)
+    exceptions: Annotated[tuple[ExceptionSample, ...], Meta(max_length=EXCEPTIONS_MAX)] = ()
     oldest_ms: Natural = 0
     complete: bool = True
-    blocking: tuple[str, ...] = ()
+    blocking: Annotated[tuple[Text, ...], Meta(max_length=BLOCKING_MAX)] = ()
 
     @property
     def destinations(self) -> int:
@@ -273,9 +277,7 @@ def decode_report(data: bytes) -> Report | ReportPart:
         raise RecordRefused(f"report: {error}") from error
     if place.part:
         return decode(ReportPart, data, PART_MAX_BYTES, "report")
-    report = decode(Report, data, PART_MAX_BYTES, "report")
-    _check_bounds(report.summary)
-    return report
+    return decode(Report, data, PART_MAX_BYTES, "report")
 
 
 class _Place(WireRecord, frozen=True):
@@ -283,21 +285,3 @@ class _Place(WireRecord, frozen=True):
 
     key: MailKey
     part: Natural
-
-
-def _check_bounds(summary: Summary) -> None:
-    """Refuse what would make the summary of a parent outgrow a message."""
-    for what, listed, most in (
-        ("states", summary.states, STATES_MAX),
-        ("health", summary.health, STATES_MAX),
-        ("exceptions", summary.exceptions, EXCEPTIONS_MAX),
-        ("blocking", summary.blocking, BLOCKING_MAX),
-        ("arms", summary.arms, ARMS_MAX),
-    ):
-        if len(listed) > most:
-            raise RecordRefused(f"report: {len(listed)} {what}, at most {most}")
-    texts = [text for e in summary.exceptions for text in (e.object, e.reason, e.path)]
-    words = (*summary.states, *summary.health, *summary.arms)
-    longest = max(map(len, (*texts, *summary.blocking, *words)), default=0)
-    if longest > TEXT_MAX_CHARACTERS:
-        raise RecordRefused(f"report: a text over {TEXT_MAX_CHARACTERS} characters")
