@@ -23,8 +23,8 @@ from relay.core.asking import (
     SendAnswer,
 )
 from relay.core.effects import Noted
-from relay.core.merge import copied
 from relay.core.node import Node
+from relay.objects.merge import copied
 from relay.ports import Bus, Clock, SpaceError
 from schemas import codec
 from schemas.asks import ANSWER_MAX_BYTES, RECEIPT, AnswerPart, AskFault

@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from relay.core.claims import Wanted
-from relay.core.health import terminating
-from relay.core.merge import copied
+from relay.objects.health import terminating
+from relay.objects.merge import copied
 from relay.ports import FieldConflict, Object, Space, SpaceError
 from relay.syncer.observed import Sight, look_at
 from relay.syncer.ownership import (

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from relay.core.events import ObjectObserved
-from relay.core.health import assess, terminating
-from relay.core.merge import SERVER_METADATA
+from relay.objects.health import assess, terminating
+from relay.objects.merge import SERVER_METADATA
 from relay.syncer.ownership import Hold, hold_of
 from relay.syncer.wish import MANAGER
 from schemas import codec

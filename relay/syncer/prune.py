@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from relay.core.health import terminating
+from relay.objects.health import terminating
 from relay.ports import Conflict, Object, Space, SpaceError
 from relay.syncer.census import each_kind
 from relay.syncer.ownership import is_shared

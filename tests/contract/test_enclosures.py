@@ -4,7 +4,7 @@ import pytest
 from nats.aio.msg import Msg
 
 from controllers.core.translate import bare_head
-from relay.adapters.jetstream_enclosures import (
+from relay.adapters.jetstream.enclosures import (
     CHILD_BYTES_MAX,
     ENTRY_BYTES,
     NEW_SECONDS,

@@ -8,9 +8,9 @@ import json
 import pytest
 
 from controllers.nodes import NodeRefused, add_node
-from leafcast.api import ApiError
-from leafcast.membership import Membership
-from relay.adapters.nkey_pairs import new_user_nkey
+from leafcast.ask.api import ApiError
+from leafcast.daemon.membership import Membership
+from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.core.children import SILENT_AFTER_SECONDS
 from schemas.identity import NodePath
 from schemas.moves import MOVED_ANNOTATION

@@ -28,8 +28,8 @@ from relay.core.node import Node
 from relay.core.recalling import records_answer, reference_of
 from relay.core.slots import read_slot
 from relay.core.state import NodeConfig
-from relay.core.stored_object import StoredObject, with_status
 from relay.core.trust import Verdict
+from relay.objects.stored_object import StoredObject, with_status
 from schemas import blobs, chunks, codec, wire
 from schemas.blobs import Reference
 from schemas.identity import NodePath, short_key

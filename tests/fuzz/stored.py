@@ -10,18 +10,18 @@ from typing import Any
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from relay.adapters import bucket_values
-from relay.adapters.embedded_space import key_from, path_of
-from relay.adapters.jetstream_connection import ApiError, checked
-from relay.adapters.jetstream_delivery import place_of
-from relay.adapters.jetstream_enclosures import read_enclosed
-from relay.adapters.jetstream_publish import sequence_of
-from relay.adapters.jetstream_reading import Stored
-from relay.adapters.jetstream_records import hops_of, mail_slot, own_record, reported, says_more
-from relay.adapters.jetstream_uplink import links_of, mailbox_info
-from relay.adapters.nats_config import BadServerSettings, check_child, render
-from relay.adapters.nkey_pairs import BadNkey
-from relay.core import stored_object
+from relay.adapters.jetstream.connection import ApiError, checked
+from relay.adapters.jetstream.delivery import place_of
+from relay.adapters.jetstream.enclosures import read_enclosed
+from relay.adapters.jetstream.publish import sequence_of
+from relay.adapters.jetstream.reading import Stored
+from relay.adapters.jetstream.records import hops_of, mail_slot, own_record, reported, says_more
+from relay.adapters.jetstream.uplink import links_of, mailbox_info
+from relay.adapters.server.nats_config import BadServerSettings, check_child, render
+from relay.adapters.server.nkey_pairs import BadNkey
+from relay.adapters.spaces import bucket_values
+from relay.adapters.spaces.embedded_space import key_from, path_of
+from relay.objects import stored_object
 from relay.ports import BusBroken, SpaceError
 from schemas import codec, subjects
 from schemas.objects import ObjectKey

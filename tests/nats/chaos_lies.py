@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from relay.adapters.jetstream_bus import JetStreamBus
+from relay.adapters.jetstream.bus import JetStreamBus
 from relay.core.effects import WriteMail
 from relay.core.events import MailWritten
 from schemas import wire

@@ -16,18 +16,18 @@ from nats.aio.msg import Msg
 from controllers.core.status import singleton
 from controllers.ledger_notes import LedgerNotes
 from controllers.recovery import ChildAway
-from leafcast import answered, recalling
-from leafcast.answered import BadAnswer, read_objects, read_records
-from leafcast.recalling import AskedChildren
-from relay.adapters.embedded_space import key_from
-from relay.adapters.jetstream_connection import ApiError, checked
-from relay.adapters.jetstream_delivery import NO_COUNT, count_of, place_of
-from relay.adapters.jetstream_publish import sequence_of
-from relay.adapters.jetstream_uplink import mailbox_info
+from leafcast.ask import decode, recall
+from leafcast.ask.decode import BadAnswer, read_objects, read_records
+from leafcast.ask.recall import AskedChildren
+from relay.adapters.jetstream.connection import ApiError, checked
+from relay.adapters.jetstream.delivery import NO_COUNT, count_of, place_of
+from relay.adapters.jetstream.publish import sequence_of
+from relay.adapters.jetstream.uplink import mailbox_info
+from relay.adapters.spaces.embedded_space import key_from
 from relay.asker import AskFailed, open_answer
 from relay.core import report_digest
 from relay.core.reporting import Reporting
-from relay.core.stored_object import decode as decode_object
+from relay.objects.stored_object import decode as decode_object
 from relay.ports import BusBroken, SpaceError
 from schemas import codec
 from schemas.blobs import Reference
@@ -146,12 +146,12 @@ class Lying:
     ids=["nothing", "no list", "no record", "the same page", "nothing more", "pages", "bytes"],
 )
 def test_a_child_that_shows_records_without_end_counts_as_away(answer, monkeypatch):
-    monkeypatch.setattr(recalling, "RECORDS_BYTES_MAX", 1_000_000)
+    monkeypatch.setattr(recall, "RECORDS_BYTES_MAX", 1_000_000)
     lying = Lying(answer)
     children = AskedChildren(None, lying)
     with pytest.raises(ChildAway):
         asyncio.run(children.records("emea"))
-    assert lying.asked <= answered.PAGES_MAX
+    assert lying.asked <= decode.PAGES_MAX
     reference = Reference("object", "0" * 64, 1)
     with pytest.raises(ChildAway):
         asyncio.run(children.content("emea", reference))

@@ -8,13 +8,13 @@ from hypothesis import HealthCheck, given, settings
 from controllers.core.recovery import read_recalled
 from controllers.keys import KeysUnusable, load_or_make_keys
 from controllers.ledger_notes import LedgerNotes
-from leafcast.credentials import CredentialsUnusable, load_credentials
 from leafcast.data_dir import DataDir, DataDirUnusable
 from leafcast.errors import said
-from leafcast.known_children import KnownChildren
-from leafcast.run_config import RunConfigRefused, read_run_config
+from leafcast.local.credentials import CredentialsUnusable, load_credentials
+from leafcast.local.known_children import KnownChildren
+from leafcast.local.run_config import RunConfigRefused, read_run_config
 from relay.adapters.clock import SystemDice
-from relay.adapters.server_ports import PortsDamaged, kept_ports
+from relay.adapters.server.ports import PortsDamaged, kept_ports
 from relay.core.slots import read_slot
 from schemas.refusals import RecordRefused
 from tests.property.test_hostile_bytes import PATH, from_above, from_below, odd_json, slots

@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
-from leafcast.bundle import BundleRefused, _digest, read_bundle
-from leafcast.main import cli
-from relay.adapters.jetstream_reading import Stored
-from relay.adapters.jetstream_records import reported
-from relay.adapters.nats_config import check_child, render
+from leafcast.cli.main import cli
+from leafcast.join.bundle import BundleRefused, _digest, read_bundle
+from relay.adapters.jetstream.reading import Stored
+from relay.adapters.jetstream.records import reported
+from relay.adapters.server.nats_config import check_child, render
 from schemas.api import parse_kind
 from schemas.asks import GET
 from schemas.codec import pack

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import replace
 
-from relay.adapters.memory_streams import Kept, MemoryStreams
+from relay.adapters.memory.streams import Kept, MemoryStreams
 from relay.core.book import read_record
 from relay.core.effects import WriteMail
 from relay.core.events import MailArrived

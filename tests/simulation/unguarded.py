@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
-from relay.adapters import memory_streams
+from relay.adapters.memory import streams as memory_streams
 from relay.core import (
     admission,
     book,

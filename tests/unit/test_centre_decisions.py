@@ -14,7 +14,7 @@ from controllers.core.registry import Registry, target_key
 from controllers.core.removal import hold_objects
 from controllers.core.translate import Issued, withdrawal
 from controllers.following import AnotherSpace
-from relay.adapters.memory_space import MemorySpace
+from relay.adapters.spaces.memory_space import MemorySpace
 from relay.core.tombstones import RETENTION_MS
 from relay.ports import BusBroken
 from schemas.identity import KeyId, TreeId, random_id

@@ -19,7 +19,7 @@ from ssl import SSLCertVerificationError
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from relay.adapters import websocket_transport
+from relay.adapters.jetstream import websocket_transport
 from schemas.refusals import CodecError
 
 # nats-py is kept from loading it: here it is what is wanted.

@@ -15,7 +15,7 @@ from functools import partial
 
 from relay.adapters.kubernetes.answers import number_of
 from relay.adapters.kubernetes.informer import Informer, Surroundings
-from relay.core.stored_object import labels_of
+from relay.objects.stored_object import labels_of
 from relay.ports import (
     Change,
     Interest,
