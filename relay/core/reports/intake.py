@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from schemas.wire import replace
 from typing import get_args
 
 from relay.core.reports.parts import PARTS_MAX
