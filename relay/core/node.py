@@ -585,9 +585,10 @@ class Node:
             )
         return found
 
-    def judge(self, envelope: Envelope, record: Record) -> Verdict:
-        """Whether the node believes a record that the envelope's payload says."""
-        return self._trust.judge(envelope, record)
+    def disbelief(self, envelope: Envelope, record: Record) -> str:
+        """Why the node does not believe a record that the envelope says; empty if it does."""
+        verdict = self._trust.judge(envelope, record)
+        return "" if verdict is Verdict.BELIEVED else verdict.value
 
     def lacks(self, addresses: Iterable[ContentHash]) -> frozenset[ContentHash]:
         """Which of these blobs are not in the node's store."""

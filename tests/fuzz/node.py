@@ -28,7 +28,6 @@ from relay.core.node import Node
 from relay.core.recalling import records_answer, reference_of
 from relay.core.reports.intake import read_slot
 from relay.core.state import NodeConfig
-from relay.core.records.trust import Verdict
 from relay.objects.stored_object import StoredObject, with_status
 from schemas import blobs, chunks, codec, wire
 from schemas.blobs import Reference
@@ -153,8 +152,8 @@ def slot(data: bytes) -> None:
 class Believing:
     """A node that believes all, and has a child."""
 
-    def judge(self, envelope, record):
-        return Verdict.BELIEVED
+    def disbelief(self, envelope, record):
+        return ""
 
     def heard(self, name):
         return Heard(0, silent=False) if name == "s1" else None
