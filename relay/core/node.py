@@ -302,7 +302,7 @@ class Node:
             self._reports.touch(key)
 
     def _issued(self, event: Issued) -> None:
-        self._content.held |= event.blobs
+        self._content.keep(event.blobs)
         accepted = self._acceptance.read(event.data, event.hops)
         if isinstance(accepted, Refuse):
             self._out.append(Noted(accepted.reason, "issued here", accepted.detail))
@@ -311,7 +311,7 @@ class Node:
         self._propagation.put(accepted, 0, self._now.seconds)
 
     def _snapshot_issued(self, event: SnapshotIssued) -> None:
-        self._content.held |= event.blobs
+        self._content.keep(event.blobs)
         verified = self._acceptance.snapshot(event.data)
         if isinstance(verified, Refuse):
             self._out.append(Noted(verified.reason, "snapshot", verified.detail))
