@@ -23,7 +23,7 @@ from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_config import ParentLink
 from relay.adapters.spaces.simulated_cluster import Settings
-from relay.core.book import is_delta
+from relay.core.records.accepted import is_delta
 from relay.core.node import Node
 from relay.driver import Driver
 from relay.ports import Space

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from benchmarks.core_tree import PATH, CoreTree
 from benchmarks.report import Report, middle, resident_mb
-from relay.core.reduce import merge_all
+from relay.core.reports.reduce import merge_all
 from schemas.identity import NodePath
 from schemas.reports import Report as WireReport
 from schemas.reports import Summary, decode_report, encode

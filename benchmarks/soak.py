@@ -41,8 +41,8 @@ SETTINGS = {
     "relay.core.children.SILENT_AFTER_SECONDS": 6.0,
     "relay.core.tombstones.RETENTION_MS": 4000,
     "relay.core.tombstones.EVERY_SECONDS": 2.0,
-    "relay.core.sweeping.SWEEP_FIRST_SECONDS": 2.0,
-    "relay.core.sweeping.SWEEP_EVERY_SECONDS": 2.0,
+    "relay.core.content.sweeping.SWEEP_FIRST_SECONDS": 2.0,
+    "relay.core.content.sweeping.SWEEP_EVERY_SECONDS": 2.0,
 }
 FILLED: dict[str, tuple[str, ...]] = dict.fromkeys(("/", "/r1"), ("MAIL", "OWN", "STAT", "BLOB"))
 FILLED |= dict.fromkeys(EDGES, ("OWN", "BLOB", "DONE", "KV_wec"))

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from relay.core.answers import BadArguments
-from relay.core.asking import (
+from relay.core.asks.answers import BadArguments
+from relay.core.asks.asking import (
     ANSWER_SECONDS,
     AnswerArrived,
     AnswerHere,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from relay.core.book import read_record, to_keep
+from relay.core.records.accepted import read_record, to_keep
 from relay.core.effects import (
     AckMail,
     AddChild,

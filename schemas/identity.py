@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from functools import lru_cache
-from typing import NewType
+from typing import Final, NewType
 
 from schemas.refusals import BadIdentity
 
@@ -27,7 +27,6 @@ DestinationId = NewType("DestinationId", str)
 Generation = NewType("Generation", int)
 """Orders all that the centre signs; milliseconds since 1970 or more, below 2**63."""
 
-INDEX_KEY = MailKey("_index")
 SNAPSHOT_KEY = MailKey("_snapshot")
 KEYS_KEY = MailKey("_keys")
 
@@ -46,13 +45,10 @@ _HASH = re.compile(r"[0-9a-f]{64}\Z")
 class NodePath:
     """A place in the tree, as the names from the centre down; the centre is the empty path.
 
-    A value: never changed, and its hash is reckoned once, for tables are looked up by it all day.
-    Paths are ordered name by name.
+    Its hash is computed once: many tables are keyed by paths. Paths are ordered name by name.
     """
 
     __slots__ = ("_hash", "names")
-
-    names: tuple[str, ...]
 
     def __init__(self, names: tuple[str, ...] = ()) -> None:
         if len(names) > DEPTH_MAX:
@@ -62,8 +58,8 @@ class NodePath:
             if not _NAME.match(name):
                 rule = f"each name is a DNS label (a-z, 0-9, '-', at most {NAME_MAX} characters)"
                 raise BadIdentity("node path", "/" + "/".join(names), rule)
-        self.names = names
-        self._hash = hash(names)
+        self.names: Final = names
+        self._hash: Final = hash(names)
 
     def __eq__(self, other: object) -> bool:
         return self.names == other.names if isinstance(other, NodePath) else NotImplemented

@@ -23,7 +23,6 @@ API_PLACEMENT = "edge.kubestellar.io/EdgePlacement"
 API_SYNC_TARGET = "edge.kubestellar.io/SyncTarget"
 API_LOCATION = "edge.kubestellar.io/Location"
 API_NODE = "leafcast.io/Node"
-API_INDEX = "leafcast.io/Index"
 API_KEYS = "leafcast.io/Keys"
 API_ASK = "leafcast.io/Ask"
 
@@ -134,13 +133,6 @@ class NodeRecord(Record, frozen=True):
 
     path: NodePath
     nkey: str
-
-
-class IndexRecord(Record, frozen=True):
-    """All placements in force when it was issued (milliseconds since 1970), as a list's root."""
-
-    issued_ms: Natural
-    root: Reference
 
 
 class KeyGrant(WireRecord, frozen=True):

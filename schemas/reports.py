@@ -1,7 +1,7 @@
 """The records that travel up, unsigned: their author is the account they came through.
 
 Reports are state, not events: the last one of each slot counts, and parts stand alone
-(wire.md, "Reports", "Session, cursor, reading").
+(protocol.md, "Reports").
 """
 
 from __future__ import annotations
@@ -19,15 +19,12 @@ from schemas.wire import decode as decode
 from schemas.wire import encode as encode
 
 PART_MAX_BYTES = 64 * 1024
-STATES_MAX = 16
 EXCEPTIONS_MAX = 20
-BLOCKING_MAX = 20
 ARMS_MAX = 64
-TEXT_MAX_CHARACTERS = 1100
-LABEL_VALUES_MAX = 256
-LABEL_DIGEST_MAX_BYTES = 32 * 1024
-LIST_ENTRIES_MAX = 1200
-LIST_PARTS_MAX = 16
+TEXT_MAX_BYTES = 800
+"""Of an object or a reason, so that the longest report of all still fits one part."""
+COUNT_MAX = 10**9
+"""No count is higher: sums stop there."""
 
 NEVER_JOINED: Final = "never joined"
 """The state, and the health, of a destination whose node was added and has never been heard of."""
@@ -35,9 +32,9 @@ State = Literal["pending", "synced", "failing", "leaving", "unreachable", "never
 Health = Literal["healthy", "progressing", "degraded", "unknown", "never joined"]
 ARM_OLDER = "older"
 ARM_NOTHING = "nothing"
-
-WANT_NONE, WANT_LIST, WANT_AGAIN, WANT_STOP = "none", "list", "again", "stop"
-WANT_SAY = "say"
+ARM_OTHER = "other"
+"""Arms beyond ARMS_MAX, and those that are none of the placement's, in one count."""
+ARM_WORDS = frozenset({ARM_OLDER, ARM_NOTHING, ARM_OTHER})
 
 
 class ExceptionSample(WireRecord, frozen=True):
@@ -62,8 +59,7 @@ class ExceptionSample(WireRecord, frozen=True):
 class Summary(WireRecord, frozen=True):
     """What became of a placement in a subtree: counts of destinations, and what is wrong.
 
-    `oldest_ms` is the oldest receipt among the destinations, 0 if there is none. `blocking` names
-    nodes that keep the summary from being complete.
+    `oldest_ms` is the oldest receipt among the destinations, 0 if there is none.
     """
 
     states: Mapping[str, Natural] = {}
@@ -71,8 +67,6 @@ class Summary(WireRecord, frozen=True):
     arms: Mapping[str, Natural] = {}
     exceptions: tuple[ExceptionSample, ...] = ()
     oldest_ms: Natural = 0
-    complete: bool = True
-    blocking: tuple[str, ...] = ()
 
     @property
     def destinations(self) -> int:
@@ -98,16 +92,19 @@ class ObjectResult(WireRecord, frozen=True):
 
 
 class Report(WireRecord, frozen=True):
-    """Part 0: all counts of one placement. `answered` is a sequence of the reporter's own mail."""
+    """Part 0: all counts of one placement."""
 
     key: MailKey
     part: Natural
-    epoch: Natural
+    # The reporter's: random, new at each of its starts.
+    run: str
+    # Grows with each report of a run.
     revision: Natural
+    # Of the placement's record that the reporter holds.
     generation: Natural
-    incarnation: str
-    answered: Natural
+    # Nothing of the placement is there any more, and the reporter forgot it.
     gone: bool
+    # How many parts of results there are besides.
     parts: Natural
     summary: Summary
 
@@ -117,104 +114,10 @@ class ReportPart(WireRecord, frozen=True):
 
     key: MailKey
     part: Natural
-    epoch: Natural
+    run: str
     revision: Natural
     generation: Natural
     results: tuple[ObjectResult, ...]
-
-
-class KeyValues(WireRecord, frozen=True):
-    """The values of one label key in a subtree; None is any. `lacking`: someone has none."""
-
-    values: tuple[str, ...] | None
-    lacking: bool
-
-
-class SpaceLabels(WireRecord, frozen=True):
-    """The labels of the destinations of one inventory space in a subtree."""
-
-    keys: Mapping[str, KeyValues]
-
-
-class LabelReport(WireRecord, frozen=True):
-    """The slot `_labels`: the label digest of a subtree, by inventory space."""
-
-    epoch: Natural
-    revision: Natural
-    incarnation: str
-    answered: Natural
-    spaces: Mapping[str, SpaceLabels]
-
-    @property
-    def digest(self) -> bytes:
-        """SHA-256 of what it says, whenever it was said."""
-        return hashlib.sha256(encode(LabelReport(0, 0, "", 0, self.spaces))).digest()
-
-
-class Listed(WireRecord, frozen=True):
-    """A record that a node, or one below it, holds, though its mailbox does not."""
-
-    key: MailKey
-    generation: Natural
-
-
-class ListPart(WireRecord, frozen=True):
-    """The slots `_list0` and on: part of what a node holds beyond its mailbox, when asked."""
-
-    epoch: Natural
-    revision: Natural
-    part: Natural
-    entries: tuple[Listed, ...]
-
-
-class Heartbeat(WireRecord, frozen=True):
-    """Node to parent: its session, its cursor, the digests of its mail and of its reports.
-
-    Epoch 0 asks for a session. `run` is random, new at each start of the node. `has_memory` says
-    whether the node may act on deltas that the index does not list yet; `withheld` counts the
-    records that it holds and its mailbox does not: it lists them if asked. `home` is random, kept
-    where the node keeps its state: while one is heard of, another with the same credentials is told
-    to stop. `farewell` is the last word of a run that ends in good order. `question` counts the
-    sessions that the run asked for, from 1: it is the same when one is asked for again.
-    """
-
-    epoch: Natural
-    incarnation: str
-    sequence: Natural
-    mail_digest: bytes
-    report_digest: bytes
-    labels_hash: bytes
-    index_generation: Natural
-    has_memory: bool
-    refused: Natural = 0
-    withheld: Natural = 0
-    last_epoch: Natural = 0
-    run: str = ""
-    home: str = ""
-    farewell: bool = False
-    question: Natural = 0
-
-
-class SessionMessage(WireRecord, frozen=True):
-    """Parent to child, the answer to each heartbeat; it only steers reading.
-
-    `run` names the start of the child that is answered; empty when the parent speaks by itself.
-    `question` is that of the heartbeat; 0 from who does not know of it.
-    """
-
-    incarnation: str
-    epoch: Natural
-    last_sequence: Natural
-    swept_through: Natural
-    index_generation: Natural
-    want: str
-    run: str = ""
-    question: Natural = 0
-
-
-def greeting(incarnation: str) -> bytes:
-    """What a parent says by itself, so that a child begins a session with this run of it."""
-    return encode(SessionMessage(incarnation, 0, 0, 0, 0, WANT_NONE))
 
 
 class Done(WireRecord, frozen=True):
@@ -237,27 +140,6 @@ class Done(WireRecord, frozen=True):
     stay: bool = False
 
 
-class Cursor(WireRecord, frozen=True):
-    """The slot `_cursor` of OWN: how far the parent's mail is accepted, by parent incarnation.
-
-    `unproven` names the children of whom a node that lost its memory does not know yet whether they
-    hold anything beyond their mailboxes.
-    """
-
-    incarnation: str
-    sequence: Natural
-    index_generation: Natural
-    has_memory: bool
-    unproven: tuple[str, ...] = ()
-
-
-class Swept(WireRecord, frozen=True):
-    """The slot `_swept` of OWN: up to where tombstones left mailboxes that nobody answered for."""
-
-    incarnation: str
-    sequence: Natural
-
-
 def part_key(key: MailKey, part: int) -> MailKey:
     """The slot of a report part; part 0 has the placement's own."""
     if part == 0:
@@ -274,9 +156,7 @@ def decode_report(data: bytes) -> Report | ReportPart:
         raise RecordRefused(f"report: {error}") from error
     if place.part:
         return decode(ReportPart, data, PART_MAX_BYTES, "report")
-    report = decode(Report, data, PART_MAX_BYTES, "report")
-    _check_bounds(report.summary)
-    return report
+    return decode(Report, data, PART_MAX_BYTES, "report")
 
 
 class _Place(WireRecord, frozen=True):
@@ -286,30 +166,12 @@ class _Place(WireRecord, frozen=True):
     part: Natural
 
 
-def _check_bounds(summary: Summary) -> None:
-    """Refuse what would make the summary of a parent outgrow a message."""
-    for what, listed, most in (
-        ("states", summary.states, STATES_MAX),
-        ("health", summary.health, STATES_MAX),
-        ("exceptions", summary.exceptions, EXCEPTIONS_MAX),
-        ("blocking", summary.blocking, BLOCKING_MAX),
-        ("arms", summary.arms, ARMS_MAX),
-    ):
-        if len(listed) > most:
-            raise RecordRefused(f"report: {len(listed)} {what}, at most {most}")
-    texts = [text for e in summary.exceptions for text in (e.object, e.reason, e.path)]
-    words = (*summary.states, *summary.health, *summary.arms)
-    longest = max(map(len, (*texts, *summary.blocking, *words)), default=0)
-    if longest > TEXT_MAX_CHARACTERS:
-        raise RecordRefused(f"report: a text over {TEXT_MAX_CHARACTERS} characters")
-
-
 @dataclass(frozen=True, slots=True)
 class Count:
-    """What a node counts of a placement over its subtree; it is not sent."""
+    """What is counted of a placement in a subtree, and how far that can be relied on."""
 
     summary: Summary
     # Whether no more and no less is meant; else it reads "at least".
     exact: bool
-    # Children that keep it from being exact, a few of them.
+    # Children that keep it from being exact, at most 20.
     waiting_for: tuple[str, ...] = ()

@@ -58,6 +58,12 @@ class Requirement(WireRecord, frozen=True, order=True, forbid_unknown_fields=Tru
                 return f"!{self.key}"
 
 
+class _Requirements(WireRecord, frozen=True):
+    """What is read of a selector, as msgspec remembers only of classes how it reads them."""
+
+    requirements: tuple[Requirement, ...]
+
+
 class LabelSelector(tuple[Requirement, ...]):
     """All requirements must hold; they are kept sorted and once each, so equal means equal.
 
@@ -95,7 +101,7 @@ class LabelSelector(tuple[Requirement, ...]):
     @classmethod
     def from_wire(cls, value: object) -> LabelSelector:
         """Read `[[key, operator, [value, …]], …]`; raises RecordRefused on anything else."""
-        return cls(convert(tuple[Requirement, ...], value, "selector"))
+        return cls(convert(_Requirements, (value,), "selector").requirements)
 
     def to_kubernetes(self) -> dict[str, object]:
         """Say it as `from_kubernetes` reads it, `In` with one value by matchLabels."""

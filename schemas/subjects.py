@@ -13,8 +13,7 @@ from schemas.refusals import BadIdentity
 
 TAILS = ("_mail", "_blob", "_stat", "_up", "_own", "_done", "_answer")
 NODE_SELF = "self"
-LABELS_KEY = "_labels"
-LIST_KEY = "_list"
+PROGRESS_KEY = "_progress"
 CURSOR_KEY = "_cursor"
 
 

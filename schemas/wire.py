@@ -14,6 +14,8 @@ from functools import cache
 from typing import Annotated, Any, TypeVar
 
 import msgspec
+from msgspec import Meta as Meta
+from msgspec import field as field
 from msgspec.inspect import DictType, StructType, type_info
 from msgspec.structs import force_setattr as force_setattr
 from msgspec.structs import replace as replace
@@ -24,7 +26,7 @@ from schemas.refusals import CodecError, RecordRefused
 
 INT_MAX = 2**63 - 1
 """So that one more than any integer that was read can still be said."""
-Natural = Annotated[int, msgspec.Meta(ge=0, le=INT_MAX)]
+Natural = Annotated[int, Meta(ge=0, le=INT_MAX)]
 """The integers of the wire."""
 
 _R = TypeVar("_R", bound="WireRecord")
@@ -58,7 +60,7 @@ def decode(kind: type[_R], data: bytes, limit: int = RECORD_MAX_BYTES, name: str
     return decoded
 
 
-def convert(kind: Any, value: object, name: str) -> Any:
+def convert(kind: type[_R], value: object, name: str) -> _R:
     """What a value of plain arrays says; raises RecordRefused, which calls it by the name."""
     try:
         return msgspec.convert(value, kind, dec_hook=_read)

@@ -306,7 +306,7 @@ def config_map(name: str, namespace: str, **data: str) -> dict[str, Any]:
 
 
 class Standings:
-    """In which state each node is, by its parent's word, in the form of leafcast.daemon.tree_facts."""
+    """In which state each node is, by its parent's word, as leafcast.daemon.tree_facts has it."""
 
     def __init__(self, tree: MemoryTree) -> None:
         self._tree = tree

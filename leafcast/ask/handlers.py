@@ -7,11 +7,11 @@ from importlib.metadata import version
 from typing import Protocol
 
 from relay.asker import Answerer, AskFailed
-from relay.core.answers import BadArguments, node_answer, objects_answer, status_answer
-from relay.core.book import is_delta
+from relay.core.asks.answers import BadArguments, node_answer, objects_answer, status_answer
+from relay.core.records.accepted import is_delta
 from relay.core.node import Node
 from relay.core.recalling import records_answer, reference_of
-from relay.core.reduce import merge_all
+from relay.core.reports.reduce import merge_all
 from relay.driver import Driver
 from relay.ports import Object, Space
 from schemas.asks import CONTENT, GET, NODE, RECORDS, STATUS, AskFault

@@ -14,10 +14,10 @@ from leafcast.ask.handlers import figures_of
 from leafcast.ask.remote import standing_of
 from leafcast.daemon.selection import selection_form
 from leafcast.local.tree import LocalTree
-from relay.core.answers import node_answer
-from relay.core.book import is_delta
+from relay.core.asks.answers import node_answer
+from relay.core.records.accepted import is_delta
 from relay.core.node import Node
-from relay.core.reduce import EMPTY, merge_all
+from relay.core.reports.reduce import EMPTY, merge_all
 from schemas.identity import MailKey, NodePath
 from schemas.reports import NEVER_JOINED, Summary
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from leafcast.local.node_runtime import NodeRuntime
 from leafcast.local.views import NodeView, PlacementView, TreeView
-from relay.core.book import is_delta
+from relay.core.records.accepted import is_delta
 from relay.core.node import Node
 from schemas.identity import NodePath
 from schemas.reports import ExceptionSample

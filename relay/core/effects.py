@@ -36,7 +36,7 @@ class WriteMail:
     """Put a message into a child's mailbox; answered by `MailWritten`.
 
     `expected` is the sequence of the slot's last message (0: none): another writer is noticed.
-    `more` tells the child that the next message goes together with it.
+    `carried` are small blobs that go along, by address.
     """
 
     child: str
@@ -48,7 +48,7 @@ class WriteMail:
     trace: str
     expected: int
     hops: tuple[int, ...] = ()
-    more: bool = False
+    carried: tuple[tuple[ContentHash, bytes], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +118,13 @@ class SendReport:
 
 
 @dataclass(frozen=True, slots=True)
-class SendHeartbeat:
+class SendHello:
     data: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class SendSession:
-    """Answer a child's heartbeat."""
+class SendWelcome:
+    """Answer a child's hello, or tell it that this node is new."""
 
     child: str
     data: bytes
@@ -146,10 +146,17 @@ class RemoveChild:
 
 
 @dataclass(frozen=True, slots=True)
-class SummaryChanged:
-    """At the centre: the summary of a placement is another."""
+class CountChanged:
+    """At the centre: what is counted of a placement is another, or is exact now."""
 
     key: MailKey
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotShown:
+    """At the centre: a child showed a snapshot of this tree that is newer than any it knows of."""
+
+    generation: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,11 +184,12 @@ Effect = (
     | KeepBlob
     | DropBlobs
     | SendReport
-    | SendHeartbeat
-    | SendSession
+    | SendHello
+    | SendWelcome
     | AddChild
     | RemoveChild
-    | SummaryChanged
+    | CountChanged
+    | SnapshotShown
     | WantsChanged
     | Noted
 )

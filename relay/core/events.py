@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 from schemas.blobs import Reference
 from schemas.identity import ContentHash, MailKey
+from schemas.link import Welcome
 from schemas.objects import ObjectKey
-from schemas.reports import Health, SessionMessage
+from schemas.reports import Health
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +37,7 @@ class OwnRecord:
 class MailSlot:
     """The headers of the last message in a child's slot: what the child was sent.
 
-    `has_body` says that the slot holds content: a delta with body, or another record in force;
-    `more` that the message goes together with the one after it.
+    `has_body` says that the slot holds content: a delta with body, or another record.
     """
 
     child: str
@@ -46,12 +46,11 @@ class MailSlot:
     generation: int
     payload_hash: bytes
     has_body: bool
-    more: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What a node's own streams hold when it starts; of the children in `heard` a heartbeat."""
+    """What a node's own streams hold when it starts; of the children in `heard` a hello."""
 
     own: tuple[OwnRecord, ...] = ()
     mail: tuple[MailSlot, ...] = ()
@@ -63,8 +62,8 @@ class Remembered:
 class MailArrived:
     """A message of the node's mailbox; `pending` more are on their way, by its metadata.
 
-    `reading` numbers the bus's resets: what an earlier reading delivered is passed over. `more`
-    says that the next message goes together with this one: between them nothing is taken away.
+    `reading` numbers the bus's resets: what an earlier reading delivered is passed over. `carried`
+    are small blobs that came along, by address, not checked yet.
     """
 
     sequence: int
@@ -73,14 +72,14 @@ class MailArrived:
     pending: int
     reading: int = 0
     hops: tuple[int, ...] = ()
-    more: bool = False
+    carried: tuple[tuple[ContentHash, bytes], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class SessionArrived:
-    """The parent's answer to a heartbeat."""
+class Welcomed:
+    """The parent's answer to a hello, or its word that it is new."""
 
-    message: SessionMessage
+    message: Welcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +107,7 @@ class BlobArrived:
 
 @dataclass(frozen=True, slots=True)
 class ReportArrived:
-    """A child's report slot changed: a part, or the slot `_labels`; `sequence` is where it lies."""
+    """A child's report slot changed: a part, or its progress; `sequence` is where it lies."""
 
     child: str
     key: str
@@ -117,7 +116,7 @@ class ReportArrived:
 
 
 @dataclass(frozen=True, slots=True)
-class HeartbeatArrived:
+class HelloArrived:
     """A child's `_node.self` changed."""
 
     child: str
@@ -125,29 +124,25 @@ class HeartbeatArrived:
 
 
 @dataclass(frozen=True, slots=True)
-class ChildUnlinked:
-    """The own server has no link of a child's any more; best effort, and of an account's last."""
-
-    child: str
-
-
-@dataclass(frozen=True, slots=True)
 class Issued:
     """At the centre: a record that is in the ledger already, to be sent where it is meant.
 
-    `blobs` are kept since the record before. If there is `more`, the next one goes together with
-    it: they are published at once, and nobody is to lose by one what another brings.
+    `blobs` are kept since the record before; `carried` are the small ones of them.
     """
 
     data: bytes
     hops: tuple[int, ...] = ()
     blobs: frozenset[ContentHash] = frozenset()
-    more: bool = False
+    carried: tuple[tuple[ContentHash, bytes], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerLost:
-    """At the centre: its ledger is read back, so it does not know what it had sent to whom."""
+class SnapshotIssued:
+    """At the centre: a snapshot that is in the ledger already, and what it lists no more."""
+
+    data: bytes
+    dropped: tuple[MailKey, ...] = ()
+    blobs: frozenset[ContentHash] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,14 +185,13 @@ class Ending:
 
 Event = (
     MailArrived
-    | SessionArrived
+    | Welcomed
     | LinkChanged
     | BlobArrived
     | ReportArrived
-    | HeartbeatArrived
-    | ChildUnlinked
+    | HelloArrived
     | Issued
-    | LedgerLost
+    | SnapshotIssued
     | MailWritten
     | ObjectObserved
     | Tick

@@ -1,51 +1,79 @@
-"""A node of the tree as a state machine: events in, effects out, the same at every tier."""
+"""A node of the tree as a state machine: events in, effects out, the same at every tier.
+
+This module only wires the rooms together: records, audience, link, content, reports, destination.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, assert_never
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import NamedTuple, assert_never
 
-from relay.core import regrouping
-from relay.core.accepting import INDEX_CHUNKS, INDEX_ROOT, Accepting
-from relay.core.asking import Heard
-from relay.core.book import Held, is_delta, read_record
-from relay.core.children import INDEX_TO_EDGE_SECONDS, Standing
-from relay.core.claims import Wanted
-from relay.core.downlink import Downlink
-from relay.core.edge import Edge
-from relay.core.effects import Effect, Noted, SummaryChanged, WantsChanged
+from relay.core.audience import HERE, Audience
+from relay.core.config import NodeConfig
+from relay.core.content.content import Content
+from relay.core.content.sweeping import Sweeper
+from relay.core.destination.claims import DesiredObject
+from relay.core.destination.destination import CONTENT_REFUSED, Destination, Inventory
+from relay.core.downstream import Downstream
+from relay.core.effects import CountChanged, Effect, Noted, SnapshotShown, WantsChanged
 from relay.core.events import (
     BlobArrived,
-    ChildUnlinked,
     Ending,
     Event,
-    HeartbeatArrived,
+    HelloArrived,
     Instant,
     Issued,
-    LedgerLost,
     LinkChanged,
     MailArrived,
     MailWritten,
     ObjectObserved,
     Remembered,
     ReportArrived,
-    SessionArrived,
+    SnapshotIssued,
     Tick,
+    Welcomed,
 )
-from relay.core.reduce import EMPTY, merge
-from relay.core.state import NodeConfig, State, owner_key, placement_of
-from relay.core.tombstones import SWEPT_KEY, restored
-from relay.core.trust import Verdict
-from relay.core.upkeep import Upkeep
-from relay.core.uplink import Uplink
-from relay.core.windows import Windows
-from schemas.identity import KEYS_KEY, ContentHash, DestinationId, MailKey
+from relay.core.link.children import Children
+from relay.core.link.session import Presence
+from relay.core.link.target import Targets, mail_owner
+from relay.core.propagation import Propagation
+from relay.core.records.acceptance import Acceptance, Refuse
+from relay.core.records.accepted import Accepted, is_delta
+from relay.core.records.book import RecordBook
+from relay.core.records.judge import SnapshotJudge
+from relay.core.records.reading import addresses_kept
+from relay.core.records.snapshot import Interest, SnapshotView
+from relay.core.records.trust import Trust, Verdict
+from relay.core.reports.counting import ChildReports, Facts
+from relay.core.reports.reduce import EMPTY, merge
+from relay.core.reports.sender import ReportSender
+from relay.core.reports.windows import ReportThrottle
+from relay.core.upstream import STALE, Upstream
+from schemas.blobs import Reference
+from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, ContentHash, MailKey
+from schemas.link import Cursor
 from schemas.objects import ObjectKey
-from schemas.records import Record
+from schemas.records import LocationRecord, Profile, Record, decode_base
 from schemas.refusals import RecordRefused
-from schemas.reports import Done, ObjectResult, Summary
-from schemas.signing import Envelope
+from schemas.reports import Count, Done, ExceptionSample, ObjectResult, Summary, decode
+from schemas.signing import Envelope, decode_envelope
 from schemas.subjects import CURSOR_KEY
+
+OUTDATED = "Withheld: a newer version is in force, and missing from the mailbox at the parent"
+WITHHELD = "Withheld: it is in force here, and its content is missing from the mailbox"
+WAITING_FOR_MAX = 20
+
+
+class Orphan(NamedTuple):
+    """A record in force that the centre does not know."""
+
+    key: MailKey
+    kind: str
+    namespace: str
+    name: str
+    generation: int
+    term: str
 
 
 class Node:
@@ -54,17 +82,98 @@ class Node:
     def __init__(
         self, config: NodeConfig, remembered: Remembered, done: Iterable[Done], now: Instant
     ) -> None:
-        self._state = State(config, remembered, done, now)
-        self._accepting = Accepting(self._state)
-        self._downlink = Downlink(self._state, self._accepting)
-        self._uplink = None if config.path.is_root else Uplink(self._state, self._accepting)
-        self._upkeep = Upkeep(self._state)
-        self._windows = Windows()
-        self._parked_stamp = (0, 0, 0)
-        self._told_may_prune = False
+        self.config = config
+        self._now = now
+        self._out: list[Effect] = []
+        path, is_root = config.path, config.path.is_root
+        cursor = self._read_cursor(remembered)
+        self._trust = Trust(config.tree, config.roots)
+        self._book = RecordBook(path)
+        self._audience = Audience(path)
+        self._content = Content(remembered.blobs, self._out)
+        self._judge = SnapshotJudge(self._book.judged, self._interest)
+        acceptance = Acceptance(path, config.tree, self._trust, self._book, self._judge)
+        self._acceptance = acceptance
+        self._targets = Targets(
+            self._book,
+            self._audience,
+            self._content,
+            lambda: self._now.seconds,
+            has_all_content=is_root,
+        )
+        self._children = Children(
+            config.incarnation,
+            self._targets,
+            self._out,
+            lambda child: self._propagation.child_changed(child),
+        )
+        joined = set(remembered.heard)
+        self._places: dict[str, int] = {}
+        self._reports = ChildReports(self._place, self._facts)
+        self._downstream = Downstream(
+            path,
+            self._clock,
+            self._book,
+            self._audience,
+            acceptance,
+            self._children,
+            self._reports,
+            joined,
+            self._out,
+        )
+        self._sender = ReportSender(config.incarnation, self._out)
+        self._throttle = ReportThrottle()
+        # At the centre, placements whose count was not exact when it was said last.
+        self._inexact: dict[MailKey, None] = {}
+        self._destination: Destination | None = None
+        if config.attached:
+            self._destination = Destination(
+                path,
+                Inventory(self._audience.bears_on, self._location_labels),
+                self._content,
+                done,
+                highest_held=_highest(remembered),
+                former=config.former,
+            )
+        self._propagation = Propagation(
+            path,
+            self._book,
+            self._audience,
+            self._trust,
+            self._children,
+            self._reports,
+            self._content,
+            self._destination,
+            joined,
+            self._out,
+        )
+        self._upstream: Upstream | None = None
+        if not is_root:
+            self._upstream = Upstream(
+                config,
+                cursor,
+                self._clock,
+                self._book,
+                self._audience,
+                self._content,
+                self._judge,
+                acceptance,
+                self._targets,
+                self._children,
+                self._reports,
+                self._sender,
+                self._propagation,
+                self._destination,
+                self._out,
+            )
+        self._sweeper = Sweeper(
+            self._content, self._roots, self._knows_all, self._kept_nodes, self._out, now.seconds
+        )
         self._restore(remembered)
         self._after()
         self._started = self._take_out()
+
+    # The machine.
 
     def start(self) -> tuple[Effect, ...]:
         """What follows from what the node's streams held; once, before the first event."""
@@ -73,326 +182,442 @@ class Node:
 
     def handle(self, event: Event, now: Instant) -> tuple[Effect, ...]:
         """What to do about an event, in this order."""
-        self._state.now = now
+        self._now = now
         self._dispatch(event)
         self._after()
         return self._take_out()
 
     def deadline(self) -> float | None:
         """The monotonic second at which the node wants a Tick; None if nothing is due."""
-        first = self._upkeep.deadline()
-        for at in (
-            self._windows.ends,
-            self._state.content.deadline(),
-            self._downlink.deadline(),
-            self._uplink.deadline() if self._uplink is not None else None,
-        ):
-            if at is not None and at < first:
-                first = at
-        return first
+        due = (
+            self._throttle.ends,
+            self._content.deadline(),
+            self._children.deadline(),
+            self._sweeper.deadline(),
+            self._destination.deadline() if self._destination is not None else None,
+            self._upstream.deadline() if self._upstream is not None else None,
+        )
+        return min((at for at in due if at is not None), default=None)
 
-    @property
-    def ready(self) -> bool:
-        """Whether the node is in session with its parent and may act on all that it is sent."""
-        return self._state.is_root or (self._state.inbox.recalls and not self._state.inbox.waits)
+    def check(self) -> None:
+        """Assert what must hold between events."""
+        self._book.check()
+        self._audience.check()
+        self._children.check()
+        self._reports.check()
+        self._sender.check()
+        if self._upstream is not None:
+            self._upstream.link.reader.check()
 
-    def besides(self) -> list[tuple[MailKey, bytes]] | None:
-        """What is read but not among the records; None before all was read, or without memory."""
-        return self._state.inbox.besides()
-
-    @property
-    def superseded(self) -> bool:
-        """Whether a newer session of this same node exists, so that this run must end."""
-        return self._uplink is not None and self._uplink.superseded
-
-    @property
-    def second(self) -> bool:
-        """Whether this run must end because an older one, elsewhere, has the session."""
-        return self._uplink is not None and self._uplink.second
-
-    @property
-    def records(self) -> dict[MailKey, Held]:
-        """What the node holds, by mail key; not to be changed."""
-        return self._state.held
-
-    @property
-    def wanted(self) -> dict[ObjectKey, Wanted]:
-        """At an edge: what its space shall hold."""
-        return self._state.edge.wanted if self._state.edge else {}
-
-    @property
-    def may_prune(self) -> bool:
-        """Whether nothing is pending: the mailbox is read to its end and all content is here."""
-        state = self._state
-        if state.edge is None or not state.inbox.calm:
-            return False
-        return state.inbox.remembers and not state.edge.awaits_content
-
-    def summary(self, key: MailKey) -> Summary:
-        """What became of a placement in this subtree, as far as it is known now."""
-        state = self._state
-        own = state.edge.summary(key, state.now.wall_ms) if state.edge else EMPTY
-        troubles = state.troubles(key)
-        if own is not EMPTY or troubles is not EMPTY:
-            own = merge(own, troubles)
-        return state.reporting.summary(key, own)
-
-    def results(self, key: MailKey) -> dict[ObjectKey, ObjectResult]:
-        """The objects' returned states in this subtree."""
-        state = self._state
-        return state.reporting.results(key, state.edge.results(key) if state.edge else ())
-
-    def children(self) -> dict[str, int | None]:
-        """The children by name, and since when (ms since 1970) each cannot be reached."""
-        return {name: child.silent_since_ms for name, child in self._state.children.items()}
-
-    def left(self) -> frozenset[str]:
-        """The children whose last run ended in good order, and that are not back."""
-        return frozenset(name for name, child in self._state.children.items() if child.left)
-
-    def standing_of(self, child: str) -> Standing | None:
-        """How it is with a child; None if there is none of this name."""
-        return self._state.standing_of(child)
-
-    def sessions(self) -> frozenset[str]:
-        """The children that have been in session with this run of the node."""
-        return frozenset(name for name, child in self._state.children.items() if child.epoch)
-
-    def shown_indexes(self) -> dict[str, int]:
-        """Of each child in session with this run, the generation of the index it says it has."""
-        return {name: c.index_shown for name, c in self._state.children.items() if c.epoch}
-
-    @property
-    def read_through(self) -> int:
-        """The sequence of the parent's mail up to which all is read."""
-        return self._state.inbox.high
-
-    def lag(self, child: str, read_through: int | None = None) -> int:
-        """How many messages in the child's mailbox it has not read.
-
-        `read_through` is the child's own word, if one can ask it; else its last heartbeat counts.
-        """
-        box, known = self._state.mailboxes.boxes.get(child), self._state.children.get(child)
-        if box is None or known is None:
-            return 0
-        cursor = known.cursor if read_through is None else read_through
-        return sum(1 for slot in box.slots.values() if slot.sequence > cursor)
-
-    def child_summaries(self, key: MailKey) -> dict[str, Summary]:
-        """What each child counts for now in a placement, by name."""
-        return self._state.reporting.by_child(key)
-
-    def judge(self, envelope: Envelope, record: Record) -> Verdict:
-        """Whether the node believes a record that the envelope's payload says."""
-        return self._state.inbox.trust.judge(envelope, record)
-
-    def heard(self, child: str) -> Heard | None:
-        """When a child was last heard of; None if there is none of this name."""
-        return self._state.heard_of(child)
-
-    def nkey_of(self, child: str) -> str:
-        """The public key by which a child is let in; "" if there is none of this name."""
-        known = self._state.children.get(child)
-        return known.nkey if known else ""
-
-    def destination_of(self, child: str) -> DestinationId | None:
-        """The destination that a child is, if it is an edge and this node holds its profile."""
-        return self._state.where.destination_of(child)
-
-    def lacks(self, addresses: Iterable[ContentHash]) -> frozenset[ContentHash]:
-        """Which of these blobs are not in the node's store."""
-        return frozenset(addresses) - self._state.content.held
-
-    def own_state(self) -> dict[str, Any]:
-        """The node's session and cursor, and how much it holds and refused, for people."""
-        withheld = self._uplink.withheld if self._uplink is not None else 0
-        return {**self._state.standing(), "withheld": withheld}
+    def _clock(self) -> Instant:
+        return self._now
 
     def _dispatch(self, event: Event) -> None:  # noqa: C901, PLR0912 - one arm for each event
-        state, uplink = self._state, self._uplink
+        now, upstream = self._now.seconds, self._upstream
         match event:
-            case MailArrived() | SessionArrived() | LinkChanged() | Ending():
-                if uplink is not None:
-                    uplink.handle(event)
+            case MailArrived() if upstream is not None:
+                upstream.take_mail(event)
+            case Welcomed(message) if upstream is not None:
+                upstream.take_welcome(message)
+            case LinkChanged(up) if upstream is not None:
+                upstream.linked(up=up)
+            case Ending() if upstream is not None:
+                upstream.farewell()
+            case MailArrived() | Welcomed() | LinkChanged() | Ending():
+                pass
             case BlobArrived():
-                self._upkeep.arrived(event)
-                for owner in state.content.arrived(event, state.now.seconds):
-                    self._content_here(owner)
-                for owner in state.content.troubled:
-                    if (key := placement_of(owner)) is not None:
-                        state.touch(key)
-                state.content.troubled.clear()
+                self._blob(event)
             case ReportArrived():
-                self._windows.heard()
-                self._downlink.report(event)
-            case HeartbeatArrived():
-                self._downlink.heartbeat(event.child, event.data)
-            case ChildUnlinked():
-                self._downlink.unlinked(event.child)
+                self._throttle.heard()
+                if self._downstream.report(event):
+                    self._progressed()
+            case HelloArrived():
+                self._hello(event)
             case Issued():
                 self._issued(event)
-            case LedgerLost():
-                self._downlink.doubt()
+            case SnapshotIssued():
+                self._snapshot_issued(event)
             case MailWritten():
-                regrouping.written(state, event)
+                self._children.written(event, now)
             case ObjectObserved():
-                if state.edge is not None:
-                    self._observed(state.edge, state.edge.observe(event))
+                self._observed(event)
             case Tick():
-                self._tick()
+                if self._destination is not None:
+                    for key in self._destination.tick(now):
+                        self._reports.touch(key)
+                self._content.retry(now)
+                self._sweeper.tick(now)
+                self._children.tick(now, self._now.wall_ms)
+                if upstream is not None:
+                    upstream.tick()
             case _:
                 assert_never(event)
 
-    def _tick(self) -> None:
-        state = self._state
-        state.content.retry(state.now.seconds)
-        self._upkeep.tick()
-        self._downlink.tick()
-        if self._uplink is not None:
-            self._uplink.tick()
-        late = state.now.seconds - INDEX_TO_EDGE_SECONDS
-        if any(child.index_sent <= late for child in state.children.values()):
-            self._accepting.pass_index_on()
-
     def _after(self) -> None:
-        """What every event may lead to: reports to say again, wants, things to forget."""
-        state = self._state
-        if self._uplink is not None and self._news_of_index_or_keys():
-            self._uplink.judge_again()
-        if state.end_batch():
-            state.mailboxes.flush_all()
-        touched = state.mailboxes.touched
-        if touched:
-            state.mailboxes.touched = {}
-        for child, key in touched:
-            held = state.held.get(key)
-            if is_delta(held):
-                state.reporting.refresh(child, key)
-                if not held.has_content or key in state.unmeant:
-                    state.touch(key)
-        if state.edge is not None:
-            may_prune = self.may_prune
-            otherwise = may_prune != self._told_may_prune
-            if state.edge.changed:
-                state.reporting.dirty.update(state.edge.resolve())
-                otherwise = otherwise or state.edge.wants_changed
-                may_prune = self.may_prune
-            if otherwise:
-                state.out.append(WantsChanged())
-            self._told_may_prune = may_prune
+        """What every event may lead to."""
+        upstream, destination = self._upstream, self._destination
+        if upstream is not None:
+            upstream.read_snapshots()
+        if destination is not None and destination.is_stale:
+            touched, wants_changed = destination.resolve()
+            for key in touched:
+                self._reports.touch(key)
+            if wants_changed:
+                self._out.append(WantsChanged())
+        if upstream is not None:
+            upstream.try_to_reach()
+        self._children.flush(self._now.seconds)
         self._report_in_time()
-
-    def _report_in_time(self) -> None:
-        reporting, now = self._state.reporting, self._state.now.seconds
-        if reporting.settled:
-            reporting.settled.clear()
-            self._windows.hurry(now)
-        if reporting.dirty or self._state.labels_dirty:
-            self._windows.gather(now)
-        if self._windows.is_over(now) and not self._windows.put_off(now, self._state.on_its_way):
-            self._flush(now)
-
-    def _observed(self, edge: Edge, touched: Iterable[MailKey]) -> None:
-        """Report soon what nothing is pending of any more."""
-        state = self._state
-        state.reporting.dirty.update(dict.fromkeys(touched))
-        if any("pending" not in edge.summary(key, state.now.wall_ms).states for key in touched):
-            self._windows.hurry(state.now.seconds)
-
-    def _news_of_index_or_keys(self) -> bool:
-        """Whether keys or index are newer than before, so that parked mail is judged again."""
-        index, keys = self._state.index, self._state.held.get(KEYS_KEY)
-        stamp = (index.generation, len(index.unread()), keys.generation if keys else 0)
-        changed = stamp != self._parked_stamp
-        self._parked_stamp = stamp
-        return changed
-
-    def _flush(self, now: float) -> None:
-        """Report what changed since the last window."""
-        state = self._state
-        dirty = self._windows.close(now) | state.reporting.dirty
-        state.reporting.dirty = {}
-        for key in dirty:
-            if self._uplink is None:
-                state.out.append(SummaryChanged(key))
-                continue
-            summary = self.summary(key)
-            at_work = not state.children and "pending" in summary.states
-            waits = self._windows.waits(key, now, at_work=at_work)
-            if not waits and self._uplink.saying.report(key, summary):
-                self._accepting.forget_if_done(key)
-        if self._uplink is None:
-            state.labels_dirty = False
-        elif state.labels_dirty:
-            self._uplink.saying.labels()
-
-    def _content_here(self, owner: str) -> None:
-        state = self._state
-        if owner in (INDEX_ROOT, INDEX_CHUNKS):
-            self._accepting.index_arrived(owner)
-        elif (key := owner_key(owner)) is not None:
-            state.mailboxes.supplied(key)
-        elif state.edge is not None:
-            state.edge.content_ready(MailKey(owner[5:]))
-
-    def _issued(self, event: Issued) -> None:
-        self._state.content.held |= event.blobs
-        self._state.begin_batch(more=event.more)
-        if (held := self._read_own("issued here", event.data, event.hops)) is not None:
-            self._accepting.put(held)
-
-    def _read_own(self, what: str, data: bytes, hops: tuple[int, ...]) -> Held | None:
-        """Read a record of the node's own stream; what does not verify is not believed."""
-        state = self._state
-        try:
-            envelope, held = read_record(data, state.next_order(), hops)
-        except RecordRefused as error:
-            state.out.append(Noted("Unreadable", what, error.reason))
-            return None
-        verdict = state.inbox.trust.judge(envelope, held.record)
-        if verdict is not Verdict.BELIEVED:
-            state.out.append(Noted("Unbelieved", what, verdict.value))
-            return None
-        return held
-
-    def _restore(self, remembered: Remembered) -> None:
-        """Take in what the streams hold: keys first, then the children and what they were sent."""
-        state = self._state
-        state.mailboxes.paused = True
-        records = self._restored_records(remembered)
-        for held in records:
-            if held.kind == "node":
-                self._accepting.put(held)
-        for slot in remembered.mail:
-            if slot.child in state.mailboxes.boxes:
-                state.mailboxes.restore(slot.child, slot)
-        state.finish_removals(records, remembered)
-        state.mailboxes.restored()
-        for held in records:
-            if held.kind not in ("node", "keys"):
-                self._accepting.put(held)
-        state.mailboxes.paused = False
-        regrouping.restored(state)
-        self._downlink.await_labels()
-        self._accepting.refresh_all()
-        self._downlink.greet()
-
-    def _restored_records(self, remembered: Remembered) -> list[Held]:
-        """The records of OWN that are believed, by generation; keys are put in force at once."""
-        state, records = self._state, []
-        for own in sorted(remembered.own, key=lambda own: own.key != KEYS_KEY):
-            if own.key == CURSOR_KEY:
-                state.restore(own.data)
-            elif own.key == SWEPT_KEY:
-                restored(state, own.data)
-            elif (held := self._read_own(f"own {own.key}", own.data, own.hops)) is not None:
-                records.append(held)
-                state.inbox.count(held)
-                if held.kind == "keys":
-                    self._accepting.put(held)
-        return sorted(records, key=lambda held: held.generation)
+        if upstream is not None:
+            upstream.say_hello_in_time()
 
     def _take_out(self) -> tuple[Effect, ...]:
-        taken = tuple(self._state.out)
-        self._state.out.clear()
+        taken = tuple(self._out)
+        self._out.clear()
         return taken
+
+    # Events.
+
+    def _blob(self, event: BlobArrived) -> None:
+        self._sweeper.arrived(event)
+        if self._upstream is not None:
+            self._upstream.content_arrived(event)
+        for owner in self._content.take_troubled():
+            key = owner.partition("/")[2]
+            if key:
+                self._reports.touch(MailKey(key))
+
+    def _hello(self, event: HelloArrived) -> None:
+        shown = self._downstream.hello(event)
+        if shown is None:
+            return
+        if self._upstream is not None:
+            self._upstream.shown_by_child(shown)
+        elif self._judge.newest is None or shown.generation > self._judge.newest.generation:
+            self._out.append(SnapshotShown(shown.generation))
+
+    def _progressed(self) -> None:
+        """A child's reports reach further: what waited for it may be exact, or be reported."""
+        for key in self._inexact:
+            self._reports.touch(key)
+
+    def _issued(self, event: Issued) -> None:
+        self._content.held |= event.blobs
+        accepted = self._acceptance.read(event.data, event.hops)
+        if isinstance(accepted, Refuse):
+            self._out.append(Noted(accepted.reason, "issued here", accepted.detail))
+            return
+        self._targets.carry(accepted.key, event.carried)
+        self._propagation.put(accepted, 0, self._now.seconds)
+
+    def _snapshot_issued(self, event: SnapshotIssued) -> None:
+        self._content.held |= event.blobs
+        verified = self._acceptance.snapshot(event.data)
+        if isinstance(verified, Refuse):
+            self._out.append(Noted(verified.reason, "snapshot", verified.detail))
+            return
+        for key in event.dropped:
+            self._propagation.drop(key, self._now.seconds)
+        self._judge.reached = verified
+        self._children.reached(verified, ())
+        if self._destination is not None:
+            self._out.append(WantsChanged())
+
+    def _observed(self, event: ObjectObserved) -> None:
+        if self._destination is None:
+            return
+        for key in self._destination.observe(event):
+            self._reports.touch(key)
+            if "pending" not in self._destination.summary(key, self._now).states:
+                self._throttle.hurry(self._now.seconds)
+
+    # Reports.
+
+    def _report_in_time(self) -> None:
+        now, upstream = self._now.seconds, self._upstream
+        if self._reports.is_dirty:
+            self._throttle.gather(now)
+        if upstream is not None and upstream.welcomed:
+            through = upstream.advance()
+            if through != upstream.through and through == upstream.link.reader.judged:
+                self._throttle.hurry(now)
+            elif through != upstream.through:
+                self._throttle.gather(now)
+        if self._throttle.is_over(now) and not self._throttle.put_off(now, self._load()):
+            self._flush(now)
+
+    def _load(self) -> int:
+        unread = self._upstream.link.reader.unread if self._upstream is not None else 0
+        return unread + self._children.load()
+
+    def _flush(self, now: float) -> None:
+        """Say what changed since the last window, and then how far that reaches."""
+        dirty = self._throttle.close(now) | self._reports.take_dirty()
+        upstream = self._upstream
+        if upstream is None:
+            self._tell_counts(dirty)
+        elif upstream.welcomed:
+            for key in dirty:
+                self._report_on(key, now)
+            upstream.through = upstream.advance()
+            self._sender.progress(upstream.through)
+
+    def _tell_counts(self, keys: Iterable[MailKey]) -> None:
+        for key in keys:
+            self._out.append(CountChanged(key))
+            self._inexact.pop(key, None)
+            if key in self._book.by_key and not self.count(key).exact:
+                self._inexact[key] = None
+
+    def _report_on(self, key: MailKey, now: float) -> None:
+        held, gone, destination = self._book.get(key), self._is_gone(key), self._destination
+        summary = self.summary(key)
+        at_work = not self._children.by_name and "pending" in summary.states
+        if self._throttle.waits(key, now, at_work=at_work):
+            return
+        own = destination.results(key) if destination is not None else ()
+        self._sender.report(
+            key,
+            summary,
+            self._reports.results(key, own).values(),
+            generation=held.generation if held is not None else 0,
+            gone=gone,
+        )
+        if gone and held is not None and self._upstream is not None:
+            self._upstream.forget(key)
+
+    def _is_gone(self, key: MailKey) -> bool:
+        """Whether nothing of a placement is left at or below this node, or should be."""
+        held = self._book.get(key)
+        if held is not None and (held.full or self._is_meant(key)):
+            return False
+        if any(True for _ in self._children.having(key)):
+            return False
+        return self._destination is None or self._destination.is_clean(key)
+
+    def _is_meant(self, key: MailKey) -> bool:
+        return bool(self._audience.concerned(key)) or self._audience.expected(key, HERE) > 0
+
+    # What rooms ask of each other.
+
+    def _interest(self) -> Interest:
+        if self._upstream is None:
+            return Interest((), self.config.path)
+        return self._upstream.interest()
+
+    def _facts(self, child: str, key: MailKey) -> Facts:
+        return self._downstream.facts(child, key)
+
+    def _place(self, child: str) -> int:
+        return self._places.setdefault(child, len(self._places))
+
+    def _location_labels(self, profile: Profile) -> Iterator[Mapping[str, str]]:
+        """The labels of the Locations that a destination belongs to."""
+        for accepted in self._book.by_key.values():
+            location = accepted.record
+            if isinstance(location, LocationRecord) and location.instance_selector is not None:
+                same = location.source.space == profile.source.space
+                if same and location.instance_selector.matches(profile.labels):
+                    yield location.labels
+
+    def _roots(self) -> Iterator[Reference]:
+        for accepted in self._book.deltas():
+            if accepted.body is not None:
+                yield from accepted.body.content
+        if self._destination is not None:
+            for wanted in self._destination.wanted.values():
+                yield wanted.reference
+
+    def _kept_nodes(self) -> Iterator[ContentHash]:
+        """The blobs of snapshots that are kept: those that lead to this subtree."""
+        for snapshot in (self._judge.reached, self._judge.newest):
+            if snapshot is not None:
+                view = SnapshotView(snapshot.record, self._judge.nodes)
+                yield from addresses_kept(view, self._interest())
+
+    def _knows_all(self) -> bool:
+        """Whether every record in force is here, and understood."""
+        upstream = self._upstream
+        known = upstream is None or (upstream.has_memory and upstream.caught_up)
+        return known and not any(accepted.opaque for accepted in self._book.deltas())
+
+    # What the streams held.
+
+    def _read_cursor(self, remembered: Remembered) -> Cursor | None:
+        for own in remembered.own:
+            if own.key == CURSOR_KEY:
+                try:
+                    return decode(Cursor, own.data)
+                except RecordRefused as error:
+                    self._out.append(Noted("Unreadable", "own cursor", error.reason))
+        return None
+
+    def _restore(self, remembered: Remembered) -> None:
+        """Take in what the streams hold: keys first, then records, then the children's mail."""
+        now = self._now.seconds
+        for accepted in self._restored_records(remembered):
+            self._propagation.put(accepted, 0, now)
+        for slot in remembered.mail:
+            self._children.restore(slot)
+        self._propagation.restored()
+        upstream = self._upstream
+        self._children.may_write = upstream is None or upstream.has_memory
+        for own in remembered.own:
+            if own.key == SNAPSHOT_KEY:
+                self._restore_snapshot(own.data)
+        self._children.greet()
+
+    def _restored_records(self, remembered: Remembered) -> list[Accepted]:
+        found: list[Accepted] = []
+        for own in sorted(remembered.own, key=lambda own: own.key != KEYS_KEY):
+            if own.key in (CURSOR_KEY, SNAPSHOT_KEY):
+                continue
+            read = self._acceptance.read(own.data, own.hops)
+            if isinstance(read, Refuse):
+                self._out.append(Noted(read.reason, f"own {own.key}", read.detail))
+                continue
+            if read.kind == "keys":
+                self._propagation.put(read, 0, self._now.seconds)
+            else:
+                found.append(read)
+            if self._upstream is not None:
+                term = read.digest_term
+                reader = self._upstream.link.reader
+                reader.holds(read.key, read.generation, term, full=read.full)
+        return sorted(found, key=lambda accepted: (accepted.kind != "node", accepted.generation))
+
+    def _restore_snapshot(self, data: bytes) -> None:
+        verified = self._acceptance.snapshot(data)
+        if isinstance(verified, Refuse):
+            self._out.append(Noted(verified.reason, "own snapshot", verified.detail))
+        elif self._upstream is None:
+            self._judge.reached = verified
+            self._children.reached(verified, ())
+        else:
+            self._upstream.restore_snapshot(verified)
+
+    # What people and controllers ask.
+
+    @property
+    def ready(self) -> bool:
+        """Whether the node is in session with its parent, and read its mailbox to the end."""
+        upstream = self._upstream
+        return upstream is None or (upstream.has_memory and upstream.caught_up)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether another run has this node's place, so that this one does nothing."""
+        return self._upstream is not None and self._upstream.link.stopped
+
+    @property
+    def records(self) -> dict[MailKey, Accepted]:
+        """What the node holds, by mail key; not to be changed."""
+        return self._book.by_key
+
+    @property
+    def wanted(self) -> Mapping[ObjectKey, DesiredObject]:
+        """At an edge: what its space shall hold."""
+        return self._destination.wanted if self._destination is not None else {}
+
+    def may_prune(self, key: ObjectKey) -> bool:
+        """Whether the removal of an object that is wanted no more is settled."""
+        reached = self._judge.reached
+        if self._destination is None or reached is None:
+            return False
+        return self._destination.may_prune(key, reached.record.settled)
+
+    def summary(self, key: MailKey) -> Summary:
+        """What became of a placement in this subtree, as far as it is known now."""
+        own = EMPTY
+        if self._destination is not None:
+            own = self._destination.summary(key, self._now)
+        troubles = self._troubles(key)
+        if troubles is not EMPTY:
+            own = merge(own, troubles)
+        return self._reports.summary(key, own)
+
+    def count(self, key: MailKey) -> Count:
+        """The same, with whether it is exact: it reflects all that was sent, and sums up."""
+        summary = self.summary(key)
+        names = dict.fromkeys(self._audience.concerned(key))
+        names |= dict.fromkeys(self._children.having(key))
+        expected = sum(self._audience.expected(key, name) for name in (*names, HERE))
+        counted = summary.destinations - summary.states.get("leaving", 0)
+
+        def bears_on(accepted: Accepted) -> bool:
+            record = accepted.record
+            return isinstance(record, Profile | LocationRecord) and self._audience.bears_on(
+                record, key
+            )
+
+        waiting = [n for n in names if not self._children.has_answered(n, key, bears_on)]
+        exact = not waiting and counted == expected
+        return Count(summary, exact, tuple(sorted(waiting)[:WAITING_FOR_MAX]))
+
+    def results(self, key: MailKey) -> dict[ObjectKey, ObjectResult]:
+        """The objects' returned states in this subtree."""
+        own = self._destination.results(key) if self._destination is not None else ()
+        return self._reports.results(key, own)
+
+    def child_counts(self, key: MailKey) -> dict[str, Summary]:
+        """What each child counts for now in a placement, by name."""
+        return self._reports.by_child(key)
+
+    def presence_of(self, child: str) -> Presence | None:
+        """How it is with a child; None if there is none of this name."""
+        return self._children.presence(child) if child in self._children.by_name else None
+
+    def orphans(self) -> list[Orphan]:
+        """What is in force here though the centre does not know the term that issued it."""
+        found = []
+        for key in sorted(self._judge.standings.orphaned):
+            accepted = self._book.by_key[key]
+            source, record = accepted.record.source, accepted.record
+            found.append(
+                Orphan(
+                    key,
+                    accepted.kind,
+                    source.namespace,
+                    source.name,
+                    record.generation,
+                    record.term,
+                )
+            )
+        return found
+
+    def judge(self, envelope: Envelope, record: Record) -> Verdict:
+        """Whether the node believes a record that the envelope's payload says."""
+        return self._trust.judge(envelope, record)
+
+    def lacks(self, addresses: Iterable[ContentHash]) -> frozenset[ContentHash]:
+        """Which of these blobs are not in the node's store."""
+        return frozenset(addresses) - self._content.held
+
+    def _troubles(self, key: MailKey) -> Summary:
+        """What to say of a placement because of how it is here: no content, or no fresh view."""
+        held = self._book.get(key)
+        if held is None:
+            return EMPTY
+        stale = self._upstream is not None and self._upstream.stale
+        reasons = [(1, STALE)] if stale else []
+        if key in self._judge.standings.outdated:
+            reasons.append((1, OUTDATED))
+        if is_delta(held) and not held.full and self._is_meant(key):
+            reasons.append((1, WITHHELD))
+        if self._content.refused_since(mail_owner(key)) is not None:
+            reasons.append((0, CONTENT_REFUSED))
+        if not reasons:
+            return EMPTY
+        path = str(self.config.path)
+        return Summary(exceptions=tuple(ExceptionSample(n, "", why, 1, path) for n, why in reasons))
+
+
+def _highest(remembered: Remembered) -> int:
+    """The highest generation among the records that the streams hold, believed or not."""
+    highest = 0
+    for own in remembered.own:
+        with suppress(RecordRefused, RecordRefused):
+            if own.key not in (CURSOR_KEY, SNAPSHOT_KEY):
+                base = decode_base(decode_envelope(own.data).payload)
+                highest = max(highest, base.generation)
+    return highest

@@ -8,8 +8,8 @@ import pytest
 
 from relay.adapters.clock import SystemClock
 from relay.asker import Asker, AskFailed
-from relay.core.asking import AnswerArrived, AskArrived, Heard
-from relay.core.trust import Trust, Verdict
+from relay.core.asks.asking import AnswerArrived, AskArrived, Heard
+from relay.core.records.trust import Trust, Verdict
 from relay.ports import BusBroken
 from schemas.asks import PART_DATA_MAX_BYTES, VERBS, AnswerPart
 from schemas.identity import KeyId, NodePath, TreeId, random_id

@@ -9,8 +9,8 @@ from controllers.adoption import _read
 from controllers.core.reading_back import leads_to, read_index
 from controllers.core.recovery import read_recalled
 from controllers.core.status import singleton
-from relay.core.answers import BadArguments, objects_answer, status_answer
-from relay.core.asking import AnswerArrived, AskArrived, Asking, Heard
+from relay.core.asks.answers import BadArguments, objects_answer, status_answer
+from relay.core.asks.asking import AnswerArrived, AskArrived, Asking, Heard
 from relay.core.events import (
     BlobArrived,
     HeartbeatArrived,
@@ -26,9 +26,9 @@ from relay.core.events import (
 )
 from relay.core.node import Node
 from relay.core.recalling import records_answer, reference_of
-from relay.core.slots import read_slot
+from relay.core.reports.intake import read_slot
 from relay.core.state import NodeConfig
-from relay.core.trust import Verdict
+from relay.core.records.trust import Verdict
 from relay.objects.stored_object import StoredObject, with_status
 from schemas import blobs, chunks, codec, wire
 from schemas.blobs import Reference

@@ -16,7 +16,7 @@ from leafcast.cli.label_selectors import BadLabelText, read_labels
 from leafcast.cli.resource_arguments import BadArguments, read_arguments
 from leafcast.show.durations import BadDuration, moment_seconds, read_duration
 from relay.asker import AskFailed, open_answer
-from relay.core.answers import BadArguments as BadAsk
+from relay.core.asks.answers import BadArguments as BadAsk
 from schemas import codec
 from schemas.api import parse_kind
 from schemas.asks import AskFault

@@ -3,7 +3,7 @@
 import pytest
 from nats.errors import Error as NatsError
 
-from relay.core.book import read_record
+from relay.core.records.accepted import read_record
 from schemas.identity import mail_key
 from schemas.records import API_PLACEMENT
 from schemas.reports import decode_report

@@ -1,6 +1,6 @@
 """One child's mailbox, and a stream that takes what is written to it when a test says so."""
 
-from relay.core.book import Held
+from relay.core.records.accepted import Held
 from relay.core.effects import ClearMail, WriteMail
 from relay.core.events import MailSlot
 from relay.core.mailbox import Mailbox

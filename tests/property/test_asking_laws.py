@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relay.core.answers import PAGE_BYTES_MAX, objects_answer, paged
-from relay.core.asking import (
+from relay.core.asks.answers import PAGE_BYTES_MAX, objects_answer, paged
+from relay.core.asks.asking import (
     ANSWER_SECONDS,
     ASKS_MAX,
     HOP_SECONDS,
@@ -17,7 +17,7 @@ from relay.core.asking import (
     SendAnswer,
 )
 from relay.core.events import Instant
-from relay.core.trust import Verdict
+from relay.core.records.trust import Verdict
 from schemas import codec
 from schemas.asks import RECEIPT, REDACTED, AnswerPart, AskFault, answer_parts, failure, receipt
 from schemas.identity import KeyId, NodePath, TreeId, random_id

@@ -1,46 +1,44 @@
-"""Laws of the way up: merging, folding in blocks, results in parts, label digests."""
+"""Laws of the way up: merging, folding in blocks, results in parts."""
+
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relay.core.fold import Counted, Fold, Reported, Shapes
-from relay.core.labels import (
-    LabelCount,
-    SelectorIndex,
-    digest_may_match,
-    fit_digests,
-    merge_digests,
-)
-from relay.core.parts import split_results
-from relay.core.reduce import (
-    COUNT_MAX,
+from relay.core.reports.fold import NOTHING, Counted, Fold, Reported, Shapes
+from relay.core.reports.parts import split_results
+from relay.core.reports.reduce import (
     EMPTY,
     merge,
     merge_all,
     merge_results,
     times,
-    unreachable,
 )
+from schemas.identity import short_key
 from schemas.objects import ObjectKey
 from schemas.reports import (
+    ARM_NOTHING,
+    ARM_OLDER,
+    ARM_OTHER,
+    ARMS_MAX,
+    COUNT_MAX,
     EXCEPTIONS_MAX,
-    LABEL_DIGEST_MAX_BYTES,
     PART_MAX_BYTES,
     ExceptionSample,
-    KeyValues,
     ObjectResult,
     ReportPart,
-    SpaceLabels,
     Summary,
     encode,
 )
-from schemas.wire import replace
-from tests.property.wire_records import label_sets, mail_keys, selectors
 
+mail_keys = st.binary(min_size=20, max_size=20).map(short_key)
 few = st.integers(0, 5)
 big = few | st.just(COUNT_MAX)
 states = st.dictionaries(st.sampled_from(["pending", "synced", "failing", "never joined"]), big)
+arms = st.sampled_from([ARM_OLDER, ARM_NOTHING, ARM_OTHER]) | st.integers(0, 99).map(
+    "a{:02}".format
+)
 samples = st.builds(
     ExceptionSample,
     st.integers(0, 2),
@@ -53,11 +51,9 @@ raw = st.builds(
     Summary,
     states,
     states,
-    states,
+    st.dictionaries(arms, big, max_size=90),
     st.lists(samples, max_size=40).map(tuple),
     few,
-    st.booleans(),
-    st.lists(st.text("pq", max_size=5), max_size=30).map(tuple),
 )
 summaries = raw.map(lambda summary: merge_all([summary]))
 
@@ -99,38 +95,44 @@ def test_what_is_kept_is_exact_however_the_tree_is_built(leaves, chance):
         assert total.states.get(state, 0) == min(
             sum(leaf.states.get(state, 0) for leaf in leaves), COUNT_MAX
         )
-    assert total.complete == all(leaf.complete for leaf in leaves)
+    whole = sum(sum(leaf.arms.values()) for leaf in leaves)
+    assert sum(total.arms.values()) == whole or whole > COUNT_MAX
+    assert len(total.arms) <= ARMS_MAX
+    every = {arm for leaf in leaves for arm in leaf.arms} - {ARM_OTHER}
+    for arm in sorted(every, key=lambda arm: (arm.startswith("a"), arm))[: ARMS_MAX - 1]:
+        count = sum(leaf.arms.get(arm, 0) for leaf in leaves)
+        assert total.arms.get(arm, 0) == min(count, COUNT_MAX)
 
 
 @given(summaries)
 def test_whatever_is_summed_can_be_said(one):
     assert encode(merge(one, one))
-    assert encode(unreachable(merge(one, one)))
 
 
 children = st.integers(0, 3).map(lambda at: at * 30)
-puts = st.tuples(children, st.sampled_from(["said", "dated", "blocks", "out"]), summaries)
+puts = st.tuples(children, st.sampled_from(["said", "dated", "out", "void"]), summaries)
 
 
 @given(st.lists(puts, max_size=20))
 def test_the_fold_in_blocks_equals_merging_all(steps):
-    fold, model, names = Fold("/"), {}, [f"c{at}" for at in range(120)]
+    fold, model, names = Fold(), {}, [f"c{at}" for at in range(120)]
     shapes = Shapes()
     for at, step, summary in steps:
         if step == "out":
             fold.count(at, None)
             model.pop(at, None)
+        elif step == "void":
+            fold.report(at, NOTHING)
+            fold.count(at, None)
+            model.pop(at, None)
+            assert not fold.stands(at)
         else:
             said = shapes.shared(summary)
-            fold.report(at, Reported(1, 2, 3, 4, summary.oldest_ms, current=True, said=said))
-            dated, blocks = step != "said", step == "blocks"
-            fold.count(at, Counted(said, dated, blocks))
-            counts = replace(summary, oldest_ms=summary.oldest_ms if dated else 0)
-            if blocks:
-                counts = replace(counts, complete=False, blocking=(f"/c{at}",))
-            model[at] = counts
-        assert fold.total(names) == merge_all(model.values())
-        assert fold.open == sum(not counts.complete for counts in model.values())
+            fold.report(at, Reported(1, 2, 3, summary.oldest_ms, said))
+            fold.count(at, Counted(said, step == "dated"))
+            model[at] = replace(summary, oldest_ms=summary.oldest_ms if step == "dated" else 0)
+        assert fold.total() == merge_all(model.values())
+        fold.check()
     assert dict(fold.counting(names)) == {names[at]: counts for at, counts in model.items()}
 
 
@@ -140,14 +142,13 @@ def test_what_many_say_is_what_one_says_so_many_times(one, count):
 
 
 @given(children, summaries, summaries)
-def test_a_row_that_is_stale_keeps_the_fold_open_until_it_is_looked_at(at, first, second):
-    fold = Fold("/")
-    assert fold.count(at, Counted(first))
+def test_a_row_that_is_stale_is_looked_at_once(at, first, second):
+    fold = Fold()
+    fold.count(at, Counted(first))
     fold.stale(at)
-    assert fold.open == 1
+    fold.check()
     assert fold.take_stale() == [at]
     assert fold.count(at, Counted(second)) == (first != second)
-    assert fold.open == (not second.complete)
     assert fold.take_stale() == []
 
 
@@ -183,7 +184,7 @@ def test_results_in_parts_are_all_there_and_each_part_fits(statuses, key):
     assert found == {r.key: r for r in listed}
     assert sum(map(len, parts.values())) == len(listed)
     for number, part in parts.items():
-        report = ReportPart(key, number, 2**60, 2**60, 2**60, part)
+        report = ReportPart(key, number, "r" * 64, 2**60, 2**60, part)
         assert len(encode(report)) <= PART_MAX_BYTES
 
 
@@ -197,85 +198,6 @@ def test_results_that_cannot_all_fit_are_still_counted(objects, size):
     assert found == {r.key: 1 for r in listed}
     for number, part in parts.items():
         assert (
-            len(encode(ReportPart("0" * 32, number, 2**60, 2**60, 2**60, part))) <= PART_MAX_BYTES
+            len(encode(ReportPart("0" * 32, number, "r" * 64, 2**60, 2**60, part)))
+            <= PART_MAX_BYTES
         )
-
-
-@given(st.lists(st.tuples(st.booleans(), label_sets), max_size=8), selectors)
-def test_counted_labels_never_say_no_when_one_matches_and_are_exact_for_one(steps, selector):
-    count, held = LabelCount(), []
-    for add, labels in steps:
-        if add or labels not in held:
-            count.add(labels)
-            held.append(labels)
-        else:
-            count.remove(labels)
-            held.remove(labels)
-        truth = any(selector.matches(one) for one in held)
-        assert count.may_match(selector) or not truth
-        if len(held) <= 1:
-            assert count.may_match(selector) == truth
-        assert digest_may_match(count.summary(), selector) or not truth
-
-
-@given(st.lists(st.lists(label_sets, max_size=4), max_size=4), selectors)
-def test_a_digest_of_subtrees_never_says_no_when_a_member_matches(subtrees, selector):
-    digests = []
-    for members in subtrees:
-        count = LabelCount()
-        for labels in members:
-            count.add(labels)
-        digests.append(count.summary())
-    merged = merge_digests(digests)
-    assert digest_may_match(merged, selector) or not any(
-        selector.matches(labels) for members in subtrees for labels in members
-    )
-
-
-def test_a_digest_of_one_is_exact_and_many_values_become_any():
-    count = LabelCount()
-    for at in range(300):
-        count.add({"host": f"h{at}"})
-    assert count.summary().keys["host"] == KeyValues(None, lacking=False)
-    half = [
-        SpaceLabels({"k": KeyValues(tuple(f"{n}{at}" for at in range(200)), False)}) for n in "ab"
-    ]
-    assert merge_digests(half).keys["k"].values is None
-    assert merge_digests(half[:1]) == SpaceLabels(
-        {"k": KeyValues(tuple(sorted(half[0].keys["k"].values)), False)}
-    )
-
-
-def test_a_digest_fits_by_giving_up_the_keys_with_most_values():
-    long = {
-        f"k{n}": KeyValues(tuple(f"{'v' * 50}{at}" for at in range(n)), lacking=False)
-        for n in range(10, 250, 10)
-    }
-    digests = {"inv": SpaceLabels(long), "other": SpaceLabels({"env": KeyValues(("a",), True)})}
-    fitted = fit_digests(digests)
-    assert sum(len(encode(labels)) for labels in fitted.values()) <= LABEL_DIGEST_MAX_BYTES
-    given_up = [int(k[1:]) for k, held in fitted["inv"].keys.items() if held.values is None]
-    kept = [int(k[1:]) for k, held in fitted["inv"].keys.items() if held.values is not None]
-    assert min(given_up) > max(kept)
-    assert fitted["other"] == digests["other"]
-    small = {"inv": SpaceLabels({"env": KeyValues(("a",), True)})}
-    assert fit_digests(small) == small
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 4), st.none() | selectors), max_size=12),
-    st.lists(label_sets, min_size=1, max_size=3),
-)
-def test_the_index_of_selectors_finds_what_trying_all_finds(steps, asked):
-    index, model = SelectorIndex(), {}
-    for item, selector in steps:
-        index.put(item, selector)
-        model.pop(item, None)
-        if selector is not None:
-            model[item] = selector
-    for labels in asked:
-        found = list(index.matching(labels))
-        assert sorted(found) == sorted(i for i, s in model.items() if s.matches(labels))
-    for item in range(5):
-        index.put(item, None)
-    assert not index._by_pair

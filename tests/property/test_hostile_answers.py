@@ -25,8 +25,8 @@ from relay.adapters.jetstream.publish import sequence_of
 from relay.adapters.jetstream.uplink import mailbox_info
 from relay.adapters.spaces.embedded_space import key_from
 from relay.asker import AskFailed, open_answer
-from relay.core import report_digest
-from relay.core.reporting import Reporting
+from relay.core.reports import digest
+from relay.core.reports.counting import Reporting
 from relay.objects.stored_object import decode as decode_object
 from relay.ports import BusBroken, SpaceError
 from schemas import codec

@@ -19,7 +19,7 @@ from relay.adapters.jetstream.records import hops_of, mail_slot, own_record, rep
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.adapters.spaces.bucket_values import VALUE_MAX_BYTES, parts_named
 from relay.adapters.spaces.bucket_values import unpack as unpack_value
-from relay.core.asking import AnswerArrived, AskArrived, Asking
+from relay.core.asks.asking import AnswerArrived, AskArrived, Asking
 from relay.core.events import (
     HeartbeatArrived,
     Instant,

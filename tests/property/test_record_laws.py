@@ -154,6 +154,16 @@ def with_field(array, at, value):
         (Summary, [{"a": -1}], "Summary.states[...]: Expected `int` >= 0"),
         (Summary, [{1: 1}], "Summary.states: Expected `str`, got `int`"),
         (Summary, [{}, {}, {}, [[0, "", 1]]], "Summary.exceptions[0]"),
+        (Summary, [{f"s{n}": n for n in range(17)}], "Summary.states: Expected `object` of length"),
+        (Summary, [{"s" * 1101: 1}], "Summary.states: Expected `str` of length <= 1100"),
+        (Summary, [{}, {}, {f"a{n}": n for n in range(65)}], "Summary.arms: Expected `object` of"),
+        (Summary, [{}, {}, {}, [[0, "", "", 1, ""]] * 21], "Summary.exceptions: Expected `array`"),
+        (
+            Summary,
+            [{}, {}, {}, [[0, "", "x" * 1101, 1, ""]]],
+            "Summary.exceptions[0].reason: Expected `str` of length <= 1100",
+        ),
+        (Summary, [{}, {}, {}, (), 0, True, [""] * 21], "Summary.blocking: Expected `array` of"),
         (
             LabelReport,
             [1, 1, "", 1, {"inv": [{"env": [[1], True]}]}],
@@ -166,12 +176,12 @@ def with_field(array, at, value):
         (
             DeltaHead,
             with_field(HEAD, 6, [["location", [["env", "In", [], "more"]]]]),
-            "DeltaHead.alternatives[0].selector: selector[0]: Expected `array` of at most length 3",
+            "DeltaHead.alternatives[0].selector: selector.requirements[0]: Expected `array` of",
         ),
         (
             DeltaBody,
             [[[None, 1, "", "location", [["env", "Near", ["a"]]]]]],
-            'DeltaBody.gates[0].selector: selector[0]: operator: "Near" is not an operator',
+            'DeltaBody.gates[0].selector: selector.requirements[0]: operator: "Near" is not',
         ),
     ],
 )

@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import replace
 
 from relay.adapters.memory.streams import Kept, MemoryStreams
-from relay.core.book import read_record
+from relay.core.records.accepted import read_record
 from relay.core.effects import WriteMail
 from relay.core.events import MailArrived
 from schemas import wire

@@ -12,34 +12,30 @@ from typing import TYPE_CHECKING
 from relay.adapters.memory.streams import MemoryStreams
 from relay.core import effects as fx
 from relay.core.events import (
-    ChildUnlinked,
     Event,
-    HeartbeatArrived,
+    HelloArrived,
     Instant,
     LinkChanged,
     MailArrived,
     MailWritten,
     OwnRecord,
     ReportArrived,
-    SessionArrived,
     Tick,
+    Welcomed,
 )
-from relay.core.node import Node
-from relay.core.state import NodeConfig
+from relay.core.node import Node, NodeConfig
 from schemas.blobs import Reference
 from schemas.identity import MailKey, NodePath
-from schemas.reports import SessionMessage, decode
-from tests.simulation.fetching import looked_up
-from tests.simulation.remembering import read_back
+from schemas.link import decode_welcome
+from tests.simulation.disk import looked_up, read_back, staged
 from tests.simulation.space import EdgeSpace
-from tests.simulation.stages import staged
 from tests.simulation.telling import bytes_of, told_effect, told_event
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
 BATCH_MAX = 8
-HEARTBEAT = "_node.self"
+HELLO = "_node.self"
 
 
 class Host:
@@ -51,9 +47,17 @@ class Host:
         self.streams = MemoryStreams()
         self.space = EdgeSpace(world, self)
         self.node: Node | None = None
+        # Whether the machine's nats-server runs.
         self.serving = True
-        self.slow, self.skew_ms = 0.0, 0
+        # Which machine it is: a copied disk has another.
+        self.machine = f"machine of {path}"
+        # Seconds that each event costs.
+        self.slow = 0.0
+        self.skew_ms = 0
+        # Whether the next batch is cut by a crash: it keeps the disk, and lasts so many seconds.
         self.armed: tuple[bool, float] | None = None
+        # Takes nothing from its inbox: runs, says hello, and reads no mail.
+        self.deaf = False
         self.former: tuple[NodePath, ...] = ()
         self.run = 0
         self.linked, self.link_epoch = False, 0
@@ -64,7 +68,6 @@ class Host:
         self._read = self._read_epoch = self._reports_read = 0
         self._clocks: dict[str, float] = {}
         self._outgoing: dict[str, bytes] = {}
-        self._heartbeat: bytes | None = None
 
     # The process: start, stop, and the loop.
 
@@ -78,22 +81,23 @@ class Host:
             self.world.tree,
             self.world.roots,
             self.incarnation,
-            self.attached,
-            reads_at_once=1,
+            attached=self.attached,
+            home=self.machine,
             former=self.former,
         )
-        remembered = read_back(self.streams)
-        node = Node(config, remembered, list(self.streams.done.values()), self.instant())
+        now = self.instant()
+        node = Node(config, read_back(self.streams), list(self.streams.done.values()), now)
         self.node = node
         self._tick_at, self._busy, self._reports_read = None, False, 0
         self.linked = False
-        self.indexes_read: set[int] = {node._state.index.generation}
         self._perform(list(node.start()))
         if self.node is not node:
             return
         self.world.links_changed(self.path)
         self.read_reports(self.run)
         self.space.started()
+        if self.path.is_root:
+            self.world.centre_started()
         self._wake()
 
     def stop(self, *, keep_disk: bool = True, server_too: bool = False) -> None:
@@ -104,7 +108,6 @@ class Host:
         self.armed = None
         self._inbox.clear()
         self._outgoing.clear()
-        self._heartbeat = None
         self.linked = False
         self.link_epoch += 1
         self.serving = not server_too
@@ -126,9 +129,10 @@ class Host:
 
     def tell(self, event: Event) -> None:
         """Put an event before the node."""
-        if self.node is not None:
-            self._inbox.append(event)
-            self._wake()
+        if self.node is None or (self.deaf and isinstance(event, MailArrived)):
+            return
+        self._inbox.extend(self.world.ports.heard(self, event))
+        self._wake()
 
     def _wake(self) -> None:
         if self._busy or self.node is None:
@@ -156,26 +160,24 @@ class Host:
             return
         made: list[fx.Effect] = []
         world, inbox = self.world, self._inbox
-        self.indexes_read = {node._state.index.generation}
         for _ in range(world.batch(BATCH_MAX)):
             if not inbox:
                 break
             event = inbox.popleft()
             if world.traced:
                 world.note(self.path, told_event(event))
+            world.watcher.event(self, event)
             new = node.handle(event, world.instant(self.skew_ms))
             made.extend(new)
-            self.indexes_read.add(node._state.index.generation)
             if fx.ResetMail in map(type, new):
-                self._inbox = deque(e for e in self._inbox if not isinstance(e, MailArrived))
+                self._inbox = inbox = deque(e for e in inbox if not isinstance(e, MailArrived))
                 break
         self._perform(made)
         self._busy = False
         if self.node is node:
-            self.world.watcher.handled(self)
-            if node.superseded:
-                self.stop()
-                self.world.after(1.0, self._restart, self.run)
+            if world.checked:
+                node.check()
+            world.watcher.handled(self)
             self._wake()
 
     def _restart(self, run: int) -> None:
@@ -185,13 +187,15 @@ class Host:
     # Effects, in stages.
 
     def _perform(self, made: list[fx.Effect]) -> None:
+        ports, run = self.world.ports, self.run
         doomed = self.world.random if self.armed is not None else None
-        todo = staged(made, doomed) if len(made) > 1 else made
+        said = [effect for honest in made for effect in ports.said(self, honest)]
+        todo = ports.ordered(self, staged(said, doomed) if len(said) > 1 else said)
         cut = None
         if self.armed is not None and todo:
             cut = self.world.random.randint(0, len(todo))
         for at, effect in enumerate(todo):
-            if at == cut:
+            if at == cut or run != self.run:
                 break
             if self.world.traced:
                 self.world.note(self.path, told_effect(effect), bytes_of(effect))
@@ -240,15 +244,17 @@ class Host:
             case fx.LoadBlob():
                 self.world.after(self.world.delay(), self._load, self.run, effect.reference)
             case fx.SendReport():
-                self._outgoing[effect.key] = effect.data
-                self.world.after(0, self._send_up, self.run)
-            case fx.SendHeartbeat():
-                self._heartbeat = effect.data
-                self.world.after(0, self._send_up, self.run)
-            case fx.SendSession():
-                self._send_session(effect)
+                self._send(effect.key, effect.data)
+            case fx.SendHello():
+                self._send(HELLO, effect.data)
+            case fx.SendWelcome():
+                self._send_welcome(effect)
+            case fx.SnapshotShown():
+                self.world.snapshot_shown(effect.generation)
             case fx.WantsChanged():
                 self.space.told()
+            case _:
+                pass
 
     # Mail: the children's, and the own.
 
@@ -287,8 +293,7 @@ class Host:
             self._read = kept.sequence
             if self.world.withholds is not None and self.world.withholds(parent, kept):
                 continue
-            more = kept.mail is not None and kept.mail.more
-            event = MailArrived(kept.sequence, MailKey(key), kept.data, pending, more=more)
+            event = MailArrived(kept.sequence, MailKey(key), kept.data, pending)
             self._arrive("mail", event, self._read_epoch)
             if self.world.random.random() < self.world.faults.duplicate:
                 self._arrive("mail", event, self._read_epoch)
@@ -335,8 +340,6 @@ class Host:
             self._read = parent.streams.acknowledged.get(self.path.name, 0)
             self._read_epoch += 1
         self.tell(LinkChanged(up=up))
-        if parent is not None and not up:
-            parent.tell(ChildUnlinked(self.path.name))
         self.read_mail()
 
     def _parent(self) -> Host | None:
@@ -355,43 +358,52 @@ class Host:
         if now and (read_epoch is None or read_epoch == self._read_epoch):
             self.tell(event)
 
-    def _send_session(self, effect: fx.SendSession) -> None:
+    def _send_welcome(self, effect: fx.SendWelcome) -> None:
         child = self.world.hosts.get(self.path.child(effect.child))
         lost = self.world.random.random() < self.world.faults.loss
         if child is not None and child.linked and not lost:
-            child.session_came(decode(SessionMessage, effect.data))
+            child.welcome(effect.data)
 
-    def session_came(self, message: SessionMessage) -> None:
-        self._arrive("session", SessionArrived(message))
+    def welcome(self, data: bytes) -> None:
+        """Have the parent's answer come over the link."""
+        self._arrive("welcome", Welcomed(decode_welcome(data)))
+
+    def _send(self, key: str, data: bytes) -> None:
+        if not self._outgoing:
+            self.world.after(0, self._send_up, self.run)
+        # What is said last of a slot goes in its last place: progress after what it speaks of.
+        self._outgoing.pop(key, None)
+        self._outgoing[key] = data
 
     def _send_up(self, run: int) -> None:
-        if run != self.run or not (self._outgoing or self._heartbeat):
+        if run != self.run or not self._outgoing:
             return
-        reports, self._outgoing = self._outgoing, {}
-        if self._heartbeat is not None:
-            reports[HEARTBEAT], self._heartbeat = self._heartbeat, None
+        said, self._outgoing = self._outgoing, {}
         if not self.linked:
             self.tell(LinkChanged(up=False))
             return
         time = self.world.now + self.world.delay()
         self._clocks["up"] = time = max(time, self._clocks.get("up", 0.0))
-        self.world.at(time, self._sent, self.link_epoch, reports)
+        self.world.at(time, self._sent, self.link_epoch, said)
 
-    def _sent(self, link: int, reports: dict[str, bytes]) -> None:
+    def _sent(self, link: int, said: dict[str, bytes]) -> None:
         parent = self._parent()
         if link != self.link_epoch or parent is None or self.world.mute.get(self.path) == "up":
             return
-        for key, data in reports.items():
-            if key == HEARTBEAT or not self.world.loses_report():
+        for key, data in said.items():
+            if key == HELLO or not self.world.loses_report():
                 parent.streams.stat.put((self.path.name, key), data)
         self.world.after(self.world.delay(), parent.read_reports, parent.run)
 
     def read_reports(self, run: int) -> None:
+        """Have the node told of what its children said."""
         if run != self.run or self.node is None:
             return
         for (child, key), kept in self.streams.stat.after(self._reports_read):
             self._reports_read = kept.sequence
-            if key == HEARTBEAT:
-                self.tell(HeartbeatArrived(child, kept.data))
+            if key == HELLO:
+                self.tell(HelloArrived(child, kept.data))
             else:
                 self.tell(ReportArrived(child, key, kept.data, kept.sequence))
+
+

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import cache
 
 from relay.core import book, inbox, node
-from relay.core.book import Held
+from relay.core.records.accepted import Held
 from schemas import records
 from schemas.identity import TreeId, mail_key
 from schemas.signing import Envelope, RecordKind, Signer, signed_bytes

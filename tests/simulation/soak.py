@@ -8,7 +8,7 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from relay.core.fold import Shapes
+from relay.core.reports.fold import Shapes
 from tests.simulation.faults import NO_FAULTS
 from tests.simulation.host import Host
 from tests.simulation.run import Run

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from relay.core import effects as fx
-from relay.core.events import Event, LinkChanged, MailArrived, MailWritten, ReportArrived
-from relay.core.events import SessionArrived as Session
+from relay.core.events import (
+    Event,
+    HelloArrived,
+    LinkChanged,
+    MailArrived,
+    MailWritten,
+    ReportArrived,
+    Welcomed,
+)
 
 
 def told_event(event: Event) -> str:
@@ -17,9 +24,11 @@ def told_event(event: Event) -> str:
             return f"ReportArrived {event.child} {event.key[:8]}"
         case LinkChanged():
             return f"LinkChanged {event.up}"
-        case Session():
+        case HelloArrived():
+            return f"HelloArrived {event.child}"
+        case Welcomed():
             m = event.message
-            return f"SessionArrived {m.epoch} last {m.last_sequence} want {m.want} run {m.run}"
+            return f"Welcomed {m.run} last {m.last_sequence} {m.repair}"
         case _:
             return type(event).__name__
 

@@ -20,6 +20,7 @@ from schemas.blobs import Reference
 from schemas.identity import KeyId, NodePath, TreeId
 from tests.simulation.faults import NO_FAULTS, Faults
 from tests.simulation.host import Host
+from tests.simulation.ports import HONEST
 
 CENTRE = NodePath.parse("/")
 WALL_MS = 1_750_000_000_000
@@ -39,6 +40,9 @@ class Watcher:
 
     def effect(self, host: Host, effect: object) -> None:
         """An effect is about to be carried out."""
+
+    def event(self, host: Host, event: object) -> None:
+        """The node is about to be told something."""
 
     def handled(self, host: Host) -> None:
         """A batch was carried out."""
@@ -70,7 +74,11 @@ class World:
         self.lying: Callable[[Host, WriteMail, int], MailArrived | None] | None = None
         self.story: list[str] | None = None
         self.traced = False
-        self.brief = False
+        # Whether each node asserts its invariants after each batch.
+        self.checked = True
+        self.ports = HONEST
+        self.centre_started: Callable[[], None] = _nothing
+        self.snapshot_shown: Callable[[int], None] = _nothing_of
         self._heap: list[tuple[float, int, Callable[..., None], tuple[object, ...]]] = []
         self._ties = itertools.count()
         self.lying_blobs: Callable[[Host, Reference, bytes], bytes | None] | None = None
@@ -216,3 +224,11 @@ class World:
             self.hosts[other].stop()
             del self.hosts[other]
             self._cut.pop(other, None)
+
+
+def _nothing() -> None:
+    """Nobody is to be told yet."""
+
+
+def _nothing_of(_generation: int) -> None:
+    """The same of a snapshot."""

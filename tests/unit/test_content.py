@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from relay.core.content import (
+from relay.core.content.content import (
     RETRY_FIRST_SECONDS,
     RETRY_MAX_SECONDS,
     UNHEARD_MAX_SECONDS,

@@ -1,9 +1,9 @@
 """What happens to one placement or object at an edge costs as much beside a few or many others."""
 
-from relay.core import claims
-from relay.core.book import Held
-from relay.core.content import Content
-from relay.core.edge import Edge
+from relay.core.destination import claims
+from relay.core.records.accepted import Held
+from relay.core.content.content import Content
+from relay.core.destination.destination import Edge
 from relay.core.effects import LoadBlob
 from relay.core.events import BlobArrived, ObjectObserved
 from relay.core.where import Where

@@ -9,7 +9,7 @@ from leafcast.ask.destinations import ASKED_MAX, destinations_below, nodes_below
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.core.effects import AddChild, Noted
 from relay.core.events import HeartbeatArrived, MailArrived, ReportArrived
-from relay.core.slots import OWED_MAX
+from relay.core.reports.intake import OWED_MAX
 from schemas.identity import NodePath, mail_key, short_key
 from schemas.records import (
     API_KEYS,

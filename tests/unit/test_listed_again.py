@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from relay.core.book import read_record
+from relay.core.records.accepted import read_record
 from relay.core.effects import LoadBlob, Noted, SendHeartbeat
 from relay.core.events import (
     BlobArrived,

@@ -12,8 +12,8 @@ from leafcast.data_dir import DataDirUnusable
 from leafcast.join.bundle import read_bundle, write_bundle
 from leafcast.join.folder import JoinedFolder, default_folder, joined_folder
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.core.content import Content
-from relay.core.edge import Edge
+from relay.core.content.content import Content
+from relay.core.destination.destination import Edge
 from relay.core.where import Where
 from schemas import subjects
 from schemas.identity import NodePath

@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 from relay.core import parked as parked_module
-from relay.core.book import read_record
+from relay.core.records.accepted import read_record
 from relay.core.effects import AckMail, Noted, ResetMail
 from relay.core.events import Instant, LinkChanged, MailArrived, Remembered, SessionArrived
 from relay.core.inbox import Park, Refuse, Take
 from relay.core.node import Node
-from relay.core.parked import Parked
+from relay.core.records.parked import Parked
 from relay.core.recalling import records_answer
 from relay.core.state import NodeConfig
 from schemas import wire

@@ -1,192 +1,197 @@
-"""When a node's report is complete, what each child counts for, and which session is granted."""
+"""What each child counts for: what it reported if it is in step, else what is expected there."""
 
 import pytest
 
-from relay.core.children import Child
-from relay.core.reduce import EMPTY, merge, times, unreachable
-from relay.core.reporting import Facts, Reporting
+from relay.core.link.session import Presence
+from relay.core.reports.counting import ChildReports, Facts
+from relay.core.reports.reduce import EMPTY, times
 from schemas.identity import short_key
 from schemas.objects import ObjectKey
-from schemas.reports import (
-    NEVER_JOINED,
-    Heartbeat,
-    ObjectResult,
-    Report,
-    ReportPart,
-    SessionMessage,
-    Summary,
-    encode,
-)
-from schemas.wire import INT_MAX
+from schemas.reports import NEVER_JOINED, ObjectResult, Report, ReportPart, Summary, part_key
 
 KEY = short_key(bytes(20))
 DONE = Summary({"synced": 1}, {"healthy": 1}, {"arm": 1})
+IN_STEP = Presence.IN_STEP
 
 
 def facts(**changes):
-    said = {
-        "concerned": True,
-        "sent": True,
-        "bearing": 5,
-        "silent": False,
-        "edge": True,
-        "generation": 7,
-        "most": 1,
-    }
+    said = {"expected": 1, "sent": True, "generation": 7, "presence": IN_STEP, "edge": True}
     return Facts(**{**said, **changes})
 
 
-def report(answered=5, revision=1, generation=7, incarnation="i", summary=DONE, parts=0):
-    return Report(KEY, 0, 1, revision, generation, incarnation, answered, False, parts, summary)
+def report(revision=1, generation=7, run="r", summary=DONE, parts=0, gone=False, key=KEY):
+    return Report(key, 0, run, revision, generation, gone, parts, summary)
+
+
+def reports(known):
+    """The reports of children whose first run is `r`, and who are as `known`."""
+    found = ChildReports(lambda child: ord(child) - ord("a"), lambda _child, _key: known)
+    for child in "ab":
+        found.expect_all(child, "r")
+    return found
 
 
 def summary_of(known, said=None):
-    reporting = Reporting(lambda child: 0, lambda child, key: known)
+    found = reports(known)
     if said is not None:
-        reporting.take("a", said, "i")
-    reporting.refresh("a", KEY)
-    return reporting.summary(KEY, EMPTY)
+        found.take("a", said)
+    found.refresh("a", KEY)
+    found.check()
+    return found.summary(KEY)
 
 
-PENDING = Summary({"pending": 1}, {"unknown": 1}, {"older": 1}, (), 0, False, ("/a",))
-GONE = Summary({"unreachable": 1}, {"unknown": 1}, {"older": 1})
-OPEN = Summary(complete=False, blocking=("/a",))
-LATE = Summary(DONE.states, DONE.health, DONE.arms, (), 0, False, ("/a",))
-LOST = Summary({"unreachable": 1}, {"unknown": 1}, DONE.arms)
-STALE, LEAVING = (
-    Summary({state: 1}, DONE.health, {"older": 1}, (), 0, False, ("/a",))
-    for state in ("pending", "leaving")
+def counted(state, health="unknown", count=1):
+    return times(Summary({state: 1}, {health: 1}, {"older": 1}), count)
+
+
+PENDING = counted("pending")
+
+
+@pytest.mark.parametrize(
+    ("presence", "state", "health"),
+    [
+        (Presence.NEVER_JOINED, NEVER_JOINED, NEVER_JOINED),
+        (Presence.SILENT, "unreachable", "unknown"),
+        (Presence.LEFT, "unreachable", "unknown"),
+        (Presence.CATCHING_UP, "pending", "unknown"),
+    ],
 )
-
-
-def test_who_never_joined_counts_apart_without_an_answer_behind_a_relay_by_the_profiles():
-    one = Summary({NEVER_JOINED: 1}, {NEVER_JOINED: 1}, {"older": 1})
-    never = {"joined": False, "bearing": None}
-    assert summary_of(facts(**never)) == one
-    assert summary_of(facts(**never, silent=True)) == one
-    assert summary_of(facts(**never, edge=False, most=3)) == times(one, 3)
-    assert summary_of(facts(**never, edge=False, most=0)) == EMPTY
-    assert summary_of(facts(**never, concerned=False, most=0)) == EMPTY
-
-
-def test_falling_silent_merges_with_those_that_never_joined():
-    never = Summary({NEVER_JOINED: 2}, {NEVER_JOINED: 2}, {"older": 2})
-    assert unreachable(merge(DONE, never)) == merge(unreachable(DONE), unreachable(never))
-    assert unreachable(never).states == {NEVER_JOINED: 2}
-
-
-def test_more_destinations_than_there_are_make_no_summary_complete():
-    none = facts(concerned=False, edge=False, most=0)
-    assert not summary_of(none, report()).complete
-    assert not summary_of(facts(edge=False, most=1), report(summary=times(DONE, 2))).complete
-    assert summary_of(facts(edge=False, most=2), report(summary=times(DONE, 2))).complete
-    leaving = Summary({"leaving": 1}, DONE.health, DONE.arms)
-    assert summary_of(none, report(summary=leaving)).complete
+@pytest.mark.parametrize("said", [None, report(), report(run="before"), report(generation=6)])
+def test_of_a_child_that_is_not_in_step_what_is_expected_counts(presence, state, health, said):
+    for expected in (1, 3):
+        known = facts(presence=presence, expected=expected, edge=expected == 1)
+        assert summary_of(known, said) == counted(state, health, expected)
+    assert summary_of(facts(presence=presence, expected=0), said) == EMPTY
 
 
 @pytest.mark.parametrize(
     ("known", "said", "counts"),
     [
         (facts(), report(), DONE),
-        (facts(), report(answered=9), DONE),
-        (facts(), report(answered=4), LATE),  # something was written to it since
-        (facts(bearing=None), report(), LATE),  # something is still to be written to it
-        (facts(), report(incarnation="h"), LATE),  # its sequences are of another incarnation
-        (facts(generation=8, bearing=6), report(), STALE),  # it does not hold what is wanted now
-        (facts(generation=8, bearing=6, concerned=False), report(), LEAVING),
-        (facts(), None, PENDING),  # an edge has just one destination
-        (facts(edge=False), None, OPEN),
-        (facts(silent=True), None, GONE),  # the parent of an edge decides itself
-        (facts(silent=True, edge=False), None, OPEN),  # never answered: named
-        (facts(silent=True), report(), LOST),
-        (facts(silent=True, edge=False), report(answered=4), LOST),
-        (facts(concerned=False, sent=False), report(), EMPTY),
-        (facts(concerned=False, sent=False), None, EMPTY),
-        (facts(concerned=False), report(summary=EMPTY), EMPTY),
+        (facts(edge=False, expected=2), report(summary=times(DONE, 2)), times(DONE, 2)),
+        (facts(), None, PENDING),
+        (facts(edge=False, expected=3), None, times(PENDING, 3)),
+        (facts(), report(run="before"), PENDING),
+        (facts(), report(gone=True, summary=EMPTY), PENDING),
+        (facts(), report(generation=6), counted("pending", "healthy")),
+        (facts(expected=0), report(generation=6), counted("leaving", "healthy")),
+        (facts(expected=0), report(gone=True, summary=EMPTY), EMPTY),
+        (facts(expected=0, sent=False), report(), EMPTY),
+        (facts(expected=0, sent=False), None, EMPTY),
     ],
 )
-def test_a_child_counts_for_what_it_answered_or_keeps_the_report_open(known, said, counts):
+def test_of_a_child_in_step_what_it_reported_counts(known, said, counts):
     assert summary_of(known, said) == counts
 
 
-def test_a_report_on_a_former_generation_counts_as_older():
-    assert summary_of(facts(), report(generation=6)).arms == {"older": 1}
+def test_an_edge_counts_for_one_destination_whatever_it_says():
+    many = Summary({"synced": 1_000_000}, {"healthy": 1_000_000}, {"arm": 1_000_000})
+    assert summary_of(facts(), report(summary=many)) == PENDING
 
 
 def test_an_older_report_is_passed_over():
-    reporting = Reporting(lambda child: 0, lambda child, key: facts())
-    assert reporting.take("a", report(revision=2), "i")
-    assert not reporting.take("a", report(revision=1, summary=EMPTY), "i")
-    assert reporting.summary(KEY, EMPTY) == DONE
+    found = reports(facts())
+    assert found.take("a", report(revision=2))
+    assert found.take("a", report(revision=1, summary=EMPTY))
+    assert found.summary(KEY) == DONE
 
 
-def test_parts_above_those_named_are_ignored_and_a_stranger_leaves_nothing():
-    one, two = (ObjectResult(ObjectKey("", "x", "n", name), 1, "d", b"") for name in "ab")
-    reporting = Reporting(lambda child: 0, lambda child, key: facts())
-    reporting.take_part("a", ReportPart(KEY, 1, 1, 1, 7, (one,)))
-    reporting.take_part("a", ReportPart(KEY, 2, 1, 1, 7, (two,)))
-    reporting.take("a", report(parts=1), "i")
-    assert list(reporting.results(KEY, ())) == [one.key]
-    closed = Reporting(lambda child: 0, lambda child, key: facts(concerned=False, sent=False))
-    closed.take_part("a", ReportPart(KEY, 1, 1, 1, 7, (one,)))
-    closed.take("a", report(), "i")
-    assert not closed.dirty
-    assert not closed.results(KEY, ())
+def test_a_report_of_another_run_than_the_present_one_is_not_kept():
+    found = reports(facts())
+    found.take("a", report())
+    assert not found.take("a", report(run="before", revision=9, summary=EMPTY))
+    assert not found.take_part("a", ReportPart(KEY, 1, "before", 9, 7, ()))
+    assert found.summary(KEY) == DONE
 
 
-def beat(epoch=0, sequence=5, digest=b"d", incarnation="i", last=0):
-    return Heartbeat(epoch, incarnation, sequence, digest, b"", b"", 0, True, last_epoch=last)
+def test_what_came_before_the_hello_counts_once_its_run_is_the_present_one():
+    found = ChildReports(lambda child: 0, lambda _child, _key: facts())
+    found.take("a", report())
+    assert found.summary(KEY) == PENDING
+    found.expect_all("a", "r")
+    found.refresh_child("a")
+    assert found.summary(KEY) == DONE
+    assert found.forget_unsaid("a", "r") == []
+    found.check()
 
 
-MAIL = SessionMessage("i", 0, 5, 0, 0, "none")
+def test_what_a_new_run_did_not_say_is_erased_with_its_first_progress():
+    other = short_key(b"1" * 20)
+    found = reports(facts())
+    found.take("a", report())
+    found.take("a", report(key=other, parts=1))
+    found.take_part("a", ReportPart(other, 1, "r", 1, 7, (RESULT,)))
+    found.expect_all("a", "s")
+    found.take("a", report(run="s"))
+    found.check()
+    assert found.forget_unsaid("a", "r") == []
+    assert sorted(found.forget_unsaid("a", "s")) == sorted([other, part_key(other, 1)])
+    found.check()
+    assert (found.summary(KEY), found.summary(other)) == (DONE, PENDING)
+    assert not found.results(other)
+    assert found.forget_unsaid("a", "s") == []
 
 
-@pytest.mark.parametrize(
-    ("heartbeat", "want"),
-    [
-        (beat(), "none"),
-        (beat(digest=b"x"), "again"),
-        (beat(digest=b"x", sequence=4), "none"),  # they speak of different sequences
-        (beat(digest=b"x", sequence=4, incarnation="h"), "again"),
-        (beat(sequence=4, incarnation="h"), "none"),
-    ],
-)
-def test_digests_are_compared_when_both_speak_of_the_same(heartbeat, want):
-    assert Child("U", 0.0).answer(heartbeat, MAIL, b"d", 1000).want == want
+def test_who_says_everything_again_loses_what_it_does_not_say_again():
+    other = short_key(b"1" * 20)
+    found = reports(facts())
+    for at, key in enumerate((KEY, other)):
+        found.take("a", report(revision=at + 1, key=key))
+    found.expect_all("a", "r")
+    assert found.digest("a") == bytes(16)
+    found.take("a", report(revision=3))
+    found.check()
+    assert found.forget_unsaid("a", "r") == [other]
+    assert found.summary(KEY) == DONE
+    found.check()
 
 
-@pytest.mark.parametrize(
-    ("held", "last", "granted"), [(0, 0, 1000), (2000, 0, 2001), (0, 9000, 9001)]
-)
-def test_a_granted_epoch_is_higher_than_all_before(held, last, granted):
-    child = Child("U", 0.0, epoch=held)
-    assert child.answer(beat(last=last), MAIL, b"d", 1000).epoch == granted
+RESULT = ObjectResult(ObjectKey("", "x", "n", "a"), 1, "d", b"")
 
 
-def test_whatever_epoch_a_child_claims_the_answer_can_be_said():
-    child = Child("U", 0.0)
-    assert encode(child.answer(beat(last=INT_MAX), MAIL, b"d", 1000))
-    for _ in range(3):
-        assert encode(child.answer(beat(), MAIL, b"d", 1000))
+def test_parts_above_those_named_go():
+    other = ObjectResult(ObjectKey("", "x", "n", "b"), 1, "d", b"")
+    found = reports(facts())
+    found.take_part("a", ReportPart(KEY, 1, "r", 1, 7, (RESULT,)))
+    found.take_part("a", ReportPart(KEY, 2, "r", 1, 7, (other,)))
+    found.take("a", report(parts=1))
+    assert list(found.results(KEY)) == [RESULT.key]
+    found.take("a", report(revision=2, gone=True))
+    assert not found.results(KEY)
+    found.check()
 
 
-def test_a_relay_out_of_reach_that_has_not_heard_who_left_it_makes_no_whole_count():
-    known = facts(silent=True, edge=False, bearing=9)
-    reporting = Reporting(lambda child: 0, lambda child, key: known)
-    reporting.take("a", report(answered=5), "i")
-    assert reporting.summary(KEY, EMPTY).complete
-    reporting.regrouped("a", KEY, 8)
-    reporting.refresh("a", KEY)
-    assert reporting.summary(KEY, EMPTY).blocking == ("/a",)
-    for said, whole in (
-        (report(answered=7, revision=2), False),
-        (report(answered=8, revision=3, incarnation="before"), False),
-        (report(answered=8, revision=4), True),
-        (report(answered=8, revision=5, incarnation="before"), True),
-    ):
-        reporting.take("a", said, "i")
-        assert reporting.summary(KEY, EMPTY).complete is whole
-    reporting.regrouped("a", KEY, 9)
-    reporting.forget(KEY)
-    reporting.take("a", report(answered=5, revision=6), "i")
-    assert reporting.summary(KEY, EMPTY).complete
+def test_only_what_its_present_run_said_is_gone_is_gone():
+    found = reports(facts(expected=0))
+    assert not found.take("a", report(gone=True, summary=EMPTY))
+    assert found.is_gone("a", KEY)
+    assert not found.knows("a", KEY)
+    found.expect_all("a", "s")
+    assert not found.is_gone("a", KEY)
+    found.take("a", report(run="s", revision=2))
+    assert not found.is_gone("a", KEY)
+    assert found.knows("a", KEY)
+
+
+def test_a_child_that_goes_leaves_nothing():
+    found = reports(facts())
+    for child in "ab":
+        found.take(child, report(parts=1))
+        found.take_part(child, ReportPart(KEY, 1, "r", 1, 7, (RESULT,)))
+    assert found.summary(KEY) == times(DONE, 2)
+    assert found.by_child(KEY) == {"a": DONE, "b": DONE}
+    found.forget_child("a")
+    found.check()
+    assert found.by_child(KEY) == {"b": DONE}
+    assert found.digest("a") == bytes(16)
+
+
+def test_what_changes_is_dirty_once():
+    found = reports(facts())
+    found.take("a", report())
+    assert list(found.take_dirty()) == [KEY]
+    found.take("a", report(revision=2))
+    assert not found.take_dirty()
+    found.refresh_placement(KEY)
+    found.refresh_child("b")
+    assert list(found.take_dirty()) == [KEY]

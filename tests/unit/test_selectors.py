@@ -179,7 +179,7 @@ def test_all_faults_of_a_selector_are_named_at_once():
         [["a", "In", "x"]],
         [["a", "In", [1]]],
         [["a", "Inn", []]],
-        [["a", "In", [], 1]],
+        [["a", "In", ["x"], "more"]],
     ],
 )
 def test_wire_values_that_are_no_selector_are_refused(wire):

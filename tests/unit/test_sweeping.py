@@ -8,7 +8,7 @@ from relay.core.effects import DropBlobs, LoadBlob
 from relay.core.events import BlobArrived, Instant, Remembered
 from relay.core.node import Node
 from relay.core.state import NodeConfig
-from relay.core.sweeping import SWEEP_EVERY_SECONDS, SWEEP_FIRST_SECONDS, Sweeper
+from relay.core.content.sweeping import SWEEP_EVERY_SECONDS, SWEEP_FIRST_SECONDS, Sweeper
 from schemas.chunks import build_index, read_root
 from schemas.identity import NodePath, TreeId, random_id
 from schemas.objects import ObjectKey

@@ -10,7 +10,7 @@ from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
 from relay.adapters.jetstream.connection import Connection
-from relay.core.asking import AnswerArrived, AskArrived
+from relay.core.asks.asking import AnswerArrived, AskArrived
 from relay.ports import BusBroken
 from schemas import subjects
 from schemas.identity import NodePath

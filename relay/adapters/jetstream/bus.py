@@ -41,7 +41,7 @@ from relay.adapters.jetstream.streams import (
     purge,
 )
 from relay.adapters.jetstream.uplink import Uplink
-from relay.core.asking import AnswerArrived, AskArrived
+from relay.core.asks.asking import AnswerArrived, AskArrived
 from relay.core.effects import AckMail, ClearMail, DropReport, StoreOwn, WriteMail
 from relay.core.events import (
     BlobArrived,

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
 from relay.adapters.memory.streams import Kept, MemoryStreams
-from relay.core.asking import AnswerArrived, AskArrived
+from relay.core.asks.asking import AnswerArrived, AskArrived
 from relay.core.effects import AckMail, ClearMail, DropReport, StoreOwn, WriteMail
 from relay.core.events import (
     BlobArrived,

@@ -1,0 +1,1 @@
+"""Questions that go down hop by hop, and the answers to them."""

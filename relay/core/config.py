@@ -1,0 +1,28 @@
+"""Who a node is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from schemas.identity import KeyId, NodePath, TreeId
+
+
+@dataclass(frozen=True, slots=True)
+class NodeConfig:
+    """What a node is told of itself when it starts."""
+
+    path: NodePath
+    tree: TreeId
+    # The public root keys, from the join bundle.
+    roots: Mapping[KeyId, bytes]
+    # Random, new at each start: the run.
+    incarnation: str
+    # Whether a space, and so a destination, may hang here.
+    attached: bool = False
+    # Random, kept where the node keeps its state, tied to the machine.
+    home: str = ""
+    # Paths at which this very node hung before it was moved.
+    former: tuple[NodePath, ...] = ()
+    # Take new records under a snapshot that expired, though the node has no memory.
+    accept_expired: bool = False

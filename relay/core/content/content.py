@@ -1,0 +1,271 @@
+"""Content on demand: walks from a record's references to all blobs they lead to.
+
+A node publishes a delta to children only when everything it names is in its own store, so a walk is
+done when nothing is missing any more. Each value is checked against its address before it is kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from relay.core.effects import Effect, KeepBlob, LoadBlob, Noted
+from relay.core.events import BlobArrived
+from schemas import blobs
+from schemas.blobs import Reference
+from schemas.chunks import ManifestEntry, read_manifest_chunk, read_root
+from schemas.identity import ContentHash
+from schemas.refusals import WireRefused
+
+RETRY_FIRST_SECONDS = 0.5
+RETRY_MAX_SECONDS = 30.0
+UNHEARD_MAX_SECONDS = 60.0
+"""A parent that is there and does not answer for so long counts as one that lacks it: what takes
+waits for what was to come before it, and must not wait for ever."""
+_LACKED, _UNHEARD = "neither here nor at the parent", "not here, and the parent does not answer"
+_BRANCHING = frozenset({blobs.MANIFEST, blobs.MANIFEST_CHUNK, blobs.INDEX_LIST})
+
+
+@dataclass(slots=True)
+class Walk:
+    """One owner's way through its content; `plains` keeps the structure for those who read it."""
+
+    missing: dict[ContentHash, None] = field(default_factory=dict)
+    seen: set[ContentHash] = field(default_factory=set)
+    plains: dict[ContentHash, bytes] | None = None
+    expand: bool = True
+    refused_since: float | None = None
+    noted: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class _Want:
+    reference: Reference
+    owners: dict[str, None]
+    attempts: int = 0
+    fresh: bool = False
+    retry_at: float | None = None
+    unheard_since: float | None = None
+
+
+class Content:
+    """All walks of a node, and what is in its own blob store.
+
+    Nothing is known of what nobody answers for: it is asked for again, and no more comes of that
+    while the link is lost. `troubled` gathers the owners whose content was refused, for the one who
+    empties it.
+    """
+
+    def __init__(self, held: frozenset[ContentHash], out: list[Effect]) -> None:
+        self.held = set(held)
+        self._out = out
+        self._whole: set[ContentHash] = set()
+        self._walks: dict[str, Walk] = {}
+        self._wants: dict[ContentHash, _Want] = {}
+        self._linked = False
+        self.troubled: dict[str, None] = {}
+
+    def begin(
+        self,
+        owner: str,
+        references: tuple[Reference, ...],
+        *,
+        read: bool = False,
+        expand: bool = True,
+    ) -> bool:
+        """Walk for an owner, in place of its former walk; whether all is here already.
+
+        With `read` the plain bytes of the structure are kept for `plains`; without `expand` only
+        the references themselves are fetched.
+        """
+        self.end(owner)
+        walk = self._walks[owner] = Walk(plains={} if read else None, expand=expand)
+        for reference in references:
+            self._visit(owner, walk, reference)
+        return not walk.missing
+
+    def end(self, owner: str) -> None:
+        """Forget an owner's walk."""
+        walk = self._walks.pop(owner, None)
+        for address in walk.missing if walk else ():
+            want = self._wants[address]
+            want.owners.pop(owner, None)
+            if not want.owners:
+                del self._wants[address]
+
+    def knows(self, owner: str) -> bool:
+        return owner in self._walks
+
+    def ready(self, owner: str) -> bool:
+        walk = self._walks.get(owner)
+        return walk is not None and not walk.missing
+
+    def refused_since(self, owner: str) -> float | None:
+        """Since when the owner's content cannot be had; None while nothing was refused."""
+        walk = self._walks.get(owner)
+        return walk.refused_since if walk and walk.missing else None
+
+    def plains(self, owner: str) -> dict[ContentHash, bytes]:
+        """The structure that a reading walk passed, by address."""
+        walk = self._walks[owner]
+        return walk.plains if walk.plains is not None else {}
+
+    def arrived(self, event: BlobArrived, now: float) -> list[str]:
+        """Take the answer to a LoadBlob; names the owners whose walk is done by it."""
+        want = self._wants.get(event.reference.address)
+        if want is None:
+            return []
+        if event.value is None:
+            self._lost(event.reference.address)
+            self._missed(want, now, unheard=event.unheard)
+            return []
+        parts = dict(event.parts)
+        try:
+            plain = blobs.open_value(want.reference, event.value, parts)
+            children = _children(want.reference.kind, plain)
+        except WireRefused as error:
+            self._lost(want.reference.address)
+            want.fresh = True
+            self._refused(want, now, "BadBlob", str(error))
+            return []
+        self._keep(event, event.value, parts)
+        return self._advance(want, plain, children)
+
+    def take_troubled(self) -> dict[str, None]:
+        """The owners whose content was refused since the last call."""
+        taken, self.troubled = self.troubled, {}
+        return taken
+
+    def in_use(self) -> set[ContentHash]:
+        """What is being fetched, and what walks have passed on their way."""
+        passed = (walk.seen for walk in self._walks.values())
+        return set(self._wants).union(*passed)
+
+    def forget(self, addresses: set[ContentHash]) -> None:
+        """Note that these leave the store: walks past them are made again."""
+        self.held -= addresses
+        self._whole.clear()
+
+    def deadline(self) -> float | None:
+        """When the next retry is due."""
+        if not self._wants:
+            return None
+        return min(
+            (w.retry_at for w in self._wants.values() if w.retry_at is not None), default=None
+        )
+
+    def retry(self, now: float) -> None:
+        """Ask again for what is due."""
+        for want in self._wants.values():
+            if want.retry_at is not None and want.retry_at <= now:
+                want.retry_at = None
+                self._out.append(LoadBlob(want.reference, want.fresh))
+
+    def link(self, *, up: bool) -> None:
+        """Take in whether the parent can be asked; a link that is lost takes no time from it."""
+        self._linked = up
+        for want in self._wants.values():
+            want.unheard_since = None
+
+    def retry_all(self) -> None:
+        """Ask again for all that was not to be had: the link or the parent's run is new."""
+        for want in self._wants.values():
+            want.unheard_since = None
+            if want.retry_at is not None:
+                want.retry_at, want.attempts = None, 0
+                self._out.append(LoadBlob(want.reference, want.fresh))
+
+    def _visit(self, owner: str, walk: Walk, reference: Reference) -> None:
+        address = reference.address
+        if address in walk.seen:
+            return
+        walk.seen.add(address)
+        branching = walk.expand and reference.kind in _BRANCHING
+        reads = walk.plains is not None and reference.kind != blobs.OBJECT
+        if address in self.held and (address in self._whole or not branching) and not reads:
+            return
+        walk.missing[address] = None
+        want = self._wants.get(address)
+        if want is None:
+            want = self._wants[address] = _Want(reference, {})
+            self._out.append(LoadBlob(reference, fresh=address not in self.held))
+        want.owners[owner] = None
+
+    def _advance(self, want: _Want, plain: bytes, children: tuple[Reference, ...]) -> list[str]:
+        address = want.reference.address
+        del self._wants[address]
+        done = []
+        for owner in want.owners:
+            walk = self._walks[owner]
+            walk.missing.pop(address, None)
+            if walk.plains is not None and want.reference.kind != blobs.OBJECT:
+                walk.plains[address] = plain
+            for child in children if walk.expand else ():
+                self._visit(owner, walk, child)
+            if not walk.missing:
+                walk.refused_since = None
+                self._whole.update(walk.seen if walk.expand else ())
+                done.append(owner)
+        return done
+
+    def _keep(self, event: BlobArrived, value: bytes, parts: dict[ContentHash, bytes]) -> None:
+        """Keep what was checked: the value, and of the parts those that it lists."""
+        listed = [part.address for part in blobs.parts_of(event.reference, value)]
+        if not event.local:
+            self._out.extend(KeepBlob(address, parts[address]) for address in listed)
+            self._out.append(KeepBlob(event.reference.address, value))
+        self.held.update(listed, (event.reference.address,))
+
+    def _lost(self, address: ContentHash) -> None:
+        """Note that a value is missing or damaged in the store: walks past it are made again."""
+        if address in self.held:
+            self.held.discard(address)
+            self._whole.clear()
+
+    def _missed(self, want: _Want, now: float, *, unheard: bool) -> None:
+        """Tell the parent's word that it lacks a value from its silence."""
+        if not unheard:
+            want.unheard_since = None
+            self._refused(want, now, "MissingBlob", _LACKED)
+            return
+        if self._linked and want.unheard_since is None:
+            want.unheard_since = now
+        since = want.unheard_since
+        if since is not None and now - since >= UNHEARD_MAX_SECONDS:
+            self._refused(want, now, "MissingBlob", _UNHEARD)
+        else:
+            self._again(want, now)
+
+    def _refused(self, want: _Want, now: float, reason: str, detail: str) -> None:
+        """Say that content cannot be had, once for each walk, however much of it that is."""
+        self._again(want, now)
+        news = False
+        for owner in want.owners:
+            walk = self._walks[owner]
+            news = news or reason not in walk.noted
+            walk.noted.add(reason)
+            if walk.refused_since is None:
+                walk.refused_since = now
+                self.troubled[owner] = None
+        if news:
+            subject = f"{want.reference.kind} {want.reference.address[:12]}"
+            self._out.append(Noted(reason, subject, detail))
+
+    def _again(self, want: _Want, now: float) -> None:
+        """Ask once more, ever more seldom."""
+        delay = min(RETRY_FIRST_SECONDS * 2**want.attempts, RETRY_MAX_SECONDS)
+        want.attempts += 1
+        want.retry_at = now + delay
+
+
+def entries_of(plains: dict[ContentHash, bytes], root: Reference) -> tuple[ManifestEntry, ...]:
+    """The manifest's entries, from what a reading walk kept."""
+    chunks = read_root(plains[root.address]).chunks
+    return tuple(entry for c in chunks for entry in read_manifest_chunk(plains[c.address]))
+
+
+def _children(kind: str, plain: bytes) -> tuple[Reference, ...]:
+    if kind in (blobs.MANIFEST, blobs.INDEX_LIST):
+        return read_root(plain).chunks
+    if kind == blobs.MANIFEST_CHUNK:
+        return tuple(entry.reference for entry in read_manifest_chunk(plain))
+    return ()

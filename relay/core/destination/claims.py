@@ -1,0 +1,202 @@
+"""One writer per object: which placement's copy of an object an edge keeps.
+
+Of one object wanted by several placements from one source, the highest source revision counts; from
+different sources the placement first by (priority, key), and the others are told (design.md, §4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from schemas.blobs import Reference
+from schemas.chunks import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON, ManifestEntry
+from schemas.identity import MailKey
+from schemas.objects import ObjectKey
+
+_WANTED_BACK = WANT_SINGLETON | WANT_MULTI
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A placement in force here asks for an object; a higher priority goes first."""
+
+    placement: MailKey
+    priority: int
+    entry: ManifestEntry
+
+
+@dataclass(frozen=True, slots=True)
+class DesiredObject:
+    """What an edge shall hold of one object; `flags` are those of schemas.chunks.
+
+    `placements` ask for just this. Without any it is implied: a Namespace that others need.
+    """
+
+    key: ObjectKey
+    reference: Reference
+    order: int
+    flags: int
+    placements: tuple[str, ...]
+
+    @property
+    def create_only(self) -> bool:
+        return bool(self.flags & CREATE_ONLY)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What is wanted of one object, and who gets which part in it.
+
+    `losers` are the placements that lost it, and to whom; an object that is wanted back is `booked`
+    under exactly one of those who ask for that.
+    """
+
+    wanted: DesiredObject
+    losers: Mapping[MailKey, MailKey]
+    booked: MailKey | None
+
+    def says_the_same(self, other: Chosen) -> bool:
+        """Whether no one's report differs for it: who else asks for the object is not said."""
+        mine, others = self.wanted, other.wanted
+        same = mine.reference == others.reference and mine.create_only == others.create_only
+        return same and (self.losers, self.booked) == (other.losers, other.booked)
+
+
+@dataclass(slots=True)
+class ClaimDelta:
+    """What a round of choosing changed.
+
+    `told` are the objects by placement of which something else is to be said; `toggled` those that
+    are wanted now and were not, or the reverse.
+    """
+
+    told: dict[MailKey, dict[ObjectKey, None]] = field(default_factory=dict)
+    toggled: list[ObjectKey] = field(default_factory=list)
+    wants: bool = False
+
+
+class ObjectOwnership:
+    """All claims at one destination, and what is chosen of them.
+
+    A change costs what it touches: the objects that differ, and who else claims these.
+    """
+
+    def __init__(self) -> None:
+        self.wanted: dict[ObjectKey, DesiredObject] = {}
+        self.booked: dict[MailKey, dict[ObjectKey, None]] = {}
+        self._chosen: dict[ObjectKey, Chosen] = {}
+        self._by_object: dict[ObjectKey, dict[MailKey, Claim]] = {}
+        self._by_placement: dict[MailKey, dict[ObjectKey, Claim]] = {}
+        self._stale: dict[ObjectKey, None] = {}
+
+    def put(
+        self, placement: MailKey, priority: int, entries: Iterable[ManifestEntry]
+    ) -> Iterable[ObjectKey]:
+        """Set what a placement claims, instead of what it did; names the objects that differ."""
+        former = self._by_placement.pop(placement, {})
+        claims = {entry.key: Claim(placement, priority, entry) for entry in entries}
+        if claims:
+            self._by_placement[placement] = claims
+        differ = {key: None for key, claim in claims.items() if former.get(key) != claim}
+        for key in differ:
+            self._by_object.setdefault(key, {})[placement] = claims[key]
+        for key in [key for key in former if key not in claims]:
+            differ[key] = None
+            claimers = self._by_object[key]
+            del claimers[placement]
+            if not claimers:
+                del self._by_object[key]
+        self._stale |= differ
+        return differ
+
+    def of(self, placement: MailKey) -> Mapping[ObjectKey, Claim]:
+        """What a placement claims, by object."""
+        return self._by_placement.get(placement, {})
+
+    def on(self, key: ObjectKey) -> Collection[MailKey]:
+        """The placements that claim an object."""
+        return self._by_object.get(key, {}).keys()
+
+    def winner_over(self, placement: MailKey, key: ObjectKey) -> MailKey | None:
+        """To whom the placement lost an object; None if it did not."""
+        chosen = self._chosen.get(key)
+        return chosen.losers.get(placement) if chosen else None
+
+    def resolve(self) -> ClaimDelta:
+        """Choose again where claims differ."""
+        moved = ClaimDelta()
+        for key in sorted(self._stale):
+            former, claims = self._chosen.get(key), self._by_object.get(key)
+            chosen = choose(key, claims.values()) if claims else None
+            self._set(key, former, chosen)
+            if former is None or chosen is None:
+                if former is chosen:
+                    continue
+                moved.toggled.append(key)
+            elif former.says_the_same(chosen):
+                moved.wants = moved.wants or former.wanted != chosen.wanted
+                continue
+            moved.wants = True
+            for placement in (*(former.losers if former else ()), *(claims or ())):
+                moved.told.setdefault(placement, {})[key] = None
+        self._stale = {}
+        return moved
+
+    def check(self) -> None:
+        """Assert that both directions agree, and that what is not stale was chosen."""
+        pairs = {(p, key) for p, claims in self._by_placement.items() for key in claims}
+        assert pairs == {(p, key) for key, claims in self._by_object.items() for p in claims}
+        for key in self._by_object.keys() | self._chosen.keys():
+            claims, chosen = self._by_object.get(key), self._chosen.get(key)
+            if key not in self._stale:
+                assert chosen == (choose(key, claims.values()) if claims else None)
+            assert self.wanted.get(key) == (chosen.wanted if chosen else None)
+        booked = {(p, key) for p, keys in self.booked.items() for key in keys}
+        assert booked == {(c.booked, key) for key, c in self._chosen.items() if c.booked}
+
+    def _set(self, key: ObjectKey, former: Chosen | None, chosen: Chosen | None) -> None:
+        if former is not None and former.booked is not None:
+            booked = self.booked[former.booked]
+            del booked[key]
+            if not booked:
+                del self.booked[former.booked]
+        if chosen is None:
+            self._chosen.pop(key, None)
+            self.wanted.pop(key, None)
+            return
+        self._chosen[key] = chosen
+        self.wanted[key] = chosen.wanted
+        if chosen.booked is not None:
+            self.booked.setdefault(chosen.booked, {})[key] = None
+
+
+def choose(key: ObjectKey, claims: Collection[Claim]) -> Chosen:
+    """Choose one content of an object; the order of its claims, at least one, does not matter.
+
+    The object is create-only if all that ask for it say so; what they want returned adds up.
+    """
+    first = min(claims, key=lambda claim: (-claim.priority, claim.placement, _source(claim)))
+    source = _source(first)
+    same = [claim for claim in claims if _source(claim) == source]
+    best = max(same, key=lambda claim: _newness(claim.entry))
+    flags = CREATE_ONLY if all(claim.entry.flags & CREATE_ONLY for claim in same) else 0
+    for claim in same:
+        flags |= claim.entry.flags & _WANTED_BACK
+    asking = (claim.placement for claim in same if claim.entry.flags & _WANTED_BACK)
+    placements = tuple(sorted({str(claim.placement) for claim in same}))
+    entry = best.entry
+    wanted = DesiredObject(key, entry.reference, entry.order, flags, placements)
+    others = (claim for claim in claims if _source(claim) != source)
+    losers = {claim.placement: first.placement for claim in others}
+    return Chosen(wanted, losers, min(asking, default=None))
+
+
+def _newness(entry: ManifestEntry) -> tuple[int | str, ...]:
+    """The revision; the rest only makes the choice the same for all who choose."""
+    return (entry.revision, entry.address, entry.size, entry.flags, entry.order, entry.enc)
+
+
+def _source(claim: Claim) -> str:
+    """One key in one space is one object, also when it is re-created with another uid."""
+    return claim.entry.space

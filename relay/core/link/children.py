@@ -1,0 +1,387 @@
+"""A node's children: their sessions, their mailboxes, and how far their reports reach.
+
+What a child says is bounded by what it was written; what it claims about others counts for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from relay.core.effects import Effect, Noted, SendWelcome
+from relay.core.events import MailSlot, MailWritten
+from relay.core.link.progress import Answers
+from relay.core.link.session import (
+    SILENT_AFTER_SECONDS,
+    ChildSession,
+    Identity,
+    Presence,
+    PresenceEvent,
+)
+from relay.core.link.writer import Comparison, MailboxWriter, Target
+from relay.core.records.accepted import Accepted
+from relay.core.records.judge import VerifiedSnapshot
+from schemas.identity import SNAPSHOT_KEY, MailKey
+from schemas.link import Hello, Progress, Repair, Welcome, greeting
+from schemas.reports import encode
+
+REWRITE_EVERY_SECONDS = 60.0
+SAY_AFTER_SECONDS = 10.0
+REACH_SECONDS = 60.0
+"""So long per level below it a child may take to reach what was written to it."""
+IN_FLIGHT_MAX = 64
+"""Of more inventory records under way to a child each may bear on any placement."""
+RENEWAL_MS = 590_000
+"""A snapshot that is so much newer than the one in a mailbox is written there in any case."""
+
+
+@dataclass(slots=True)
+class InFlight:
+    """Inventory on its way to a child: it may change who is meant there."""
+
+    records: tuple[Accepted, ...]
+    # Where it was written in the child's mailbox; None until that is confirmed.
+    sequence: int | None = None
+
+
+@dataclass(slots=True)
+class Child:
+    """All that a node knows of one child."""
+
+    nkey: str
+    session: ChildSession
+    mailbox: MailboxWriter
+    answers: Answers = field(default_factory=Answers)
+    # Up to where its reports reflect its mailbox, in this run of the node.
+    through: int = 0
+    # Where its mailbox ended when it came back: it is in step once it has answered that.
+    catch_up_to: int = 0
+    # The first place that it has not reached, and since when.
+    overdue: tuple[int, float] | None = None
+    levels: int = 0
+    # How often in a row its mail digest differed.
+    mismatches: int = 0
+    rewritten: float = float("-inf")
+    # Since when its report digest differs.
+    unsaid_since: float | None = None
+    say_due: bool = False
+    # The run whose reports alone count; what others said is erased with its first progress.
+    progress_run: str = ""
+    wants: tuple[MailKey, ...] = ()
+    snapshot_time_ms: int = 0
+    in_flight: dict[MailKey, InFlight] = field(default_factory=dict)
+    refused: int = 0
+
+
+class Children:
+    """The children of one node by name; `changed` hears of who counts otherwise than before."""
+
+    def __init__(
+        self,
+        incarnation: str,
+        target: Target,
+        out: list[Effect],
+        changed: Callable[[str], None],
+    ) -> None:
+        self.by_name: dict[str, Child] = {}
+        # Without memory of its own a node writes and erases nothing.
+        self.may_write = False
+        self._incarnation = incarnation
+        self._target = target
+        self._out = out
+        self._changed = changed
+        self._to_flush: dict[str, None] = {}
+        self._reached: VerifiedSnapshot | None = None
+
+    # Who is there.
+
+    def add(self, name: str, nkey: str, now: float, *, joined: bool) -> None:
+        """A node record names a child; one that `joined` before is given time to come back."""
+        presence = Presence.CATCHING_UP if joined else Presence.NEVER_JOINED
+        mailbox = MailboxWriter(name, self._target, self._out)
+        self.by_name[name] = Child(nkey, ChildSession(now, presence), mailbox)
+        self._to_flush[name] = None
+
+    def remove(self, name: str) -> None:
+        self.by_name.pop(name, None)
+        self._to_flush.pop(name, None)
+
+    def presence(self, name: str) -> Presence:
+        """How it is with a child; who has no node record never joined."""
+        child = self.by_name.get(name)
+        return child.session.presence if child is not None else Presence.NEVER_JOINED
+
+    def greet(self) -> None:
+        """Tell all children that this run of the node is new."""
+        for name in self.by_name:
+            self._out.append(SendWelcome(name, encode(greeting(self._incarnation))))
+
+    def hello(self, name: str, hello: Hello, now: float, now_ms: int) -> bool:
+        """Take a child's hello and answer it; whether its run is a new one."""
+        child = self.by_name[name]
+        identity = child.session.identify(hello)
+        if identity is Identity.SECOND:
+            self._out.append(Noted("SecondHome", name, "it runs elsewhere; told to stop"))
+            self._welcome(name, child, hello, Repair.STOP)
+            return False
+        if hello.farewell:
+            if identity is Identity.SAME and child.session.is_there:
+                self._leave(name, child, now_ms)
+            return False
+        if identity is Identity.SUPERSEDES:
+            child.session.begin(hello, now)
+            self._fall_behind(name, child)
+            child.say_due, child.unsaid_since = False, None
+        elif child.session.presence is Presence.LEFT:
+            return False
+        else:
+            self.heard(name, now)
+        child.levels, child.wants, child.refused = hello.levels, hello.wants, hello.refused
+        self._welcome(name, child, hello, self._repair(name, child, hello, now))
+        self._to_flush[name] = None
+        return identity is Identity.SUPERSEDES
+
+    def heard(self, name: str, now: float) -> None:
+        """Something of the child's present run came."""
+        child = self.by_name[name]
+        if child.session.presence is Presence.NEVER_JOINED:
+            return
+        child.session.heard = now
+        if child.session.happened(PresenceEvent.HEARD):
+            child.session.since_ms = None
+            self._fall_behind(name, child)
+
+    def tick(self, now: float, now_ms: int) -> None:
+        """Find out who fell silent, and who does not reach what was written to it."""
+        for name, child in self.by_name.items():
+            if not child.session.is_there:
+                continue
+            if child.session.heard + SILENT_AFTER_SECONDS <= now:
+                child.session.happened(PresenceEvent.SILENCE)
+                child.session.since_ms = now_ms - int((now - child.session.heard) * 1000)
+                self._out.append(Noted("Unreachable", name, "nothing was heard of it"))
+                self._changed(name)
+            elif child.overdue is not None and self._overdue_at(child) <= now:
+                child.through = child.mailbox.place(child.through)
+                self._look_overdue(child, now)
+                if child.overdue is None:
+                    continue
+                self._out.append(Noted("Behind", name, "it does not read what it is sent"))
+                self._fall_behind(name, child)
+
+    def deadline(self) -> float | None:
+        """When the next child may have been silent, or behind, for too long."""
+        due: float | None = None
+        for child in self.by_name.values():
+            if child.session.is_there:
+                at = child.session.heard + SILENT_AFTER_SECONDS
+                if child.overdue is not None and child.session.presence is Presence.IN_STEP:
+                    at = min(at, self._overdue_at(child))
+                due = at if due is None else min(due, at)
+        return due
+
+    # Mail.
+
+    def restore(self, slot: MailSlot) -> None:
+        """Take in what the stream holds for a child, at the start."""
+        child = self.by_name.get(slot.child)
+        if child is not None:
+            child.mailbox.restore(slot)
+            child.catch_up_to = child.mailbox.last_sequence
+
+    def mark(self, name: str, key: MailKey, cause: int) -> None:
+        """A child may be to have something else of a record than it has."""
+        child = self.by_name.get(name)
+        if child is not None:
+            child.mailbox.mark(key, cause)
+            self._to_flush[name] = None
+
+    def having(self, key: MailKey) -> Iterator[str]:
+        """The children in whose mailboxes something lies under a key."""
+        return (name for name, child in self.by_name.items() if key in child.mailbox.slots)
+
+    def supplied(self, key: MailKey) -> None:
+        """The content of a delta is here, or was refused for long."""
+        for name, child in self.by_name.items():
+            if child.mailbox.supplied(key):
+                self._to_flush[name] = None
+
+    def moving(self, name: str, key: MailKey, records: tuple[Accepted, ...]) -> None:
+        """Inventory of a child changes: the versions before and after it."""
+        child = self.by_name.get(name)
+        if child is not None:
+            former = child.in_flight.get(key)
+            kept = former.records if former is not None else ()
+            child.in_flight[key] = InFlight((*kept, *records)[-4:])
+
+    def flush(self, now: float) -> None:
+        """Write what is to be written."""
+        if not self.may_write:
+            return
+        names, self._to_flush = self._to_flush, {}
+        for name in names:
+            child = self.by_name.get(name)
+            if child is not None:
+                child.mailbox.flush(now)
+
+    def written(self, event: MailWritten, now: float) -> None:
+        """The stream took a message."""
+        child = self.by_name.get(event.child)
+        if child is None:
+            return
+        cause = child.mailbox.written(event.key, event.sequence)
+        child.answers.expect(event.sequence, cause)
+        if child.overdue is None:
+            child.overdue = event.sequence, now
+        if event.key == SNAPSHOT_KEY:
+            for flying in child.in_flight.values():
+                # What was dropped leaves no message: the snapshot tells of it.
+                if flying.sequence is None:
+                    flying.sequence = event.sequence
+        elif event.key in child.in_flight:
+            child.in_flight[event.key].sequence = event.sequence
+        self._to_flush[event.child] = None
+
+    def reached(self, snapshot: VerifiedSnapshot, excluded: Iterable[tuple[MailKey, int]]) -> None:
+        """The node reached a snapshot: children get it as it concerns them."""
+        self._reached = snapshot
+        left_out = tuple(excluded)
+        for name, child in self.by_name.items():
+            age = snapshot.record.time_ms - child.snapshot_time_ms
+            due = not child.mailbox.snapshot or age >= RENEWAL_MS
+            if due:
+                child.snapshot_time_ms = snapshot.record.time_ms
+            child.mailbox.offer(snapshot, left_out, due=due)
+            self._to_flush[name] = None
+
+    # Progress.
+
+    def progressed(self, name: str, progress: Progress, digest: bytes, now: float) -> bool:
+        """Take a child's progress, if all that it says agrees; `digest` is of its reports here."""
+        child = self.by_name[name]
+        mine = progress.run == child.session.run and progress.incarnation == self._incarnation
+        if not mine or not child.session.is_there:
+            return False
+        if not 0 <= progress.through <= child.mailbox.last_sequence:
+            child.refused += 1
+            self._out.append(Noted("BadReport", name, "a progress beyond what was written to it"))
+            return False
+        if progress.digest != digest:
+            child.unsaid_since = now if child.unsaid_since is None else child.unsaid_since
+            child.say_due = now - child.unsaid_since >= SAY_AFTER_SECONDS
+            self._fall_behind(name, child)
+            return False
+        child.unsaid_since, child.say_due = None, False
+        child.through = max(child.through, child.mailbox.place(progress.through))
+        child.answers.answered(child.through)
+        self._look_overdue(child, now)
+        for key, flying in list(child.in_flight.items()):
+            if flying.sequence is not None and flying.sequence <= child.through:
+                del child.in_flight[key]
+        if child.session.presence is Presence.CATCHING_UP and child.through >= child.catch_up_to:
+            child.session.happened(PresenceEvent.CAUGHT_UP)
+            self._changed(name)
+        return True
+
+    def open_causes(self) -> Iterator[int]:
+        """Places in the own mail of which children in step have not answered all."""
+        for child in self.by_name.values():
+            if child.session.presence is Presence.IN_STEP:
+                yield from child.mailbox.causes()
+                cause = child.answers.first_cause()
+                if cause is not None:
+                    yield cause
+
+    def has_answered(self, name: str, key: MailKey, bears_on: Callable[[Accepted], bool]) -> bool:
+        """Whether a child's reports reflect all that bears on a placement.
+
+        Also of one that cannot be reached: what counts for it needs no answer.
+        """
+        child = self.by_name.get(name)
+        if child is None or not child.session.is_there:
+            return True
+        if child.session.presence is not Presence.IN_STEP or not child.mailbox.is_written(key):
+            return False
+        slot = child.mailbox.slots.get(key)
+        if slot is not None and child.through < slot.sequence:
+            return False
+        if len(child.in_flight) > IN_FLIGHT_MAX:
+            return False
+        return not any(
+            bears_on(record) for flying in child.in_flight.values() for record in flying.records
+        )
+
+    def levels(self) -> int:
+        """Levels of nodes below this one."""
+        return max((child.levels + 1 for child in self.by_name.values()), default=0)
+
+    def awaits_content(self) -> bool:
+        """Whether something waits for content before it can be written."""
+        return any(child.mailbox.awaits_content for child in self.by_name.values())
+
+    def load(self) -> int:
+        """How many messages wait to be written, or are on their way."""
+        return sum(child.mailbox.load for child in self.by_name.values())
+
+    def check(self) -> None:
+        """Assert what must always hold."""
+        for child in self.by_name.values():
+            child.mailbox.check()
+            assert child.through <= child.mailbox.last_sequence
+
+    # How.
+
+    def _repair(self, name: str, child: Child, hello: Hello, now: float) -> Repair:
+        same = hello.incarnation == self._incarnation
+        place = child.mailbox.place(hello.sequence) if same else None
+        found = child.mailbox.compare(place, hello.snapshot, hello.digest)
+        if found is Comparison.EQUAL:
+            child.mismatches = 0
+        elif not same:
+            return Repair.READ
+        elif found is Comparison.DIFFERENT:
+            child.mismatches += 1
+            if child.mismatches == 1:
+                return Repair.READ
+            if now >= child.rewritten + REWRITE_EVERY_SECONDS and self.may_write:
+                self._out.append(Noted("MailDiffers", name, "its mailbox is written again"))
+                child.rewritten, child.mismatches = now, 0
+                child.mailbox.rewrite()
+                return Repair.NONE
+        if child.say_due:
+            child.say_due, child.unsaid_since = False, None
+            return Repair.SAY
+        return Repair.NONE
+
+    def _welcome(self, name: str, child: Child, hello: Hello, repair: Repair) -> None:
+        snapshot = self._reached.data if self._reached is not None else b""
+        # Nothing is to come where the last messages were erased.
+        end = child.mailbox.end
+        if hello.incarnation == self._incarnation:
+            end = max(end, min(hello.sequence, child.mailbox.last_sequence))
+        message = Welcome(self._incarnation, hello.run, end, snapshot, repair.value)
+        self._out.append(SendWelcome(name, encode(message)))
+
+    def _leave(self, name: str, child: Child, now_ms: int) -> None:
+        child.session.happened(PresenceEvent.FAREWELL)
+        child.session.since_ms = now_ms
+        self._out.append(Noted("Left", name, "it stopped in good order"))
+        self._changed(name)
+
+    def _fall_behind(self, name: str, child: Child) -> None:
+        """Count nothing that the child says until it has answered where its mailbox ends now."""
+        child.session.happened(PresenceEvent.FELL_BEHIND)
+        child.catch_up_to = child.mailbox.last_sequence
+        child.overdue = None
+        self._changed(name)
+
+    def _look_overdue(self, child: Child, now: float) -> None:
+        """Look at what the child has not reached yet, from now on, if it got further."""
+        if child.overdue is None or child.through < child.overdue[0]:
+            return
+        behind = child.through < child.mailbox.last_sequence
+        child.overdue = (child.mailbox.last_sequence, now) if behind else None
+
+    def _overdue_at(self, child: Child) -> float:
+        assert child.overdue is not None
+        return child.overdue[1] + REACH_SECONDS * (child.levels + 1)

@@ -1,0 +1,91 @@
+"""The parent, as its child sees it: the session, the own mailbox, and what is wanted of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from relay.core.link.reader import MailboxReader
+from relay.core.link.session import ParentSession, Session, SessionEvent
+from schemas.identity import MailKey
+from schemas.link import WANTS_MAX, Cursor, Hello, Repair, Welcome
+
+QUIET_SECONDS = 2.0
+"""So long after the last mail of a change a hello says how far it was read."""
+
+
+class ParentLink:
+    """What is said to the parent besides reports, and what its welcome leads to."""
+
+    def __init__(self, run: str, home: str, cursor: Cursor | None) -> None:
+        self.session = ParentSession()
+        self.reader = MailboxReader(cursor)
+        self._run = run
+        self._home = home
+        # The newest snapshot that the parent's welcome showed.
+        self.shown_by_parent = 0
+        # Whether the parent asked for all reports again.
+        self.say_again = False
+
+    @property
+    def stopped(self) -> bool:
+        return self.session.state is Session.STOPPED
+
+    def linked(self, now: float, *, up: bool) -> None:
+        """The way to the parent opened or was lost."""
+        self.session.happened(SessionEvent.LINKED if up else SessionEvent.UNLINKED, now)
+        self.reader.link_lost()
+
+    def welcomed(self, welcome: Welcome, now: float) -> int | None:
+        """Take a welcome; the sequence to read the mailbox from, None: read on as it is."""
+        if not welcome.run:
+            if welcome.incarnation != self.reader.incarnation or not self.session.welcomed:
+                self._parent_is_new(now)
+            return None
+        if welcome.run != self._run:
+            return None
+        if welcome.repair == Repair.STOP:
+            self.session.happened(SessionEvent.STOP, now)
+            self.reader.link_lost()
+            return None
+        if self.session.welcomed and welcome.incarnation != self.reader.incarnation:
+            self._parent_is_new(now)
+            return None
+        self.session.happened(SessionEvent.WELCOME, now)
+        self.say_again = self.say_again or welcome.repair == Repair.SAY
+        return self.reader.begin(welcome)
+
+    def hello(
+        self,
+        snapshot: int,
+        shown: tuple[int, bytes],
+        wants: Iterable[MailKey],
+        *,
+        levels: int,
+        refused: int,
+        orphaned: int,
+        farewell: bool = False,
+    ) -> Hello:
+        """What to say now; `shown` is the newest snapshot seen here or below, with generation."""
+        reader = self.reader
+        generation, signed = shown
+        return Hello(
+            run=self._run,
+            home=self._home,
+            incarnation=reader.incarnation,
+            sequence=reader.judged,
+            digest=reader.digest,
+            snapshot=snapshot,
+            shown=signed if generation > self.shown_by_parent else b"",
+            wants=tuple(sorted(wants)[:WANTS_MAX]),
+            levels=levels,
+            refused=refused,
+            orphaned=orphaned,
+            farewell=farewell,
+        )
+
+    def _parent_is_new(self, now: float) -> None:
+        if self.session.state is Session.UNLINKED:
+            return
+        self.session.happened(SessionEvent.PARENT_RESTARTED, now)
+        self.reader.link_lost()
+        self.session.due = now

@@ -1,0 +1,89 @@
+"""What each child's mailbox should hold: a record in full, its head, or nothing."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+
+from relay.core.audience import Audience
+from relay.core.content.content import Content
+from relay.core.link.writer import Supply, Wish
+from relay.core.records.accepted import Accepted
+from relay.core.records.book import RecordBook
+from schemas.identity import KEYS_KEY, ContentHash, MailKey
+from schemas.records import LocationRecord
+
+CONTENT_REFUSED_SECONDS = 60.0
+CARRIED_MAX_BYTES = 2048
+CARRIED_RECORDS_MAX = 64
+
+Carried = tuple[tuple[ContentHash, bytes], ...]
+
+
+class Targets:
+    """The targets of all children of one node, from what it holds and who is meant."""
+
+    def __init__(
+        self,
+        book: RecordBook,
+        audience: Audience,
+        content: Content,
+        clock: Callable[[], float],
+        *,
+        has_all_content: bool,
+    ) -> None:
+        self._book = book
+        self._audience = audience
+        self._content = content
+        self._clock = clock
+        # The centre keeps blobs before records.
+        self._has_all_content = has_all_content
+        self._carried: OrderedDict[MailKey, Carried] = OrderedDict()
+
+    def record(self, key: MailKey) -> Accepted | None:
+        return self._book.get(key)
+
+    def wish(self, child: str, record: Accepted, *, in_use: bool) -> Wish:
+        key = record.key
+        if key == KEYS_KEY:
+            return Wish.FULL
+        if record.kind == "delta":
+            concerned = record.opaque or self._audience.expected(key, child) > 0
+            if concerned and record.full:
+                return Wish.FULL
+            return Wish.HEAD if in_use else Wish.NOTHING
+        if isinstance(record.record, LocationRecord):
+            # One that selects no more is told once more; the child's progress lets go of it.
+            selects = self._audience.expected(key, child) > 0
+            return Wish.FULL if selects or in_use else Wish.NOTHING
+        return Wish.FULL if self._book.step_of(record) == child else Wish.NOTHING
+
+    def supply(self, key: MailKey) -> Supply:
+        record = self._book.get(key)
+        if self._has_all_content or record is None or record.body is None:
+            return Supply.HERE
+        owner = mail_owner(key)
+        if not self._content.knows(owner):
+            self._content.begin(owner, record.body.content)
+        if self._content.ready(owner):
+            return Supply.HERE
+        since = self._content.refused_since(owner)
+        if since is not None and self._clock() - since > CONTENT_REFUSED_SECONDS:
+            return Supply.REFUSED
+        return Supply.COMING
+
+    def carry(self, key: MailKey, blobs: Carried) -> None:
+        """Keep what came along with a record, to go along with it further."""
+        self._carried.pop(key, None)
+        if blobs and sum(len(value) for _, value in blobs) <= CARRIED_MAX_BYTES:
+            self._carried[key] = blobs
+            while len(self._carried) > CARRIED_RECORDS_MAX:
+                self._carried.popitem(last=False)
+
+    def carried(self, key: MailKey) -> Carried:
+        return self._carried.get(key, ())
+
+
+def mail_owner(key: MailKey) -> str:
+    """Under which name the content of a delta is fetched for children."""
+    return f"mail/{key}"

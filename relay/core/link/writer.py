@@ -1,0 +1,434 @@
+"""A child's mailbox, as its parent writes it: a map that is made equal to a target.
+
+Slots are written in any order, each once the content that it names is here. Nothing is taken away
+by a slot: removals wait for a snapshot, and that is written when the mailbox holds the target of
+all records up to it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from heapq import heappop, heappush
+from typing import Protocol
+
+from relay.core.effects import ClearMail, Effect, WriteMail
+from relay.core.events import MailSlot
+from relay.core.link.digest import MailDigest
+from relay.core.records.accepted import Accepted
+from relay.core.records.judge import VerifiedSnapshot
+from schemas.identity import SNAPSHOT_KEY, ContentHash, MailKey
+from schemas.records import DeltaHead, digest_term
+
+CHECKPOINTS_MAX = 64
+CHECKPOINT_SECONDS = 60.0
+
+
+class Wish(Enum):
+    """What a slot should hold of a record."""
+
+    NOTHING = auto()
+    # A delta without its body: it names no content.
+    HEAD = auto()
+    FULL = auto()
+
+
+class Supply(Enum):
+    """Whether the content that a record names is in the node's own store."""
+
+    HERE = auto()
+    COMING = auto()
+    # It could not be had for a minute: the slot keeps what it has, and counts as the target.
+    REFUSED = auto()
+
+
+class Comparison(Enum):
+    """A child's digest beside what its parent has for the same place."""
+
+    EQUAL = auto()
+    DIFFERENT = auto()
+    # The child is at a place of which the parent kept no digest.
+    UNKNOWN = auto()
+
+
+class Target(Protocol):
+    """What the node that owns the mailboxes wishes them to hold."""
+
+    def record(self, key: MailKey) -> Accepted | None:
+        """The record that is held under the key."""
+        ...
+
+    def wish(self, child: str, record: Accepted, *, in_use: bool) -> Wish:
+        """What a child should have of it; `in_use` says that its slot holds something."""
+        ...
+
+    def supply(self, key: MailKey) -> Supply:
+        """How far the content is that the record names; the first look has it fetched."""
+        ...
+
+    def carried(self, key: MailKey) -> tuple[tuple[ContentHash, bytes], ...]:
+        """Small stored blobs that go along with the record."""
+        ...
+
+
+@dataclass(slots=True)
+class Slot:
+    """The last message in one slot."""
+
+    # 0 while the first write is not confirmed.
+    sequence: int
+    generation: int
+    # Whether it holds content: a delta with body, or any other record.
+    full: bool
+    # What it adds to the digest.
+    term: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Checkpoint:
+    at: float
+    sequence: int
+    snapshot: int
+    digest: bytes
+
+
+class MailboxWriter:
+    """One child's mailbox. `mark` what may be another, `flush`, take in what was `written`."""
+
+    def __init__(self, child: str, target: Target, out: list[Effect]) -> None:
+        self.child = child
+        self.slots: dict[MailKey, Slot] = {}
+        # Where the mailbox ends.
+        self.last_sequence = 0
+        # What is to be compared with the target, and the own mail that is the cause.
+        self._dirty: dict[MailKey, int] = {}
+        # Writes that are not confirmed, with their generations and causes.
+        self._in_flight: dict[MailKey, tuple[int, int]] = {}
+        # Deltas whose content is on its way, with their generations.
+        self._awaiting: dict[MailKey, int] = {}
+        # Keys of which the child is to have a head at least: it asked for them.
+        self._wanted: dict[MailKey, None] = {}
+        self._target = target
+        self._out = out
+        # Generations of writes that take something away, not yet covered by a snapshot's `settled`.
+        self._uncovered: list[int] = []
+        # The newest snapshot that the node reached, and whether it is to be written in any case.
+        self._reached: VerifiedSnapshot | None = None
+        self._snapshot_due = False
+        self._excluded: tuple[tuple[MailKey, int], ...] = ()
+        self._digest = MailDigest()
+        self._checkpoints: deque[_Checkpoint] = deque(maxlen=CHECKPOINTS_MAX)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is to be written, and nothing is on its way."""
+        return not (self._dirty or self._in_flight or self._awaiting)
+
+    @property
+    def awaits_content(self) -> bool:
+        return bool(self._awaiting)
+
+    @property
+    def load(self) -> int:
+        """How many writes wait or are on their way."""
+        return len(self._dirty) + len(self._in_flight)
+
+    @property
+    def end(self) -> int:
+        """Where the last message lies that is there; what was written after it was erased."""
+        return max((slot.sequence for slot in self.slots.values()), default=0)
+
+    def place(self, sequence: int) -> int:
+        """How far a child has come that read up to here: it has read all, if nothing follows."""
+        return self.last_sequence if sequence >= self.end else sequence
+
+    @property
+    def snapshot(self) -> int:
+        """The generation of the snapshot in the mailbox, 0 for none."""
+        slot = self.slots.get(SNAPSHOT_KEY)
+        return slot.generation if slot is not None else 0
+
+    def restore(self, kept: MailSlot) -> None:
+        """Take in what the stream holds, at the start of the node."""
+        term = digest_term(kept.key, kept.generation.to_bytes(8, "big") + kept.payload_hash)
+        self._set(kept.key, Slot(kept.sequence, kept.generation, kept.has_body, term))
+        self.last_sequence = max(self.last_sequence, kept.sequence)
+        if kept.key == SNAPSHOT_KEY:
+            self._digest.advance(kept.generation)
+        self._dirty[kept.key] = 0
+
+    def mark(self, key: MailKey, cause: int = 0) -> None:
+        """Compare a slot with its target at the next flush; `cause` is a place in the own mail."""
+        former = self._dirty.get(key)
+        self._dirty[key] = cause if former is None else min(former, cause)
+        self._awaiting.pop(key, None)
+
+    def supplied(self, key: MailKey) -> bool:
+        """The content of a delta is here, or was refused for long; whether it was waited for."""
+        if self._awaiting.pop(key, None) is None:
+            return False
+        # What waited for content holds up nobody's progress: it counts as pending.
+        self._dirty.setdefault(key, _NO_CAUSE)
+        return True
+
+    def want(self, key: MailKey) -> None:
+        """Have the child get a head of the key, at least."""
+        self._wanted[key] = None
+        self.mark(key, _NO_CAUSE)
+
+    def flush(self, now: float) -> None:
+        """Write what differs from the target, then the snapshot if the mailbox is ready for it."""
+        waiting: dict[MailKey, int] = {}
+        for key, cause in self._dirty.items():
+            if key in self._in_flight:
+                waiting[key] = cause
+            else:
+                self._make_equal(key, cause)
+        self._dirty = waiting
+        self._write_snapshot()
+        self._checkpoint(now)
+
+    def written(self, key: MailKey, sequence: int) -> int:
+        """The stream took a message; returns the place in the own mail that was its cause."""
+        self.last_sequence = max(self.last_sequence, sequence)
+        slot = self.slots.get(key)
+        if slot is not None:
+            slot.sequence = sequence
+        _, cause = self._in_flight.pop(key, (0, _NO_CAUSE))
+        return cause
+
+    def clear(self, key: MailKey, through: int) -> bool:
+        """The child let go of what the slot says, with a progress `through`; whether it goes.
+
+        A slot that was written since, or is to be written, stays.
+        """
+        slot = self.slots.get(key)
+        if slot is None or not 0 < slot.sequence <= through:
+            return False
+        if key in self._in_flight or key in self._dirty:
+            return False
+        self._wanted.pop(key, None)
+        self._erase(key, slot)
+        return True
+
+    def rewrite(self) -> None:
+        """Write every slot again: what the child holds is not what it was sent."""
+        for key, slot in self.slots.items():
+            if key != SNAPSHOT_KEY:
+                slot.generation = -1
+                self.mark(key, _NO_CAUSE)
+        self._snapshot_due = True
+        self._digest = MailDigest()
+        self._checkpoints.clear()
+        for slot in self.slots.values():
+            slot.term = 0
+
+    # The snapshot.
+
+    def offer(
+        self,
+        snapshot: VerifiedSnapshot,
+        excluded: Iterable[tuple[MailKey, int]],
+        *,
+        due: bool,
+    ) -> None:
+        """The node reached a snapshot; `due` has it written whatever it says of this child.
+
+        `excluded` are keys and digest terms of records that it does not list as they are held.
+        """
+        self._reached = snapshot
+        self._excluded = tuple(
+            (key, term) for key, term in excluded if (s := self.slots.get(key)) and s.full
+        )
+        self._snapshot_due = self._snapshot_due or due
+
+    def renew(self) -> None:
+        """Have the newest snapshot written: a session begins, or it is time."""
+        self._snapshot_due = True
+
+    def _write_snapshot(self) -> None:
+        if self._reached is None or SNAPSHOT_KEY in self._in_flight:
+            return
+        snapshot = self._reached
+        settled = snapshot.record.settled
+        covers = bool(self._uncovered) and self._uncovered[0] <= settled
+        if snapshot.generation <= self.snapshot or not (self._snapshot_due or covers):
+            return
+        if any(generation <= snapshot.generation for generation in self._pending()):
+            return
+        self._snapshot_due = False
+        while self._uncovered and self._uncovered[0] <= settled:
+            heappop(self._uncovered)
+        term = digest_term(
+            SNAPSHOT_KEY, snapshot.generation.to_bytes(8, "big") + snapshot.payload_hash
+        )
+        self._put(
+            WriteMail(
+                child=self.child,
+                key=SNAPSHOT_KEY,
+                data=snapshot.data,
+                generation=snapshot.generation,
+                payload_hash=snapshot.payload_hash,
+                has_body=True,
+                trace="",
+                expected=0,
+            ),
+            term,
+            _NO_CAUSE,
+        )
+        self._digest.advance(snapshot.generation, self._excluded)
+
+    def _pending(self) -> Iterator[int]:
+        """The generations of what the mailbox does not hold yet."""
+        yield from (generation for generation, _ in self._in_flight.values())
+        yield from self._awaiting.values()
+        for key in self._dirty:
+            record = self._target.record(key)
+            yield record.generation if record is not None else 0
+
+    # The digest.
+
+    def _checkpoint(self, now: float) -> None:
+        if self._dirty or self._in_flight:
+            return
+        made = _Checkpoint(now, self.last_sequence, self._digest.snapshot, self._digest.value)
+        kept = self._checkpoints
+        if kept and (kept[-1].sequence, kept[-1].digest) == (made.sequence, made.digest):
+            return
+        while len(kept) > 1 and kept[0].at < now - CHECKPOINT_SECONDS:
+            kept.popleft()
+        kept.append(made)
+
+    def compare(self, sequence: int | None, snapshot: int, digest: bytes) -> Comparison:
+        """Hold a child's digest beside those of the last minute; None: at the present end.
+
+        There a digest says something only if nothing in the mailbox is newer than its snapshot.
+        """
+        if not digest or self._reached is None:
+            return Comparison.UNKNOWN
+        if sequence is None and any(slot.generation > snapshot for slot in self.slots.values()):
+            return Comparison.UNKNOWN
+        found = Comparison.UNKNOWN
+        for kept in reversed(self._checkpoints):
+            if kept.snapshot == snapshot and sequence in (None, kept.sequence):
+                if kept.digest == digest:
+                    return Comparison.EQUAL
+                found = Comparison.DIFFERENT
+                if sequence is None:
+                    break
+        return found
+
+    def check(self) -> None:
+        """Assert what must always hold."""
+        self._digest.check(
+            (key, slot.generation, slot.term)
+            for key, slot in self.slots.items()
+            if slot.full and key != SNAPSHOT_KEY and slot.term
+        )
+        assert self._in_flight.keys() <= self.slots.keys()
+        assert all(slot.sequence <= self.last_sequence for slot in self.slots.values())
+
+    # What progress needs to know.
+
+    def causes(self) -> Iterator[int]:
+        """Places in the own mail of which something is still to be written here."""
+        yield from self._dirty.values()
+        yield from (cause for _, cause in self._in_flight.values())
+
+    def is_written(self, key: MailKey) -> bool:
+        """Whether the slot holds its target, confirmed."""
+        return not (key in self._dirty or key in self._in_flight or key in self._awaiting)
+
+    # One slot.
+
+    def _make_equal(self, key: MailKey, cause: int) -> None:
+        record, slot = self._target.record(key), self.slots.get(key)
+        if key == SNAPSHOT_KEY:
+            return
+        in_use = slot is not None or key in self._wanted
+        wish = Wish.NOTHING
+        if record is not None:
+            wish = self._target.wish(self.child, record, in_use=in_use)
+        if record is None or wish is Wish.NOTHING:
+            self._wanted.pop(key, None)
+            if slot is not None:
+                self._take(record.generation if record is not None else 0)
+                self._erase(key, slot)
+            return
+        full = wish is Wish.FULL
+        if slot is not None and (slot.generation, slot.full) == (record.generation, full):
+            return
+        if full:
+            supply = self._target.supply(key)
+            if supply is Supply.COMING:
+                self._awaiting[key] = record.generation
+            if supply is not Supply.HERE:
+                return
+        if self._takes(record, wish, slot):
+            self._take(record.generation)
+        self._write(key, record, wish, cause)
+
+    def _takes(self, record: Accepted, wish: Wish, slot: Slot | None) -> bool:
+        """Whether the child may lose something by this, once a snapshot covers it."""
+        if record.kind in ("keys", "node"):
+            return False
+        if wish is Wish.HEAD or record.kind != "delta":
+            return True
+        head = record.record
+        before = slot.generation if slot is not None else 0
+        return not isinstance(head, DeltaHead) or head.last_loss > before
+
+    def _take(self, generation: int) -> None:
+        if generation not in self._uncovered[-1:]:
+            heappush(self._uncovered, generation)
+
+    def _write(self, key: MailKey, record: Accepted, wish: Wish, cause: int) -> None:
+        full = wish is Wish.FULL
+        self._wanted.pop(key, None)
+        self._put(
+            WriteMail(
+                child=self.child,
+                key=key,
+                data=record.data if full else record.head_data(),
+                generation=record.generation,
+                payload_hash=record.payload_hash,
+                has_body=full,
+                trace=record.trace,
+                expected=0,
+                hops=record.hops,
+                carried=self._target.carried(key) if full else (),
+            ),
+            record.digest_term,
+            cause,
+        )
+
+    def _put(self, write: WriteMail, term: int, cause: int) -> None:
+        former = self.slots.get(write.key)
+        expected = former.sequence if former is not None else 0
+        self._set(write.key, Slot(expected, write.generation, write.has_body, term))
+        self._in_flight[write.key] = write.generation, cause
+        self._out.append(replace(write, expected=expected))
+
+    def _set(self, key: MailKey, slot: Slot) -> None:
+        former = self.slots.get(key)
+        if former is not None:
+            self._uncount(key, former)
+        self.slots[key] = slot
+        if slot.full and slot.term and key != SNAPSHOT_KEY:
+            self._digest.add(key, slot.generation, slot.term)
+
+    def _uncount(self, key: MailKey, slot: Slot) -> None:
+        if slot.full and slot.term and key != SNAPSHOT_KEY:
+            self._digest.remove(key, slot.term)
+
+    def _erase(self, key: MailKey, slot: Slot) -> None:
+        self._uncount(key, slot)
+        del self.slots[key]
+        if slot.sequence:
+            self._out.append(ClearMail(self.child, key, slot.sequence))
+
+
+_NO_CAUSE = 1 << 62
+"""Of what follows from no message of the own mailbox, or holds up nobody's progress."""

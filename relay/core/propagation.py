@@ -1,0 +1,247 @@
+"""What follows from a record that is taken or dropped: whom it concerns, and who counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from relay.core.audience import HERE, Audience
+from relay.core.content.content import Content
+from relay.core.destination.destination import Destination
+from relay.core.destination.removals import DROPPED
+from relay.core.effects import AddChild, Effect, RemoveChild, StoreOwn
+from relay.core.link.children import Children
+from relay.core.link.target import mail_owner
+from relay.core.records.accepted import Accepted, is_delta
+from relay.core.records.book import RecordBook
+from relay.core.records.trust import Trust
+from relay.core.reports.counting import ChildReports
+from schemas.identity import KEYS_KEY, MailKey, NodePath
+from schemas.records import DeltaHead, KeysRecord, LocationRecord, NodeRecord, Profile
+
+
+class Propagation:
+    """Keeps all that is derived from the records of one node in step with them."""
+
+    def __init__(
+        self,
+        path: NodePath,
+        book: RecordBook,
+        audience: Audience,
+        trust: Trust,
+        children: Children,
+        reports: ChildReports,
+        content: Content,
+        destination: Destination | None,
+        joined: set[str],
+        out: list[Effect],
+    ) -> None:
+        self._path = path
+        self._book = book
+        self._audience = audience
+        self._trust = trust
+        self._children = children
+        self._reports = reports
+        self._content = content
+        self._destination = destination
+        # The children of which anything was ever heard, by any run of this node.
+        self._joined = joined
+        self._out = out
+
+    def put(self, accepted: Accepted, cause: int, now: float) -> None:
+        """Put a record in force; `cause` is its place in the own mail."""
+        key, record = accepted.key, accepted.record
+        former = self._book.get(key)
+        self._book.hold(accepted)
+        match record:
+            case _ if is_delta(accepted):
+                self._put_delta(accepted, cause, now)
+            case Profile():
+                self._audience.put_profile(key, record)
+                self._pass_through(accepted, former, cause)
+            case LocationRecord():
+                self._audience.put_location(key, record)
+                touched = {*self._children.having(key), *self._audience.concerned(key)}
+                self._announce(touched, key, former, accepted, cause)
+            case NodeRecord():
+                self._put_node(accepted, former, record, cause, now)
+            case KeysRecord():
+                self._trust.adopt(record)
+                for name in self._children.by_name:
+                    self._children.mark(name, KEYS_KEY, cause)
+            case _:
+                pass
+        self.spread(cause)
+        if isinstance(record, Profile):
+            self._inventory_changed(key, record, accepted.generation, now)
+        elif isinstance(record, LocationRecord):
+            self._inventory_changed(key, None, accepted.generation, now)
+
+    def drop(self, key: MailKey, now: float) -> None:
+        """A snapshot that was reached lists a record no more."""
+        former = self._book.drop(key)
+        if former is None:
+            return
+        self._out.append(StoreOwn(key, None))
+        record = former.record
+        having = list(self._children.having(key))
+        match record:
+            case _ if is_delta(former):
+                self._audience.put_placement(key, None)
+                self._content.end(mail_owner(key))
+                if self._destination is not None:
+                    self._destination.drop(key)
+                self._reports.touch(key)
+            case Profile():
+                self._audience.put_profile(key, None)
+                self._moving(having, key, former)
+            case LocationRecord():
+                self._audience.put_location(key, None)
+                self._moving(having, key, former)
+            case NodeRecord() if record.path.parent == self._path:
+                self._remove_child(record)
+            case _:
+                pass
+        for name in having:
+            self._children.mark(name, key, 0)
+        self.spread(0)
+        if isinstance(record, Profile | LocationRecord):
+            self._inventory_changed(key, None, DROPPED, now)
+
+    def restored(self) -> None:
+        """All that the streams held is in force: look at each slot of each child."""
+        for accepted in list(self._book.by_key.values()):
+            self._mark_all_concerned(accepted, 0)
+        self.spread(0)
+
+    def spread(self, cause: int) -> None:
+        """Follow what changed in who is meant."""
+        for key, names in self._audience.drain().items():
+            placement = is_delta(self._book.get(key)) or self._reports.has_rows(key)
+            for name in names:
+                if name == HERE:
+                    continue
+                self._children.mark(name, key, cause)
+                if placement:
+                    self._reports.refresh(name, key)
+
+    def child_changed(self, name: str) -> None:
+        """A child is there, or is not there any more: what it counts for is another."""
+        self._reports.refresh_child(name)
+        for key in self._audience.concerning(name):
+            if is_delta(self._book.get(key)):
+                self._reports.refresh(name, key)
+
+    def _inventory_changed(
+        self, key: MailKey, profile: Profile | None, cause: int, now: float
+    ) -> None:
+        """Look at the destination here: who it is, or what it belongs to, may be another."""
+        destination = self._destination
+        if destination is None:
+            return
+        if profile is not None or key not in self._book.by_key:
+            destination.put_profile(key, profile)
+        for accepted in self._book.deltas():
+            self._evaluate(accepted, cause, now)
+            self._reports.touch(accepted.key)
+
+    def _evaluate(self, accepted: Accepted, cause: int, now: float) -> None:
+        if self._destination is not None and isinstance(accepted.record, DeltaHead):
+            self._destination.evaluate(
+                accepted.key, accepted.record, accepted.body, cause=cause, now=now
+            )
+
+    def _put_delta(self, accepted: Accepted, cause: int, now: float) -> None:
+        key, record = accepted.key, accepted.record
+        alternatives = record.alternatives if isinstance(record, DeltaHead) else None
+        self._content.end(mail_owner(key))
+        self._audience.put_placement(key, alternatives)
+        self._mark_all_concerned(accepted, cause)
+        self._evaluate(accepted, accepted.generation, now)
+        self._reports.touch(key)
+
+    def _mark_all_concerned(self, accepted: Accepted, cause: int) -> None:
+        key = accepted.key
+        match accepted.record:
+            case _ if accepted.key == KEYS_KEY or accepted.opaque:
+                names: Iterable[str] = self._children.by_name
+            case DeltaHead() | LocationRecord():
+                names = {*self._audience.concerned(key), *self._children.having(key)}
+            case _:
+                step = self._book.step_of(accepted)
+                names = {*self._children.having(key), *(() if step is None else (step,))}
+        for name in names:
+            self._children.mark(name, key, cause)
+            if is_delta(accepted):
+                self._reports.refresh(name, key)
+
+    def _pass_through(self, accepted: Accepted, former: Accepted | None, cause: int) -> None:
+        """Mark a profile for the child it goes to, and for the one it went to."""
+        touched = set(self._children.having(accepted.key))
+        step = self._book.step_of(accepted)
+        if step is not None:
+            touched.add(step)
+        self._announce(touched, accepted.key, former, accepted, cause)
+
+    def _announce(
+        self,
+        names: Iterable[str],
+        key: MailKey,
+        former: Accepted | None,
+        accepted: Accepted,
+        cause: int,
+    ) -> None:
+        versions = (accepted,) if former is None else (former, accepted)
+        for name in names:
+            self._children.moving(name, key, versions)
+            self._children.mark(name, key, cause)
+
+    def _moving(self, names: Iterable[str], key: MailKey, former: Accepted) -> None:
+        for name in names:
+            self._children.moving(name, key, (former,))
+
+    def _put_node(
+        self,
+        accepted: Accepted,
+        former: Accepted | None,
+        record: NodeRecord,
+        cause: int,
+        now: float,
+    ) -> None:
+        if former is not None and isinstance(former.record, NodeRecord):
+            gone = former.record.path != record.path and former.record.path.parent == self._path
+            if gone:
+                self._remove_child(former.record)
+        if record.path.is_root or record.path.parent != self._path:
+            self._mark_all_concerned(accepted, cause)
+            return
+        name = record.path.name
+        known = self._children.by_name.get(name)
+        if known is not None and known.nkey == record.nkey:
+            return
+        if known is None:
+            self._children.add(name, record.nkey, now, joined=name in self._joined)
+            self._mark_child(name, cause)
+            self.child_changed(name)
+        else:
+            known.nkey = record.nkey
+        self._out.append(AddChild(record.path, record.nkey))
+
+    def _mark_child(self, name: str, cause: int) -> None:
+        """Look at all that a new child may need."""
+        if KEYS_KEY in self._book.by_key:
+            self._children.mark(name, KEYS_KEY, cause)
+        for key in (*self._book.through(name), *self._audience.concerning(name)):
+            self._children.mark(name, key, cause)
+        for accepted in self._book.deltas():
+            if accepted.opaque:
+                self._children.mark(name, accepted.key, cause)
+
+    def _remove_child(self, record: NodeRecord) -> None:
+        name = record.path.name
+        if name not in self._children.by_name:
+            return
+        self._children.remove(name)
+        self._joined.discard(name)
+        self._reports.forget_child(name)
+        self._out.append(RemoveChild(record.path))
+        self.child_changed(name)

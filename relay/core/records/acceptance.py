@@ -1,0 +1,157 @@
+"""Whether a message of the own mailbox is believed, and taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from relay.core.events import MailArrived
+from relay.core.records.accepted import Accepted, read_record
+from relay.core.records.book import RecordBook
+from relay.core.records.judge import SnapshotJudge, VerifiedSnapshot
+from relay.core.records.trust import Trust, Verdict
+from relay.core.records.verdict import Admission
+from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, NodePath, TreeId
+from schemas.records import NodeRecord, Record
+from schemas.refusals import CodecError, RecordRefused
+from schemas.signing import Envelope, decode_envelope
+from schemas.snapshots import read_snapshot, snapshot_source
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """Believed, and in force instead of what is held."""
+
+    accepted: Accepted
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Believed, and held already: the mailbox shows it, in full or as a head."""
+
+    accepted: Accepted
+
+
+@dataclass(frozen=True, slots=True)
+class Superseded:
+    """Believed, and in force no more: honest mail that is late."""
+
+
+class Lack(Enum):
+    """What is missing before a message can be judged."""
+
+    KEY = auto()
+    SNAPSHOT = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Park:
+    """Not to be judged yet."""
+
+    lack: Lack
+    accepted: Accepted | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Never to be acted on."""
+
+    reason: str
+    detail: str
+
+
+Ruling = Take | Known | Superseded | Park | Refuse
+
+
+class Acceptance:
+    """Judges records by signature, by what is held, and by the newest snapshot."""
+
+    def __init__(
+        self, path: NodePath, tree: TreeId, trust: Trust, book: RecordBook, judge: SnapshotJudge
+    ) -> None:
+        self._path = path
+        self._tree = tree
+        self._trust = trust
+        self._book = book
+        self._judge = judge
+
+    def snapshot(self, data: bytes) -> VerifiedSnapshot | Refuse:
+        """Read a signed snapshot, whatever the bytes are."""
+        try:
+            envelope = decode_envelope(data)
+            if envelope.kind != "snapshot":
+                return Refuse("WrongKind", f"a {envelope.kind} where a snapshot is expected")
+            record = read_snapshot(envelope.payload)
+        except (RecordRefused, CodecError) as error:
+            return Refuse("Unreadable", str(error))
+        named = Record(snapshot_source(self._tree), record.generation, "", "", ())
+        verdict = self._trust.judge(envelope, named)
+        if verdict is not Verdict.BELIEVED:
+            return _unbelieved(verdict)
+        return VerifiedSnapshot(record, data, envelope.payload_hash)
+
+    def read(self, data: bytes, hops: tuple[int, ...]) -> Accepted | Refuse:
+        """Read a record of the own stream, whatever the bytes are."""
+        read = self._read(data, hops)
+        if isinstance(read, Refuse):
+            return read
+        envelope, accepted = read
+        verdict = self._trust.judge(envelope, accepted.record)
+        return accepted if verdict is Verdict.BELIEVED else _unbelieved(verdict)
+
+    def judge(self, event: MailArrived, *, keys_read: bool, admits_new: bool) -> Ruling:
+        """What to make of a message that is no snapshot.
+
+        With `keys_read` no key is on its way any more; without `admits_new` nothing new is taken.
+        """
+        read = self._read(event.data, event.hops)
+        if isinstance(read, Refuse):
+            return read
+        envelope, accepted = read
+        if accepted.key != event.key:
+            return Refuse("WrongKey", f"it says {accepted.record.source} under key {event.key}")
+        verdict = self._trust.judge(envelope, accepted.record)
+        if verdict is Verdict.UNKNOWN_KEY and not keys_read:
+            return Park(Lack.KEY)
+        if verdict is not Verdict.BELIEVED:
+            return _unbelieved(verdict)
+        record = accepted.record
+        if isinstance(record, NodeRecord) and not self._is_below(record.path):
+            return Refuse("NotMine", "a node that is not below this one")
+        return self._against_held(accepted, admits_new=admits_new)
+
+    def _against_held(self, accepted: Accepted, *, admits_new: bool) -> Ruling:
+        known = self._book.get(accepted.key)
+        if known is not None and known.kind != accepted.kind:
+            return Refuse("WrongKind", f"a {accepted.kind} where a {known.kind} is held")
+        if known is not None and accepted.generation == known.generation:
+            return Take(accepted) if accepted.full and not known.full else Known(accepted)
+        if known is not None and accepted.generation < known.generation:
+            return Superseded()
+        if accepted.key == KEYS_KEY:
+            return Take(accepted)
+        if not admits_new:
+            return Park(Lack.SNAPSHOT, accepted)
+        match self._judge.admit(accepted.entry_key, accepted.generation):
+            case Admission.TAKEN:
+                return Take(accepted)
+            case Admission.UNREAD:
+                return Park(Lack.SNAPSHOT, accepted)
+            case Admission.SUPERSEDED:
+                return Superseded()
+
+    def _is_below(self, path: NodePath) -> bool:
+        return path != self._path and self._path.holds(path)
+
+    def _read(self, data: bytes, hops: tuple[int, ...]) -> tuple[Envelope, Accepted] | Refuse:
+        try:
+            envelope, accepted = read_record(data, hops)
+        except RecordRefused as error:
+            return Refuse("Unreadable", str(error))
+        if accepted.kind in ("snapshot", "ask") or accepted.key == SNAPSHOT_KEY:
+            return Refuse("WrongKind", f"a {accepted.kind} in a slot of records")
+        return envelope, accepted
+
+
+def _unbelieved(verdict: Verdict) -> Refuse:
+    return Refuse(verdict.name.title().replace("_", ""), verdict.value)

@@ -1,0 +1,129 @@
+"""One record accepted: decoded, and the bytes as they came."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TypeGuard
+
+from relay.core.effects import StoreOwn
+from relay.core.records.verdict import HeldRecord
+from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, MailKey
+from schemas.records import (
+    DeltaBody,
+    DeltaHead,
+    NodeRecord,
+    Profile,
+    Record,
+    decode_base,
+    decode_body,
+    decode_payload,
+    slot_term,
+)
+from schemas.refusals import BodyAltered, RecordRefused
+from schemas.signing import Envelope, decode_envelope
+from schemas.snapshots import EntryKey, Term, mail_entry_key, path_entry_key
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A record that a node believes."""
+
+    key: MailKey
+    kind: str
+    record: Record
+    # The message as it came, without what was carried along.
+    data: bytes
+    # SHA-256 of the signed payload.
+    payload_hash: bytes
+    # What it adds to a mail digest.
+    digest_term: int
+    # Of a delta that came with content.
+    body: DeltaBody | None = None
+    # When it was issued, and written on its way: ms since 1970.
+    hops: tuple[int, ...] = ()
+    # A delta newer than this program: only the fields that never change are read.
+    opaque: bool = False
+
+    @property
+    def generation(self) -> int:
+        return self.record.generation
+
+    @property
+    def trace(self) -> str:
+        return self.record.trace
+
+    @property
+    def full(self) -> bool:
+        """Whether it is more than a delta's head."""
+        return self.kind != "delta" or self.body is not None or self.opaque
+
+    @property
+    def entry_key(self) -> EntryKey:
+        """Its place in the tree of a snapshot."""
+        record = self.record
+        if isinstance(record, Profile | NodeRecord):
+            return path_entry_key(record.path, self.key)
+        return mail_entry_key(self.key)
+
+    @property
+    def held(self) -> HeldRecord:
+        """What a verdict needs to know of it."""
+        return HeldRecord(self.entry_key, self.generation, Term(bytes.fromhex(self.record.term)))
+
+    def head_data(self) -> bytes:
+        """The message without its body."""
+        if self.kind == "delta" and self.full:
+            return decode_envelope(self.data).bare().encode()
+        return self.data
+
+    def head(self) -> Accepted:
+        """The same without its body."""
+        return read_record(self.head_data(), self.hops)[1]
+
+
+def read_record(data: bytes, hops: tuple[int, ...] = ()) -> tuple[Envelope, Accepted]:
+    """Decode a message; raises RecordRefused or RecordRefused, whatever the bytes are."""
+    envelope = decode_envelope(data)
+    body, opaque = None, False
+    try:
+        record = decode_payload(envelope.kind, envelope.payload)
+        if isinstance(record, DeltaHead) and envelope.body is not None:
+            body = decode_body(record, envelope.body)
+    except BodyAltered:
+        raise
+    except RecordRefused:
+        if envelope.kind != "delta" or envelope.body is None:
+            raise
+        record, opaque = decode_base(envelope.payload), True
+    key = KEYS_KEY if envelope.kind == "keys" else record.source.key
+    term = slot_term(key, record.generation, envelope)
+    hashed = envelope.payload_hash
+    return envelope, Accepted(key, envelope.kind, record, data, hashed, term, body, hops, opaque)
+
+
+def to_keep(accepted: Accepted, incarnation: str = "", sequence: int = 0) -> StoreOwn:
+    """The effect that keeps a record, with where in the parent's stream it was read."""
+    return StoreOwn(
+        key=accepted.key,
+        data=accepted.data,
+        generation=accepted.generation,
+        incarnation=incarnation,
+        sequence=sequence,
+        payload_hash=accepted.payload_hash,
+        has_body=accepted.full,
+        trace=accepted.trace,
+        hops=accepted.hops,
+    )
+
+
+def with_hop(accepted: Accepted, now_ms: int) -> Accepted:
+    """The same, written on at this time."""
+    return replace(accepted, hops=(*accepted.hops, now_ms))
+
+
+def is_delta(accepted: Accepted | None) -> TypeGuard[Accepted]:
+    """Whether this is a placement's delta."""
+    return accepted is not None and accepted.kind == "delta"
+
+
+__all__ = ["SNAPSHOT_KEY", "Accepted", "is_delta", "read_record", "to_keep", "with_hop"]

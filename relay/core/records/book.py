@@ -1,0 +1,91 @@
+"""All records that a node holds, each the newest of its key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from relay.core.records.accepted import Accepted, is_delta
+from schemas.identity import MailKey, NodePath
+from schemas.records import LocationRecord, NodeRecord, Profile
+
+
+class RecordBook:
+    """`by_key` is not to be changed from outside."""
+
+    def __init__(self, path: NodePath) -> None:
+        self.by_key: dict[MailKey, Accepted] = {}
+        self._path = path
+        self._deltas: dict[MailKey, None] = {}
+        # By child: profiles, and the nodes below it, that are on their way through it.
+        self._through: dict[str, dict[MailKey, None]] = {}
+
+    def get(self, key: MailKey) -> Accepted | None:
+        return self.by_key.get(key)
+
+    def hold(self, accepted: Accepted) -> None:
+        """Hold a record, in place of the one of its key."""
+        self.drop(accepted.key)
+        self.by_key[accepted.key] = accepted
+        if is_delta(accepted):
+            self._deltas[accepted.key] = None
+        step = self.step_of(accepted)
+        if step is not None:
+            self._through.setdefault(step, {})[accepted.key] = None
+
+    def drop(self, key: MailKey) -> Accepted | None:
+        """Hold nothing of the key any more."""
+        former = self.by_key.pop(key, None)
+        if former is None:
+            return None
+        self._deltas.pop(key, None)
+        step = self.step_of(former)
+        if step is not None:
+            self._through[step].pop(key, None)
+        return former
+
+    def deltas(self) -> list[Accepted]:
+        return [self.by_key[key] for key in self._deltas]
+
+    def through(self, child: str) -> Iterable[MailKey]:
+        """The profiles and nodes that are passed on to a child."""
+        return self._through.get(child, {})
+
+    def is_edge(self, child: str) -> bool:
+        """Whether all that hangs at a child is one destination at the child itself."""
+        found = [self.by_key[key].record for key in self.through(child)]
+        at = self._path.child(child)
+        return len(found) == 1 and isinstance(found[0], Profile) and found[0].path == at
+
+    def step_of(self, accepted: Accepted) -> str | None:
+        """The child to which a profile or node is passed on; None if that is nobody."""
+        return way_of(self._path, accepted)
+
+    def judged(self) -> Iterator[Accepted]:
+        """All of which a snapshot speaks."""
+        return (accepted for accepted in self.by_key.values() if accepted.kind != "keys")
+
+    def check(self) -> None:
+        """Assert that the indexes agree with what is held."""
+        assert self._deltas.keys() == {k for k, a in self.by_key.items() if is_delta(a)}
+        through: dict[str, set[MailKey]] = {}
+        for key, accepted in self.by_key.items():
+            step = self.step_of(accepted)
+            if step is not None:
+                through.setdefault(step, set()).add(key)
+        held: Mapping[str, set[MailKey]] = {s: set(k) for s, k in self._through.items() if k}
+        assert held == through
+
+
+def way_of(path: NodePath, accepted: Accepted) -> str | None:
+    """The child of `path` that a profile goes to, or the record of a node deeper than its child."""
+    record = accepted.record
+    if isinstance(record, Profile):
+        return path.step_towards(record.path)
+    if isinstance(record, NodeRecord) and len(record.path.names) >= len(path.names) + 2:
+        return path.step_towards(record.path)
+    return None
+
+
+def is_inventory(accepted: Accepted) -> bool:
+    """Whether it says who is meant: a profile or a Location."""
+    return isinstance(accepted.record, Profile | LocationRecord)

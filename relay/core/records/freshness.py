@@ -1,0 +1,32 @@
+"""Whether the view that the parent shows is an old one, by the node's own monotonic clock."""
+
+from __future__ import annotations
+
+STALE_AFTER_SECONDS = 1200.0
+
+
+class ViewAge:
+    """How far the newest snapshot's time lags, beside the least lag of this run.
+
+    Clocks need not agree: only how the lag grows counts.
+    """
+
+    def __init__(self, now: float) -> None:
+        self._started = now
+        # Seconds of the newest snapshot's own time, and the least that ours was ahead of one.
+        self._newest: float | None = None
+        self._least = 0.0
+
+    def saw(self, time_ms: int, now: float) -> None:
+        """A verified snapshot that was made at `time_ms` was shown."""
+        time = time_ms / 1000
+        if self._newest is None:
+            self._newest, self._least = time, now - time
+        self._newest = max(self._newest, time)
+        self._least = min(self._least, now - time)
+
+    def stale(self, now: float) -> bool:
+        """Whether the newest is 20 minutes older than one that a good parent would show."""
+        if self._newest is None:
+            return now - self._started >= STALE_AFTER_SECONDS
+        return now - self._newest - self._least >= STALE_AFTER_SECONDS

@@ -1,0 +1,281 @@
+"""The newest snapshots a node verified, and what they make of the records that it holds.
+
+A snapshot is read (its blobs come), then every record held is judged by it, then it is reached:
+only from then on is taken away what it, and what is settled under it, no longer wants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from relay.core.records.accepted import Accepted
+from relay.core.records.reading import SnapshotReading
+from relay.core.records.snapshot import Interest, SnapshotView
+from relay.core.records.verdict import Admission, Standing, admit, judge, judge_all
+from schemas.blobs import Reference
+from schemas.identity import ContentHash, MailKey
+from schemas.snapshots import EntryKey, SnapshotRecord, SnapshotRefused
+
+REACH_SECONDS_MAX = 60.0
+"""So long a snapshot waits for what it lacks; then it is reached without, and that is reported."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedSnapshot:
+    """A snapshot whose signature was checked, and the message that said it."""
+
+    record: SnapshotRecord
+    data: bytes
+    payload_hash: bytes
+
+    @property
+    def generation(self) -> int:
+        return self.record.generation
+
+
+@dataclass(slots=True)
+class Standings:
+    """What one snapshot makes of the records held, other than in force."""
+
+    outdated: dict[MailKey, None] = field(default_factory=dict)
+    orphaned: dict[MailKey, None] = field(default_factory=dict)
+    # With the generations that were judged: a newer record of the key is not dropped.
+    dropped: dict[MailKey, int] = field(default_factory=dict)
+
+
+class Judgement:
+    """One snapshot on its way to be reached."""
+
+    def __init__(
+        self,
+        snapshot: VerifiedSnapshot,
+        reading: SnapshotReading,
+        now: float,
+        *,
+        restored: bool = False,
+    ) -> None:
+        self.snapshot = snapshot
+        # A former run reached it: nothing needs to be waited for but its blobs.
+        self.restored = restored
+        self.since = now
+        # Where it lies in the own mailbox; None while only the parent's welcome showed it.
+        self.sequence: int | None = None
+        self.reading = reading
+        self.standings: Standings | None = None
+
+    @property
+    def generation(self) -> int:
+        return self.snapshot.generation
+
+
+class SnapshotJudge:
+    """The candidate to be reached, and the newest snapshot ever verified; often the same."""
+
+    def __init__(
+        self,
+        records: Callable[[], Iterable[Accepted]],
+        interest: Callable[[], Interest],
+    ) -> None:
+        self._records = records
+        self._interest = interest
+        # The plain bytes of what was read of snapshots.
+        self._nodes: dict[ContentHash, bytes] = {}
+        self.reached: VerifiedSnapshot | None = None
+        # Under the snapshot that was reached.
+        self.standings = Standings()
+        self._candidate: Judgement | None = None
+        self._newest: Judgement | None = None
+        self._view: SnapshotView | None = None
+
+    @property
+    def newest(self) -> VerifiedSnapshot | None:
+        """The newest snapshot that was ever verified here."""
+        if self._newest is not None:
+            return self._newest.snapshot
+        return self.reached
+
+    @property
+    def nodes(self) -> Mapping[ContentHash, bytes]:
+        """The plain bytes of what was read of snapshots."""
+        return self._nodes
+
+    @property
+    def candidate(self) -> Judgement | None:
+        """The snapshot that is to be reached next."""
+        return self._candidate
+
+    def restore(self, snapshot: VerifiedSnapshot) -> None:
+        """Take in the snapshot that a former run reached; its blobs are to be read again."""
+        self._start(Judgement(snapshot, self._read(snapshot), 0.0, restored=True))
+
+    def offer(self, snapshot: VerifiedSnapshot, sequence: int | None, now: float) -> bool:
+        """Take in a verified snapshot; whether it is newer than all before."""
+        for known in (self._candidate, self._newest):
+            if known is not None and known.generation == snapshot.generation:
+                known.sequence = known.sequence if sequence is None else sequence
+                self.give_way(now)
+                return False
+        newest, reached = self.newest, self.reached
+        judgement = Judgement(snapshot, self._read(snapshot), now)
+        judgement.sequence = sequence
+        if newest is not None and snapshot.generation <= newest.generation:
+            shown = self._candidate
+            news = reached is None or snapshot.generation > reached.generation
+            if sequence is not None and shown is not None and shown.sequence is None and news:
+                # The mailbox holds an older one than the parent's welcome showed: reach that first.
+                self._candidate = judgement
+            return False
+        self._start(judgement)
+        self.give_way(now)
+        return True
+
+    def give_way(self, now: float) -> None:
+        """Let a newer snapshot take the place of a candidate that cannot be reached in time."""
+        former = self._candidate
+        stuck = (
+            former is not None
+            and former.standings is None
+            and now - former.since >= REACH_SECONDS_MAX
+        )
+        # Its slot was overwritten by the newer one before it was read.
+        passed = (
+            former is not None
+            and former.sequence is None
+            and self._newest is not None
+            and self._newest.sequence is not None
+        )
+        if self._newest is not None and (former is None or stuck or passed):
+            self._candidate = self._newest
+
+    def read_more(self) -> tuple[Reference, ...]:
+        """What is to be fetched now; judges what was read to its end."""
+        missing: dict[Reference, None] = {}
+        for judgement in self._under_way():
+            if judgement.standings is None:
+                lacking = judgement.reading.missing()
+                missing |= dict.fromkeys(lacking)
+                if not lacking:
+                    judgement.standings = self._judge_all(judgement)
+        return tuple(missing)
+
+    def take(self, address: ContentHash, plain: bytes) -> None:
+        """A blob of a snapshot came, its hash checked; raises SnapshotRefused."""
+        for judgement in self._under_way():
+            judgement.reading.take(address, plain)
+
+    def look_anew(self) -> None:
+        """Other keys are of interest than before: read what they need."""
+        for judgement in self._under_way():
+            judgement.reading = self._read(judgement.snapshot)
+            judgement.standings = None
+
+    def admit(self, key: EntryKey, generation: int) -> Admission:
+        """Whether a record that is not held is taken, by the newest snapshot."""
+        newest = self.newest
+        if newest is None:
+            return Admission.UNREAD
+        if self._view is None or self._view.record is not newest.record:
+            self._view = SnapshotView(newest.record, self._nodes)
+        try:
+            return admit(key, generation, self._view)
+        except SnapshotRefused:
+            return Admission.UNREAD
+
+    def lists_above(self, key: EntryKey, generation: int) -> bool:
+        """Whether the newest snapshot surely lists the key with a higher generation."""
+        return self.listed(key) > generation
+
+    def listed(self, key: EntryKey) -> int:
+        """The generation that the newest snapshot lists, 0 for none, or if that is not read."""
+        newest = self.newest
+        if newest is None:
+            return 0
+        found = SnapshotView(newest.record, self._nodes).generation_of(key)
+        return getattr(found, "generation", 0)
+
+    def accepted(self, record: Accepted) -> None:
+        """A record came into force in place of the one that was judged."""
+        for standings in self._all_standings():
+            standings.orphaned.pop(record.key, None)
+            standings.outdated.pop(record.key, None)
+            standings.dropped.pop(record.key, None)
+
+    def forget(self, key: MailKey) -> None:
+        """A record is held no more."""
+        for standings in self._all_standings():
+            standings.outdated.pop(key, None)
+            standings.orphaned.pop(key, None)
+            standings.dropped.pop(key, None)
+
+    def unjudged_sequence(self) -> int | None:
+        """Where the first snapshot lies by which not all was judged; None if there is none."""
+        found = [j.sequence for j in self._under_way() if j.standings is None and j.sequence]
+        return min(found, default=None)
+
+    def reach(self) -> Standings:
+        """The candidate is reached: what it drops; its standings are in force."""
+        candidate = self._candidate
+        assert candidate is not None
+        assert candidate.standings is not None
+        self.reached, self.standings = candidate.snapshot, candidate.standings
+        self._candidate = None
+        if self._newest is candidate:
+            self._newest = None
+            self._forget_nodes()
+        else:
+            self._candidate = self._newest
+        return self.standings
+
+    def _start(self, judgement: Judgement) -> None:
+        self._newest = judgement
+        if self._candidate is None:
+            self._candidate = judgement
+
+    def _read(self, snapshot: VerifiedSnapshot) -> SnapshotReading:
+        return SnapshotReading(snapshot.record, self._interest(), self._nodes)
+
+    def _under_way(self) -> Iterator[Judgement]:
+        if self._candidate is not None:
+            yield self._candidate
+        if self._newest is not None and self._newest is not self._candidate:
+            yield self._newest
+
+    def _all_standings(self) -> Iterator[Standings]:
+        yield self.standings
+        for judgement in self._under_way():
+            if judgement.standings is not None and judgement.standings is not self.standings:
+                yield judgement.standings
+
+    def _judge_all(self, judgement: Judgement) -> Standings:
+        view = SnapshotView(judgement.snapshot.record, self._nodes)
+        standings = Standings()
+        judged = {r.entry_key: r for r in self._records() if r.kind != "keys"}
+        held = [record.held for record in judged.values()]
+        for found, standing in judge_all(held, view):
+            record = judged[found.key]
+            match standing:
+                case Standing.OUTDATED | Standing.UNREAD:
+                    standings.outdated[record.key] = None
+                case Standing.ORPHANED:
+                    standings.orphaned[record.key] = None
+                case Standing.DROPPED:
+                    standings.dropped[record.key] = record.generation
+                case Standing.IN_FORCE:
+                    pass
+        return standings
+
+    def _forget_nodes(self) -> None:
+        """Keep of what was read what the reached snapshot needs."""
+        if self.reached is None:
+            return
+        view = SnapshotView(self.reached.record, self._nodes)
+        kept = {subtree.address for subtree, _ in view.subtrees(self._interest())}
+        kept.add(self.reached.record.terms_reference.address)
+        self._nodes = {address: self._nodes[address] for address in kept & self._nodes.keys()}
+        self._view = None
+
+
+def standing_of(record: Accepted, view: SnapshotView) -> Standing:
+    """The standing of one record."""
+    return judge(record.held, view)

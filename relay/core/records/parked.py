@@ -1,0 +1,58 @@
+"""Mail that waits for a key or for a snapshot's blobs; it is read only once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from relay.core.events import MailArrived
+from schemas.identity import MailKey
+
+PARKED_MAX, PARKED_BYTES_MAX = 10_000, 32 * 1024 * 1024
+"""So much mail waits here; what finds no room is read again from the parent once there is some."""
+
+
+@dataclass(slots=True)
+class Parked:
+    """The last message of each slot that waits."""
+
+    # Whether something found no room, so that the mailbox is to be read again.
+    overflowed: bool = False
+    _mail: dict[MailKey, MailArrived] = field(default_factory=dict)
+    _bytes: int = 0
+
+    @property
+    def roomy(self) -> bool:
+        """Whether there is room for much more, so that it is worth being read again."""
+        return len(self._mail) <= PARKED_MAX // 2 and self._bytes <= PARKED_BYTES_MAX // 2
+
+    def __len__(self) -> int:
+        return len(self._mail)
+
+    def __iter__(self) -> Iterator[MailArrived]:
+        return iter(list(self._mail.values()))
+
+    @property
+    def lowest(self) -> int | None:
+        """The first sequence of them; None if there are none."""
+        return min((event.sequence for event in self._mail.values()), default=None)
+
+    def put(self, event: MailArrived) -> None:
+        """Park a message instead of what was in its slot before."""
+        self.forget(event.key)
+        if len(self._mail) >= PARKED_MAX or self._bytes + len(event.data) > PARKED_BYTES_MAX:
+            self.overflowed = True
+            return
+        self._mail[event.key] = event
+        self._bytes += len(event.data)
+
+    def forget(self, key: MailKey) -> None:
+        """Let go of what waits in a slot: it was dealt with, or something newer came."""
+        found = self._mail.pop(key, None)
+        if found is not None:
+            self._bytes -= len(found.data)
+
+    def clear(self) -> None:
+        """Let go of everything: the mailbox is read from its start."""
+        self._mail.clear()
+        self._bytes, self.overflowed = 0, False

@@ -1,0 +1,1 @@
+"""What children report of placements: taken within bounds, folded, and passed up."""

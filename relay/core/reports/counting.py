@@ -1,0 +1,347 @@
+"""What each child counts for: the reports of all children, folded by placement.
+
+Only of a child that is in step what it reported counts; for every other its parent counts what the
+signed inventory expects there (link.md, section 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from relay.core.link.session import Presence
+from relay.core.reports import reduce
+from relay.core.reports.digest import PartRoom, ReportDigests, run_number, size_of
+from relay.core.reports.fold import NOTHING, Counted, Fold, Reported, Shapes
+from schemas.identity import MailKey
+from schemas.objects import ObjectKey
+from schemas.reports import (
+    ARM_OLDER,
+    NEVER_JOINED,
+    ObjectResult,
+    Report,
+    ReportPart,
+    State,
+    Summary,
+    part_key,
+)
+
+_PENDING = Summary({"pending": 1}, {"unknown": 1}, {ARM_OLDER: 1})
+_UNREACHABLE = Summary({"unreachable": 1}, {"unknown": 1}, {ARM_OLDER: 1})
+_NEVER_JOINED = Summary({NEVER_JOINED: 1}, {NEVER_JOINED: 1}, {ARM_OLDER: 1})
+
+
+class Facts(NamedTuple):
+    """What a node knows of one child and one placement, besides the child's report."""
+
+    # For how many destinations at and below the child the placement is meant.
+    expected: int
+    # Whether the child's mailbox has a slot for it.
+    sent: bool
+    # Of the record in force here.
+    generation: int
+    presence: Presence
+    # Whether the child is one destination, with nothing below it.
+    edge: bool
+
+
+class ChildReports:
+    """All reports of all children, folded by placement."""
+
+    def __init__(self, place: Callable[[str], int], facts: Callable[[str, MailKey], Facts]) -> None:
+        """`place` gives each child a small number of its own while it is a child."""
+        self._place = place
+        self._facts = facts
+        self._names: list[str] = []
+        self._folds: dict[MailKey, Fold] = {}
+        self._shapes = Shapes()
+        self._digests = ReportDigests()
+        self._parts = PartRoom()
+        # Placements of which something else may be to be reported.
+        self._dirty: dict[MailKey, None] = {}
+
+    # What children say.
+
+    def take(self, child: str, report: Report) -> bool:
+        """Take a child's part 0; whether its slot is to be kept.
+
+        One of another run than the present is not, and one that says gone needs no slot.
+        """
+        place, run = self._at(child), run_number(report.run)
+        if not self._digests.is_present(place, run):
+            return False
+        fold = self._fold(report.key)
+        held = fold.reported(place)
+        if held.run == run and report.revision < held.revision:
+            return True
+        said = Reported(
+            run,
+            report.revision,
+            report.generation,
+            report.summary.oldest_ms,
+            self._shapes.shared(report.summary),
+            report.gone,
+        )
+        self._replace(fold, place, report.key, said)
+        for part in [n for n in self._parts.of(place, report.key) if n > report.parts]:
+            self._drop_part(fold, place, report.key, part)
+        if report.gone:
+            self._drop_parts(fold, place, report.key)
+        self._count(fold, report.key, place)
+        self._tidy(report.key)
+        return not report.gone
+
+    def take_part(self, child: str, part: ReportPart) -> bool:
+        """Take a child's results of some objects; whether the slot is to be kept."""
+        place, run = self._at(child), run_number(part.run)
+        if not self._digests.is_present(place, run):
+            return False
+        held = self._parts.of(place, part.key).get(part.part)
+        if held is not None and held[0] == run and part.revision < held[1]:
+            return True
+        size, slot = size_of(part.results), part_key(part.key, part.part)
+        if not self._parts.admits(place, part.key, part.part, size):
+            return False
+        fold = self._fold(part.key)
+        if held is not None:
+            self._digests.remove(place, slot, held[0], held[1])
+        self._parts.put(place, part.key, part.part, (run, part.revision, size))
+        self._digests.add(place, slot, run, part.revision)
+        fold.set_results(place, {**fold.results_of(place), part.part: part.results})
+        if not fold.stands(place):
+            fold.stale(place)
+        self.touch(part.key)
+        return True
+
+    def expect_all(self, child: str, run: str) -> None:
+        """All that the child reported is void until this run says it, or says it again.
+
+        For a run that is new, and for one that is told to say everything again. Whoever calls this
+        sees to it that the child is not in step meanwhile.
+        """
+        self._digests.expect_all(self._at(child), run_number(run))
+
+    def forget_unsaid(self, child: str, run: str) -> list[str]:
+        """Forget what the present run did not say since `expect_all`; the slots to erase."""
+        place = self._at(child)
+        if not self._digests.is_present(place, run_number(run)) or not self._digests.has_void(
+            place
+        ):
+            return []
+        slots: list[str] = []
+        for key, fold in list(self._folds.items()):
+            parts = self._parts.of(place, key)
+            for part in [n for n, said in parts.items() if not self._is_said(place, said)]:
+                self._drop_part(fold, place, key, part)
+                slots.append(part_key(key, part))
+            held = fold.reported(place)
+            if held.is_there and not self._is_said(place, held):
+                self._replace(fold, place, key, NOTHING)
+                slots.append(key)
+                self._count(fold, key, place)
+            self._tidy(key)
+        return slots
+
+    def digest(self, child: str) -> bytes:
+        """The digest of the slots that the child's present run said, as the child states it."""
+        return self._digests.of(self._at(child))
+
+    def has_rows(self, key: MailKey) -> bool:
+        """Whether any child has a row for the placement."""
+        return key in self._folds
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether something else may be to be reported of some placement."""
+        return bool(self._dirty)
+
+    def knows(self, child: str, key: MailKey) -> bool:
+        """Whether the child has reported something of the placement that is there."""
+        fold = self._folds.get(key)
+        return fold is not None and fold.reported(self._at(child)).is_there
+
+    def is_gone(self, child: str, key: MailKey) -> bool:
+        """Whether the child's present run said that nothing of the placement is there."""
+        fold, place = self._folds.get(key), self._at(child)
+        held = fold.reported(place) if fold is not None else NOTHING
+        return held.gone and self._digests.counts(place, held.run, held.revision)
+
+    def generation(self, child: str, key: MailKey) -> int:
+        """The generation that the child reported last; 0 if it reported nothing."""
+        fold = self._folds.get(key)
+        return fold.reported(self._at(child)).generation if fold is not None else 0
+
+    # What is known of children otherwise.
+
+    def refresh(self, child: str, key: MailKey) -> None:
+        """Look again at what a child counts for: its facts for this placement changed."""
+        self._fold(key).stale(self._at(child))
+        self.touch(key)
+
+    def refresh_child(self, child: str) -> None:
+        """Look again at a child in all that it has a row in: its presence changed."""
+        place = self._at(child)
+        for key, fold in self._folds.items():
+            if fold.stands(place):
+                fold.stale(place)
+                self.touch(key)
+
+    def refresh_placement(self, key: MailKey) -> None:
+        """Look again at all children with a row: another record is in force, or none any more."""
+        fold = self._folds.get(key)
+        for place in list(fold.places()) if fold is not None else ():
+            self._folds[key].stale(place)
+        self.touch(key)
+
+    def forget_child(self, child: str) -> None:
+        """The child is none any more, and counts for nothing."""
+        place = self._at(child)
+        for key, fold in list(self._folds.items()):
+            if fold.stands(place) or fold.results_of(place):
+                fold.report(place, NOTHING)
+                fold.set_results(place, {})
+                fold.count(place, None)
+                self.touch(key)
+                self._tidy(key)
+        self._digests.forget_child(place)
+        self._parts.forget_child(place)
+
+    # What follows.
+
+    def touch(self, key: MailKey) -> None:
+        """Something else may be to be reported of the placement."""
+        self._dirty[key] = None
+
+    def take_dirty(self) -> dict[MailKey, None]:
+        """The placements to look at; none are left."""
+        taken, self._dirty = self._dirty, {}
+        return taken
+
+    def summary(self, key: MailKey, own: Summary = reduce.EMPTY) -> Summary:
+        """The node's summary: its children's and its own."""
+        fold = self._looked_at(key)
+        if fold is None:
+            return own
+        return fold.total() if own is reduce.EMPTY else reduce.merge(fold.total(), own)
+
+    def by_child(self, key: MailKey) -> dict[str, Summary]:
+        """What each child counts for now."""
+        fold = self._looked_at(key)
+        return dict(fold.counting(self._names)) if fold is not None else {}
+
+    def results(
+        self, key: MailKey, own: Iterable[ObjectResult] = ()
+    ) -> dict[ObjectKey, ObjectResult]:
+        """The returned states of the subtree, by object; a child's last ones while it is away."""
+        fold = self._folds.get(key)
+        return reduce.merge_results([*own, *(fold.results() if fold is not None else ())])
+
+    def check(self) -> None:
+        """Assert that folds and digests agree with the rows."""
+        held: dict[int, list[tuple[str, int, int]]] = {}
+        for key, fold in self._folds.items():
+            fold.check()
+            assert not fold.is_empty, key
+            for place in range(len(self._names)):
+                row = fold.reported(place)
+                if row.is_there:
+                    held.setdefault(place, []).append((key, row.run, row.revision))
+                assert self._parts.of(place, key).keys() == fold.results_of(place).keys()
+        for place in range(len(self._names)):
+            self._digests.check(place, [*held.get(place, ()), *self._parts.all_of(place)])
+
+    def _looked_at(self, key: MailKey) -> Fold | None:
+        """The placement's fold, with every child looked at that something changed for."""
+        fold = self._folds.get(key)
+        if fold is None:
+            return None
+        for place in fold.take_stale():
+            self._recount(fold, key, place)
+        self._tidy(key)
+        return self._folds.get(key)
+
+    def _count(self, fold: Fold, key: MailKey, place: int) -> None:
+        if self._recount(fold, key, place):
+            self.touch(key)
+
+    def _recount(self, fold: Fold, key: MailKey, place: int) -> bool:
+        """Count what a child counts for now; whether it is another."""
+        held = fold.reported(place)
+        counted = self._counted(key, place, held)
+        if counted is None and held.gone:
+            fold.report(place, NOTHING)
+        return fold.count(place, counted)
+
+    def _counted(self, key: MailKey, place: int, held: Reported) -> Counted | None:
+        facts = self._facts(self._names[place], key)
+        if not facts.expected and not facts.sent:
+            return None
+        match facts.presence:
+            case Presence.NEVER_JOINED:
+                return self._expected(_NEVER_JOINED, facts)
+            case Presence.SILENT | Presence.LEFT:
+                return self._expected(_UNREACHABLE, facts)
+            case Presence.CATCHING_UP:
+                return self._expected(_PENDING, facts)
+            case Presence.IN_STEP:
+                if self._digests.counts(place, held.run, held.revision):
+                    return self._reported(held, facts)
+                return self._expected(_PENDING, facts)
+
+    def _reported(self, held: Reported, facts: Facts) -> Counted:
+        summary = held.said
+        if summary is None or held.gone or (facts.edge and summary.destinations > 1):
+            # An edge is one destination, and speaks for no other.
+            return self._expected(_PENDING, facts)
+        if held.generation < facts.generation:
+            state: State = "pending" if facts.expected else "leaving"
+            summary = self._shapes.shared(reduce.older(summary, state))
+        return Counted(summary, dated=True)
+
+    def _expected(self, one: Summary, facts: Facts) -> Counted:
+        """What counts without a report: each destination that the placement is meant for."""
+        many = reduce.times(one, facts.expected) if facts.expected else reduce.EMPTY
+        return Counted(self._shapes.shared(many))
+
+    def _is_said(self, place: int, said: Reported | tuple[int, int, int]) -> bool:
+        return self._digests.counts(place, said[0], said[1])
+
+    def _replace(self, fold: Fold, place: int, key: MailKey, said: Reported) -> None:
+        """Keep a report in place of the former, in the digest too."""
+        held = fold.reported(place)
+        if held.is_there:
+            self._digests.remove(place, key, held.run, held.revision)
+        fold.report(place, said)
+        if said.is_there:
+            self._digests.add(place, key, said.run, said.revision)
+
+    def _drop_parts(self, fold: Fold, place: int, key: MailKey) -> None:
+        for part in list(self._parts.of(place, key)):
+            self._drop_part(fold, place, key, part)
+
+    def _drop_part(self, fold: Fold, place: int, key: MailKey, part: int) -> None:
+        said = self._parts.take(place, key, part)
+        assert said is not None
+        self._digests.remove(place, part_key(key, part), said[0], said[1])
+        left = {n: listed for n, listed in fold.results_of(place).items() if n != part}
+        fold.set_results(place, left)
+        self.touch(key)
+
+    def _at(self, child: str) -> int:
+        place, names = self._place(child), self._names
+        if place >= len(names):
+            names.extend([""] * (place + 1 - len(names)))
+        names[place] = child
+        return place
+
+    def _fold(self, key: MailKey) -> Fold:
+        fold = self._folds.get(key)
+        if fold is None:
+            fold = self._folds[key] = Fold()
+        return fold
+
+    def _tidy(self, key: MailKey) -> None:
+        """Let go of a fold in which no child has a row."""
+        fold = self._folds.get(key)
+        if fold is not None and fold.is_empty:
+            del self._folds[key]

@@ -1,0 +1,175 @@
+"""What a child may report: bounded at the first hop, so that no child speaks for another.
+
+A merge of what is taken here is taken at the next hop too: sums, arms, exceptions and texts stop at
+the bounds that hold there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import get_args
+
+from relay.core.reports.parts import PARTS_MAX
+from relay.core.reports.reduce import fit_arms
+from schemas.identity import MailKey, NodePath
+from schemas.link import Progress
+from schemas.refusals import BadIdentity, RecordRefused
+from schemas.reports import (
+    ARM_OTHER,
+    ARM_WORDS,
+    ARMS_MAX,
+    COUNT_MAX,
+    EXCEPTIONS_MAX,
+    PART_MAX_BYTES,
+    TEXT_MAX_BYTES,
+    ExceptionSample,
+    Health,
+    Report,
+    ReportPart,
+    State,
+    Summary,
+    decode,
+    decode_report,
+    part_key,
+)
+from schemas.subjects import PROGRESS_KEY
+
+SEVERITY_MAX = 9
+RUN_MAX_BYTES = 64
+DIGEST_BYTES = 16
+_STATES, _HEALTH = frozenset(get_args(State)), frozenset(get_args(Health))
+_ADDRESS = re.compile(r"[0-9a-f]{64}\Z")
+
+Said = Report | ReportPart | Progress
+
+
+class ReportIntake:
+    """Reads the report slots of one node's children."""
+
+    def __init__(
+        self,
+        owner: NodePath,
+        sent: Callable[[str, MailKey], int | None],
+        arms_of: Callable[[MailKey], frozenset[str] | None],
+    ) -> None:
+        """`sent` is the highest generation written to a child that it may still report on.
+
+        None if the placement was never sent there. `arms_of` are the arms of the delta in force;
+        None if they are not known here.
+        """
+        self._owner = owner
+        self._sent = sent
+        self._arms_of = arms_of
+
+    def read(self, child: str, slot: str, data: bytes) -> Said | None:
+        """What a slot says, None if it was emptied; raises RecordRefused, whatever the bytes are.
+
+        Each thing has one slot where it may be said, so a child has only so many.
+        """
+        if not data:
+            return None
+        if slot == PROGRESS_KEY:
+            return _read_progress(data)
+        report = decode_report(data)
+        if report.part > PARTS_MAX or part_key(report.key, report.part) != slot:
+            raise RecordRefused(f"part {report.part} of {report.key} under {slot}")
+        _check_run(report.run)
+        sent = self._sent(child, report.key)
+        if sent is None:
+            raise RecordRefused("a report on what it was not sent from here")
+        if report.generation > sent:
+            raise RecordRefused(f"generation {report.generation}, and {sent} was sent")
+        if isinstance(report, ReportPart):
+            _check_results(report)
+            return report
+        if report.parts > PARTS_MAX:
+            raise RecordRefused(f"{report.parts} parts, at most {PARTS_MAX}")
+        _check_summary(report.summary, self._owner.child(child))
+        arms = own_arms(report.summary.arms, self._arms_of(report.key))
+        return replace(report, summary=replace(report.summary, arms=arms))
+
+
+def bounded(summary: Summary) -> Summary:
+    """The summary with texts as long as a parent takes them."""
+    samples = summary.exceptions
+    if all(_fits(sample.object) and _fits(sample.reason) for sample in samples):
+        return summary
+    cut = (replace(s, object=_cut(s.object), reason=_cut(s.reason)) for s in samples)
+    return replace(summary, exceptions=tuple(cut))
+
+
+def own_arms(arms: Mapping[str, int], known: frozenset[str] | None) -> dict[str, int]:
+    """The arms that a placement has, or may have if none are known; the rest are `other`."""
+    own: dict[str, int] = {}
+    for arm, count in arms.items():
+        is_own = arm in known if known is not None else _ADDRESS.match(arm) is not None
+        named = arm if is_own or arm in ARM_WORDS else ARM_OTHER
+        own[named] = min(own.get(named, 0) + count, COUNT_MAX)
+    return fit_arms(own)
+
+
+def _read_progress(data: bytes) -> Progress:
+    progress = decode(Progress, data, PART_MAX_BYTES)
+    _check_run(progress.run)
+    _check_run(progress.incarnation)
+    if len(progress.digest) != DIGEST_BYTES:
+        raise RecordRefused(f"progress: a digest of {len(progress.digest)} bytes")
+    return progress
+
+
+def _check_run(run: str) -> None:
+    if not 0 < len(run.encode()) <= RUN_MAX_BYTES:
+        raise RecordRefused(f"a run is named by at most {RUN_MAX_BYTES} bytes")
+
+
+def _check_summary(summary: Summary, child: NodePath) -> None:
+    """Refuse words that there are not, and what would outgrow a message; raises RecordRefused."""
+    for what, counts, words in (
+        ("state", summary.states, _STATES),
+        ("health", summary.health, _HEALTH),
+    ):
+        for word in counts.keys() - words:
+            raise RecordRefused(f"{what} {word[:40]!r}: there is no such word")
+    for counts in (summary.states, summary.health, summary.arms):
+        _check_counts(counts.values())
+    if len(summary.exceptions) > EXCEPTIONS_MAX:
+        raise RecordRefused(f"{len(summary.exceptions)} exceptions, at most {EXCEPTIONS_MAX}")
+    if len(summary.arms) > ARMS_MAX:
+        raise RecordRefused(f"{len(summary.arms)} arms, at most {ARMS_MAX}")
+    for sample in summary.exceptions:
+        _check_sample(sample, child)
+
+
+def _check_sample(sample: ExceptionSample, child: NodePath) -> None:
+    if sample.severity > SEVERITY_MAX:
+        raise RecordRefused(f"severity {sample.severity}, at most {SEVERITY_MAX}")
+    _check_counts((sample.count,))
+    if not (_fits(sample.object) and _fits(sample.reason)):
+        raise RecordRefused(f"a text over {TEXT_MAX_BYTES} bytes")
+    try:
+        inside = child.holds(NodePath.parse(sample.path))
+    except BadIdentity as error:
+        raise RecordRefused(f"exception: {error}") from error
+    if not inside:
+        raise RecordRefused(f"an exception at {sample.path}, which is not below {child}")
+
+
+def _check_results(part: ReportPart) -> None:
+    _check_counts([result.count for result in part.results])
+    if not all(_fits(result.destination) for result in part.results):
+        raise RecordRefused(f"a destination over {TEXT_MAX_BYTES} bytes")
+
+
+def _check_counts(counts: Iterable[int]) -> None:
+    if max(counts, default=0) > COUNT_MAX:
+        raise RecordRefused(f"a count over {COUNT_MAX}")
+
+
+def _fits(text: str) -> bool:
+    return len(text) * 4 <= TEXT_MAX_BYTES or len(text.encode()) <= TEXT_MAX_BYTES
+
+
+def _cut(text: str) -> str:
+    return text.encode()[:TEXT_MAX_BYTES].decode(errors="ignore")

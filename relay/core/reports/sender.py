@@ -1,0 +1,108 @@
+"""What a node reports to its parent: each thing once in a session, and again when it is another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from relay.core.effects import Effect, SendReport
+from relay.core.reports.digest import content_of, digest_bytes, report_term, run_number
+from relay.core.reports.intake import bounded
+from relay.core.reports.parts import split_results
+from schemas.identity import MailKey
+from schemas.link import Progress
+from schemas.records import DIGEST_MODULUS
+from schemas.reports import ObjectResult, Report, ReportPart, Summary, encode, part_key
+from schemas.subjects import PROGRESS_KEY
+
+
+class ReportSender:
+    """What one run reported; nothing is before `begin`."""
+
+    def __init__(self, run: str, out: list[Effect]) -> None:
+        self._run = run
+        self._number = run_number(run)
+        self._out = out
+        # Of the parent that it reports to; empty before there is one.
+        self._incarnation = ""
+        self._revision = 0
+        # What was reported of each placement, as a hash, and in how many parts.
+        self._sent: dict[MailKey, bytes] = {}
+        self._parts: dict[MailKey, int] = {}
+        # The revision in each slot that says that something is there, and the sum of their terms.
+        self._slots: dict[str, int] = {}
+        self._sum = 0
+        self._progress: Progress | None = None
+
+    def begin(self, incarnation: str) -> None:
+        """Report all anew to this run of the parent: whoever calls this then reports everything."""
+        self._incarnation = incarnation
+        self._sent.clear()
+        self._slots.clear()
+        self._sum = 0
+        self._progress = None
+
+    @property
+    def digest(self) -> bytes:
+        """The digest of the reports that the parent should have now: 16 bytes."""
+        return digest_bytes(self._sum)
+
+    def report(
+        self,
+        key: MailKey,
+        summary: Summary,
+        results: Iterable[ObjectResult] = (),
+        *,
+        generation: int,
+        gone: bool = False,
+    ) -> None:
+        """Send a placement's report if it says something else than the last one sent.
+
+        With `gone` the node forgot the placement, and what was reported of it is forgotten, too.
+        """
+        if not self._incarnation:
+            return
+        count, parts = split_results(() if gone else results)
+        revision = self._revision + 1
+        fitted = bounded(summary)
+        report = Report(key, 0, self._run, revision, generation, gone, count, fitted)
+        content = content_of(report, parts)
+        if self._sent.get(key) == content:
+            return
+        self._revision = revision
+        for part in range(1, max(count, self._parts.get(key, 0)) + 1):
+            later = ReportPart(key, part, self._run, revision, generation, parts.get(part, ()))
+            is_there = part <= count
+            self._say(part_key(key, part), encode(later) if is_there else b"", is_there=is_there)
+        self._say(key, encode(report), is_there=not gone)
+        if gone:
+            self._sent.pop(key, None)
+            self._parts.pop(key, None)
+        else:
+            self._sent[key], self._parts[key] = content, count
+
+    def progress(self, through: int) -> None:
+        """Say that what was reported reflects the mailbox up to here; after all reports."""
+        if not self._incarnation:
+            return
+        progress = Progress(self._run, self._incarnation, through, self.digest)
+        if progress != self._progress:
+            self._progress = progress
+            self._out.append(SendReport(PROGRESS_KEY, encode(progress)))
+
+    def check(self) -> None:
+        """Assert that the digest is that of the slots."""
+        terms = (report_term(slot, self._number, each) for slot, each in self._slots.items())
+        assert self._sum == sum(terms) % DIGEST_MODULUS
+        kept = {part_key(key, n) for key, count in self._parts.items() for n in range(count + 1)}
+        assert self._slots.keys() <= kept
+
+    def _say(self, slot: str, data: bytes, *, is_there: bool) -> None:
+        """Put something into a slot, counted in the digest if it says that something is there."""
+        former = self._slots.pop(slot, None)
+        if former is not None:
+            self._sum -= report_term(slot, self._number, former)
+        if is_there:
+            self._slots[slot] = self._revision
+            self._sum += report_term(slot, self._number, self._revision)
+        self._sum %= DIGEST_MODULUS
+        self._out.append(SendReport(slot, data))

@@ -1,0 +1,81 @@
+"""When a node reports: what is settled at once after a pause, all else at the end of a window.
+
+A window gathers what changes; under load the windows grow. A destination that is at work is not
+reported before it is done, or has taken as long as the longest window: one report then says all.
+"""
+
+from __future__ import annotations
+
+from schemas.identity import MailKey
+
+GATHER_SECONDS = 0.1
+GATHER_MAX_SECONDS = 5.0
+BUSY_REPORTS = 500
+BUSY_MAIL = 100
+
+
+class ReportThrottle:
+    """The end of the window in which a node gathers changes; times are its monotonic seconds."""
+
+    def __init__(self) -> None:
+        self.ends: float | None = None
+        self._gather = GATHER_SECONDS
+        self._began = 0.0
+        self._heard = 0
+        self._hurried = False
+        self._hurried_last = float("-inf")
+        self._at_work: dict[MailKey, float] = {}
+        self._waiting: dict[MailKey, None] = {}
+
+    def heard(self) -> None:
+        """A child has reported."""
+        self._heard += 1
+
+    def gather(self, now: float) -> None:
+        """Something changed: a window begins, unless one has."""
+        if self.ends is None:
+            self._began = now
+        self._end(now + self._gather)
+
+    def hurry(self, now: float) -> None:
+        """What was waited for is there: the window ends, at most so often as the shortest do."""
+        self._hurried = True
+        self._end(max(now, self._hurried_last + GATHER_SECONDS))
+
+    def is_over(self, now: float) -> bool:
+        return self.ends is not None and self.ends <= now
+
+    def put_off(self, now: float, mail: int) -> bool:
+        """Gather on while much mail is on its way, if nothing was waited for; whether it does.
+
+        No longer than the longest window lasts.
+        """
+        if mail < BUSY_MAIL or self._hurried or now >= self._began + GATHER_MAX_SECONDS:
+            return False
+        self.ends = now + GATHER_SECONDS
+        return True
+
+    def close(self, now: float) -> dict[MailKey, None]:
+        """End the window, with the reports that waited; after many reports the next is longer."""
+        busy = self._heard > BUSY_REPORTS
+        self._gather = min(self._gather * 2, GATHER_MAX_SECONDS) if busy else GATHER_SECONDS
+        if self._hurried:
+            self._hurried_last = now
+        self._heard, self._hurried, self.ends = 0, False, None
+        waiting, self._waiting = self._waiting, {}
+        return waiting
+
+    def waits(self, key: MailKey, now: float, *, at_work: bool) -> bool:
+        """Whether a report waits for a destination that is at work on the placement."""
+        if not at_work:
+            self._at_work.pop(key, None)
+            return False
+        until = self._at_work.setdefault(key, now) + GATHER_MAX_SECONDS
+        if now >= until:
+            return False
+        self._waiting[key] = None
+        self._end(until)
+        return True
+
+    def _end(self, at: float) -> None:
+        self.ends = at if self.ends is None else min(self.ends, at)

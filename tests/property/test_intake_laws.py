@@ -1,0 +1,148 @@
+"""What a child may report is bounded, and a merge of it is taken at the next hop."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from relay.core.reports.intake import ReportIntake, bounded, own_arms
+from relay.core.reports.reduce import merge_all, times
+from schemas.identity import NodePath, short_key
+from schemas.objects import ObjectKey
+from schemas.reports import (
+    ARM_NOTHING,
+    ARM_OLDER,
+    ARM_OTHER,
+    ARMS_MAX,
+    COUNT_MAX,
+    EXCEPTIONS_MAX,
+    NEVER_JOINED,
+    PART_MAX_BYTES,
+    TEXT_MAX_BYTES,
+    ExceptionSample,
+    ObjectResult,
+    Report,
+    ReportPart,
+    ReportRefused,
+    Summary,
+    encode,
+    part_key,
+)
+
+REGION, KEY = NodePath.parse("/r"), short_key(bytes(20))
+ARMS = tuple(f"{at:064x}" for at in range(200))
+
+counts = st.sampled_from([0, 1, 7, COUNT_MAX])
+states = st.dictionaries(st.sampled_from(["pending", "synced", "failing", "unreachable"]), counts)
+health = st.dictionaries(st.sampled_from(["healthy", "degraded", NEVER_JOINED]), counts)
+texts = st.sampled_from(["", "x", "é" * (TEXT_MAX_BYTES // 2), "\0" * TEXT_MAX_BYTES])
+samples = st.builds(
+    ExceptionSample,
+    st.integers(0, 2),
+    texts,
+    st.builds(lambda text, at: f"{at}{text}"[:400], texts, st.integers(0, 99)),
+    counts,
+    st.sampled_from(["/r/c", "/r/c/d", "/r/c/" + "/".join(["n" * 63] * 14)]),
+)
+words = st.sampled_from([ARM_OLDER, ARM_NOTHING, ARM_OTHER])
+summaries = st.builds(
+    Summary,
+    states,
+    health,
+    st.dictionaries(words | st.sampled_from(ARMS), counts, max_size=ARMS_MAX),
+    st.lists(samples, max_size=EXCEPTIONS_MAX).map(tuple),
+    st.integers(0, 2**62),
+)
+
+
+def report(summary, generation=5, parts=0, run="r"):
+    return Report(KEY, 0, run, 1, generation, False, parts, summary)
+
+
+def intake(owner=REGION, sent=5, arms=None):
+    return ReportIntake(owner, lambda _child, _key: sent, lambda _key: arms)
+
+
+def read(said, owner=REGION, child="c", slot=KEY, **known):
+    return intake(owner, **known).read(child, slot, encode(said))
+
+
+@given(st.lists(summaries, max_size=5), st.integers(1, 2000))
+def test_a_merge_of_what_is_taken_is_taken_at_the_next_hop(said, many):
+    taken = [read(report(summary)).summary for summary in said]
+    merged = bounded(merge_all(times(summary, many) for summary in taken))
+    assert len(encode(report(merged))) <= PART_MAX_BYTES
+    assert read(report(merged), NodePath(), "r").summary == merged
+
+
+@given(summaries, st.sets(st.sampled_from(ARMS), max_size=100))
+def test_arms_that_are_none_of_the_placement_are_other_and_none_is_lost(summary, known):
+    arms = own_arms(summary.arms, frozenset(known))
+    assert set(arms) <= known | {ARM_OLDER, ARM_NOTHING, ARM_OTHER}
+    whole = sum(summary.arms.values())
+    assert sum(arms.values()) == whole or whole > COUNT_MAX
+
+
+@given(st.text(), st.text())
+def test_texts_are_cut_so_that_they_are_taken(obj, reason):
+    sample = ExceptionSample(0, obj * 200, reason * 200, 1, "/r/c")
+    cut = bounded(Summary(exceptions=(sample,)))
+    assert read(report(cut)).summary == cut
+    assert sample.object.startswith(cut.exceptions[0].object)
+
+
+def wrong(**changes):
+    sample = ExceptionSample(0, "", "", 1, "/r/c")
+    return Summary(exceptions=(replace(sample, **changes),))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        report(Summary({"fine": 1})),
+        report(Summary(health={"fine": 1})),
+        report(Summary({"synced": COUNT_MAX + 1})),
+        report(Summary(arms={ARM_OLDER: COUNT_MAX + 1})),
+        report(Summary(arms=dict.fromkeys(ARMS[: ARMS_MAX + 1], 1))),
+        report(wrong(path="/r")),
+        report(wrong(path="/r/cc")),
+        report(wrong(path="nowhere")),
+        report(wrong(severity=2**62)),
+        report(wrong(count=COUNT_MAX + 1)),
+        report(wrong(reason="x" * (TEXT_MAX_BYTES + 1))),
+        report(wrong(object="é" * TEXT_MAX_BYTES)),
+        report(Summary(exceptions=wrong().exceptions * (EXCEPTIONS_MAX + 1))),
+        report(Summary(), generation=6),
+        report(Summary(), parts=10_000),
+        report(Summary(), run=""),
+        report(Summary(), run="r" * 65),
+        ReportPart(KEY, 0, "r", 1, 5, ()),
+    ],
+)
+def test_what_no_child_may_say_is_refused(said):
+    with pytest.raises(ReportRefused):
+        read(said)
+
+
+def test_a_report_on_what_was_not_sent_or_in_another_slot_is_refused():
+    for data, slot, sent in (
+        (report(Summary()), KEY, None),
+        (report(Summary()), part_key(KEY, 1), 5),
+        (ReportPart(KEY, 1, "r", 1, 5, ()), KEY, 5),
+        (ReportPart(KEY, 10_000, "r", 1, 5, ()), part_key(KEY, 10_000), 5),
+    ):
+        with pytest.raises(ReportRefused):
+            intake(sent=sent).read("c", slot, encode(data))
+    result = ObjectResult(ObjectKey("", "x", "n", "a"), COUNT_MAX + 1, "d")
+    with pytest.raises(ReportRefused):
+        read(ReportPart(KEY, 1, "r", 1, 5, (result,)), slot=part_key(KEY, 1))
+
+
+@given(st.binary(max_size=300), st.sampled_from([KEY, "_progress", "_other"]))
+def test_any_bytes_are_a_report_or_refused(data, slot):
+    try:
+        said = intake().read("c", slot, data)
+    except ReportRefused:
+        return
+    assert said is None or slot in (KEY, "_progress")

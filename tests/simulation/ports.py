@@ -1,0 +1,56 @@
+"""Where a planted fault stands: round what a node hears, says and is asked, never inside of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from relay.core.effects import Effect
+from relay.core.events import Event
+from schemas.identity import MailKey
+from schemas.objects import ObjectKey
+
+if TYPE_CHECKING:
+    from tests.simulation.host import Host
+
+
+class Ports:
+    """An honest node behind honest ports; a planted fault overrides what it does otherwise.
+
+    One instance serves all hosts of a world, so what it remembers it keeps by host.
+    """
+
+    def heard(self, _host: Host, event: Event) -> list[Event]:
+        """What the node is told where this happened."""
+        return [event]
+
+    def said(self, _host: Host, effect: Effect) -> list[Effect]:
+        """What becomes of an effect."""
+        return [effect]
+
+    def wanted(self, _host: Host, honest: Mapping[ObjectKey, Any]) -> Mapping[ObjectKey, Any]:
+        """What the syncer is told to make so."""
+        return honest
+
+    def may_prune(self, _host: Host, _key: ObjectKey, *, honest: bool) -> bool:
+        """Whether the syncer is told that an object may go."""
+        return honest
+
+    def count(self, _host: Host, _key: MailKey, honest: Any) -> Any:
+        """What the centre's controllers are told of a placement."""
+        return honest
+
+    def ordered(self, _host: Host, effects: list[Effect]) -> list[Effect]:
+        """In which order a batch is carried out."""
+        return effects
+
+    def issued(self, record: Any) -> Any:
+        """What the centre signs in place of a record."""
+        return record
+
+    def snapshot(self, issued: Any) -> Any:
+        """What the centre signs in place of a snapshot."""
+        return issued
+
+
+HONEST = Ports()
