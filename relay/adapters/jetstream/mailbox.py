@@ -38,7 +38,8 @@ from relay.inbox import Inbox
 from relay.ports import Clock
 from schemas import subjects
 from schemas.carried import without_carried
-from schemas.identity import BadIdentity, MailKey
+from schemas.identity import MailKey
+from schemas.refusals import BadIdentity
 
 RESET_SECONDS = 5.0
 BEGIN_SECONDS = 2.0

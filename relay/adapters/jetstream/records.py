@@ -13,7 +13,8 @@ from relay.core.effects import StoreOwn, WriteMail
 from relay.core.events import HelloArrived, MailSlot, OwnRecord, ReportArrived
 from schemas import subjects
 from schemas.carried import with_carried
-from schemas.identity import DEPTH_MAX, BadIdentity, MailKey, NodePath
+from schemas.identity import DEPTH_MAX, MailKey, NodePath
+from schemas.refusals import BadIdentity
 from schemas.reports import Done, encode
 
 _YES, _NO = "1", "0"

@@ -26,7 +26,8 @@ from relay.ports import BusBroken, Clock, Dice
 from schemas import subjects
 from schemas.identity import ContentHash, NodePath
 from schemas.link import Welcome
-from schemas.reports import PART_MAX_BYTES, ReportRefused, decode
+from schemas.refusals import RecordRefused
+from schemas.reports import PART_MAX_BYTES, decode
 
 PROBE_SECONDS = 2.0
 BACKOFF_SECONDS_MIN, BACKOFF_SECONDS_MAX = 0.25, 5.0
@@ -228,7 +229,7 @@ class Uplink:
     async def _welcome_came(self, message: Msg) -> None:
         try:
             welcome = decode(Welcome, message.data)
-        except ReportRefused as error:
+        except RecordRefused as error:
             logger.warning("%s: the parent sent an unreadable welcome: %s", self._path, error)
             return
         await self._inbox.put(Welcomed(welcome))

@@ -28,11 +28,12 @@ from relay.core.events import (
 )
 from relay.inbox import Inbox
 from relay.ports import BusBroken, MailConflict
-from schemas.blobs import BlobRefused, Reference, parts_of
+from schemas.blobs import Reference, parts_of
 from schemas.carried import with_carried, without_carried
 from schemas.identity import ContentHash, MailKey, NodePath
 from schemas.link import Welcome
-from schemas.reports import Done, ReportRefused, decode
+from schemas.refusals import BlobRefused, RecordRefused
+from schemas.reports import Done, decode
 from schemas.subjects import NODE_SELF
 
 WELCOMES_MAX = 64
@@ -313,7 +314,7 @@ class MemoryBus:
             return
         try:
             bus.welcome_came(decode(Welcome, data))
-        except ReportRefused:
+        except RecordRefused:
             return
 
     async def asks(self) -> AsyncIterator[AskArrived | AnswerArrived]:
