@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 
 from relay.core.audience import HERE, Audience
@@ -24,7 +25,16 @@ from relay.core.link.parent import QUIET_SECONDS, ParentLink
 from relay.core.link.progress import Watermark
 from relay.core.link.target import Targets, mail_owner
 from relay.core.propagation import Propagation
-from relay.core.records.acceptance import Acceptance, Known, Lack, Park, Refuse, Superseded, Take
+from relay.core.records.acceptance import (
+    UNKNOWN_KEY,
+    Acceptance,
+    Known,
+    Lack,
+    Park,
+    Refuse,
+    Superseded,
+    Take,
+)
 from relay.core.records.accepted import Accepted, is_delta, to_keep
 from relay.core.records.book import RecordBook
 from relay.core.records.freshness import ViewAge
@@ -96,6 +106,8 @@ class Upstream:
         now = clock().seconds
         self._view = ViewAge(now)
         self._view_at = now + VIEW_LOOK_SECONDS
+        # Snapshots signed by a key that is not known yet, with their places in the mailbox.
+        self._unverified: deque[tuple[bytes, int | None]] = deque(maxlen=2)
         # The newest signed snapshot that a child showed, with its generation.
         self._shown_below: tuple[int, bytes] = (0, b"")
 
@@ -256,6 +268,10 @@ class Upstream:
         self._targets.carry(accepted.key, event.carried)
         self._propagation.put(accepted, event.sequence, self._clock().seconds)
         self._show(accepted)
+        if accepted.kind == "keys":
+            unverified, self._unverified = list(self._unverified), deque(maxlen=2)
+            for data, sequence in unverified:
+                self._offer(data, sequence)
 
     def _show(self, accepted: Accepted) -> None:
         """The mailbox shows a record that is held, in full or as a head."""
@@ -313,6 +329,9 @@ class Upstream:
 
     def _offer(self, data: bytes, sequence: int | None) -> None:
         verified = self._acceptance.snapshot(data)
+        if isinstance(verified, Refuse) and verified == UNKNOWN_KEY and not self.caught_up:
+            self._unverified.append((data, sequence))
+            return
         if isinstance(verified, Refuse):
             self.refuse(verified.reason, "snapshot", verified.detail)
             return

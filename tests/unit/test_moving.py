@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
-from controllers.core.moving import left_places, move_fault
+from controllers.core.moving import left_nodes, move_fault
 from leafcast.cli.commands.node import move
 from leafcast.daemon.relocation import moved_objects, name_for
 from leafcast.data_dir import DataDirUnusable
@@ -22,14 +22,14 @@ OLD, NEW, FAR = map(NodePath.parse, ("/r1/s1", "/r2/s1", "/r3/s1"))
 TREE = "t" * 26
 
 
-def profile(path, generation=1, former=(), *, deleted=False, name="r1-s1"):
+def profile(path, generation=1, former=(), *, name="r1-s1"):
     said = {MOVED_ANNOTATION: ",".join(map(str, former))} if former else {}
     source = Source(API_SYNC_TARGET, "space", "", name)
-    return Profile(source, generation, deleted, "", (), "space-mb-1", path, {}, said, {})
+    return Profile(source, generation, "", "", (), "space-mb-1", path, {}, said, {})
 
 
-def node(path, *, deleted=False):
-    return NodeRecord(Source(API_NODE, TREE, "", str(path)), 1, deleted, "", (), path, "KEY")
+def node(path):
+    return NodeRecord(Source(API_NODE, TREE, "", str(path)), 1, "", "", (), path, "KEY")
 
 
 def ledger(*records):
@@ -38,8 +38,7 @@ def ledger(*records):
 
 def node_at(records):
     def found(path):
-        record = records.get(Source(API_NODE, TREE, "", str(path)).key)
-        return record if record is not None and not record.deleted else None
+        return records.get(Source(API_NODE, TREE, "", str(path)).key)
 
     return found
 
@@ -65,28 +64,18 @@ def test_former_places_are_kept_in_order_and_few():
 def test_a_node_leaves_its_place_together_with_the_destination_that_says_so():
     records = ledger(profile(OLD), node(OLD), node(NEW))
     moved = profile(NEW, former=(OLD,))
-    (left,) = left_places(records, node_at(records), [moved])
-    assert (left.record.path, left.record.deleted) == (OLD, True)
+    assert left_nodes(records, node_at(records), [moved]) == [node(OLD).source.key]
     for news, held in (
         (profile(NEW), records),
         (profile(OLD, former=(OLD,)), records),
         (profile(NEW, former=(FAR,)), records),
         (moved, ledger(profile(NEW), node(OLD), node(NEW))),
         (moved, ledger(profile(OLD), node(OLD))),
-        (moved, ledger(profile(OLD), node(OLD, deleted=True), node(NEW))),
+        (moved, ledger(profile(OLD), node(NEW))),
         (moved, ledger(profile(OLD), node(OLD), node(NEW), node(OLD.child("below")))),
         (moved, ledger(node(OLD), node(NEW))),
     ):
-        assert left_places(held, node_at(held), [news]) == []
-
-
-def test_what_was_taken_for_gone_on_its_way_has_left_its_place_unless_another_hangs_there():
-    records = ledger(profile(OLD, deleted=True), node(OLD), node(NEW))
-    moved = profile(NEW, former=(OLD,))
-    (left,) = left_places(records, node_at(records), [moved])
-    assert (left.record.path, left.record.deleted) == (OLD, True)
-    records |= ledger(profile(OLD, name="another"))
-    assert left_places(records, node_at(records), [moved]) == []
+        assert left_nodes(held, node_at(held), [news]) == []
 
 
 @pytest.mark.parametrize(

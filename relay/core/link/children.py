@@ -100,6 +100,8 @@ class Children:
         presence = Presence.CATCHING_UP if joined else Presence.NEVER_JOINED
         mailbox = MailboxWriter(name, self._target, self._out)
         self.by_name[name] = Child(nkey, ChildSession(now, presence), mailbox)
+        if self._reached is not None:
+            mailbox.offer(self._reached, (), due=True)
         self._to_flush[name] = None
 
     def remove(self, name: str) -> None:
