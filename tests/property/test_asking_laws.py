@@ -70,6 +70,7 @@ def test_every_ask_ends_once_and_only_through_the_child_that_was_asked(moves):
     asks = [asked(number) for number in range(4)]
     effects = [e for _, arrived in asks for e in asking.ask(arrived, Instant(now, 1000))]
     for move, *rest in moves:
+        asking.check()
         instant = Instant(now, 1000)
         match move, rest:
             case "answer", (number, child, last):
