@@ -14,7 +14,7 @@ PIP   := $(BIN)/python -m pip --disable-pip-version-check
 PYTHONS := $(PYTHON) python3.13 python3.12 python3.11 python3
 
 # Each prints a table and writes benchmarks/results/<name>.json.
-BENCHES := cost latency fanout forwarding restart reduction audience footprint scale \
+BENCHES := cost latency fanout forwarding restart reduction snapshot audience footprint scale \
   kube_latency kube_apply kube_cost kube_restart
 
 # What `make check` runs of the suite: everything that needs no server.

@@ -3,67 +3,101 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from controllers.core.notes import Notes
-from controllers.index_keeper import IndexKeeper
-from controllers.issuing import Issuer, first_start
-from controllers.keys import KeysUnusable, load_or_make_keys
-from controllers.mailbox_controller import MailboxController
-from controllers.ports import CentreRelay
-from controllers.recovery import Recovery
+from controllers.issuing import Issuer, open_issuer
+from controllers.keys import CentreKeys, KeysUnusable, load_or_make_keys
+from controllers.mailbox_controller import InventoryKey, MailboxController
+from controllers.placement_translator import Note
+from controllers.ports import CentreRelay, FinalizingSpace
+from controllers.work_queue import PlacementQueues, WorkQueue
 from controllers.workload_space import Inventories, WorkloadSpace
 from relay.ports import Clock, Dice, Space
-from schemas.records import Record
+from schemas.identity import MailKey
+from schemas.records import DeltaHead, LocationRecord, NodeRecord, Profile, Record
 
 NOT_LISTED = "the space is not read yet"
+
+
+def _note_nothing(_reason: str, _about: str, _why: str) -> None:
+    """Nobody listens."""
 
 
 class Controllers:
     """All reconcilers over workload description spaces and inventory spaces, of each at least one.
 
-    `translator` and `mailboxes` are of the first ones, those that commands speak of.
-
-    `noted` hears what no status can say: a reason, what it is about, and why.
-    The keys lie in `keys_folder`; the relay must have been made for their tree. Where a space has
-    finalizers placements get one: their deletion is not to be missed.
+    `translator` and `mailboxes` are of the first ones, those that commands speak of. `note` hears
+    what no status can say. Where a space has finalizers placements get one: their deletion is not
+    to be missed.
     """
 
     def __init__(
         self,
+        relay: CentreRelay,
+        issuer: Issuer,
+        keys: CentreKeys,
+        wds: Sequence[tuple[Space, PlacementQueues]],
+        inventory: Sequence[tuple[Space, WorkQueue[InventoryKey]]],
+        clock: Clock,
+        note: Note,
+    ) -> None:
+        self._relay = relay
+        self.keys = keys
+        self.issuer = issuer
+        # The identities of the inventory spaces that are followed.
+        spaces = self._inventory_spaces = set[str]()
+        slices = [queues.slices for _, queues in wds]
+        statuses = [queues.statuses for _, queues in wds]
+        self.inventories = [
+            MailboxController(issuer, space, clock, queue, spaces, slices, statuses)
+            for space, queue in inventory
+        ]
+        together = Inventories(self.inventories)
+        self.workload_spaces = [
+            WorkloadSpace(relay, issuer, clock, space, queues, together, note)
+            for space, queues in wds
+        ]
+        self.translator = self.workload_spaces[0].translator
+        self.mailboxes = self.inventories[0]
+
+    @classmethod
+    async def open(
+        cls,
         relay: CentreRelay,
         wds: Space | Sequence[Space],
         inventory: Space | Sequence[Space],
         clock: Clock,
         dice: Dice,
         keys_folder: Path,
-        recovery: Recovery | None = None,
-    ) -> None:
-        self._relay = relay
-        self.keys = load_or_make_keys(keys_folder, dice)
-        if self.keys.tree != relay.tree:
-            raise KeysUnusable(self.keys.path, "they are another tree's", "name the right folder")
-        self.issuer = Issuer(relay, self.keys.signing, clock)
-        self.recovery = recovery
-        self._notes = notes = recovery.notes if recovery is not None else Notes()
-        self._index = IndexKeeper(self.issuer, clock)
-        self.inventories = [MailboxController(self.issuer, one, clock) for one in _all(inventory)]
-        together = Inventories(self.inventories)
-        self.workload_spaces = [
-            WorkloadSpace(one, relay, self.issuer, clock, together, notes) for one in _all(wds)
+        note: Note = _note_nothing,
+    ) -> Controllers:
+        """Begin a new term, with the keys in the folder; the relay is of their tree.
+
+        What a new tree needs first is issued when this returns. Raises KeysUnusable, BusBroken.
+        """
+        keys = load_or_make_keys(keys_folder, dice)
+        if keys.tree != relay.tree:
+            raise KeysUnusable(keys.path, "they are another tree's", "name the right folder")
+        workloads = [
+            (space, PlacementQueues(clock, finalizing=isinstance(space, FinalizingSpace)))
+            for space in _all(wds)
         ]
-        self.translator = self.workload_spaces[0].translator
-        self.mailboxes = self.inventories[0]
-        for one in self.workload_spaces:
-            one.translator.renew = self._index.renew
-            one.noted = self._note
-        for mailboxes in self.inventories:
-            mailboxes.told, mailboxes.moved = self._located, self._moved
-            mailboxes.notes = notes
-        self._index.swept = self._forget_old
-        self.issuer.told = self._issued
-        self.noted: Callable[[str, str, str], None] = lambda _reason, _about, _why: None
+        inventories = [(space, WorkQueue[InventoryKey](clock)) for space in _all(inventory)]
+
+        def ledger_changed(records: Sequence[Record]) -> None:
+            nodes = [record.path for record in records if isinstance(record, NodeRecord)]
+            for _, registrations in inventories:
+                registrations.add(nodes)
+            names = [record.source.name for record in records if isinstance(record, DeltaHead)]
+            for _, queues in workloads:
+                if queues.finalizers is not None:
+                    queues.finalizers.add(names)
+
+        issuer = await open_issuer(relay, keys, clock, dice, ledger_changed)
+        await issuer.begin()
+        return cls(relay, issuer, keys, workloads, inventories, clock, note)
 
     @property
     def errors(self) -> dict[str, str]:
@@ -77,14 +111,38 @@ class Controllers:
 
     def unready(self) -> dict[str, str]:
         """What keeps each part from its work now, by name; "" if nothing does."""
-        lost = self.recovery is not None and self.recovery.lost
         workloads = all(one.translator.known for one in self.workload_spaces)
         inventory = all(one.known for one in self.inventories)
         return {
-            "ledger": "it was lost, and is read back from the children" if lost else "",
             "workloads": "" if workloads else NOT_LISTED,
             "inventory": "" if inventory else NOT_LISTED,
         }
+
+    def lost_spaces(self) -> Mapping[str, Sequence[Record]]:
+        """What spaces said that nobody follows any more, by their identities.
+
+        It stays in force until a person lets it go. Nothing is known before all spaces were listed.
+        """
+        followed = {one.translator.identity for one in self.workload_spaces}
+        followed |= self._inventory_spaces
+        found: dict[str, list[Record]] = defaultdict(list)
+        if not any(self.unready().values()):
+            for record in self.issuer.records.values():
+                said = isinstance(record, DeltaHead | Profile | LocationRecord)
+                if said and record.source.space not in followed:
+                    found[record.source.space].append(record)
+        return found
+
+    async def accept_lost_space(self, space: str) -> int:
+        """Let go of what a lost space said; how many records. Raises BusBroken.
+
+        Places of its destinations are free at once, and nobody drops what is registered there anew.
+        """
+        records = self.lost_spaces().get(space, ())
+        await self.issuer.delete([record.source.key for record in records])
+        for mailboxes in self.inventories:
+            mailboxes.look_at_all()
+        return len(records)
 
     async def caught_up(self) -> None:
         """Wait until what all spaces hold now is in the ledger; raises SpaceError."""
@@ -99,53 +157,21 @@ class Controllers:
         for one in self.workload_spaces:
             await one.summarizer.written(listed)
 
-    async def start(self) -> None:
-        """Issue what a new tree needs first; harmless on a later start. Raises KeysUnusable."""
-        recovery = self.recovery
-        lost = recovery is not None and recovery.looks_lost(self.issuer)
-        await first_start(self.issuer, self._relay, self.keys, lost=lost)
-        if recovery is not None and lost:
-            await recovery.enrol(self.issuer)
-
     async def run(self) -> None:
         """Reconcile until cancelled; raises BusBroken when the run must start again."""
-        await self.start()
-        if self.recovery is not None:
-            self.recovery.noted = self.noted
-            await self.recovery.run(self.issuer, self._relay, self.keys)
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._index.run(), name="index")
-            group.create_task(self._listen(), name="summaries")
+            group.create_task(self.issuer.run(), name="issuer")
+            group.create_task(self._follow_counts(), name="counts")
             for mailboxes in self.inventories:
                 group.create_task(mailboxes.run(), name="mailbox controller")
             for one in self.workload_spaces:
                 group.create_task(one.run(), name="workload space")
 
-    async def _listen(self) -> None:
+    async def _follow_counts(self) -> None:
         while True:
-            keys = await self._relay.summaries_changed()
+            keys: frozenset[MailKey] = await self._relay.counts_changed()
             for one in self.workload_spaces:
-                one.changed(keys)
-
-    def _issued(self, records: Sequence[Record]) -> None:
-        for mailboxes in self.inventories:
-            mailboxes.issued(records)
-        self._notes.issued(max((record.generation for record in records), default=0))
-
-    def _forget_old(self) -> None:
-        for one in self.workload_spaces:
-            one.translator.forget_old()
-
-    def _located(self) -> None:
-        for one in self.workload_spaces:
-            one.summarizer.look_at_all()
-
-    def _moved(self) -> None:
-        for one in self.workload_spaces:
-            one.where.look_at_all()
-
-    def _note(self, reason: str, about: str, why: str) -> None:
-        self.noted(reason, about, why)
+                one.counts_changed(keys)
 
 
 def _all(spaces: Space | Sequence[Space]) -> Sequence[Space]:

@@ -1,4 +1,4 @@
-"""A placement that was issued stays to be seen until its deletion is in the ledger.
+"""A placement that was issued stays to be seen until no snapshot lists it any more.
 
 Without this, one that is deleted while the centre is away is only missing from a list, which proves
 nothing. An embedded space tells every deletion, and needs none.
@@ -6,14 +6,14 @@ nothing. An embedded space tells every deletion, and needs none.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from controllers.core.workloads import placement_key
-from controllers.following import RETRY_SECONDS, Gathering
 from controllers.placement_translator import PlacementTranslator
 from controllers.ports import FinalizingSpace
-from relay.ports import Clock, Conflict, SpaceError
+from controllers.work_queue import WorkQueue
+from relay.ports import Conflict, SpaceError
 
 FINALIZER = "leafcast.io/placement"
 MANAGER = "leafcast-finalizer"
@@ -24,34 +24,28 @@ class Finalizers:
     """Sets and releases the finalizer of one workload description space's placements."""
 
     def __init__(
-        self, space: FinalizingSpace, clock: Clock, translator: PlacementTranslator
+        self, space: FinalizingSpace, queue: WorkQueue[str], translator: PlacementTranslator
     ) -> None:
         self._space = space
-        self._clock = clock
+        self._queue = queue
         self._translator = translator
-        self._waiting: Gathering[str] = Gathering(clock)
-
-    def look(self, names: Iterable[str]) -> None:
-        """Look again at these placements: what is in the ledger of them may be another."""
-        self._waiting.add(names)
 
     async def run(self) -> None:
-        """Settle until cancelled."""
-        while True:
-            names = await self._waiting.take()
-            again = [name for name in sorted(names) if not await self._settle(name)]
-            if again:
-                await self._clock.sleep(RETRY_SECONDS)
-                self._waiting.add(again)
+        """Reconcile until cancelled."""
+        await self._queue.work(self.reconcile)
+
+    async def reconcile(self, names: frozenset[str]) -> list[str]:
+        """Bring the finalizers of these placements up to date; those to be tried again."""
+        return [name for name in sorted(names) if not await self._settle(name)]
 
     async def _settle(self, name: str) -> bool:
         """Bring one placement's finalizer up to date; False if that is to be tried again."""
-        workloads, in_force = self._translator.workloads, self._translator.in_force(name)
+        workloads, kept = self._translator.workloads, self._translator.is_kept(name)
         obj, leaving = workloads.objects.get(name), workloads.leaving.get(name)
         try:
-            if obj is not None and in_force and not _has(obj):
+            if obj is not None and kept and not _has(obj):
                 await self._space.apply(_wish(obj), MANAGER)
-            if leaving is not None and not in_force and self._translator.known and _has(leaving):
+            if leaving is not None and not kept and self._translator.known and _has(leaving):
                 uid = leaving["metadata"].get("uid", "")
                 await self._space.release(placement_key(name), FINALIZER, uid)
         except SpaceError as error:

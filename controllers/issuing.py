@@ -3,132 +3,211 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from controllers.core.drafts import Draft
+from controllers.core.issuing import LedgerIssuer
 from controllers.core.ledger import Ledger
+from controllers.core.reading import Reading
+from controllers.core.start import read_stored_ledger
 from controllers.keys import CentreKeys, KeysUnusable
 from controllers.ports import CentreRelay
-from relay.ports import Clock
-from schemas.identity import (
-    INDEX_KEY,
-    KEYS_KEY,
-    ContentHash,
-    KeyId,
-    MailKey,
-    TreeId,
-)
-from schemas.records import (
-    API_KEYS,
-    KeyGrant,
-    KeysRecord,
-    Record,
-    Source,
-    decode_payload,
-    encode_payload,
-)
-from schemas.signing import Envelope, Signer
+from relay.ports import Clock, Dice
+from schemas.identity import KEYS_KEY, ContentHash, KeyId, MailKey, TreeId
+from schemas.records import API_KEYS, KeyGrant, KeysRecord, Record, Source
+from schemas.snapshots import TERM_BYTES
 
-SIGNING_KINDS = ("delta", "profile", "location", "node", "index", "ask")
+SIGNING_KINDS = ("delta", "profile", "location", "node", "snapshot", "ask")
+READS_AT_ONCE = 64
+REISSUED_AT_ONCE = 500
+
+OnChange = Callable[[Sequence[Record]], None]
+T = TypeVar("T")
 
 
 class Issuer:
-    """The one writer of the centre's ledger; it holds each record in force, by its slot.
+    """The one writer of the centre's ledger; it holds each record in force, by its key.
 
-    `told` hears of records as they come into force.
+    `on_change` hears of records as they come into force, leave it, and are listed no more.
     """
 
-    def __init__(self, relay: CentreRelay, signer: Signer, clock: Clock) -> None:
+    def __init__(
+        self,
+        relay: CentreRelay,
+        core: LedgerIssuer,
+        keys: CentreKeys,
+        clock: Clock,
+        on_change: OnChange,
+    ) -> None:
         self._relay = relay
-        self._signer = signer
+        self._core = core
+        self._keys = keys
         self._clock = clock
+        self._on_change = on_change
         self._lock = asyncio.Lock()
-        self.told: Callable[[Sequence[Record]], None] = lambda _: None
-        self.ledger = Ledger(relay.tree, relay.ledger().values())
+        # The next snapshot may be due earlier than was thought.
+        self._changed = asyncio.Event()
 
     @property
     def tree(self) -> TreeId:
         return self._relay.tree
 
     @property
-    def records(self) -> Mapping[MailKey, Record]:
-        """All that the ledger holds, tombstones included."""
-        return self.ledger.records
+    def ledger(self) -> Ledger:
+        return self._core.ledger
 
     @property
-    def in_force(self) -> Mapping[MailKey, int]:
-        """The placements that are not deleted, with their generations."""
-        return self.ledger.in_force
+    def records(self) -> Mapping[MailKey, Record]:
+        """All that is in force, and the keys."""
+        return self._core.ledger.records
 
-    async def issue(self, drafts: Sequence[Draft], signer: Signer | None = None) -> list[Record]:
+    @property
+    def lost(self) -> int:
+        """How many records the last snapshot lists that the ledger lost: they are held."""
+        return len(self._core.lost)
+
+    async def issue(self, drafts: Sequence[Draft], delete: Iterable[MailKey] = ()) -> list[Record]:
         """Stamp, sign and publish these records, in order; raises BusBroken.
 
-        They are in the ledger when this returns, and in force only then.
+        They are in the ledger when this returns, and in force only then. What is deleted with them
+        goes at the same moment.
         """
         async with self._lock:
-            return await self._publish(drafts, signer or self._signer)
+            publication = self._core.issue(drafts, self._clock.now())
+            await self._relay.publish(publication.blobs, publication.envelopes)
+            gone = self._core.published(publication, self._clock.now(), delete)
+        self._told([*publication.records, *gone])
+        return list(publication.records)
 
-    async def restore(self, envelope: Envelope, blobs: Mapping[ContentHash, bytes]) -> None:
-        """Put a record that was issued before into the ledger again, byte for byte."""
+    async def delete(self, keys: Iterable[MailKey]) -> None:
+        """Records are in force no longer; a snapshot lists them for a moment more."""
         async with self._lock:
-            await self._relay.publish(blobs, [envelope])
-            record = decode_payload(envelope.kind, envelope.payload)
-            self.ledger.remember(envelope.kind, record, bare=envelope.body is None)
-        self.told([record])
+            gone = self._core.delete(keys, self._clock.now())
+        self._told(gone)
 
-    def index_age_seconds(self) -> float | None:
-        """How old the ledger's index is; None if there is none, or it lists something else."""
-        return self.ledger.index_age_seconds(self._clock.now().wall_ms)
-
-    async def issue_index(self) -> None:
-        """Renew the index from the ledger."""
-        async with self._lock:
-            draft, addresses = self.ledger.index(self._clock.now().wall_ms)
-            await self._publish([draft], self._signer)
-            self.ledger.index_issued(addresses)
-
-    def forget_old(self) -> None:
-        """Let go of old tombstones that the relay has let go of: no mailbox holds them any more."""
-        old = self.ledger.old_tombstones(self._clock.now().wall_ms)
-        self.ledger.forget([slot for slot in old if self._relay.summary(slot) is None])
-
-    async def _publish(self, drafts: Sequence[Draft], signer: Signer) -> list[Record]:
-        records = self.ledger.stamp(drafts, self._clock.now().wall_ms)
-        issued = [
-            signer.seal(draft.kind, encode_payload(record), draft.body)
-            for draft, record in zip(drafts, records, strict=True)
-        ]
-        blobs = {address: value for draft in drafts for address, value in draft.blobs.items()}
-        await self._relay.publish(blobs, issued)
-        for draft, record in zip(drafts, records, strict=True):
-            self.ledger.remember(draft.kind, record)
-        self.told(records)
-        return records
-
-
-async def first_start(
-    issuer: Issuer, relay: CentreRelay, keys: CentreKeys, *, lost: bool = False
-) -> None:
-    """Issue the `keys` record and an empty index if the ledger has none; raises KeysUnusable.
-
-    A second start finds both, and changes nothing. A ledger that is `lost` gets no index: an empty
-    one would say that nothing is in force.
-    """
-    held = issuer.records.get(KEYS_KEY)
-    if held is None and issuer.records:
-        raise KeysUnusable(keys.path, "the ledger is another's", "use the ledger's own keys")
-    if isinstance(held, KeysRecord):
+    async def begin(self) -> None:
+        """Issue the keys if the ledger has none; raises KeysUnusable if it has others."""
+        keys, held = self._keys, self.records.get(KEYS_KEY)
+        if held is None and self.records:
+            raise KeysUnusable(keys.path, "the ledger is another's", "use the ledger's own keys")
+        if not isinstance(held, KeysRecord):
+            await self._issue_keys()
+            return
         granted = {grant.key_id for grant in held.grants}
-        kept = relay.ledger().get(KEYS_KEY)
+        kept = self._relay.ledger().get(KEYS_KEY)
         # What this very run issued the relay may not have looked at yet.
         ours = kept is None or kept.verify(keys.tree, keys.root.public_key)
         if keys.signing.key_id not in granted or not ours:
             reason = "the ledger was signed with other keys"
             raise KeysUnusable(keys.path, reason, "restore the keys that belong to it")
-    else:
-        await issuer.issue([keys_draft(keys)], keys.root)
-    if INDEX_KEY not in issuer.records and not lost:
-        await issuer.issue_index()
+
+    async def run(self) -> None:
+        """Sign snapshots as they are due, and issue above what is shown, until cancelled.
+
+        Raises BusBroken.
+        """
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._sign_snapshots(), name="snapshots")
+            group.create_task(self._follow_shown(), name="shown snapshots")
+
+    def withdraw(self, term: str) -> None:
+        """What this term (16 hex digits) issued and no snapshot lists goes everywhere."""
+        self._core.withdraw(term, self._clock.now())
+        self._changed.set()
+
+    def forget_lost(self) -> int:
+        """Let go of what the last snapshot lists and the ledger lost; how many records."""
+        count = self._core.forget_lost(self._clock.now())
+        self._changed.set()
+        return count
+
+    def hold(self, name: str) -> None:
+        """Drop and settle nothing until `release`, for a minute at most: an apply is under way."""
+        self._core.hold(name, self._clock.now())
+
+    def release(self, name: str) -> None:
+        self._core.release(name)
+        self._changed.set()
+
+    async def _issue_keys(self) -> None:
+        async with self._lock:
+            now = self._clock.now()
+            publication = self._core.issue([keys_draft(self._keys)], now, self._keys.root)
+            await self._relay.publish(publication.blobs, publication.envelopes)
+            self._core.published(publication, self._clock.now())
+
+    async def _sign_snapshots(self) -> None:
+        while True:
+            await self._until_due()
+            async with self._lock:
+                snapshot = self._core.sign_snapshot(self._clock.now())
+                await self._relay.publish_snapshot(
+                    snapshot.blobs, snapshot.envelope, snapshot.dropped
+                )
+                gone = self._core.snapshot_published(snapshot)
+            self._told(gone)
+
+    async def _until_due(self) -> None:
+        while (left := self._core.due - self._clock.now().seconds) > 0:
+            self._changed.clear()
+            async with asyncio.TaskGroup() as group:
+                waits = [
+                    group.create_task(self._clock.sleep(left)),
+                    group.create_task(self._wait_for_change()),
+                ]
+                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+                for wait in waits:
+                    wait.cancel()
+
+    async def _wait_for_change(self) -> None:
+        await self._changed.wait()
+
+    async def _follow_shown(self) -> None:
+        """Issue all anew above a snapshot of this tree that someone has and the ledger lost."""
+        while True:
+            drafts = self._core.raise_above(await self._relay.shown())
+            for at in range(0, len(drafts), REISSUED_AT_ONCE):
+                part = drafts[at : at + REISSUED_AT_ONCE]
+                # What was deleted or changed meanwhile is not brought back.
+                held = [it for it in part if self.records.get(it.slot) is it.record]
+                await self.issue([draft for draft in held if draft.kind != "keys"])
+                if any(draft.kind == "keys" for draft in held):
+                    await self._issue_keys()
+
+    def _told(self, records: Sequence[Record]) -> None:
+        self._changed.set()
+        if records:
+            self._on_change(records)
+
+
+async def open_issuer(
+    relay: CentreRelay, keys: CentreKeys, clock: Clock, dice: Dice, on_change: OnChange
+) -> Issuer:
+    """The issuer of a new term over what the relay's ledger holds; raises BusBroken."""
+    stored = await read_all(relay, read_stored_ledger(relay.ledger()))
+    core = stored.begin(dice.entropy(TERM_BYTES).hex(), keys.signing, clock.now())
+    return Issuer(relay, core, keys, clock, on_change)
+
+
+async def read_all(relay: CentreRelay, reading: Reading[T]) -> T:
+    """Load what a reading asks for, until it is done; raises BusBroken."""
+    found: dict[ContentHash, bytes] = {}
+    try:
+        wanted = next(reading)
+        while True:
+            found = {}
+            for at in range(0, len(wanted), READS_AT_ONCE):
+                part = wanted[at : at + READS_AT_ONCE]
+                async with asyncio.TaskGroup() as group:
+                    loads = {it: group.create_task(relay.load(it)) for it in part}
+                for reference, load in loads.items():
+                    if (plain := load.result()) is not None:
+                        found[reference.address] = plain
+            wanted = reading.send(found)
+    except StopIteration as end:
+        result: T = end.value
+        return result
 
 
 def keys_draft(keys: CentreKeys) -> Draft:
@@ -137,7 +216,7 @@ def keys_draft(keys: CentreKeys) -> Draft:
     record = KeysRecord(
         source=Source(API_KEYS, keys.tree, "", "keys"),
         generation=0,
-        deleted=False,
+        term="",
         trace="",
         references=(),
         grants=(grant,),

@@ -3,40 +3,52 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from controllers.adoption import inventory_objects, write_back
 from controllers.core.conditions import merged
-from controllers.core.inventory import REGISTERED, tombstone
-from controllers.core.notes import Notes
+from controllers.core.inventory import REGISTERED
 from controllers.core.registry import LOCATIONS, Registry, target_key
-from controllers.following import RETRY_SECONDS, Gathering, Informer, KindName, identity_of
+from controllers.informer import Informer, KindName, identity_of
 from controllers.issuing import Issuer
 from controllers.status_writing import write_status
+from controllers.work_queue import ALL, WorkQueue
 from relay.ports import Change, Clock, Interest, Interests, Kind, Object, Space, Unserved
 from schemas.api import GROUP, Condition, Destination, Location
+from schemas.identity import NodePath
 from schemas.objects import ObjectKey
-from schemas.records import LocationRecord, Profile, Record
 from schemas.selectors import LabelSelector
 
 _INTERESTS = (Interest(GROUP, "synctargets"), Interest(GROUP, LOCATIONS))
+
+InventoryKey = ObjectKey | NodePath
+"""A SyncTarget or Location; or a node that came or went."""
 
 
 class MailboxController:
     """The reconciler of one inventory space; what it decides is in `Registry`.
 
-    `told` hears when Locations changed, `moved` when Locations or SyncTargets did.
+    `spaces` are the identities of the inventory spaces that are followed, to which it adds its own.
+    In `slices` and `statuses` it has all placements looked at again when destinations changed.
     """
 
-    def __init__(self, issuer: Issuer, space: Space, clock: Clock) -> None:
+    def __init__(
+        self,
+        issuer: Issuer,
+        space: Space,
+        clock: Clock,
+        queue: WorkQueue[InventoryKey],
+        spaces: set[str],
+        slices: Sequence[WorkQueue[str]] = (),
+        statuses: Sequence[WorkQueue[str]] = (),
+    ) -> None:
         self._issuer = issuer
         self._space = space
         self._clock = clock
-        self.told: Callable[[], None] = lambda: None
-        self.moved: Callable[[], None] = lambda: None
-        self.notes = Notes()
+        self._queue = queue
+        self._spaces = spaces
+        self._slices = slices
+        self._statuses = statuses
         self._registry = self._registry_of("")
-        self._waiting: Gathering[ObjectKey] = Gathering(clock)
 
     @property
     def known(self) -> bool:
@@ -59,16 +71,16 @@ class MailboxController:
     async def run(self) -> None:
         """Reconcile until cancelled; raises BusBroken, and SpaceError if the space is another."""
         identity = await identity_of(self._space, self._clock)
-        self.notes.spaces.add(identity)
+        self._spaces.add(identity)
         self._registry = self._registry_of(identity)
         async with asyncio.TaskGroup() as group:
             informer = Informer(self._space, Interests(_INTERESTS), self)
             group.create_task(informer.run(), name="inventory")
-            group.create_task(self._register_all(), name="register")
+            group.create_task(self._queue.work(self.reconcile), name="register")
 
     async def caught_up(self) -> None:
         """Wait until the ledger says what the space holds now."""
-        await self._waiting.worked_off(await self._space.revision())
+        await self._queue.worked_off(await self._space.revision())
 
     def believes(self, identity: str) -> bool:
         """Whether a list of the space of this identity says what is there."""
@@ -77,9 +89,9 @@ class MailboxController:
     def served(self, kinds: tuple[Kind, ...]) -> None:
         """Its two kinds are there, or nothing is."""
 
-    def not_served(self, told: Unserved) -> None:
+    def not_served(self, event: Unserved) -> None:
         """Say why a kind cannot be read."""
-        self._registry.errors[f"{told.interest.resource}/Unserved"] = told.message
+        self._registry.errors[f"{event.interest.resource}/Unserved"] = event.message
 
     def ready(self, _first: Mapping[ObjectKey, Object]) -> bool:
         """Its two kinds are all that is of interest."""
@@ -89,80 +101,64 @@ class MailboxController:
         """Take all objects of the space, or all of one kind."""
         for resource in {kind[1]} if kind else {item.resource for item in _INTERESTS}:
             self._registry.errors.pop(f"{resource}/Unserved", None)
-        self._waiting.add(self._registry.listed(objects, kind))
-        self.moved()
+        self._queue.add(self._registry.listed(objects, kind))
+        self._look_at_slices()
 
     def synced(self) -> None:
         """What was read so far is all there was."""
 
     def read_to(self, revision: str) -> None:
         """Note that all that the space held at this revision was told."""
-        self._waiting.read_to(revision)
+        self._queue.read_to(revision)
 
     def changed(self, change: Change) -> None:
         """Take a change of the space."""
         if change.kind == "deleted":
-            self._waiting.add(self._registry.deleted(change.key))
+            self._queue.add(self._registry.deleted(change.key))
         else:
-            self._waiting.add(self._registry.put(change.key, change.object))
-
-    def issued(self, records: Iterable[Record]) -> None:
-        """Look again at SyncTargets whose nodes came or went."""
-        self._waiting.add(self._registry.nodes_changed(records))
+            self._queue.add(self._registry.put(change.key, change.object))
 
     def accept_removals(self) -> None:
         """Let held removals pass."""
-        self._waiting.add(self._registry.accept())
+        self._queue.add(self._registry.accept())
 
-    def strangers(self) -> list[Record]:
-        """Profiles and Locations in force that another inventory space said."""
-        return self._registry.strangers()
+    def look_at_all(self) -> None:
+        """Look again at every SyncTarget: places may have become free."""
+        self._queue.add(self._registry.all_targets())
 
-    async def adopt(self) -> int:
-        """Write what another space said into this one, and register it here; how many objects.
-
-        What is there already stays as it is. Nobody is without Location or profile meanwhile.
-        """
-        strangers = self.strangers()
-        count = await write_back(self._space, inventory_objects(strangers))
-        await self.caught_up()
-        self._registry.taking_over = True
-        self._waiting.add(self._registry.all_targets())
-        await self._waiting.worked_off()
-        await self._issuer.issue(
-            [tombstone("profile", record) for record in strangers if isinstance(record, Profile)]
-            + [tombstone("location", r) for r in strangers if isinstance(r, LocationRecord)]
-        )
-        self.notes.settle(record.source.key for record in strangers)
-        self._registry.taking_over = False
-        return count
+    async def reconcile(self, keys: frozenset[InventoryKey]) -> list[InventoryKey]:
+        """Register these, and say in conditions what is wrong; those to be tried again."""
+        objects = {key for key in keys if isinstance(key, ObjectKey)}
+        objects |= self._registry.targets_at(key for key in keys if isinstance(key, NodePath))
+        work = self._registry.next(objects)
+        if work.drafts or work.deleted:
+            await self._issuer.issue(work.drafts, work.deleted)
+        self._look_at_slices()
+        if any(key.resource == LOCATIONS for key in objects):
+            for queue in self._statuses:
+                queue.add([ALL])
+        return await self._write(work.conditions)
 
     def _registry_of(self, identity: str) -> Registry:
-        return Registry(identity, self._issuer.tree, self._issuer.records, self.notes)
+        return Registry(identity, self._issuer.tree, self._issuer.records, self._spaces)
 
-    async def _register_all(self) -> None:
-        while True:
-            keys = await self._waiting.take()
-            drafts, conditions = self._registry.next(keys)
-            if drafts:
-                await self._issuer.issue(drafts)
-            self.moved()
-            if any(key.resource == LOCATIONS for key in keys):
-                self.told()
-            await self._write(conditions)
+    def _look_at_slices(self) -> None:
+        for queue in self._slices:
+            queue.add([ALL])
 
-    async def _write(self, conditions: Mapping[str, Condition]) -> None:
+    async def _write(self, conditions: Mapping[str, Condition]) -> list[InventoryKey]:
         """Say what is wrong; that nothing is wrong is said only to who was told otherwise."""
+        failed: list[InventoryKey] = []
         for name, said in conditions.items():
             key = target_key(name)
             obj = self._registry.objects.get(key)
             status = (obj or {}).get("status") or {}
             listed = status.get("conditions") or []
-            told = any(item.get("type") == REGISTERED for item in listed)
-            if said.status == "True" and not told:
+            known = any(item.get("type") == REGISTERED for item in listed)
+            if said.status == "True" and not known:
                 continue
             now_ms = self._clock.now().wall_ms
             new = {**status, "conditions": merged(listed, [said], now_ms)}
             if not await write_status(self._space, key, obj, new):
-                await self._clock.sleep(RETRY_SECONDS)
-                self._waiting.add([key])
+                failed.append(key)
+        return failed

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from controllers.core.drafts import Draft
-from controllers.core.inventory import tombstone
 from controllers.core.moving import move_fault, nodes_below
 from controllers.issuing import Issuer
 from schemas.identity import NodePath, TreeId
@@ -65,7 +64,7 @@ async def enrol_nodes(issuer: Issuer, tree: TreeId, nkeys: Mapping[NodePath, str
             NodeRecord(
                 source=_source(tree, path),
                 generation=0,
-                deleted=False,
+                term="",
                 trace="",
                 references=(),
                 path=path,
@@ -88,7 +87,7 @@ def check_move(issuer: Issuer, tree: TreeId, old: NodePath, new: NodePath) -> No
 
 
 async def remove_node(issuer: Issuer, tree: TreeId, path: NodePath) -> None:
-    """Issue the tombstone of a node; raises NodeRefused if it is none, or has nodes below it."""
+    """Delete the record of a node; raises NodeRefused if it is none, or has nodes below it."""
     record = node_record(issuer, tree, path)
     if record is None:
         raise NodeRefused(
@@ -97,19 +96,19 @@ async def remove_node(issuer: Issuer, tree: TreeId, path: NodePath) -> None:
     if below := nodes_below(issuer.records, path):
         reason = f"there are nodes below it: {', '.join(map(str, below))}"
         raise NodeRefused(path, reason, "remove them first")
-    await issuer.issue([tombstone("node", record)])
+    await issuer.delete([record.source.key])
 
 
 def nodes(issuer: Issuer) -> list[NodeRecord]:
     """All nodes of the tree but the centre, by path."""
     records = [item for item in issuer.records.values() if isinstance(item, NodeRecord)]
-    return sorted((item for item in records if not item.deleted), key=lambda item: item.path)
+    return sorted(records, key=lambda item: item.path)
 
 
 def node_record(issuer: Issuer, tree: TreeId, path: NodePath) -> NodeRecord | None:
     """The record of a node in force."""
     record = issuer.records.get(_source(tree, path).key)
-    return record if isinstance(record, NodeRecord) and not record.deleted else None
+    return record if isinstance(record, NodeRecord) else None
 
 
 def _source(tree: TreeId, path: NodePath) -> Source:

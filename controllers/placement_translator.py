@@ -1,19 +1,19 @@
-"""Each placement's delta says what its space wants now; gains go out before losses."""
+"""Each placement's delta says what its space wants now."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
-from controllers.core.notes import Notes
-from controllers.core.placements import Placements
-from controllers.core.recovery import Orphan
+from controllers.core.placements import Placements, read_issued
 from controllers.core.selection import Reach
-from controllers.core.translate import Entries, Issued, withdrawal
+from controllers.core.translate import Issued
 from controllers.core.workloads import CONTROL_KINDS, Workloads, slices_among
-from controllers.following import RETRY_SECONDS, Gathering, Informer, KindName, identity_of
-from controllers.issuing import Issuer
+from controllers.informer import Informer, KindName, identity_of
+from controllers.issuing import Issuer, read_all
 from controllers.ports import CentreRelay
+from controllers.work_queue import PlacementQueues
 from relay.ports import (
     Change,
     Clock,
@@ -25,13 +25,13 @@ from relay.ports import (
     SpaceError,
     Unserved,
 )
-from schemas import codec
-from schemas.chunks import read_manifest_chunk, read_root
 from schemas.faults import Fault
 from schemas.identity import MailKey
 from schemas.objects import ObjectKey
 from schemas.records import DeltaHead, Source
-from schemas.shape import ShapeError
+
+Note = Callable[[str, str, str], None]
+"""Hears what no status can say: a reason, what it is about, and why."""
 
 READS_AT_ONCE = 64
 NOT_FOUND = "NotFound"
@@ -42,29 +42,39 @@ _CONTROL = frozenset(Interest(*kind) for kind in CONTROL_KINDS)
 class PlacementTranslator:
     """The reconciler of one workload description space; what it decides is in `Placements`.
 
-    `observed` says by name which metadata.generation of a placement the ledger says, or refuses.
-    `told` hears of placements that were looked at again; `renew` of a changed ledger; `sliced` of
-    placements whose slices changed.
+    `note` hears of a removal that is held and that no status can tell.
     """
 
-    def __init__(self, issuer: Issuer, relay: CentreRelay, space: Space, clock: Clock) -> None:
-        self.renew: Callable[[], None] = lambda: None
-        self.told: Callable[[Iterable[str]], None] = lambda _: None
-        self.sliced: Callable[[Iterable[str]], None] = lambda _: None
-        self.notes = Notes()
+    def __init__(
+        self,
+        issuer: Issuer,
+        relay: CentreRelay,
+        space: Space,
+        clock: Clock,
+        queues: PlacementQueues,
+        note: Note,
+    ) -> None:
         self._issuer = issuer
         self._relay = relay
         self._space = space
         self._clock = clock
-        self._placements = Placements("", {}, self.notes)
-        self._waiting: Gathering[str] = Gathering(clock)
+        self._queues = queues
+        self._queue = queues.translations
+        self._note = note
+        self._placements = Placements("", {})
         self._interests = Interests()
         self._kinds: tuple[Kind, ...] = ()
         self._synced: frozenset[Interest] | None = None
         self._reached: tuple[frozenset[Reach], tuple[Kind, ...]] = (frozenset(), ())
         self._ever: dict[KindName, Kind] = {}
         self._deferred: set[str] = set()
+        # By name, which metadata.generation of a placement the ledger says, or refuses.
         self.observed: dict[str, int] = {}
+
+    @property
+    def identity(self) -> str:
+        """Who the space is; "" until it was asked."""
+        return self._placements.identity
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -94,15 +104,13 @@ class PlacementTranslator:
     async def run(self) -> None:
         """Reconcile until cancelled; raises BusBroken, and SpaceError if the space is another."""
         identity = await identity_of(self._space, self._clock)
-        self.notes.spaces.add(identity)
-        placements = Placements(identity, {}, self.notes)
-        known = await self._read_ledger(placements)
-        self._placements = Placements(identity, known, self.notes, self._issuer.records)
+        known = await self._read_ledger(Placements(identity, {}))
+        self._placements = Placements(identity, known, self._issuer.records)
         self._interests = Interests(_CONTROL)
         async with asyncio.TaskGroup() as group:
             informer = Informer(self._space, self._interests, self)
             group.create_task(informer.run(), name="workloads")
-            group.create_task(self._translate_all(group), name="translate")
+            group.create_task(self._queue.work(self.reconcile), name="translate")
 
     def source(self, name: str) -> Source:
         """The clear key of a placement of this space."""
@@ -115,36 +123,24 @@ class PlacementTranslator:
         return record.source.name if record is not None and ours else None
 
     def in_force(self, name: str) -> bool:
-        """Whether the ledger holds the placement, and not its tombstone."""
+        """Whether the ledger holds the placement."""
         return self._placements.in_force(name)
 
-    def forget_old(self) -> None:
-        """Let go of what is gone and in the ledger no more."""
-        self._placements.forget_old()
+    def is_kept(self, name: str) -> bool:
+        """Whether it is in force, or deleted and still listed by a snapshot."""
+        return self._issuer.ledger.holds(self.source(name).key)
 
     def accept_removals(self, name: str) -> None:
         """Let a placement's held removals pass, those that are held now and no later ones."""
-        self._waiting.add(self._placements.accept(name))
-
-    def orphans(self) -> tuple[Orphan, ...]:
-        """The placements in force that no object here stands for, and that nobody let go."""
-        return self._placements.orphans(self._issuer.records)
-
-    async def withdraw(self, orphan: Orphan) -> None:
-        """Issue the tombstone of a placement that another space said."""
-        head = self._issuer.records[orphan.key]
-        assert isinstance(head, DeltaHead)
-        await self._issuer.issue([withdrawal(await self._read(head))])
-        self.notes.settle([orphan.key])
-        self.renew()
+        self._queue.add(self._placements.accept(name))
 
     async def seen(self) -> None:
         """Wait until what the space holds now is known; the ledger may not say it yet."""
-        await self._waiting.read(await self._space.revision())
+        await self._queue.read(await self._space.revision())
 
     async def caught_up(self) -> None:
         """Wait until the ledger says what the space holds now."""
-        await self._waiting.worked_off(await self._space.revision())
+        await self._queue.worked_off(await self._space.revision())
 
     def believes(self, identity: str) -> bool:
         """Whether a list of the space of this identity says what is there."""
@@ -156,11 +152,11 @@ class PlacementTranslator:
         names = self.workloads.serve((kind.group, kind.resource) for kind in kinds)
         self._look(names, frozenset())
 
-    def not_served(self, told: Unserved) -> None:
+    def not_served(self, event: Unserved) -> None:
         """Remember why a kind cannot be read; its objects stay as they were."""
-        kind = (told.interest.group, told.interest.resource)
-        if told.reason != NOT_FOUND or self.workloads.resolver.of_kind(kind):
-            self.workloads.missing.unreadable[kind] = told.message
+        kind = (event.interest.group, event.interest.resource)
+        if event.reason != NOT_FOUND or self.workloads.resolver.of_kind(kind):
+            self.workloads.missing.unreadable[kind] = event.message
         self._look(self.workloads.objects, frozenset())
 
     def ready(self, first: Mapping[ObjectKey, Object]) -> bool:
@@ -195,18 +191,18 @@ class PlacementTranslator:
         self._synced = self._interests.wanted
         if not self._widen():
             deferred, self._deferred = self._deferred, set()
-            self._waiting.add(deferred)
+            self._queue.add(deferred)
 
     def read_to(self, revision: str) -> None:
         """Note that all that the space held at this revision was told."""
-        self._waiting.read_to(revision)
+        self._queue.read_to(revision)
 
     def _look(self, names: Iterable[str], slices: frozenset[str]) -> None:
         if self._widen():
             self._deferred.update(names)
         else:
-            self._waiting.add(names)
-        self.sliced(slices)
+            self._queue.add(names)
+        self._queues.slices.add(slices)
 
     def _widen(self) -> bool:
         """Follow the kinds that placements may select now; whether some are still to be listed."""
@@ -220,25 +216,22 @@ class PlacementTranslator:
             self.workloads.keep_kinds(followed)
         return self._synced != self._interests.wanted
 
-    async def _translate_all(self, group: asyncio.TaskGroup) -> None:
-        while True:
-            names = await self._waiting.take()
-            if not await self._complete(names):
-                group.create_task(self._look_again(names), name="read again")
-            generations = self.workloads.generations(names)
-            works = self._placements.next(names)
-            if works:
-                records = await self._issuer.issue([work.draft for work in works])
-                self._placements.issued(works, records)
-                self.renew()
-            self.observed.update(generations)
-            for name in names - generations.keys():
-                self.observed.pop(name, None)
-            self.told(names)
-
-    async def _look_again(self, names: Iterable[str]) -> None:
-        await self._clock.sleep(RETRY_SECONDS)
-        self._waiting.add(names)
+    async def reconcile(self, names: frozenset[str]) -> frozenset[str]:
+        """Bring what the ledger says of these up to date; those to be looked at again."""
+        again = frozenset[str]() if await self._complete(names) else names
+        generations = self.workloads.generations(names)
+        works = self._placements.next(names)
+        drafts = [work.draft for work in works if work.draft is not None]
+        deleted = [work.key for work in works if work.draft is None]
+        if works:
+            self._placements.issued(works, await self._issuer.issue(drafts, deleted))
+        self.observed.update(generations)
+        for name in names - generations.keys():
+            self.observed.pop(name, None)
+        for name in names & self.held.keys() - self.workloads.objects.keys():
+            self._note("RemovalHeld", f"edgeplacement/{name}", self.held[name])
+        self._queues.translated(names)
+        return again
 
     async def _complete(self, names: Iterable[str]) -> bool:
         """Read what is selected and of which only metadata is known; whether all could be read."""
@@ -272,30 +265,10 @@ class PlacementTranslator:
         return known
 
     async def _read(self, head: DeltaHead) -> Issued:
-        """A placement as the ledger and the blobs behind it say it.
-
-        Of one that was read back without its body no one holds anything: it is issued anew.
-        """
-        bare = head.source.key in self._issuer.ledger.bare
-        if head.deleted or not head.references or bare:
-            return Issued(head, {}, bare=bare)
-        entries: Entries | None = None
-        kept = {reference.address for reference in head.references}
-        try:
-            plain = await self._relay.load(head.references[0])
-            if plain is not None:
-                chunks = read_root(plain).chunks
-                kept |= {chunk.address for chunk in chunks}
-                parts = [await self._relay.load(chunk) for chunk in chunks]
-                entries = {
-                    entry.key: entry for part in parts for entry in read_manifest_chunk(part or b"")
-                }
-        except (ShapeError, codec.CodecError):
-            entries = None
-        if entries is None:
-            return Issued(head, None)
-        lost = self._relay.lacks(entry.reference.address for entry in entries.values())
-        return Issued(head, entries, frozenset(kept), lost)
+        body = self._issuer.ledger.bodies[head.source.key]
+        issued = await read_all(self._relay, read_issued(head, body))
+        addresses = [entry.reference.address for entry in (issued.entries or {}).values()]
+        return replace(issued, lost=self._relay.lacks(addresses))
 
 
 def interests_of(reaches: Iterable[Reach], kinds: Iterable[Kind]) -> frozenset[Interest]:

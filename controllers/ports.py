@@ -9,7 +9,7 @@ from relay.ports import Space
 from schemas.blobs import Reference
 from schemas.identity import ContentHash, MailKey, TreeId
 from schemas.objects import ObjectKey
-from schemas.reports import ObjectResult, Summary
+from schemas.reports import Count, ObjectResult
 from schemas.signing import Envelope
 
 
@@ -20,10 +20,9 @@ class CentreRelay(Protocol):
     def tree(self) -> TreeId: ...
 
     def ledger(self) -> Mapping[str, Envelope]:
-        """All records issued and kept, by OWN key (a mail key, `_index` or `_keys`).
+        """All that is kept, by OWN key: a mail key, `_keys` or `_snapshot`.
 
-        Tombstones are included; it is read from the stream at start, so a second start finds what
-        the first one wrote.
+        It is read from the stream at start, so a second start finds what the first one wrote.
         """
         ...
 
@@ -36,6 +35,18 @@ class CentreRelay(Protocol):
         """
         ...
 
+    async def publish_snapshot(
+        self,
+        blobs: Mapping[ContentHash, bytes],
+        envelope: Envelope,
+        dropped: Sequence[MailKey],
+    ) -> None:
+        """Keep the blobs, then the snapshot, erase what it lists no more, and send it.
+
+        Returns when it is kept and what is dropped is erased.
+        """
+        ...
+
     async def load(self, reference: Reference) -> bytes | None:
         """The plain bytes of a blob kept earlier, checked; None if it is not there."""
         ...
@@ -44,16 +55,23 @@ class CentreRelay(Protocol):
         """Which of these blobs are not kept here, as far as is known without reading them."""
         ...
 
-    def summary(self, key: MailKey) -> Summary | None:
-        """The fold over the tree for one placement; None while nothing is known of it."""
+    def count(self, key: MailKey) -> Count | None:
+        """What is counted over the tree for one placement; None while nothing is known of it."""
         ...
 
     def results(self, key: MailKey) -> Sequence[ObjectResult]:
         """The objects' returned states for one placement: exact ones and counted ones."""
         ...
 
-    async def summaries_changed(self) -> frozenset[MailKey]:
-        """Wait until summaries changed since the last call, and name them."""
+    async def counts_changed(self) -> frozenset[MailKey]:
+        """Wait until counts changed since the last call, and name them."""
+        ...
+
+    async def shown(self) -> int:
+        """Wait for a child that shows a snapshot above the centre's last; its generation.
+
+        Each is told once, or not at all if a newer one is.
+        """
         ...
 
 

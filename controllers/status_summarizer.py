@@ -8,18 +8,16 @@ from typing import Any
 from controllers.core.cleaning import EXECUTING_COUNT_LABEL
 from controllers.core.status import PlacementFacts, placement_status, singleton, takes_status
 from controllers.core.workloads import placement_key
-from controllers.following import RETRY_SECONDS, Gathering
 from controllers.placement_translator import PlacementTranslator
 from controllers.ports import CentreRelay
 from controllers.status_writing import write_status
+from controllers.work_queue import ALL, WorkQueue
 from relay.ports import Clock, Space, SpaceError
 from schemas.api import Location
 from schemas.chunks import WANT_SINGLETON
 from schemas.objects import ObjectKey
 
 MANAGER = "leafcast-status"
-FIRST_SECONDS = 0.03
-"""A status stands back for the deltas that it speaks of; reports come far later."""
 
 
 class StatusSummarizer:
@@ -30,40 +28,36 @@ class StatusSummarizer:
         relay: CentreRelay,
         space: Space,
         clock: Clock,
+        queue: WorkQueue[str],
         translator: PlacementTranslator,
         locations: Callable[[], Iterable[Location]],
     ) -> None:
         self._relay = relay
         self._space = space
         self._clock = clock
+        self._queue = queue
         self._translator = translator
         self._locations = locations
-        self._astray: dict[ObjectKey, int] = {}
-        self._waiting: Gathering[str] = Gathering(clock, FIRST_SECONDS)
-
-    def look(self, names: Iterable[str]) -> None:
-        """Look again at these placements."""
-        self._waiting.add(names)
-
-    def look_at_all(self) -> None:
-        """Look again at every placement: Locations changed."""
-        self._waiting.add(self._translator.workloads.objects)
+        # Objects whose singleton status cannot be returned, with how many destinations have them.
+        self._ambiguous: dict[ObjectKey, int] = {}
 
     async def written(self, names: Iterable[str]) -> None:
         """Wait until the statuses of these placements say what the tree reports now."""
-        self.look(names)
-        await self._waiting.worked_off()
+        self._queue.add(names)
+        await self._queue.worked_off()
 
     async def run(self) -> None:
-        """Summarize until cancelled."""
-        while True:
-            names = await self._waiting.take()
-            objects = self._concerned(names)
-            refused = [key for key in sorted(objects) if not await self._return(key)]
-            again = [name for name in sorted(names) if not await self._write(name)]
-            if again or refused:
-                await self._clock.sleep(RETRY_SECONDS)
-                self._waiting.add(names)
+        """Reconcile until cancelled."""
+        await self._queue.work(self.reconcile)
+
+    async def reconcile(self, names: frozenset[str]) -> frozenset[str]:
+        """Write what is reported of these placements; those to be tried again."""
+        if ALL in names:
+            names = names - {ALL} | self._translator.workloads.objects.keys()
+        objects = self._concerned(names)
+        refused = [key for key in sorted(objects) if not await self._return(key)]
+        again = frozenset([name for name in sorted(names) if not await self._write(name)])
+        return names if refused else again
 
     async def _write(self, name: str) -> bool:
         workloads = self._translator.workloads
@@ -82,14 +76,16 @@ class StatusSummarizer:
             invalid=workloads.invalid.get(name, ""),
             held=self._translator.held.get(name, ""),
             faults=self._translator.faults.get(name, ()),
-            astray={key: self._astray[key] for key in self._asked(name) & self._astray.keys()},
+            ambiguous={
+                key: self._ambiguous[key] for key in self._asked(name) & self._ambiguous.keys()
+            },
             selected=workloads.resolver.count(name),
             lack=workloads.lack(name),
             not_supported=workloads.resolver.not_supported.of(name),
         )
-        summary = self._relay.summary(self._translator.source(name).key)
+        count = self._relay.count(self._translator.source(name).key)
         before, now_ms = obj.get("status"), self._clock.now().wall_ms
-        status = placement_status(facts, summary, before, now_ms)
+        status = placement_status(facts, count, before, now_ms)
         return await write_status(self._space, placement_key(name), obj, status)
 
     def _concerned(self, names: Iterable[str]) -> set[ObjectKey]:
@@ -112,7 +108,7 @@ class StatusSummarizer:
         """Bring an object's status and its executing-count label up to date."""
         resolver = self._translator.workloads.resolver
         obj = resolver.objects.get(key)
-        self._astray.pop(key, None)
+        self._ambiguous.pop(key, None)
         if obj is None:
             return True
         asking = [
@@ -121,10 +117,10 @@ class StatusSummarizer:
         if not asking:
             cleared = await write_status(self._space, key, obj, {})
             return cleared and await self._label(obj, None)
-        found = [(self._relay.summary(item), self._relay.results(item)) for item in asking]
+        found = [(self._relay.count(item), self._relay.results(item)) for item in asking]
         judged = singleton(key, found)
         if judged.count != 1 and judged.status is not None:
-            self._astray[key] = judged.count
+            self._ambiguous[key] = judged.count
         written = True
         if judged.status is not None:
             written = await write_status(self._space, key, obj, judged.status)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from controllers.core.where import is_of_placement, says_the_same, slice_of
 from controllers.core.workloads import slice_key
-from controllers.following import RETRY_SECONDS, Gathering
 from controllers.placement_translator import PlacementTranslator
+from controllers.work_queue import ALL, WorkQueue
 from relay.ports import Clock, Space, SpaceError
 from schemas.api import Destination
 from schemas.selectors import LabelSelector
@@ -17,7 +17,7 @@ MANAGER = "leafcast-where"
 PAUSE_SECONDS = 0.2
 
 
-class Resolving(Protocol):
+class Inventory(Protocol):
     """What Locations and SyncTargets there are."""
 
     @property
@@ -37,31 +37,28 @@ class WhereResolver:
         self,
         space: Space,
         clock: Clock,
+        queue: WorkQueue[str],
         translator: PlacementTranslator,
-        inventories: Resolving,
+        inventories: Inventory,
     ) -> None:
         self._space = space
         self._clock = clock
+        self._queue = queue
         self._translator = translator
         self._inventories = inventories
-        self._waiting: Gathering[str] = Gathering(clock)
-
-    def look(self, names: Iterable[str]) -> None:
-        """Look again at the slices of these placements."""
-        self._waiting.add(names)
-
-    def look_at_all(self) -> None:
-        """Look again at every slice: the inventory changed."""
-        self._waiting.add(self._translator.workloads.objects)
 
     async def run(self) -> None:
-        """Resolve until cancelled."""
-        while True:
-            names = await self._waiting.take()
-            again = [name for name in sorted(names) if not await self._resolve(name)]
-            # No one waits for what is only shown; a rest keeps it from the way of what is sent.
-            await self._clock.sleep(RETRY_SECONDS if again else PAUSE_SECONDS)
-            self._waiting.add(again)
+        """Reconcile until cancelled."""
+        await self._queue.work(self.reconcile)
+
+    async def reconcile(self, names: frozenset[str]) -> list[str]:
+        """Bring the slices of these placements up to date; those to be tried again."""
+        if ALL in names:
+            names = names - {ALL} | self._translator.workloads.objects.keys()
+        again = [name for name in sorted(names) if not await self._resolve(name)]
+        # No one waits for what is only shown; a rest keeps it from the way of what is sent.
+        await self._clock.sleep(PAUSE_SECONDS)
+        return again
 
     async def _resolve(self, name: str) -> bool:
         """Bring a slice up to date; False if that is to be tried again."""

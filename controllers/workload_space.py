@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from controllers.core.notes import Notes
 from controllers.finalizers import Finalizers
 from controllers.issuing import Issuer
 from controllers.mailbox_controller import MailboxController
-from controllers.placement_translator import PlacementTranslator
+from controllers.placement_translator import Note, PlacementTranslator
 from controllers.ports import CentreRelay, FinalizingSpace
 from controllers.status_summarizer import StatusSummarizer
 from controllers.where_resolver import WhereResolver
+from controllers.work_queue import PlacementQueues
 from relay.ports import Clock, Space
 from schemas.api import Destination, Location
 from schemas.identity import MailKey
@@ -42,29 +42,27 @@ class Inventories:
 
 
 class WorkloadSpace:
-    """The reconcilers of one space; `noted` hears what no status can say."""
+    """The reconcilers of one space; `note` hears what no status can say."""
 
     def __init__(
         self,
-        space: Space,
         relay: CentreRelay,
         issuer: Issuer,
         clock: Clock,
+        space: Space,
+        queues: PlacementQueues,
         inventories: Inventories,
-        notes: Notes,
+        note: Note,
     ) -> None:
-        self.translator = PlacementTranslator(issuer, relay, space, clock)
-        self.translator.notes = notes
+        self._queues = queues
+        self.translator = PlacementTranslator(issuer, relay, space, clock, queues, note)
         self.summarizer = StatusSummarizer(
-            relay, space, clock, self.translator, lambda: inventories.locations
+            relay, space, clock, queues.statuses, self.translator, lambda: inventories.locations
         )
-        self.where = WhereResolver(space, clock, self.translator, inventories)
+        self._where = WhereResolver(space, clock, queues.slices, self.translator, inventories)
         self._finalizers: Finalizers | None = None
-        if isinstance(space, FinalizingSpace):
-            self._finalizers = Finalizers(space, clock, self.translator)
-        self.translator.told = self._looked_at
-        self.translator.sliced = self.where.look
-        self.noted: Callable[[str, str, str], None] = lambda _reason, _about, _why: None
+        if isinstance(space, FinalizingSpace) and queues.finalizers is not None:
+            self._finalizers = Finalizers(space, queues.finalizers, self.translator)
 
     @property
     def errors(self) -> Mapping[str, str]:
@@ -85,21 +83,11 @@ class WorkloadSpace:
         async with asyncio.TaskGroup() as group:
             group.create_task(self.translator.run(), name="placement translator")
             group.create_task(self.summarizer.run(), name="status summarizer")
-            group.create_task(self.where.run(), name="where resolver")
+            group.create_task(self._where.run(), name="where resolver")
             if self._finalizers is not None:
                 group.create_task(self._finalizers.run(), name="finalizers")
 
-    def changed(self, keys: Iterable[MailKey]) -> None:
-        """Look again at those placements of this space whose summaries changed."""
+    def counts_changed(self, keys: Iterable[MailKey]) -> None:
+        """Look again at those placements of this space whose counts changed."""
         names = [self.translator.name_of(key) for key in keys]
-        self.summarizer.look(name for name in names if name is not None)
-
-    def _looked_at(self, names: Iterable[str]) -> None:
-        held, there = self.translator.held, self.translator.workloads.objects
-        for name in names:
-            if name in held and name not in there:
-                self.noted("RemovalHeld", f"edgeplacement/{name}", held[name])
-        self.summarizer.look(names)
-        self.where.look(names)
-        if self._finalizers is not None:
-            self._finalizers.look(names)
+        self._queues.statuses.add(name for name in names if name is not None)

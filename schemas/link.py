@@ -5,10 +5,10 @@ Unsigned: a child's author is the account it came through; a parent's word only 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from schemas.identity import MailKey
+from schemas.wire import Natural, WireRecord
 
 WANTS_MAX = 1000
 
@@ -25,8 +25,7 @@ class Repair(StrEnum):
     STOP = "stop"
 
 
-@dataclass(frozen=True, slots=True)
-class Hello:
+class Hello(WireRecord, frozen=True):
     """Child to parent, at `_node.self`: who speaks, and how far it has come."""
 
     # Random, new at each start of the child.
@@ -36,27 +35,26 @@ class Hello:
     # The parent's run to which `sequence` belongs.
     incarnation: str
     # Up to where the mailbox was judged.
-    sequence: int
+    sequence: Natural
     # 16 bytes, or none while something is pending: what is in force under `snapshot`.
     digest: bytes
     # The generation of the snapshot that was reached, 0 for none.
-    snapshot: int
+    snapshot: Natural
     # The newest signed snapshot shown to it or to any below it, if the parent showed an older one.
     shown: bytes = b""
     # Deltas and Locations that are in force, and that neither it nor who asks it has.
     wants: tuple[MailKey, ...] = ()
     # Levels of nodes below it; an edge has none.
-    levels: int = 0
+    levels: Natural = 0
     # Messages it refused since its start, for people.
-    refused: int = 0
+    refused: Natural = 0
     # Records of terms that the centre does not know.
-    orphaned: int = 0
+    orphaned: Natural = 0
     # The last word of a run that ends in good order.
     farewell: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Welcome:
+class Welcome(WireRecord, frozen=True):
     """Parent to child: the answer to a hello, or with an empty `run` said by itself."""
 
     # Random, new at each start of the parent.
@@ -64,31 +62,31 @@ class Welcome:
     # The run of the child that is answered.
     run: str
     # Where the mailbox ends.
-    last_sequence: int
+    last_sequence: Natural
     # The newest signed snapshot that the parent reached; none before there is one.
     snapshot: bytes
     repair: str = Repair.NONE
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(WireRecord, frozen=True):
     """Child to parent, at `_stat._progress`: its reports reflect its mailbox up to `through`."""
 
     run: str
     incarnation: str
-    through: int
+    through: Natural
     # 16 bytes: over the report slots that it said.
     digest: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Cursor:
+class Cursor(WireRecord, frozen=True):
     """The slot `_cursor` of OWN: how far the parent's mail is judged and kept."""
 
     incarnation: str
-    sequence: int
-    # Where in it the snapshot lay that was reached last.
-    snapshot_sequence: int
+    sequence: Natural
+    # Where in it the newest snapshot lay, 0 if none did.
+    snapshot_sequence: Natural
+    # The generation of the snapshot that was reached last, 0 for none.
+    reached: Natural
     # Whether a snapshot was ever reached: a node that never did writes to no child.
     has_memory: bool
 

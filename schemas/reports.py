@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Final, Literal, TypeVar
+from dataclasses import dataclass
+from typing import Final, Literal
 
-from schemas import codec
-from schemas.identity import BadIdentity, MailKey, mail_key_bytes, short_key
+from schemas.identity import MailKey, mail_key_bytes, short_key
 from schemas.objects import ObjectKey
-from schemas.shape import ShapeError, from_array, to_array
+from schemas.refusals import BadIdentity, RecordRefused
+from schemas.wire import Natural, WireRecord
+from schemas.wire import decode as decode
+from schemas.wire import encode as encode
 
 PART_MAX_BYTES = 64 * 1024
 EXCEPTIONS_MAX = 20
@@ -34,28 +36,17 @@ ARM_OTHER = "other"
 """Arms beyond ARMS_MAX, and those that are none of the placement's, in one count."""
 ARM_WORDS = frozenset({ARM_OLDER, ARM_NOTHING, ARM_OTHER})
 
-T = TypeVar("T")
 
-
-class ReportRefused(ValueError):
-    """Bytes from below that are no report; `reason` names the place."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-
-@dataclass(frozen=True, slots=True)
-class ExceptionSample:
+class ExceptionSample(WireRecord, frozen=True):
     """Something wrong: where (object or ""), why, how often, and one node where it is so.
 
     `severity` is 0 for the worst.
     """
 
-    severity: int
+    severity: Natural
     object: str
     reason: str
-    count: int
+    count: Natural
     path: str
 
     @property
@@ -65,18 +56,17 @@ class ExceptionSample:
         return (self.severity, hashlib.sha256(text).digest(), self.object)
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(WireRecord, frozen=True):
     """What became of a placement in a subtree: counts of destinations, and what is wrong.
 
     `oldest_ms` is the oldest receipt among the destinations, 0 if there is none.
     """
 
-    states: Mapping[str, int] = field(default_factory=dict, hash=False)
-    health: Mapping[str, int] = field(default_factory=dict, hash=False)
-    arms: Mapping[str, int] = field(default_factory=dict, hash=False)
+    states: Mapping[str, Natural] = {}
+    health: Mapping[str, Natural] = {}
+    arms: Mapping[str, Natural] = {}
     exceptions: tuple[ExceptionSample, ...] = ()
-    oldest_ms: int = 0
+    oldest_ms: Natural = 0
 
     @property
     def destinations(self) -> int:
@@ -92,49 +82,45 @@ class Summary:
         return self.states.get(NEVER_JOINED, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectResult:
+class ObjectResult(WireRecord, frozen=True):
     """One object's returned state: exact while a single destination holds it, else only counted."""
 
     key: ObjectKey
-    count: int
+    count: Natural
     destination: str = ""
     status: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(WireRecord, frozen=True):
     """Part 0: all counts of one placement."""
 
     key: MailKey
-    part: int
+    part: Natural
     # The reporter's: random, new at each of its starts.
     run: str
     # Grows with each report of a run.
-    revision: int
+    revision: Natural
     # Of the placement's record that the reporter holds.
-    generation: int
+    generation: Natural
     # Nothing of the placement is there any more, and the reporter forgot it.
     gone: bool
     # How many parts of results there are besides.
-    parts: int
+    parts: Natural
     summary: Summary
 
 
-@dataclass(frozen=True, slots=True)
-class ReportPart:
+class ReportPart(WireRecord, frozen=True):
     """Part 1 and on: results of the objects whose key's hash chose this part."""
 
     key: MailKey
-    part: int
+    part: Natural
     run: str
-    revision: int
-    generation: int
+    revision: Natural
+    generation: Natural
     results: tuple[ObjectResult, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(WireRecord, frozen=True):
     """What a syncer applied: kept in its own DONE stream, and the only licence to prune.
 
     `held` and `fields` are the digest and the marks of the fields that it held in the object then.
@@ -147,7 +133,7 @@ class Done:
     address: str
     placements: tuple[str, ...]
     made: bool
-    order: int
+    order: Natural
     held: str = ""
     fields: bytes = b""
     left: bool = False
@@ -162,24 +148,30 @@ def part_key(key: MailKey, part: int) -> MailKey:
 
 
 def decode_report(data: bytes) -> Report | ReportPart:
-    """Read a report slot, part 0 or another; raises ReportRefused, whatever the bytes are."""
+    """Read a report slot, part 0 or another; raises RecordRefused, whatever the bytes are."""
+    place = decode(_Place, data, PART_MAX_BYTES, "report")
     try:
-        value = codec.unpack(data, PART_MAX_BYTES)
-        is_first = isinstance(value, tuple) and len(value) > 1 and value[1] == 0
-        report = from_array(Report, value) if is_first else from_array(ReportPart, value)
-        mail_key_bytes(report.key)
-    except (ShapeError, codec.CodecError, BadIdentity) as error:
-        raise ReportRefused(f"report: {error}") from error
-    return report
+        mail_key_bytes(place.key)
+    except BadIdentity as error:
+        raise RecordRefused(f"report: {error}") from error
+    if place.part:
+        return decode(ReportPart, data, PART_MAX_BYTES, "report")
+    return decode(Report, data, PART_MAX_BYTES, "report")
 
 
-def encode(record: object) -> bytes:
-    return codec.pack(to_array(record))
+class _Place(WireRecord, frozen=True):
+    """What the two kinds of reports have in common."""
+
+    key: MailKey
+    part: Natural
 
 
-def decode(kind: type[T], data: bytes, limit: int = codec.RECORD_MAX_BYTES) -> T:
-    """Read a record of the kind; raises ReportRefused, whatever the bytes are."""
-    try:
-        return from_array(kind, codec.unpack(data, limit))
-    except (ShapeError, codec.CodecError) as error:
-        raise ReportRefused(f"{kind.__name__}: {error}") from error
+@dataclass(frozen=True, slots=True)
+class Count:
+    """What is counted of a placement in a subtree, and how far that can be relied on."""
+
+    summary: Summary
+    # Whether no more and no less is meant; else it reads "at least".
+    exact: bool
+    # Children that keep it from being exact, at most 20.
+    waiting_for: tuple[str, ...] = ()

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
-from itertools import pairwise
+from operator import lt
 from typing import Annotated, NewType, TypeVar
 
 import msgspec
 
 from schemas.blobs import BLOB_MAX_BYTES, Reference
-from schemas.codec import CodecError
 from schemas.identity import ContentHash, MailKey, NodePath, TreeId, mail_key_bytes, short_key
 from schemas.records import Source
+from schemas.refusals import CodecError
 
 API_SNAPSHOT = "leafcast.io/Snapshot"
 SNAPSHOT_LEAF, SNAPSHOT_INNER, SNAPSHOT_TERMS = "sleaf", "sinner", "sterms"
@@ -281,5 +281,5 @@ def _read(decoder: msgspec.msgpack.Decoder[_T], data: bytes) -> _T:
 
 
 def _check_ascending(keys: list[EntryKey] | list[Term]) -> None:
-    if any(key >= following for key, following in pairwise(keys)):
+    if not all(map(lt, keys, keys[1:])):
         raise SnapshotRefused("order", "not ascending")

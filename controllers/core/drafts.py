@@ -1,4 +1,4 @@
-"""Records before they are issued: all but generation, trace and signature.
+"""Records before they are issued: all but generation, term, trace and signature.
 
 What would differ from the ledger's record in nothing else is not issued: a restart issues nothing.
 """
@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import cast
 
 from schemas.blobs import StoredBlob
-from schemas.identity import INDEX_KEY, KEYS_KEY, ContentHash, Generation, MailKey, random_id
-from schemas.records import DeltaHead, Record
+from schemas.identity import KEYS_KEY, ContentHash, Generation, MailKey, random_id
+from schemas.records import RECORDS, DeltaHead, Record
 from schemas.signing import RecordKind
+from schemas.wire import replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,23 +34,22 @@ class Draft:
     def slot(self) -> MailKey:
         return slot_of(self.kind, self.record)
 
-    def stamped(self, generation: Generation) -> Record:
-        """The record as it will be signed."""
+    def stamped(self, generation: Generation, term: str = "", *, again: bool = False) -> Record:
+        """The record as it will be signed; `again` if its key had another one, deleted since."""
         record, trace = self.record, _trace(self.slot, generation)
-        if isinstance(record, DeltaHead) and self.loses:
-            return replace(record, generation=generation, trace=trace, last_loss=generation)
-        return replace(record, generation=generation, trace=trace)
+        if isinstance(record, DeltaHead) and (self.loses or again):
+            record = replace(record, last_loss=generation)
+        return replace(record, generation=generation, term=term, trace=trace)
 
 
 def slot_of(kind: str, record: Record) -> MailKey:
     """The key under which a record lies in ledgers and mailboxes."""
-    match kind:
-        case "index":
-            return INDEX_KEY
-        case "keys":
-            return KEYS_KEY
-        case _:
-            return record.source.key
+    return KEYS_KEY if kind == "keys" else record.source.key
+
+
+def kind_of(record: Record) -> RecordKind:
+    """The kind under which a record is signed."""
+    return _KINDS[type(record)]
 
 
 def same(record: Record, other: Record | None) -> bool:
@@ -63,9 +64,12 @@ def values_of(*stored: StoredBlob) -> dict[ContentHash, bytes]:
 
 def _timeless(record: Record) -> Record:
     if isinstance(record, DeltaHead):
-        return replace(record, generation=0, trace="", last_loss=0)
-    return replace(record, generation=0, trace="")
+        record = replace(record, last_loss=0)
+    return replace(record, generation=0, term="", trace="")
 
 
 def _trace(slot: MailKey, generation: Generation) -> str:
     return random_id(hashlib.sha256(f"trace\0{slot}\0{generation}".encode()).digest())
+
+
+_KINDS = {form: cast("RecordKind", kind) for kind, form in RECORDS.items()}

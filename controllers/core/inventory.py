@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from controllers.core.conditions import condition
 from controllers.core.drafts import Draft
@@ -16,13 +16,10 @@ from schemas.identity import NodePath, destination_id
 from schemas.records import (
     API_LOCATION,
     API_SYNC_TARGET,
-    DeltaHead,
     LocationRecord,
     Profile,
-    Record,
     Source,
 )
-from schemas.signing import RecordKind
 
 REGISTERED = "Registered"
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -64,7 +61,7 @@ def location_draft(space: str, location: Location) -> Draft:
     record = LocationRecord(
         source=Source(API_LOCATION, space, "", location.name),
         generation=0,
-        deleted=False,
+        term="",
         trace="",
         references=(),
         labels=dict(location.metadata.labels),
@@ -74,18 +71,11 @@ def location_draft(space: str, location: Location) -> Draft:
     return Draft("location", record)
 
 
-def tombstone(kind: RecordKind, record: Record) -> Draft:
-    """The same record, said to be deleted."""
-    if isinstance(record, DeltaHead):
-        raise TypeError("a placement is withdrawn by its own rule")
-    return Draft(kind, replace(record, deleted=True))
-
-
 def _profile(space: str, target: SyncTarget, path: NodePath) -> Profile:
     return Profile(
         source=Source(API_SYNC_TARGET, space, "", target.name),
         generation=0,
-        deleted=False,
+        term="",
         trace="",
         references=(),
         destination=destination_id(space, target.metadata.uid),

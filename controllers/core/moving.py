@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from controllers.core.drafts import Draft
-from controllers.core.inventory import tombstone
 from schemas.identity import MailKey, NodePath
 from schemas.moves import former_paths
 from schemas.records import NodeRecord, Profile, Record
@@ -14,33 +12,24 @@ NodeAt = Callable[[NodePath], NodeRecord | None]
 """The record in force of a node."""
 
 
-def left_places(
+def left_nodes(
     records: Mapping[MailKey, Record], node_at: NodeAt, news: Iterable[Record]
-) -> list[Draft]:
-    """The tombstones of nodes that moved away with destinations, whose new profiles these are.
+) -> list[MailKey]:
+    """The nodes that moved away with destinations, whose new profiles these are.
 
-    They are issued together: at no moment does a destination count at both places, or at none. One
-    that was taken for gone meanwhile, as no list showed it, has left its place all the same.
+    They are deleted together with what the new profiles replace: one snapshot drops both.
     """
-    drafts = []
+    found = []
     for profile in news:
         former = records.get(profile.source.key)
         if not isinstance(profile, Profile) or not isinstance(former, Profile):
-            continue
-        if former.deleted and _is_taken(records, former.path):
             continue
         if former.path == profile.path or former.path not in former_paths(profile.annotations):
             continue
         left = node_at(former.path)
         if left and node_at(profile.path) and not nodes_below(records, former.path):
-            drafts.append(tombstone("node", left))
-    return drafts
-
-
-def _is_taken(records: Mapping[MailKey, Record], path: NodePath) -> bool:
-    """Whether some destination hangs at a path."""
-    found = (item for item in records.values() if isinstance(item, Profile) and not item.deleted)
-    return any(item.path == path for item in found)
+            found.append(left.source.key)
+    return found
 
 
 def move_fault(
@@ -71,5 +60,5 @@ def move_fault(
 
 def nodes_below(records: Mapping[MailKey, Record], path: NodePath) -> list[NodePath]:
     """The nodes in force below a path."""
-    found = (item for item in records.values() if isinstance(item, NodeRecord) and not item.deleted)
+    found = (item for item in records.values() if isinstance(item, NodeRecord))
     return sorted(item.path for item in found if item.path != path and path.holds(item.path))

@@ -11,14 +11,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from controllers.core.drafts import Draft
-from controllers.core.notes import Notes
-from controllers.core.reach import destinations
-from controllers.core.recovery import Orphan, orphans
+from controllers.core.reach import count_destinations
+from controllers.core.reading import Reading
 from controllers.core.removal import (
-    READ_BACK,
     REMEDY,
     UNREADABLE,
-    Held,
     hold_objects,
     hold_records,
     named,
@@ -30,28 +27,36 @@ from controllers.core.translate import (
     Translation,
     alternatives_of,
     bare_head,
-    in_order,
     translate,
-    withdrawal,
 )
 from controllers.core.workloads import Object, Workloads
+from schemas.chunks import read_manifest_chunk, read_root
 from schemas.faults import Fault
 from schemas.identity import MailKey
 from schemas.objects import ObjectKey
-from schemas.records import API_PLACEMENT, DeltaHead, Record, Source
+from schemas.records import (
+    API_PLACEMENT,
+    DeltaHead,
+    Record,
+    Source,
+    decode_body,
+)
+from schemas.refusals import RecordRefused, WireRefused
 
 _NOTHING: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One placement's next delta, and what becomes of it once it is in the ledger."""
+    """One placement's next delta, once it is in the ledger; none if it is to be deleted."""
 
     name: str
-    draft: Draft
-    gains: frozenset[ObjectKey]
-    losses: frozenset[ObjectKey]
+    key: MailKey
     translation: Translation | None
+
+    @property
+    def draft(self) -> Draft | None:
+        return self.translation.draft if self.translation is not None else None
 
 
 class Placements:
@@ -66,11 +71,9 @@ class Placements:
         self,
         identity: str,
         issued: Mapping[str, Issued],
-        notes: Notes,
         ledger: Mapping[MailKey, Record] = MappingProxyType({}),
     ) -> None:
         self.identity = identity
-        self.notes = notes
         self.workloads = Workloads()
         self.faults: dict[str, tuple[Fault, ...]] = {}
         self.held: dict[str, str] = {}
@@ -89,11 +92,7 @@ class Placements:
         self, objects: Mapping[ObjectKey, Object], kind: tuple[str, str] | None = None
     ) -> frozenset[str]:
         """Take all objects of the space, or all of one kind: group and resource."""
-        in_ledger = {
-            name: issued.entries or {}
-            for name, issued in self._issued.items()
-            if not issued.head.deleted
-        }
+        in_ledger = {name: issued.entries or {} for name, issued in self._issued.items()}
         self.known = True
         touched = self.workloads.listed(objects, in_ledger, kind)
         self._cleaned.keep_only(self.workloads.resolver.objects)
@@ -118,33 +117,22 @@ class Placements:
     # What is issued.
 
     def next(self, names: Iterable[str]) -> list[Work]:
-        """What to issue for these, in the order in which it is to go out.
-
-        All of one moment: else an object that moves could be lost before it is gained.
-        """
+        """What to issue and delete for these, all of one moment."""
         if not self.known:
             return []
-        works = [work for name in sorted(names) if (work := self._next(name)) is not None]
-        drafts = in_order((work.draft, work.gains, work.losses) for work in works)
-        by_slot = {work.draft.slot: work for work in works}
-        return [by_slot[draft.slot] for draft in drafts]
+        return [work for name in sorted(names) if (work := self._next(name)) is not None]
 
-    def issued(self, works: Sequence[Work], records: Sequence[Record]) -> None:
-        """Take what is in the ledger now, a record for each of these."""
-        for work, record in zip(works, records, strict=True):
-            assert isinstance(record, DeltaHead)
+    def issued(self, works: Sequence[Work], records: Iterable[Record]) -> None:
+        """Take what is in the ledger now: a record for each of these that has a draft, in order."""
+        stored = iter(records)
+        for work in works:
             said = work.translation
-            self._issued[work.name] = (
-                Issued(record, said.entries, said.kept, said.lost) if said else Issued(record, {})
-            )
-
-    def forget_old(self) -> None:
-        """Let go of tombstones that the ledger holds no more."""
-        self._issued = {
-            name: issued
-            for name, issued in self._issued.items()
-            if not issued.head.deleted or issued.head.source.key in self._ledger
-        }
+            if said is None:
+                del self._issued[work.name]
+                continue
+            record = next(stored)
+            assert isinstance(record, DeltaHead)
+            self._issued[work.name] = Issued(record, said.gates, said.entries, said.kept, said.lost)
 
     # What there is.
 
@@ -157,24 +145,14 @@ class Placements:
         return record.source.api == API_PLACEMENT and record.source.space == self.identity
 
     def in_force(self, name: str) -> bool:
-        """Whether the ledger holds the placement, and not its tombstone."""
-        issued = self._issued.get(name)
-        return issued is not None and not issued.head.deleted
-
-    def orphans(self, records: Mapping[MailKey, Record]) -> tuple[Orphan, ...]:
-        """The placements in force that no object here stands for, and that nobody let go."""
-        held = {name for name in self.held if self.source(name).key in self.notes.recovered}
-        names = {name for name in self._issued if name not in held}
-        shown = names | self.workloads.objects.keys()
-        return orphans(records, self.identity, shown, self.notes.spaces)
+        """Whether the ledger holds the placement."""
+        return name in self._issued
 
     # Deciding.
 
     def _next(self, name: str) -> Work | None:
         """What to issue for a placement now; None if the ledger says it already."""
         before = self._issued.get(name)
-        if before is not None and before.head.deleted:
-            before = Issued(before.head, {})
         placement = self.workloads.placements.get(name)
         self.held.pop(name, None)
         if placement is None:
@@ -191,11 +169,9 @@ class Placements:
             self._hold(name, selected, before),
         )
         self.faults[name] = translation.faults + self.workloads.renatured.faults(selected)
-        if name not in self.held:
-            self.notes.settle([self.source(name).key])
         if translation.draft is None:
             return None
-        return Work(name, translation.draft, translation.gains, translation.losses, translation)
+        return Work(name, self.source(name).key, translation)
 
     def _unreadable(self, name: str, before: Issued | None) -> bool:
         """Whether nobody can tell what the placement would lose: then it stays as it is."""
@@ -214,41 +190,55 @@ class Placements:
             return frozenset()
         shown = self.workloads.resolver.objects.keys()
         kinds = {(key.group, key.resource) for key in shown}
-        if self.source(name).key in self.notes.recovered:
-            held = Held(inferred, READ_BACK)
-        else:
-            held = hold_objects(before.entries.keys(), inferred, kinds, shown)
+        held = hold_objects(before.entries.keys(), inferred, kinds, shown)
         if held.items:
             self.held[name] = f"{held.reason}: {named(held.items)}; {REMEDY.format(name=name)}"
         # What stays needs its definition, which no object that is seen asks for any more.
         return held.items | self.workloads.needed_by(held.items)
 
     def _withdraw(self, name: str, before: Issued | None) -> Work | None:
-        """Issue a tombstone, unless the placement is only invalid, or nobody said it is gone."""
+        """Delete it, unless the placement is only invalid, or nobody said that it is gone."""
         self.faults.pop(name, None)
-        if before is None or before.head.deleted or name in self.workloads.invalid:
+        if before is None or name in self.workloads.invalid:
             return None
         unseen = self.workloads.unseen_placements
         if name in unseen:
-            known = [item for item in self._issued if not self._issued[item].head.deleted]
-            if before.head.source.key in self.notes.recovered:
-                remedy = f"`leafcast adopt {name}` or `leafcast withdraw {name}`"
-                self.held[name] = f"it was {READ_BACK}, and no object says it; {remedy}"
-                return None
             seen_any = bool(self.workloads.objects)
-            held = hold_records(known, unseen, "placements", seen_any=seen_any)
+            held = hold_records([*self._issued], unseen, "placements", seen_any=seen_any)
             reason = held.reason or self._all_of(before)
             if reason:
                 said = f"the placement is not seen any more, and {reason}"
                 self.held[name] = f"{said}; {REMEDY.format(name=name)}"
                 return None
-        self.notes.settle([before.head.source.key])
-        losses = frozenset(before.entries or {})
-        return Work(name, withdrawal(before), frozenset(), losses, None)
+        return Work(name, before.head.source.key, None)
 
     def _all_of(self, before: Issued) -> str:
         """Why a placement is too large to go by inference; empty if it is not."""
         if before.entries is None or len(before.entries) > removals_max(len(before.entries)):
             return "all its objects would go at once"
-        count = len(destinations(self._ledger.values(), before.head.alternatives))
+        count = count_destinations(self._ledger.values(), before.head.alternatives)
         return f"all its {count} destinations would lose it" if count > removals_max(count) else ""
+
+
+def read_issued(head: DeltaHead, body: bytes) -> Reading[Issued]:
+    """A placement as the ledger and the blobs behind it say it; `lost` is left to be filled in."""
+    try:
+        gates = decode_body(head, body).gates
+    except RecordRefused:
+        return Issued(head, (), None)
+    root = gates[-1].arm
+    if root is None:
+        return Issued(head, gates, {})
+    try:
+        found = yield (root,)
+        chunks = read_root(found[root.address]).chunks
+        parts = yield chunks
+        entries = {
+            entry.key: entry
+            for chunk in chunks
+            for entry in read_manifest_chunk(parts[chunk.address])
+        }
+    except (KeyError, WireRefused):
+        return Issued(head, gates, None)
+    kept = frozenset({root.address, *(chunk.address for chunk in chunks)})
+    return Issued(head, gates, entries, kept)

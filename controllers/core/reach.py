@@ -10,20 +10,19 @@ from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 
 from controllers.core.removal import Held, removals_max
-from relay.core.where import Where
+from relay.core.audience import HERE, Audience
 from schemas.identity import MailKey, NodePath
 from schemas.records import Alternative, DeltaHead, LocationRecord, Profile, Record
 
 _Alternatives = tuple[Alternative, ...]
 _ASKED = MailKey("")
-"""Under which what is asked for is in force, in a `Where` of this question's own."""
+"""Under which what is asked for is in force, in an audience of this question's own."""
 
 
-def destinations(records: Iterable[Record], alternatives: Iterable[Alternative]) -> set[MailKey]:
-    """The mail keys of the profiles in force that these alternatives select."""
-    there = [record for record in records if not record.deleted]
-    profiles = [record for record in there if isinstance(record, Profile)]
-    return _selected(_located(there), tuple(alternatives), profiles)
+def count_destinations(records: Iterable[Record], alternatives: Iterable[Alternative]) -> int:
+    """How many destinations in force these alternatives select."""
+    reach = _Reach(records)
+    return reach.count(tuple(alternatives))
 
 
 def hold_destinations(records: Collection[Record], unseen: AbstractSet[MailKey]) -> Held[MailKey]:
@@ -34,36 +33,29 @@ def hold_destinations(records: Collection[Record], unseen: AbstractSet[MailKey])
     """
     if not unseen:
         return Held(frozenset())
-    there = [record for record in records if not record.deleted]
-    profiles = [record for record in there if isinstance(record, Profile)]
-    lost = [record for record in profiles if record.source.key in unseen]
+    lost = [item for item in records if isinstance(item, Profile) and item.source.key in unseen]
     left = [
-        record
-        for record in there
-        if isinstance(record, LocationRecord) and record.source.key in unseen
+        item for item in records if isinstance(item, LocationRecord) and item.source.key in unseen
     ]
     few = len(lost) <= removals_max(0)
     if few and not left:
         return Held(frozenset())
-    kept = [record for record in profiles if record.source.key not in unseen]
-    whole = _located(there)
-    still = _located(record for record in there if record.source.key not in unseen)
+    whole = _Reach(records)
+    still = _Reach(record for record in records if record.source.key not in unseen)
     held: set[MailKey] = set()
     reason = ""
-    for alternatives, name in _placements(there).items():
-        whole.set_delta(_ASKED, alternatives)
-        gone = [record for record in left if whole.bears_on(record, _ASKED)]
+    for alternatives, name in _placements(records).items():
+        before = whole.count(alternatives)
+        gone = [record for record in left if whole.bears_on(record)]
         if few and not gone:
             continue
-        before = _selected(whole, alternatives, profiles)
-        after = _selected(still, alternatives, kept)
-        if len(before - after) <= removals_max(len(before)):
+        losses = before - still.count(alternatives)
+        if losses <= removals_max(before):
             continue
         held |= {record.source.key for record in gone}
-        held |= {record.source.key for record in lost if record.source.key in before}
+        held |= {record.source.key for record in lost if whole.selects(record)}
         reason = reason or (
-            f'placement "{name}" would lose {len(before - after)} of its {len(before)}'
-            " destinations at once"
+            f'placement "{name}" would lose {losses} of its {before} destinations at once'
         )
     return Held(frozenset(held), reason)
 
@@ -77,17 +69,27 @@ def _placements(records: Iterable[Record]) -> Mapping[_Alternatives, str]:
     }
 
 
-def _located(records: Iterable[Record]) -> Where:
-    """These Locations in force, and nothing else yet."""
-    where = Where(NodePath())
-    for record in records:
-        if isinstance(record, LocationRecord):
-            where.set_location(record.source.key, record)
-    return where
+class _Reach:
+    """Whom one list of alternatives after the other selects of an inventory."""
 
+    def __init__(self, records: Iterable[Record]) -> None:
+        centre = NodePath()
+        self._audience = Audience(centre)
+        self._children = {HERE}
+        for record in records:
+            if isinstance(record, Profile):
+                self._audience.put_profile(record.source.key, record)
+                self._children.add(centre.step_towards(record.path) or HERE)
+            elif isinstance(record, LocationRecord):
+                self._audience.put_location(record.source.key, record)
 
-def _selected(
-    where: Where, alternatives: _Alternatives, profiles: Iterable[Profile]
-) -> set[MailKey]:
-    where.set_delta(_ASKED, alternatives)
-    return {profile.source.key for profile in profiles if where.matches(_ASKED, profile)}
+    def count(self, alternatives: _Alternatives) -> int:
+        """How many destinations these select; the other questions are about them from now on."""
+        self._audience.put_placement(_ASKED, alternatives)
+        return sum(self._audience.expected(_ASKED, child) for child in self._children)
+
+    def bears_on(self, location: LocationRecord) -> bool:
+        return self._audience.bears_on(location, _ASKED)
+
+    def selects(self, profile: Profile) -> bool:
+        return _ASKED in self._audience.placements_of(profile.source.key)

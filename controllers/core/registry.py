@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
 
 from controllers.core.conditions import condition
 from controllers.core.drafts import Draft, same
-from controllers.core.inventory import REGISTERED, location_draft, register, tombstone
-from controllers.core.moving import left_places
-from controllers.core.notes import Notes
+from controllers.core.inventory import REGISTERED, location_draft, register
+from controllers.core.moving import left_nodes
 from controllers.core.reach import hold_destinations
-from controllers.core.removal import READ_BACK, Held, hold_records
+from controllers.core.removal import Held, hold_records
 from controllers.core.where import Inventory
 from controllers.core.workloads import Object
 from schemas.api import Condition, Location, SyncTarget, parse_kind
@@ -26,13 +27,11 @@ from schemas.records import (
     API_LOCATION,
     API_NODE,
     API_SYNC_TARGET,
-    LocationRecord,
     NodeRecord,
     Profile,
     Record,
     Source,
 )
-from schemas.signing import RecordKind
 
 _GROUP = "edge.kubestellar.io"
 _TARGETS, LOCATIONS = "synctargets", "locations"
@@ -41,25 +40,38 @@ _APIS = {_TARGETS: API_SYNC_TARGET, LOCATIONS: API_LOCATION}
 Keys = frozenset[ObjectKey]
 
 
+@dataclass(frozen=True, slots=True)
+class RegistryWork:
+    """What the ledger lacks, what is deleted with it, and conditions of SyncTargets by name."""
+
+    drafts: tuple[Draft, ...] = ()
+    deleted: tuple[MailKey, ...] = ()
+    conditions: Mapping[str, Condition] = field(default_factory=dict)
+
+
 class Registry:
     """The SyncTargets and Locations of the space of one identity, beside the records in force.
 
     `errors` say what is wrong, and what is held, by name. What comes from the space returns the
-    objects to look at again. While `taking_over`, the places of a lost inventory are free.
+    objects to look at again. `spaces` are the identities of all inventory
+    spaces that are followed.
     """
 
     def __init__(
-        self, identity: str, tree: TreeId, records: Mapping[MailKey, Record], notes: Notes
+        self,
+        identity: str,
+        tree: TreeId,
+        records: Mapping[MailKey, Record],
+        spaces: AbstractSet[str] = frozenset(),
     ) -> None:
         self.identity = identity
-        self.notes = notes
         self.errors: dict[str, str] = {}
         self.objects: dict[ObjectKey, Object] = {}
         self.inventory = Inventory()
         self.known = False
-        self.taking_over = False
         self._tree = tree
         self._records = records
+        self._spaces = spaces
         self._targets: dict[str, SyncTarget] = {}
         self._hanging: dict[NodePath, set[str]] = defaultdict(set)
         self._unseen: set[ObjectKey] = set()
@@ -97,32 +109,24 @@ class Registry:
         self._unseen.discard(key)
         return frozenset(self._forget(key))
 
-    def nodes_changed(self, records: Iterable[Record]) -> Keys:
-        """Look again at SyncTargets whose nodes came or went."""
-        paths = [record.path for record in records if isinstance(record, NodeRecord)]
+    def targets_at(self, paths: Iterable[NodePath]) -> Keys:
+        """The SyncTargets that claim these paths."""
         return frozenset(target_key(name) for p in paths for name in self._hanging.get(p, ()))
 
     def accept(self) -> Keys:
         """Let the removals pass that are held now."""
         unseen, self._unseen = self._unseen, set()
-        self.notes.settle(self._key(key) for key in unseen)
         return frozenset(unseen)
 
     # What is issued.
 
-    def next(self, keys: Iterable[ObjectKey]) -> tuple[list[Draft], dict[str, Condition]]:
-        """What the ledger lacks of these, gains first; and conditions of SyncTargets, by name."""
+    def next(self, keys: Iterable[ObjectKey]) -> RegistryWork:
+        """What to issue and delete for these, all of one moment."""
         if not self.known:
-            return [], {}
+            return RegistryWork()
         looked_at = frozenset(keys)
-        drafts, conditions = self._wanted(looked_at)
-        return drafts + self._gone(looked_at), conditions
-
-    def strangers(self) -> list[Record]:
-        """Profiles and Locations in force that another inventory space said."""
-        found = [r for r in self._records.values() if isinstance(r, Profile | LocationRecord)]
-        ours = {self.identity, *self.notes.spaces}
-        return [r for r in found if not r.deleted and r.source.space not in ours]
+        drafts, left, conditions = self._wanted(looked_at)
+        return RegistryWork(tuple(drafts), (*left, *self._gone(looked_at)), conditions)
 
     def all_targets(self) -> Keys:
         """All SyncTargets of the space."""
@@ -130,7 +134,7 @@ class Registry:
 
     # Deciding.
 
-    def _wanted(self, keys: Keys) -> tuple[list[Draft], dict[str, Condition]]:
+    def _wanted(self, keys: Keys) -> tuple[list[Draft], list[MailKey], dict[str, Condition]]:
         named = sorted(key.name for key in keys if key.resource == _TARGETS)
         changed = [self._targets[name] for name in named if name in self._targets]
         rivals = {name for item in changed if item.path for name in self._hanging[item.path]}
@@ -141,7 +145,7 @@ class Registry:
             self._is_node,
         )
         conditions = dict(registration.conditions)
-        taken = {r.path: r for r in self.strangers() if isinstance(r, Profile)}
+        taken = {r.path: r for r in self._others_profiles()}
         drafts = [d for d in registration.drafts if not self._is_taken(d, taken, conditions)]
         for key in sorted(keys):
             location = self.inventory.locations.get(key.name) if key.resource == LOCATIONS else None
@@ -152,8 +156,14 @@ class Registry:
                 said = f"{message}; its last good state stays in force"
                 conditions[name] = condition(REGISTERED, "False", "Invalid", said)
         news = [draft for draft in drafts if not same(draft.record, self._records.get(draft.slot))]
-        left = left_places(self._records, self._node_at, [draft.record for draft in news])
-        return [*left, *news], conditions
+        left = left_nodes(self._records, self._node_at, [draft.record for draft in news])
+        return news, left, conditions
+
+    def _others_profiles(self) -> list[Profile]:
+        """Destinations in force that a space said which nobody follows."""
+        ours = {self.identity, *self._spaces}
+        found = [item for item in self._records.values() if isinstance(item, Profile)]
+        return [profile for profile in found if profile.source.space not in ours]
 
     def _is_taken(
         self, draft: Draft, taken: Mapping[NodePath, Profile], conditions: dict[str, Condition]
@@ -163,28 +173,23 @@ class Registry:
         Beside it the new one would be selected by no Location of the other space.
         """
         record = draft.record
-        if self.taking_over or not isinstance(record, Profile):
+        if not isinstance(record, Profile):
             return False
         other = taken.get(record.path)
         if other is None:
             return False
         message = (
             f'{record.path} is the place of "{other.source.name}", registered by an inventory that '
-            "is lost; run `leafcast adopt --inventory`, which puts this one in its place"
+            f"is lost; `leafcast accept --space {other.source.space}` puts this one in its place"
         )
         conditions[record.source.name] = condition(REGISTERED, "False", "PathTaken", message)
         return True
 
-    def _gone(self, keys: Keys) -> list[Draft]:
-        """Tombstones for what is not there, or lost its place; what is only unseen may be held."""
+    def _gone(self, keys: Keys) -> list[MailKey]:
+        """What is not there, or lost its place; what is only unseen may be held."""
         held = self._held()
-        drafts = []
-        for key in sorted(keys - held):
-            record = self._records.get(self._key(key))
-            if record is not None and not record.deleted and not self._stays(key):
-                kind: RecordKind = "profile" if key.resource == _TARGETS else "location"
-                drafts.append(tombstone(kind, record))
-        return drafts
+        found = [self._key(key) for key in sorted(keys - held) if not self._stays(key)]
+        return [key for key in found if key in self._records]
 
     def _held(self) -> Keys:
         """What is unseen, and shall not go for that alone."""
@@ -211,10 +216,8 @@ class Registry:
         seen_any = any(key.resource == resource for key in self.objects)
         verdict = hold_records(alike, unseen, resource, seen_any=seen_any)
         crowded = {key for key in unseen if self._key(key) in crowds.items}
-        recovered = {key for key in unseen if self._key(key) in self.notes.recovered}
-        for more, reason in ((crowded, crowds.reason), (recovered, READ_BACK)):
-            if more - verdict.items:
-                verdict = Held(verdict.items | more, verdict.reason or reason)
+        if crowded - verdict.items:
+            verdict = Held(verdict.items | crowded, verdict.reason or crowds.reason)
         return verdict
 
     def _stays(self, key: ObjectKey) -> bool:
@@ -237,16 +240,14 @@ class Registry:
 
     def _node_at(self, path: NodePath) -> NodeRecord | None:
         record = self._records.get(Source(API_NODE, self._tree, "", str(path)).key)
-        return record if isinstance(record, NodeRecord) and not record.deleted else None
+        return record if isinstance(record, NodeRecord) else None
 
     def _in_ledger(self) -> set[ObjectKey]:
         resources = {api: resource for resource, api in _APIS.items()}
         return {
             ObjectKey(_GROUP, resources[record.source.api], "", record.source.name)
             for record in self._records.values()
-            if record.source.api in resources
-            and record.source.space == self.identity
-            and not record.deleted
+            if record.source.api in resources and record.source.space == self.identity
         }
 
     # What is known of the space.
@@ -256,7 +257,6 @@ class Registry:
         if obj.get("metadata", {}).get("deletionTimestamp"):
             return self._forget(key)
         self._unseen.discard(key)
-        self.notes.settle([self._key(key)])
         before = self.objects.get(key)
         self.objects[key] = obj
         if before is not None and _timeless(before) == _timeless(obj):

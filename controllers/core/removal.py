@@ -17,7 +17,6 @@ REMOVALS_MIN = 10
 REMOVALS_SHARE = 0.2
 
 NAMED_MAX = 5
-READ_BACK = "read back from the tree, after the ledger was lost"
 UNREADABLE = "the content of what it held is lost, so nobody can tell what would go"
 REMEDY = "apply them again, or let them go with `leafcast accept {name}`"
 

@@ -1,6 +1,6 @@
 """What comes back, as status: counts and first errors of a placement, and a singleton's own status.
 
-Counts are exact only if `complete`; without it they read "at least".
+Counts that are not exact read "at least".
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from schemas import codec
 from schemas.api import Condition
 from schemas.faults import Fault
 from schemas.objects import ObjectKey
-from schemas.reports import NEVER_JOINED, ExceptionSample, ObjectResult, Summary
+from schemas.refusals import CodecError
+from schemas.reports import NEVER_JOINED, Count, ExceptionSample, ObjectResult, Summary
 
 ERRORS_MAX = 20
 VALID, SYNCED, HEALTHY = "Valid", "Synced", "Healthy"
@@ -36,14 +37,18 @@ _OWNED = (
 _NO_STATUS = frozenset({("", "namespaces"), ("apiextensions.k8s.io", "customresourcedefinitions")})
 
 
+UNCOUNTED = Count(Summary(), exact=False)
+"""Nothing is known of a placement yet."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlacementFacts:
     """What the centre itself knows of a placement, beside the summary.
 
     It selects `selected` objects; with a `lack` it is neither synced nor healthy, whatever is
     counted; what it asks for and is `not_supported` is named.
-    `astray` are objects whose singleton status is asked for, and how many destinations have them,
-    where that is not one.
+    `ambiguous` are objects whose singleton status is asked for, and how many destinations have
+    them, where that is not one.
     """
 
     generation: int
@@ -51,17 +56,18 @@ class PlacementFacts:
     invalid: str = ""
     held: str = ""
     faults: tuple[Fault, ...] = ()
-    astray: Mapping[ObjectKey, int] = field(default_factory=dict)
+    ambiguous: Mapping[ObjectKey, int] = field(default_factory=dict)
     selected: int = 0
     lack: Lack | None = None
     not_supported: tuple[str, ...] = ()
 
 
 def placement_status(
-    facts: PlacementFacts, summary: Summary | None, before: object, now_ms: int
+    facts: PlacementFacts, count: Count | None, before: object, now_ms: int
 ) -> dict[str, Any]:
     """The status of an EdgePlacement; `before` is the one it has now."""
-    known = summary or Summary(complete=False)
+    count = count or UNCOUNTED
+    known = count.summary
     # An empty set of objects is everywhere at once, which says nothing.
     counts = facts.selected > 0 or facts.lack is None
     states = known.states if counts else {**known.states, "synced": 0}
@@ -78,9 +84,9 @@ def placement_status(
         "unreachable": states.get("unreachable", 0),
         "neverJoined": known.never_joined,
         "healthy": known.health.get("healthy", 0) if counts else 0,
-        "complete": known.complete,
+        "complete": count.exact,
         "errors": _errors(facts, known.exceptions),
-        "conditions": merged(old, _conditions(facts, known), now_ms, _OWNED),
+        "conditions": merged(old, _conditions(facts, count), now_ms, _OWNED),
     }
 
 
@@ -104,7 +110,7 @@ class Singleton:
 
 
 def singleton(
-    key: ObjectKey, asking: Sequence[tuple[Summary | None, Sequence[ObjectResult]]]
+    key: ObjectKey, asking: Sequence[tuple[Count | None, Sequence[ObjectResult]]]
 ) -> Singleton:
     """Judge one object from the placements that ask for its singleton state.
 
@@ -114,11 +120,12 @@ def singleton(
     single = {item.destination for item in results if item.count == 1}
     count = len(single) + sum(item.count for item in results if item.count > 1)
     if len(asking) == 1 and asking[0][0] is not None:
-        count = asking[0][0].destinations - asking[0][0].states.get("leaving", 0)
-    complete = all(summary is not None and summary.complete for summary, _ in asking)
-    if count > 1 or (count == 0 and complete):
+        summary = asking[0][0].summary
+        count = summary.destinations - summary.states.get("leaving", 0)
+    exact = all(counted is not None and counted.exact for counted, _ in asking)
+    if count > 1 or (count == 0 and exact):
         return Singleton(count, {})
-    if not complete or count == 0:
+    if not exact or count == 0:
         return Singleton(count, None)
     return Singleton(count, _status_of(results))
 
@@ -136,7 +143,7 @@ def _status_of(results: Iterable[ObjectResult]) -> dict[str, Any] | None:
     try:
         status = codec.unpack(returned[0], codec.RECORD_MAX_BYTES)
         codec.canonical(status)  # Who returned it may be anyone; a space takes JSON only.
-    except codec.CodecError:
+    except CodecError:
         return None
     return _as_json(status) if isinstance(status, Mapping) else None
 
@@ -150,20 +157,20 @@ def _as_json(value: Any) -> Any:
 def _errors(facts: PlacementFacts, samples: Iterable[ExceptionSample]) -> list[str]:
     own = [facts.invalid] if facts.invalid else []
     own += [str(fault) for fault in facts.faults]
-    own += [_astray(facts)] if facts.astray else []
+    own += [_ambiguous_text(facts)] if facts.ambiguous else []
     worst = sorted(samples, key=lambda sample: (sample.severity, -sample.count, sample.object))
     return [*own, *(error_text(sample) for sample in worst)][:ERRORS_MAX]
 
 
-def _conditions(facts: PlacementFacts, summary: Summary) -> list[Condition]:
-    listed = [_valid(facts), *_delivered(facts, summary)]
+def _conditions(facts: PlacementFacts, count: Count) -> list[Condition]:
+    listed = [_valid(facts), *_delivered(facts, count)]
     if facts.held:
         listed.append(condition(REMOVAL_HELD, "True", "RemovalHeld", facts.held))
     if facts.faults:
         message = "; ".join(str(fault) for fault in facts.faults[:ERRORS_MAX])
         listed.append(condition(OBJECTS_REFUSED, "True", "ObjectsRefused", message))
-    if facts.astray:
-        message = _astray(facts)
+    if facts.ambiguous:
+        message = _ambiguous_text(facts)
         listed.append(condition(SINGLETON_REPORTED, "False", "NotOneDestination", message))
     if facts.not_supported:
         message = not_supported_text(facts.not_supported)
@@ -177,18 +184,20 @@ def not_supported_text(named: Sequence[str]) -> str:
     return f"{', '.join(named)} {verb} no effect: not supported yet; all else works"
 
 
-def _delivered(facts: PlacementFacts, summary: Summary) -> list[Condition]:
+def _delivered(facts: PlacementFacts, count: Count) -> list[Condition]:
     """Whether it is where it should be, and works; what lacks something is neither."""
     lack = facts.lack
     if lack is None:
-        return [_synced(summary), _healthy(summary)]
+        return [_synced(count), _healthy(count)]
     types = (SYNCED, HEALTHY, OBJECTS_SELECTED)
     return [condition(type_, "False", lack.reason, lack.message) for type_ in types]
 
 
-def _astray(facts: PlacementFacts) -> str:
+def _ambiguous_text(facts: PlacementFacts) -> str:
     """That a status cannot be returned, for which objects (some of them), and what to do."""
-    named = [f"{_namespace_first(str(key))} ({facts.astray[key]})" for key in sorted(facts.astray)]
+    named = [
+        f"{_namespace_first(str(key))} ({facts.ambiguous[key]})" for key in sorted(facts.ambiguous)
+    ]
     more = len(named) - SINGLETONS_NAMED_MAX
     listed = ", ".join(named[:SINGLETONS_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
     return (
@@ -208,11 +217,12 @@ def _valid(facts: PlacementFacts) -> Condition:
     return condition(VALID, "True", "Valid", "")
 
 
-def _synced(summary: Summary) -> Condition:
+def _synced(count: Count) -> Condition:
+    summary = count.summary
     synced, whole = summary.states.get("synced", 0), summary.joined
     message = f"{synced} of {_destinations(whole)} synced"
-    if not summary.complete:
-        waiting = ", ".join(summary.blocking) or "the first reports"
+    if not count.exact:
+        waiting = ", ".join(count.waiting_for) or "the first reports"
         return condition(
             SYNCED, "Unknown", "Incomplete", f"at least {message}; waiting for {waiting}"
         )
@@ -224,10 +234,11 @@ def _synced(summary: Summary) -> Condition:
     return condition(SYNCED, "False", reason, message + _counted(summary.states, "synced"))
 
 
-def _healthy(summary: Summary) -> Condition:
+def _healthy(count: Count) -> Condition:
+    summary = count.summary
     healthy, whole = summary.health.get("healthy", 0), summary.joined
     message = f"{healthy} of {_destinations(whole)} healthy"
-    if not summary.complete:
+    if not count.exact:
         return condition(HEALTHY, "Unknown", "Incomplete", f"at least {message}")
     if not whole:
         return condition(HEALTHY, "False", *_nobody(summary))

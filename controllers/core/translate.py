@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Container, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from controllers.core.cleaning import clean
@@ -18,21 +18,21 @@ from controllers.core.what import is_partial
 from schemas import blobs
 from schemas.blobs import Reference, StoredBlob
 from schemas.chunks import ManifestEntry, build_manifest
-from schemas.codec import CodecError, address, canonical
+from schemas.codec import address, canonical
 from schemas.faults import Fault
 from schemas.identity import ContentHash
 from schemas.objects import ObjectKey, apply_order
 from schemas.records import (
-    HINTED,
     OVER_LOCATION,
     Alternative,
     DeltaBody,
     DeltaHead,
     Gate,
-    Record,
     Source,
 )
+from schemas.refusals import CodecError
 from schemas.selectors import LabelSelector
+from schemas.wire import replace
 
 HINTS_MAX = 4
 
@@ -41,30 +41,29 @@ Entries = Mapping[ObjectKey, ManifestEntry]
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """A placement as the ledger has it; entries are None if its manifest could not be read.
-
-    Of its manifest these blobs are `kept`; of its objects the content of some may be `lost`. Of one
-    that is `bare` the head alone was read back: no one can be sent it as it is.
-    """
+    """A placement as the ledger has it."""
 
     head: DeltaHead
+    # Who gets which content.
+    gates: tuple[Gate, ...]
+    # None if the manifest could not be read.
     entries: Entries | None
+    # The blobs of the manifest that are in the store.
     kept: frozenset[ContentHash] = frozenset()
+    # Content of objects that is not.
     lost: frozenset[ContentHash] = frozenset()
-    bare: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """What a placement comes to: its entries, what it gains and loses, and its delta.
+    """What a placement comes to: its entries and its delta.
 
     No draft: the ledger says it already. Still `lost` is content that no object shows again.
     """
 
     entries: Entries
+    gates: tuple[Gate, ...]
     kept: frozenset[ContentHash]
-    gains: frozenset[ObjectKey]
-    losses: frozenset[ObjectKey]
     faults: tuple[Fault, ...]
     draft: Draft | None
     lost: frozenset[ContentHash] = frozenset()
@@ -148,29 +147,22 @@ def translate(
             faults.append(refused.fault)
             if key in old:
                 entries[key] = old[key]
-    gains = frozenset(entries.keys() - old.keys())
-    losses = frozenset(old.keys() - entries.keys())
     manifest = build_manifest(entries.values())
     kept = frozenset(blob.reference.address for blob in manifest)
     lost = before.lost if before else frozenset[ContentHash]()
     again = lost & {entries[key].address for key in shown}
-    loses = _loses(before, losses)
-    anew = bool(again) or (before is not None and before.bare)
-    draft = _draft(head, manifest[0].reference, before, loses=loses, anew=anew)
-    if draft is not None:
-        known = before.kept if before else frozenset[ContentHash]()
-        stored = [blob for blob in manifest if blob.reference.address not in known]
-        there = {entry.address for entry in old.values()} - again
-        fresh = (key for key in sorted(shown) if entries[key].address not in there)
-        stored += [cleaned.blob(key, objects[key]) for key in fresh]
-        draft = replace(draft, record=_hinted(draft.record, stored), blobs=values_of(*stored))
-    return Translation(entries, kept, gains, losses, tuple(faults), draft, lost - again)
-
-
-def withdrawal(before: Issued) -> Draft:
-    """The tombstone of a placement."""
-    head = replace(before.head, deleted=True, references=(), body_hash=b"", alternatives=())
-    return Draft("delta", head, loses=True)
+    gates = (Gate(manifest[0].reference),)
+    if before is not None and not again and _says(before, head, gates):
+        return Translation(entries, gates, kept, tuple(faults), None, lost)
+    known = before.kept if before else frozenset[ContentHash]()
+    stored = [blob for blob in manifest if blob.reference.address not in known]
+    there = {entry.address for entry in old.values()} - again
+    fresh = (key for key in sorted(shown) if entries[key].address not in there)
+    stored += [cleaned.blob(key, objects[key]) for key in fresh]
+    # What was there and cannot be read may go.
+    loses = before is not None and (before.entries is None or bool(old.keys() - entries.keys()))
+    draft = _draft(head, gates, stored, before, loses=loses)
+    return Translation(entries, gates, kept, tuple(faults), draft, lost - again)
 
 
 def bare_head(source: Source, alternatives: tuple[Alternative, ...]) -> DeltaHead:
@@ -178,31 +170,13 @@ def bare_head(source: Source, alternatives: tuple[Alternative, ...]) -> DeltaHea
     return DeltaHead(
         source,
         generation=0,
-        deleted=False,
+        term="",
         trace="",
         references=(),
         body_hash=b"",
         alternatives=alternatives,
         last_loss=0,
     )
-
-
-def in_order(
-    drafts: Iterable[tuple[Draft, frozenset[ObjectKey], frozenset[ObjectKey]]],
-) -> list[Draft]:
-    """Deltas (with what each gains and loses) so that gaining an object comes before losing it."""
-    waiting = list(drafts)
-    ordered: list[Draft] = []
-    while waiting:
-        gained: dict[ObjectKey, int] = {}
-        for _, gains, _ in waiting:
-            for key in gains:
-                gained[key] = gained.get(key, 0) + 1
-        ready = [item for item in waiting if not any(key in gained for key in item[2])]
-        chosen = ready or waiting[:1]
-        ordered += [draft for draft, _, _ in chosen]
-        waiting = [item for item in waiting if not any(item is one for one in chosen)]
-    return ordered
 
 
 def _entry(
@@ -236,40 +210,36 @@ def _entry(
     return entry
 
 
+def _says(before: Issued, head: DeltaHead, gates: tuple[Gate, ...]) -> bool:
+    """Whether the ledger says this already, whatever content it named beside the manifest."""
+    if before.entries is None or before.gates != gates:
+        return False
+    return same(replace(head, body_hash=before.head.body_hash), before.head)
+
+
 def _draft(
-    head: DeltaHead, root: Reference, before: Issued | None, *, loses: bool, anew: bool
-) -> Draft | None:
-    """The delta, if it says something else than the one before, or content is to go out `anew`."""
-    body = DeltaBody((Gate(root),)).encode()
+    head: DeltaHead,
+    gates: tuple[Gate, ...],
+    stored: Iterable[StoredBlob],
+    before: Issued | None,
+    *,
+    loses: bool,
+) -> Draft:
+    blobs_stored = tuple(stored)
+    body = DeltaBody(_content(gates, blobs_stored), gates).encode()
     full = replace(
         head,
-        references=(root,),
         body_hash=hashlib.sha256(body).digest(),
         last_loss=before.head.last_loss if before else 0,
     )
-    known = before is not None and (before.entries is not None or before.head.deleted)
-    if not anew and before is not None and known and same(full, _unhinted(before.head)):
-        return None
-    return Draft("delta", full, body, loses=loses)
+    return Draft("delta", full, body, values_of(*blobs_stored), loses)
 
 
-def _hinted(record: Record, stored: Iterable[StoredBlob]) -> Record:
-    """The head with what is new named beside the manifest, so that all is fetched at once.
+def _content(gates: tuple[Gate, ...], stored: Iterable[StoredBlob]) -> tuple[Reference, ...]:
+    """The manifests, and beside them what is new, so that all is fetched at once.
 
     The manifest leads there in any case, one step after the other; so a large change names nothing.
     """
-    hints = [blob.reference for blob in stored if blob.reference not in record.references]
-    if len(hints) > HINTS_MAX:
-        return record
-    return replace(record, references=(*record.references, *hints))
-
-
-def _unhinted(head: DeltaHead) -> DeltaHead:
-    return replace(head, references=tuple(r for r in head.references if r.kind not in HINTED))
-
-
-def _loses(before: Issued | None, losses: frozenset[ObjectKey]) -> bool:
-    """Whether an object goes; if what was there cannot be read, one may."""
-    if before is None or before.head.deleted:
-        return bool(losses)
-    return bool(losses) or before.entries is None or before.bare
+    arms = tuple(gate.arm for gate in gates if gate.arm is not None)
+    hints = tuple(blob.reference for blob in stored if blob.reference not in arms)
+    return arms + hints if len(hints) <= HINTS_MAX else arms

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from schemas.blobs import Reference
 from schemas.identity import ContentHash, MailKey
-from schemas.objects import ObjectKey
 from schemas.link import Welcome
+from schemas.objects import ObjectKey
 from schemas.reports import Health
 
 

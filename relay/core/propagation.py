@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from relay.core.audience import HERE, Audience
 from relay.core.content.content import Content
 from relay.core.destination.destination import Destination
+from relay.core.destination.removals import DROPPED
 from relay.core.effects import AddChild, Effect, RemoveChild, StoreOwn
 from relay.core.link.children import Children
 from relay.core.link.target import mail_owner
@@ -53,7 +54,7 @@ class Propagation:
         self._book.hold(accepted)
         match record:
             case _ if is_delta(accepted):
-                self._put_delta(accepted, cause)
+                self._put_delta(accepted, cause, now)
             case Profile():
                 self._audience.put_profile(key, record)
                 self._pass_through(accepted, former, cause)
@@ -70,10 +71,12 @@ class Propagation:
             case _:
                 pass
         self.spread(cause)
-        if self._destination is not None and isinstance(record, Profile | LocationRecord):
-            self._destination.inventory_changed(key, record, accepted.generation)
+        if isinstance(record, Profile):
+            self._inventory_changed(key, record, accepted.generation, now)
+        elif isinstance(record, LocationRecord):
+            self._inventory_changed(key, None, accepted.generation, now)
 
-    def drop(self, key: MailKey) -> None:
+    def drop(self, key: MailKey, now: float) -> None:
         """A snapshot that was reached lists a record no more."""
         former = self._book.drop(key)
         if former is None:
@@ -86,7 +89,7 @@ class Propagation:
                 self._audience.put_placement(key, None)
                 self._content.end(mail_owner(key))
                 if self._destination is not None:
-                    self._destination.drop(key, cause=0)
+                    self._destination.drop(key)
                 self._reports.touch(key)
             case Profile():
                 self._audience.put_profile(key, None)
@@ -101,8 +104,8 @@ class Propagation:
         for name in having:
             self._children.mark(name, key, 0)
         self.spread(0)
-        if self._destination is not None and isinstance(record, Profile | LocationRecord):
-            self._destination.inventory_changed(key, None, 0)
+        if isinstance(record, Profile | LocationRecord):
+            self._inventory_changed(key, None, DROPPED, now)
 
     def restored(self) -> None:
         """All that the streams held is in force: look at each slot of each child."""
@@ -128,14 +131,32 @@ class Propagation:
             if is_delta(self._book.get(key)):
                 self._reports.refresh(name, key)
 
-    def _put_delta(self, accepted: Accepted, cause: int) -> None:
+    def _inventory_changed(
+        self, key: MailKey, profile: Profile | None, cause: int, now: float
+    ) -> None:
+        """Look at the destination here: who it is, or what it belongs to, may be another."""
+        destination = self._destination
+        if destination is None:
+            return
+        if profile is not None or key not in self._book.by_key:
+            destination.put_profile(key, profile)
+        for accepted in self._book.deltas():
+            self._evaluate(accepted, cause, now)
+            self._reports.touch(accepted.key)
+
+    def _evaluate(self, accepted: Accepted, cause: int, now: float) -> None:
+        if self._destination is not None and isinstance(accepted.record, DeltaHead):
+            self._destination.evaluate(
+                accepted.key, accepted.record, accepted.body, cause=cause, now=now
+            )
+
+    def _put_delta(self, accepted: Accepted, cause: int, now: float) -> None:
         key, record = accepted.key, accepted.record
         alternatives = record.alternatives if isinstance(record, DeltaHead) else None
         self._content.end(mail_owner(key))
         self._audience.put_placement(key, alternatives)
         self._mark_all_concerned(accepted, cause)
-        if self._destination is not None:
-            self._destination.evaluate(accepted)
+        self._evaluate(accepted, accepted.generation, now)
         self._reports.touch(key)
 
     def _mark_all_concerned(self, accepted: Accepted, cause: int) -> None:

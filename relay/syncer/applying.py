@@ -7,9 +7,9 @@ taken over before DONE says that it may be.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from relay.core.destination.claims import Wanted
+from relay.core.destination.claims import DesiredObject
 from relay.objects.health import terminating
 from relay.objects.merge import copied
 from relay.ports import FieldConflict, Object, Space, SpaceError
@@ -48,6 +48,7 @@ from schemas import codec
 from schemas.blobs import OBJECT_MAX_BYTES, Reference
 from schemas.objects import ObjectKey
 from schemas.reports import Done
+from schemas.wire import replace
 
 NAMED_MAX = 3
 
@@ -63,7 +64,7 @@ class ContentMissing(Exception):
 class _Case:
     """One object to be applied: what is wanted of it, and what is known of it."""
 
-    wanted: Wanted
+    wanted: DesiredObject
     content: Object
     policies: Policies
     done: Done | None
@@ -103,24 +104,26 @@ class Applier:
         self._load = load
         self._tells_managers = False
 
-    async def content(self, wanted: Wanted) -> Object:
-        """What is wanted, as it was written; raises ContentMissing and codec.CodecError."""
+    async def content(self, wanted: DesiredObject) -> Object:
+        """What is wanted, as it was written; raises ContentMissing and CodecError."""
         if not wanted.placements:
             return namespace_object(wanted.key.name)
         plain = await self._load(wanted.reference)
         obj: Object = copied(codec.unpack(plain, OBJECT_MAX_BYTES))
         return obj
 
-    async def wish(self, wanted: Wanted, done: Done) -> Object:
+    async def wish(self, wanted: DesiredObject, done: Done) -> Object:
         """What is applied: the content with our marks."""
         return self._marked(wanted.key, await self.content(wanted), done)
 
-    async def apply(self, wanted: Wanted, *, look: bool, unseen: bool = False) -> Sight | None:
+    async def apply(
+        self, wanted: DesiredObject, *, look: bool, unseen: bool = False
+    ) -> Sight | None:
         """Make the object as wanted; with `look` it may not be as it was left.
 
         Of an `unseen` one no marks of any tree were told, so it is new, or nobody's.
         None if it is not to be touched, and was not looked at. Raises SpaceError, ContentMissing,
-        PolicyUnknown and codec.CodecError.
+        PolicyUnknown and CodecError.
         """
         content = await self.content(wanted)
         policies = policies_of(wanted.key, content)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from relay.core.destination.claims import Wanted
+from relay.core.destination.claims import DesiredObject
 from relay.objects.merge import subsumes
 from relay.ports import Clock, Object
 from relay.syncer.applying import Applier, ContentMissing
@@ -55,7 +55,9 @@ class Drift:
             return False
         return bool(seen.revision) and seen.revision == obj["metadata"].get("resourceVersion")
 
-    async def judge(self, obj: Object | None, sight: Sight | None, done: Done, want: Wanted) -> str:
+    async def judge(
+        self, obj: Object | None, sight: Sight | None, done: Done, want: DesiredObject
+    ) -> str:
         """Take in how an object is; what is to be said of one that is repaired only later."""
         if not await self._differs(obj, sight, done, want):
             return ""
@@ -75,7 +77,7 @@ class Drift:
         return due if due > now else 0.0
 
     async def _differs(
-        self, obj: Object | None, sight: Sight | None, done: Done, want: Wanted
+        self, obj: Object | None, sight: Sight | None, done: Done, want: DesiredObject
     ) -> bool:
         """Whether the object is not what was applied: gone, another's, or without our fields."""
         if not done.uid:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from relay.core.destination.claims import Wanted
+from relay.core.destination.claims import DesiredObject
 from schemas import blobs, codec
 from schemas.blobs import Reference
 from schemas.chunks import CREATE_ONLY
@@ -21,7 +21,7 @@ BUILT_IN_NAMESPACES = frozenset({"default", "kube-node-lease", "kube-public", "k
 class Apply:
     """Make the object as wanted."""
 
-    wanted: Wanted
+    wanted: DesiredObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Look:
 Action = Apply | Prune | Look
 
 
-def with_namespaces(wanted: Mapping[ObjectKey, Wanted]) -> dict[ObjectKey, Wanted]:
+def with_namespaces(wanted: Mapping[ObjectKey, DesiredObject]) -> dict[ObjectKey, DesiredObject]:
     """The wants, and with them the Namespaces that they need and do not bring."""
     needed = {key.namespace for key in wanted} - {""} - BUILT_IN_NAMESPACES
     implied = (_implied(name) for name in sorted(needed))
@@ -54,10 +54,10 @@ def namespace_object(name: str) -> dict[str, object]:
 
 
 def plan(
-    wanted: Mapping[ObjectKey, Wanted],
+    wanted: Mapping[ObjectKey, DesiredObject],
     applied: Mapping[ObjectKey, Done],
     *,
-    may_prune: bool,
+    may_prune: Callable[[ObjectKey], bool],
     drifted: Collection[ObjectKey] = frozenset(),
 ) -> list[Action]:
     """Applies in ascending order, then prunes in descending order; nothing if all is done."""
@@ -66,7 +66,7 @@ def plan(
         for key in wanted.keys() | applied.keys()
         if (
             action := action_for(
-                wanted.get(key), applied.get(key), may_prune=may_prune, drifted=key in drifted
+                wanted.get(key), applied.get(key), may_prune=may_prune(key), drifted=key in drifted
             )
         )
     ]
@@ -74,7 +74,7 @@ def plan(
 
 
 def action_for(
-    want: Wanted | None, done: Done | None, *, may_prune: bool, drifted: bool = False
+    want: DesiredObject | None, done: Done | None, *, may_prune: bool, drifted: bool = False
 ) -> Action | None:
     """What is to be done about one object; it depends on no other."""
     if want is None:
@@ -97,8 +97,8 @@ def rank(action: Action) -> tuple[int, int, ObjectKey]:
             return (2, 0, key)
 
 
-def _implied(name: str) -> Wanted:
+def _implied(name: str) -> DesiredObject:
     plain = codec.canonical(namespace_object(name))
     reference = Reference(blobs.OBJECT, codec.address(blobs.OBJECT, plain), len(plain))
     key = ObjectKey(*NAMESPACES, "", name)
-    return Wanted(key, reference, apply_order(*NAMESPACES), CREATE_ONLY, ())
+    return DesiredObject(key, reference, apply_order(*NAMESPACES), CREATE_ONLY, ())

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
-from relay.core.destination.claims import Wanted
+from relay.core.destination.claims import DesiredObject
 from relay.core.events import ObjectObserved
 from relay.ports import (
     AnotherSpace,
@@ -46,9 +46,8 @@ from relay.syncer.plan import (
 from relay.syncer.prune import StillHolds, take_back
 from relay.syncer.record import DoneStore, Record
 from relay.syncer.wish import PolicyUnknown, tree_of
-from schemas import codec
-from schemas.blobs import BlobRefused
 from schemas.objects import ObjectKey
+from schemas.refusals import BlobRefused, CodecError
 from schemas.reports import Done
 
 ACTION_SECONDS_MAX = 30.0
@@ -80,8 +79,8 @@ class Syncer:
         self._clock = clock
         self._dice = dice
         self._observe = observe
-        self._wanted: dict[ObjectKey, Wanted] = {}
-        self._may_prune = False
+        self._wanted: dict[ObjectKey, DesiredObject] = {}
+        self._may_prune: Callable[[ObjectKey], bool] = lambda _key: False
         self._done = self._record.held
         self._drift = Drift(self._applier, clock)
         self._errors: dict[ObjectKey, str] = {}
@@ -94,8 +93,14 @@ class Syncer:
         self._told_wants = asyncio.Event()
         self._wake = asyncio.Event()
 
-    def set_wants(self, wanted: Mapping[ObjectKey, Wanted], *, may_prune: bool) -> None:
-        """What the space shall hold from now on, instead of what was said before."""
+    def set_wants(
+        self, wanted: Mapping[ObjectKey, DesiredObject], *, may_prune: Callable[[ObjectKey], bool]
+    ) -> None:
+        """What the space shall hold from now on, instead of what was said before.
+
+        `may_prune` says of an object that is not wanted whether it is to go now; this is called
+        again when its answers change.
+        """
         former = self._wanted
         self._wanted = with_namespaces(wanted)
         self._may_prune = may_prune
@@ -142,7 +147,8 @@ class Syncer:
             return
         wanted, done = self._wanted.get(key), self._done.get(key)
         drifted = key in self._drift.drifted
-        action: Action | None = action_for(wanted, done, may_prune=self._may_prune, drifted=drifted)
+        may_prune = wanted is None and done is not None and self._may_prune(key)
+        action: Action | None = action_for(wanted, done, may_prune=may_prune, drifted=drifted)
         if action is None and key in self._drift.doubted:
             action = Look(key)
         # What is newly wanted waits for no one.
@@ -206,7 +212,7 @@ class Syncer:
 
     # One object.
 
-    async def _apply(self, wanted: Wanted) -> None:
+    async def _apply(self, wanted: DesiredObject) -> None:
         key, seen = wanted.key, self._observed.sight(wanted.key)
         look = self._drift.doubts(key) or (seen is not None and seen.ending)
         unseen = seen is None and key not in self._others
@@ -381,7 +387,7 @@ _FAILURES = (
     PolicyUnknown,
     StillHolds,
     BlobRefused,
-    codec.CodecError,
+    CodecError,
     TimeoutError,
 )
 

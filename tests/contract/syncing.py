@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import asynccontextmanager
 
-from relay.core.destination.claims import Wanted
+from relay.core.destination.claims import DesiredObject
 from relay.ports import AnotherSpace
 from relay.syncer.applying import ContentMissing
 from relay.syncer.syncer import Syncer
@@ -133,8 +133,8 @@ class Bench:
                 self.blobs[address] = plain
             order = apply_order(key.group, key.resource)
             reference = Reference(blobs.OBJECT, address, len(plain))
-            self.wanted[key] = Wanted(key, reference, order, flags, ("p",))
-        self.syncer.set_wants(self.wanted, may_prune=may_prune)
+            self.wanted[key] = DesiredObject(key, reference, order, flags, ("p",))
+        self.syncer.set_wants(self.wanted, may_prune=lambda _key: may_prune)
 
     def address(self, key):
         """The content that is wanted of an object now."""

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relay.core.destination.claims import Claim, Claims
+from relay.core.destination.claims import Claim, ObjectOwnership
 from schemas.chunks import CREATE_ONLY, WANT_SINGLETON, ManifestEntry
 
 addresses = st.sampled_from(["a" * 64, "b" * 64])
@@ -44,7 +44,7 @@ steps = st.lists(
 
 def put_all(some):
     """All claims at one destination, chosen of at once."""
-    claims = Claims()
+    claims = ObjectOwnership()
     for placement in dict.fromkeys(claim.placement for claim in some):
         mine = [claim for claim in some if claim.placement == placement]
         claims.put(placement, mine[0].priority, [claim.entry for claim in mine])
@@ -92,7 +92,7 @@ def test_the_newest_of_the_first_source_is_kept_and_others_are_told(some):
 
 @given(steps)
 def test_what_is_chosen_step_by_step_is_what_would_be_chosen_at_once(steps):
-    claims, now = Claims(), {}
+    claims, now = ObjectOwnership(), {}
     for placement, priority, listed, resolves in steps:
         claims.put(placement, priority, listed)
         now[placement] = [Claim(placement, priority, one) for one in listed]
@@ -104,7 +104,7 @@ def test_what_is_chosen_step_by_step_is_what_would_be_chosen_at_once(steps):
 
 @given(steps, steps)
 def test_whoever_has_something_else_to_say_of_an_object_is_told(before, after):
-    claims = Claims()
+    claims = ObjectOwnership()
     for placement, priority, listed, _ in before:
         claims.put(placement, priority, listed)
     claims.resolve()

@@ -1,17 +1,16 @@
 """Laws of the syncer's plan."""
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relay.core.destination.claims import Wanted
+from relay.core.destination.claims import DesiredObject
 from relay.syncer.plan import Apply, Prune, plan, with_namespaces
 from schemas import blobs
 from schemas.blobs import Reference
 from schemas.chunks import CREATE_ONLY
 from schemas.objects import ObjectKey, apply_order
 from schemas.reports import Done
+from schemas.wire import replace
 
 KINDS = [("", "configmaps"), ("apps", "deployments"), ("", "namespaces"), ("", "services")]
 addresses = st.sampled_from(["a" * 64, "b" * 64, "c" * 64])
@@ -27,7 +26,7 @@ placements = st.sets(st.sampled_from(["p1", "p2"]), min_size=1).map(
 
 def want(key, address, flags, names):
     order = apply_order(key.group, key.resource)
-    return Wanted(key, Reference(blobs.OBJECT, address, 1), order, flags, names)
+    return DesiredObject(key, Reference(blobs.OBJECT, address, 1), order, flags, names)
 
 
 wants = st.lists(
@@ -58,30 +57,30 @@ def carry_out(actions, applied):
 
 @given(wants, records, st.booleans())
 def test_a_plan_carried_out_leaves_nothing_to_do(wanted, applied, may_prune):
-    after = carry_out(plan(wanted, applied, may_prune=may_prune), applied)
-    assert plan(wanted, after, may_prune=may_prune) == []
+    after = carry_out(plan(wanted, applied, may_prune=lambda _key: may_prune), applied)
+    assert plan(wanted, after, may_prune=lambda _key: may_prune) == []
 
 
 @given(wants, records)
 def test_after_a_plan_with_pruning_exactly_what_is_wanted_is_applied(wanted, applied):
-    after = carry_out(plan(wanted, applied, may_prune=True), applied)
+    after = carry_out(plan(wanted, applied, may_prune=always), applied)
     assert after.keys() == wanted.keys()
 
 
 @given(wants, records)
 def test_without_leave_nothing_is_pruned(wanted, applied):
-    assert all(isinstance(action, Apply) for action in plan(wanted, applied, may_prune=False))
+    assert all(isinstance(action, Apply) for action in plan(wanted, applied, may_prune=never))
 
 
 @given(wants, records)
 def test_only_what_was_applied_and_is_not_wanted_is_pruned(wanted, applied):
-    pruned = {a.done.key for a in plan(wanted, applied, may_prune=True) if isinstance(a, Prune)}
+    pruned = {a.done.key for a in plan(wanted, applied, may_prune=always) if isinstance(a, Prune)}
     assert pruned == applied.keys() - wanted.keys()
 
 
 @given(wants, records)
 def test_applies_ascend_then_prunes_descend(wanted, applied):
-    actions = plan(wanted, applied, may_prune=True)
+    actions = plan(wanted, applied, may_prune=always)
     applies = [a.wanted.order for a in actions if isinstance(a, Apply)]
     prunes = [a.done.order for a in actions if isinstance(a, Prune)]
     assert applies == sorted(applies)
@@ -91,7 +90,7 @@ def test_applies_ascend_then_prunes_descend(wanted, applied):
 
 @given(wants, records, st.sets(keys))
 def test_what_drifted_is_applied_again(wanted, applied, drifted):
-    actions = plan(wanted, applied, may_prune=True, drifted=drifted)
+    actions = plan(wanted, applied, may_prune=always, drifted=drifted)
     again = {a.wanted.key for a in actions if isinstance(a, Apply)}
     assert drifted & wanted.keys() <= again
 
@@ -110,5 +109,5 @@ def test_what_was_only_meant_to_be_applied_is_applied():
     key = ObjectKey("", "configmaps", "shop", "x")
     item = want(key, "a" * 64, 0, ("p",))
     done = Done(key, "u", "a" * 64, ("p",), made=True, order=item.order)
-    assert plan({key: item}, {key: done}, may_prune=True) == []
-    assert plan({key: item}, {key: replace(done, uid="")}, may_prune=True) == [Apply(item)]
+    assert plan({key: item}, {key: done}, may_prune=always) == []
+    assert plan({key: item}, {key: replace(done, uid="")}, may_prune=always) == [Apply(item)]

@@ -3,6 +3,7 @@
 import hashlib
 from itertools import pairwise
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -25,6 +26,7 @@ from schemas.snapshots import (
     BlobPointer,
     EntryKey,
     SnapshotRecord,
+    SnapshotRefused,
     TermList,
     encode,
     mail_entry_key,
@@ -145,7 +147,10 @@ def test_a_reading_ends_with_each_key_judged_and_takes_what_is_shared_from_befor
     old, new = view_of(tree), view_of(after)
     kept = {address: old.nodes[address] for address in addresses_kept(old, interest)}
     before = dict(kept)
-    reading = SnapshotReading(new.record, interest, kept, complete=frozenset(before))
+    former = SnapshotReading(old.record, interest, kept)
+    assert former.missing() == ()
+    assert former.seen == before.keys() - {old.record.terms_reference.address}
+    reading = SnapshotReading(new.record, interest, kept, complete=former.seen)
     fetched = set()
     while missing := reading.missing(most):
         assert len(missing) <= most
@@ -154,6 +159,7 @@ def test_a_reading_ends_with_each_key_judged_and_takes_what_is_shared_from_befor
             fetched.add(reference.address)
             reading.take(reference.address, new.nodes[reference.address])
     assert fetched == set(addresses_kept(new, interest)) - set(before)
+    assert fetched <= reading.seen
     view = SnapshotView(new.record, kept)
     for key in keys:
         assert view.generation_of(key) == new.generation_of(key)
@@ -208,6 +214,27 @@ def test_all_entries_are_read_once_all_nodes_are_here(tree):
     assert [*view.entries()] == [*tree.entries()]
     lacking = view_of(tree, {view.record.tree.address})
     assert lacking.entries() == Unread((view.record.tree.reference,))
+
+
+def test_a_reading_given_up_leaves_nothing_that_a_later_one_takes_for_complete():
+    tree = SnapshotTree.empty().changed({entry_key(n): n for n in range(500)})
+    view, interest, kept = view_of(tree), Interest.everything(), {}
+    root = view.record.tree.address
+    reading = SnapshotReading(view.record, interest, kept)
+    reading.take(root, view.nodes[root])
+    assert reading.missing()
+    again = SnapshotReading(view.record, interest, kept)
+    assert set(again.missing()) == set(reading.missing())
+
+
+def test_a_blob_that_breaks_the_form_is_refused_and_still_lacked():
+    tree = SnapshotTree.empty().changed({entry_key(1): 1})
+    view = view_of(tree)
+    root = view.record.tree
+    reading = SnapshotReading(view.record, Interest.everything(), {})
+    with pytest.raises(SnapshotRefused):
+        reading.take(root.address, b"\x91\x91\x92")
+    assert root.reference in reading.missing()
 
 
 def test_the_record_leads_to_the_tree_and_to_the_terms():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from relay.core.events import ObjectObserved
-from relay.syncer.plan import Apply, Prune, Wanted, plan
+from relay.syncer.plan import Apply, Prune, DesiredObject, plan
 from schemas.objects import ObjectKey
 from schemas.reports import Done
 
@@ -71,7 +71,7 @@ class EdgeSpace:
             return
         self._planned = False
         wanted = {
-            key: Wanted(key, want.reference, want.order, want.flags, want.placements)
+            key: DesiredObject(key, want.reference, want.order, want.flags, want.placements)
             for key, want in node.wanted.items()
         }
         applied = self.applied()
@@ -95,7 +95,7 @@ class EdgeSpace:
         else:
             self._prune(action.done)
 
-    def _apply(self, wanted: Wanted) -> None:
+    def _apply(self, wanted: DesiredObject) -> None:
         key, done = wanted.key, self.applied().get(wanted.key)
         if done is None:
             made = key not in self.objects

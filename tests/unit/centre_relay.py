@@ -3,13 +3,15 @@
 import asyncio
 
 from controllers.core.drafts import slot_of
-from schemas.blobs import INDEX_LIST, MANIFEST, open_value, parts_of
-from schemas.chunks import read_index_chunk, read_manifest_chunk, read_root
-from schemas.identity import INDEX_KEY
-from schemas.records import DeltaHead, decode_payload
+from relay.core.records.snapshot import SnapshotView
+from schemas.blobs import MANIFEST, open_value, parts_of
+from schemas.chunks import read_manifest_chunk, read_root
+from schemas.identity import KEYS_KEY, SNAPSHOT_KEY
+from schemas.records import DeltaHead, decode_body, decode_payload
+from schemas.reports import Count
+from schemas.snapshots import mail_key_of, read_inner, read_snapshot, read_terms
 
-ROOTS = (MANIFEST, INDEX_LIST)
-WAIT_SECONDS = 60
+WAIT_SECONDS = 20
 
 
 class LedgerRelay:
@@ -20,32 +22,43 @@ class LedgerRelay:
         self.blobs = {}
         self.records = {}
         self.history = []
+        self._bodies = {}
+        self.snapshots = []
         self.blob_writes = []
-        self.summaries = {}
+        self.counts = {}
         self.returned = {}
         self._news = asyncio.Condition()
         self._changed = set()
+        self._shown = asyncio.Queue()
 
     def ledger(self):
         return dict(self.records)
 
     async def publish(self, blobs, envelopes):
-        self.blobs.update(blobs)
-        self.blob_writes.append(dict(blobs))
+        self._keep(blobs)
         for envelope in envelopes:
             record = decode_payload(envelope.kind, envelope.payload)
             slot = slot_of(envelope.kind, record)
             held = self.record(slot)
             assert held is None or record.generation > held.generation
-            for reference in record.references:
-                plain = await self.load(reference)
-                assert plain is not None
-                for chunk in read_root(plain).chunks if reference.kind in ROOTS else ():
-                    assert await self.load(chunk) is not None
+            assert not record.references
+            await self._demand_content(record, envelope.body)
             self.records[slot] = envelope
             self.history.append(record)
-        async with self._news:
-            self._news.notify_all()
+            self._bodies[record.source.key, record.generation] = envelope.body
+        await self._tell()
+
+    async def publish_snapshot(self, blobs, envelope, dropped):
+        self._keep(blobs)
+        snapshot = read_snapshot(envelope.payload)
+        assert all(record.generation < snapshot.generation for record in self.held().values())
+        for reference in snapshot.references:
+            assert await self.load(reference) is not None
+        self.records[SNAPSHOT_KEY] = envelope
+        for slot in dropped:
+            self.records.pop(slot, None)
+        self.snapshots.append(snapshot)
+        await self._tell()
 
     async def load(self, reference):
         value = self.blobs.get(reference.address)
@@ -57,22 +70,29 @@ class LedgerRelay:
     def lacks(self, addresses):
         return frozenset(addresses) - self.blobs.keys()
 
-    def summary(self, key):
-        return self.summaries.get(key)
+    def count(self, key):
+        return self.counts.get(key)
 
     def results(self, key):
         return self.returned.get(key, ())
 
-    async def summaries_changed(self):
+    async def counts_changed(self):
         async with self._news:
             await self._news.wait_for(lambda: self._changed)
             changed, self._changed = frozenset(self._changed), set()
             return changed
 
-    async def report(self, key, summary, results=()):
+    async def shown(self):
+        return await self._shown.get()
+
+    def show(self, generation):
+        """Say that a child has a snapshot of this generation."""
+        self._shown.put_nowait(generation)
+
+    async def report(self, key, summary, results=(), *, exact=True):
         """Say that the tree reported this of a placement."""
         async with self._news:
-            self.summaries[key], self.returned[key] = summary, results
+            self.counts[key], self.returned[key] = Count(summary, exact), results
             self._changed.add(key)
             self._news.notify_all()
 
@@ -81,28 +101,39 @@ class LedgerRelay:
         return None if envelope is None else decode_payload(envelope.kind, envelope.payload)
 
     def delta(self, name):
-        for slot in self.records:
-            record = self.record(slot)
+        for slot, record in self.held().items():
             if isinstance(record, DeltaHead) and record.source.name == name:
-                return record
+                return self.record(slot)
         return None
 
     def deltas(self):
         return [record for record in self.history if isinstance(record, DeltaHead)]
 
+    def body(self, head):
+        return decode_body(head, self._bodies[head.source.key, head.generation])
+
     async def entries(self, head):
         """The manifest of a delta, by object name."""
-        root = read_root(await self.load(head.references[0]))
+        root = read_root(await self.load(self.body(head).content[0]))
         chunks = [read_manifest_chunk(await self.load(chunk)) for chunk in root.chunks]
         return {entry.name: entry for chunk in chunks for entry in chunk}
 
-    async def index(self):
-        """The placements in force, as the last index lists them."""
-        root = read_root(await self.load(self.record(INDEX_KEY).root))
-        listed = {}
-        for chunk in root.chunks:
-            listed |= read_index_chunk(await self.load(chunk))
-        return listed
+    async def listed(self):
+        """What the last snapshot lists: generations by mail key."""
+        nodes, waiting = {}, [self.snapshots[-1].tree]
+        while waiting:
+            at = waiting.pop()
+            plain = nodes[at.address] = await self.load(at.reference)
+            if at.height:
+                node = read_inner(plain)
+                waiting += [at.child(node, which) for which in range(len(node.children))]
+        entries = SnapshotView(self.snapshots[-1], nodes).entries()
+        return {mail_key_of(entry.key): entry.generation for entry in entries}
+
+    async def terms(self):
+        """The terms that the last snapshot knows, by their hex digits, each with its highest."""
+        known = read_terms(await self.load(self.snapshots[-1].terms_reference))
+        return {entry.term.hex(): entry.highest for entry in known.terms}
 
     async def until(self, predicate):
         """Wait until a predicate (plain or async) of this ledger holds."""
@@ -118,3 +149,24 @@ class LedgerRelay:
                         await asyncio.wait_for(self._news.wait(), 0.05)
                     except TimeoutError:
                         continue
+
+    def held(self):
+        """All records but keys and snapshot, by mail key."""
+        slots = self.records.keys() - {SNAPSHOT_KEY, KEYS_KEY}
+        return {slot: self.record(slot) for slot in slots}
+
+    def _keep(self, blobs):
+        self.blobs.update(blobs)
+        self.blob_writes.append(dict(blobs))
+
+    async def _demand_content(self, record, body):
+        references = decode_body(record, body).content if body is not None else ()
+        for reference in references:
+            plain = await self.load(reference)
+            assert plain is not None
+            for chunk in read_root(plain).chunks if reference.kind == MANIFEST else ():
+                assert await self.load(chunk) is not None
+
+    async def _tell(self):
+        async with self._news:
+            self._news.notify_all()

@@ -30,14 +30,21 @@ class Centre:
         self.clock, self.dice = SystemClock(), SystemDice()
         self.wds = MemorySpace(self.clock, self.dice)
         self.inventory = MemorySpace(self.clock, self.dice)
+        self.noted = []
         self.relay = LedgerRelay(load_or_make_keys(folder, self.dice).tree)
 
-    def controllers(self):
-        return Controllers(self.relay, self.wds, self.inventory, self.clock, self.dice, self.folder)
+    async def controllers(self):
+        """The controllers of a new term; they do not run yet."""
+        return await Controllers.open(
+            self.relay, self.wds, self.inventory, self.clock, self.dice, self.folder, self.note
+        )
+
+    def note(self, *said):
+        self.noted.append(said)
 
     @asynccontextmanager
     async def running(self):
-        controllers = self.controllers()
+        controllers = await self.controllers()
         async with asyncio.TaskGroup() as group:
             task = group.create_task(controllers.run())
             yield controllers
@@ -95,7 +102,7 @@ def location(name, selector=None, **labels):
 def holds(*names, of="shop"):
     async def predicate(relay):
         head = relay.delta(of)
-        if head is None or head.deleted:
+        if head is None:
             return False
         return set(await relay.entries(head)) == set(names)
 
@@ -108,12 +115,12 @@ def condition(obj, type_):
 
 
 async def lists_exactly(relay, head):
-    return (await relay.index()).get(head.source.key) == head.generation
+    return bool(relay.snapshots) and (await relay.listed()).get(head.source.key) == head.generation
 
 
 async def lists(relay, key):
-    return key in await relay.index()
+    return bool(relay.snapshots) and key in await relay.listed()
 
 
 async def lists_not(relay, key):
-    return key not in await relay.index()
+    return bool(relay.snapshots) and key not in await relay.listed()

@@ -7,6 +7,7 @@ import pytest
 from controllers.core.selection import rules_of
 from schemas.api import parse_kind
 from schemas.objects import BUILT_IN_KINDS
+from schemas.records import DeltaHead
 from tests.unit.centre_world import Centre, config, config_key, placement, placement_key
 
 STEPS = 40
@@ -52,12 +53,11 @@ async def wanted(centre):
     return found
 
 
-async def in_ledger(relay):
-    heads = [relay.delta(name) for name in "pqr"]
+async def in_force(centre, controllers):
     return {
-        head.source.name: set(await relay.entries(head))
-        for head in heads
-        if head is not None and not head.deleted
+        record.source.name: set(await centre.relay.entries(record))
+        for record in controllers.issuer.records.values()
+        if isinstance(record, DeltaHead)
     }
 
 
@@ -72,12 +72,12 @@ async def test_the_ledger_ends_where_the_space_ends(centre, seed):
                 await act(centre, chance)
             goal = await wanted(centre)
 
-            async def reached(relay, goal=goal):
-                return await in_ledger(relay) == goal
+            async def reached(_, goal=goal, controllers=controllers):
+                return await in_force(centre, controllers) == goal
 
             try:
                 await centre.relay.until(reached)
             except TimeoutError:
                 pytest.fail(
-                    f"{await in_ledger(centre.relay)} instead of {goal}; {controllers.errors}"
+                    f"{await in_force(centre, controllers)} instead of {goal}; {controllers.errors}"
                 )

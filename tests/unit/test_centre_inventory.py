@@ -31,18 +31,17 @@ async def test_the_inventory_becomes_profiles_and_location_records(centre):
 
 
 def _inventory(relay):
-    records = [relay.record(slot) for slot in relay.records]
     kinds = (Profile, LocationRecord)
-    return [item for item in records if isinstance(item, kinds) and not item.deleted]
+    return [item for item in relay.held().values() if isinstance(item, kinds)]
 
 
-async def test_a_deleted_sync_target_leaves_a_tombstone(centre):
+async def test_a_deleted_sync_target_is_erased_once_no_snapshot_lists_it(centre):
     await centre.inventory.apply(target("s1", "/emea/s1"), USER)
     async with centre.running():
         await centre.relay.until(lambda relay: len(_inventory(relay)) == 1)
         await centre.inventory.delete(ObjectKey("edge.kubestellar.io", "synctargets", "", "s1"))
         await centre.relay.until(lambda relay: not _inventory(relay))
-    assert centre.relay.history[-1].deleted
+    assert await centre.relay.listed() == {}
 
 
 async def test_an_inventory_that_vanished_unseen_is_kept(centre):

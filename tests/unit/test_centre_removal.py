@@ -3,18 +3,24 @@
 import pytest
 
 from relay.adapters.spaces.memory_space import MemorySpace
+from schemas.objects import ObjectKey
 from tests.awaiting import eventually
 from tests.unit.centre_world import (
     SHOP,
+    USER,
     Centre,
     condition,
     config,
     config_key,
     deployment,
     holds,
-    lists,
+    lists_not,
     placement,
+    target,
 )
+
+
+S1 = ObjectKey("edge.kubestellar.io", "synctargets", "", "s1")
 
 
 @pytest.fixture
@@ -69,15 +75,42 @@ async def test_an_empty_space_after_a_restart_withdraws_nothing(centre):
     assert centre.relay.delta("shop") == before
 
 
-async def test_another_space_withdraws_nothing_of_the_first_one(centre):
+async def test_another_space_deletes_nothing_of_the_first_one_until_someone_accepts(centre):
     await centre.apply(config("a"), placement())
     async with centre.running():
         await centre.relay.until(holds("a"))
     first = centre.relay.delta("shop")
     centre.wds = MemorySpace(centre.clock, centre.dice)
     await centre.apply(config("b"), placement("other"))
-    async with centre.running():
+    async with centre.running() as controllers:
         await centre.relay.until(holds("b", of="other"))
-        await centre.relay.until(lambda relay: lists(relay, relay.delta("other").source.key))
-        assert first.source.key in await centre.relay.index()
-    assert centre.relay.delta("shop") == first
+        assert centre.relay.delta("shop") == first
+        await eventually(lambda: not any(controllers.unready().values()))
+        assert controllers.lost_spaces() == {first.source.space: [first]}
+        assert await controllers.accept_lost_space(first.source.space) == 1
+        assert not controllers.lost_spaces()
+        await centre.relay.until(lambda relay: lists_not(relay, first.source.key))
+    assert centre.relay.delta("shop") is None
+    assert centre.relay.delta("other")
+
+
+async def test_an_inventory_in_the_place_of_a_lost_one_takes_its_places_when_someone_accepts(centre):
+    await centre.inventory.apply(target("s1", "/emea/s1"), USER)
+    async with centre.running():
+        await centre.relay.until(lambda relay: relay.held())
+    lost = await centre.inventory.identity()
+    ((key, first),) = centre.relay.held().items()
+    centre.inventory = MemorySpace(centre.clock, centre.dice)
+    await centre.inventory.apply(target("s1", "/emea/s1"), USER)
+    async with centre.running() as controllers:
+        told = await centre.until_status(S1, lambda obj: condition(obj, "Registered"), centre.inventory)
+        assert f"leafcast accept --space {lost}" in condition(told, "Registered")["message"]
+        assert centre.relay.held() == {key: first}
+        await eventually(lambda: not any(controllers.unready().values()))
+        assert await controllers.accept_lost_space(lost) == 1
+        await centre.relay.until(lambda relay: len(relay.held()) == 2)
+        # Whoever hangs there is never without a place.
+        await centre.relay.until(lambda relay: key not in relay.held())
+        (second,) = centre.relay.held().values()
+    assert second.path == first.path
+    assert second.destination != first.destination

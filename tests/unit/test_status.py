@@ -15,7 +15,7 @@ from schemas import codec
 from schemas.api import EdgePlacement
 from schemas.faults import Fault
 from schemas.objects import ObjectKey
-from schemas.reports import NEVER_JOINED, ExceptionSample, ObjectResult, Summary
+from schemas.reports import NEVER_JOINED, Count, ExceptionSample, ObjectResult, Summary
 
 NOW_MS = 1_800_000_000_000
 WEB = ObjectKey("apps", "deployments", "shop", "web")
@@ -23,7 +23,16 @@ FACTS = PlacementFacts(generation=3, locations=2)
 
 
 def status(summary, facts=FACTS, before=None):
-    return placement_status(facts, summary, before, NOW_MS)
+    return placement_status(facts, counted(summary), before, NOW_MS)
+
+
+def counted(known):
+    """A bare summary is an exact one."""
+    return Count(known, exact=True) if isinstance(known, Summary) else known
+
+
+def at_least(summary, *waiting_for):
+    return Count(summary, False, waiting_for)
 
 
 def reasons(said):
@@ -71,13 +80,13 @@ def test_a_status_is_one_that_the_api_knows():
             ("False", "Progressing"),
         ),
         (
-            Summary({"synced": 1}, {"healthy": 1}, complete=False, blocking=("/emea",)),
+            Count(Summary({"synced": 1}, {"healthy": 1}), False, ("/emea",)),
             ("Unknown", "Incomplete"),
             ("Unknown", "Incomplete"),
         ),
     ],
 )
-def test_synced_and_healthy_are_said_only_of_a_complete_summary(summary, synced, healthy):
+def test_synced_and_healthy_are_said_only_of_an_exact_count(summary, synced, healthy):
     said = reasons(status(summary))
     assert (said["Synced"], said["Healthy"]) == (synced, healthy)
 
@@ -100,8 +109,8 @@ def test_what_is_not_synced_is_counted_by_what_it_is():
     assert synced["message"] == "2 of 6 destinations are synced (1 failing, 3 unreachable)"
 
 
-def test_an_incomplete_count_reads_at_least_and_names_who_is_awaited():
-    said = status(Summary({"synced": 1}, complete=False, blocking=("/emea",)))
+def test_a_count_that_is_not_exact_reads_at_least_and_names_who_is_awaited():
+    said = status(at_least(Summary({"synced": 1}), "/emea"))
     (synced,) = [item for item in said["conditions"] if item["type"] == "Synced"]
     assert synced["message"] == "at least 1 of 1 destination is synced; waiting for /emea"
 
@@ -156,8 +165,8 @@ def result(count, returned=None, where="d"):
         ([(Summary({"synced": 1, "leaving": 1}), [result(1, {"a": 1})])], 1, {"a": 1}),
         ([(Summary(), [])], 0, {}),
         ([(None, [])], 0, None),
-        ([(Summary({"synced": 1}, complete=False), [result(1, {"a": 1})])], 1, None),
-        ([(Summary({"synced": 2}, complete=False), [result(1, {"a": 1})])], 2, {}),
+        ([(Count(Summary({"synced": 1}), False), [result(1, {"a": 1})])], 1, None),
+        ([(Count(Summary({"synced": 2}), False), [result(1, {"a": 1})])], 2, {}),
         (
             [(Summary({"synced": 1}), [result(1, {"a": 1})]), (Summary({"synced": 1}), [])],
             1,
@@ -168,7 +177,7 @@ def result(count, returned=None, where="d"):
     ],
 )
 def test_only_the_one_copy_of_those_who_ask_gives_its_status(asking, count, expected):
-    judged = singleton(WEB, asking)
+    judged = singleton(WEB, [(counted(known), listed) for known, listed in asking])
     assert (judged.count, judged.status) == (count, expected)
 
 

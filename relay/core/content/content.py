@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 from relay.core.effects import Effect, KeepBlob, LoadBlob, Noted
 from relay.core.events import BlobArrived
 from schemas import blobs
-from schemas.blobs import BlobRefused, Reference
+from schemas.blobs import Reference
 from schemas.chunks import ManifestEntry, read_manifest_chunk, read_root
-from schemas.codec import CodecError
 from schemas.identity import ContentHash
-from schemas.shape import ShapeError
+from schemas.refusals import WireRefused
 
 RETRY_FIRST_SECONDS = 0.5
 RETRY_MAX_SECONDS = 30.0
@@ -123,13 +122,18 @@ class Content:
         try:
             plain = blobs.open_value(want.reference, event.value, parts)
             children = _children(want.reference.kind, plain)
-        except (BlobRefused, ShapeError, CodecError) as error:
+        except WireRefused as error:
             self._lost(want.reference.address)
             want.fresh = True
             self._refused(want, now, "BadBlob", str(error))
             return []
         self._keep(event, event.value, parts)
         return self._advance(want, plain, children)
+
+    def take_troubled(self) -> dict[str, None]:
+        """The owners whose content was refused since the last call."""
+        taken, self.troubled = self.troubled, {}
+        return taken
 
     def in_use(self) -> set[ContentHash]:
         """What is being fetched, and what walks have passed on their way."""

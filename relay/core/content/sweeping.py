@@ -8,38 +8,47 @@ be read ends the sweep, and nothing goes.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-from relay.core.records.accepted import is_delta
-from relay.core.effects import DropBlobs, LoadBlob, Noted
+from relay.core.content.content import Content
+from relay.core.effects import DropBlobs, Effect, LoadBlob, Noted
 from relay.core.events import BlobArrived
-from relay.core.state import State
 from schemas import blobs
-from schemas.blobs import BlobRefused, Reference
+from schemas.blobs import Reference
 from schemas.chunks import read_manifest_chunk, read_root
-from schemas.codec import CodecError
-from schemas.identity import INDEX_KEY, ContentHash
-from schemas.shape import ShapeError
+from schemas.identity import ContentHash
+from schemas.refusals import BlobRefused, WireRefused
 
 SWEEP_FIRST_SECONDS = 600.0
 SWEEP_EVERY_SECONDS = 3600.0
 SWEEP_RETRY_SECONDS = 60.0
 READS_AT_ONCE = 32
-_BRANCHING = frozenset({blobs.MANIFEST, blobs.MANIFEST_CHUNK, blobs.INDEX_LIST})
-_LEAVES = frozenset({blobs.OBJECT, blobs.INDEX_CHUNK, blobs.PROGRAM, blobs.PART})
+_BRANCHING = frozenset({blobs.MANIFEST, blobs.MANIFEST_CHUNK})
+_LEAVES = frozenset({blobs.OBJECT, blobs.PROGRAM, blobs.PART})
 
 
 class Sweeper:
-    """The sweep of one node; `suspects` are the blobs that the last one found no way to.
+    """The sweep of one node."""
 
-    `ended` counts the sweeps that came to their end, or could not.
-    """
-
-    def __init__(self, state: State) -> None:
+    def __init__(
+        self,
+        content: Content,
+        roots: Callable[[], Iterable[Reference]],
+        knows_all: Callable[[], bool],
+        kept: Callable[[], Iterable[ContentHash]],
+        out: list[Effect],
+        now: float,
+    ) -> None:
+        # The blobs that the last sweep found no way to.
         self.suspects: frozenset[ContentHash] = frozenset()
+        # How many sweeps came to their end, or could not.
         self.ended = 0
-        self._state = state
-        self._due = state.now.seconds + SWEEP_FIRST_SECONDS
+        self._content = content
+        self._roots = roots
+        self._knows_all = knows_all
+        self._kept = kept
+        self._out = out
+        self._due = now + SWEEP_FIRST_SECONDS
         self._marked: set[ContentHash] | None = None
         self._unread: deque[Reference] = deque()
         self._reading: dict[ContentHash, Reference] = {}
@@ -47,14 +56,14 @@ class Sweeper:
     def deadline(self) -> float | None:
         return self._due if self._marked is None else None
 
-    def tick(self) -> None:
+    def tick(self, now: float) -> None:
         """Begin a sweep if one is due, and if what the node holds is all that it should hold."""
-        if self._marked is not None or self._due > self._state.now.seconds:
+        if self._marked is not None or self._due > now:
             return
-        if not self._knows_all():
-            self._due = self._state.now.seconds + SWEEP_RETRY_SECONDS
+        if not self._is_known():
+            self._due = now + SWEEP_RETRY_SECONDS
             return
-        self._due = self._state.now.seconds + SWEEP_EVERY_SECONDS
+        self._due = now + SWEEP_EVERY_SECONDS
         self._marked = set()
         self._go_on()
 
@@ -66,34 +75,17 @@ class Sweeper:
         try:
             for child in _children(reference, event):
                 self._mark(child)
-        except (BlobRefused, ShapeError, CodecError, ValueError) as error:
+        except WireRefused as error:
             self._end()
             subject = f"{reference.kind} {reference.address[:12]}"
-            self._state.out.append(Noted("SweepEnded", subject, str(error)))
+            self._out.append(Noted("SweepEnded", subject, str(error)))
             return
         self._go_on()
 
-    def _knows_all(self) -> bool:
+    def _is_known(self) -> bool:
         """Whether every record in force is here, and every reference in it is understood."""
-        state = self._state
-        if not state.is_root and not (state.inbox.remembers and state.inbox.calm):
-            return False
-        if INDEX_KEY not in state.held:
-            return False
         understood = _BRANCHING | _LEAVES
-        return all(root.kind in understood for root in self._roots())
-
-    def _roots(self) -> Iterator[Reference]:
-        state = self._state
-        for held in state.held.values():
-            if not held.record.deleted and (is_delta(held) or held.kind == "index"):
-                yield from held.record.references
-        for index in (state.index.record, state.index.former):
-            if index is not None:
-                yield from index.references
-        if state.edge is not None:
-            for wanted in state.edge.wanted.values():
-                yield wanted.reference
+        return self._knows_all() and all(root.kind in understood for root in self._roots())
 
     def _mark(self, reference: Reference) -> None:
         assert self._marked is not None
@@ -101,9 +93,7 @@ class Sweeper:
             return
         self._marked.add(reference.address)
         in_parts = reference.size >= blobs.PART_MAX_BYTES
-        if (reference.kind in _BRANCHING or in_parts) and (
-            reference.address in self._state.content.held
-        ):
+        if (reference.kind in _BRANCHING or in_parts) and (reference.address in self._content.held):
             self._unread.append(reference)
 
     def _go_on(self) -> None:
@@ -115,19 +105,19 @@ class Sweeper:
         while self._unread and len(self._reading) < READS_AT_ONCE:
             reference = self._unread.popleft()
             self._reading[reference.address] = reference
-            self._state.out.append(LoadBlob(reference))
+            self._out.append(LoadBlob(reference))
         if not self._unread and not self._reading:
             self._sweep(self._marked)
 
     def _sweep(self, marked: set[ContentHash]) -> None:
-        content = self._state.content
+        content = self._content
         self._end()
-        unmarked = content.held - marked - content.in_use()
+        unmarked = content.held - marked - content.in_use() - set(self._kept())
         gone = unmarked & self.suspects
         self.suspects = frozenset(unmarked - gone)
         if gone:
             content.forget(gone)
-            self._state.out.append(DropBlobs(tuple(sorted(gone))))
+            self._out.append(DropBlobs(tuple(sorted(gone))))
 
     def _end(self) -> None:
         self.ended += 1
@@ -142,7 +132,7 @@ def _children(reference: Reference, event: BlobArrived) -> Iterator[Reference]:
         raise BlobRefused(reference.address, "it is missing")
     yield from blobs.parts_of(reference, event.value)
     plain = blobs.open_value(reference, event.value, dict(event.parts))
-    if reference.kind in (blobs.MANIFEST, blobs.INDEX_LIST):
+    if reference.kind == blobs.MANIFEST:
         yield from read_root(plain).chunks
     elif reference.kind == blobs.MANIFEST_CHUNK:
         yield from (entry.reference for entry in read_manifest_chunk(plain))

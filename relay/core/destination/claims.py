@@ -27,7 +27,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DesiredObject:
     """What an edge shall hold of one object; `flags` are those of schemas.chunks.
 
     `placements` ask for just this. Without any it is implied: a Namespace that others need.
@@ -52,7 +52,7 @@ class Chosen:
     under exactly one of those who ask for that.
     """
 
-    wanted: Wanted
+    wanted: DesiredObject
     losers: Mapping[MailKey, MailKey]
     booked: MailKey | None
 
@@ -64,7 +64,7 @@ class Chosen:
 
 
 @dataclass(slots=True)
-class Moved:
+class ClaimDelta:
     """What a round of choosing changed.
 
     `told` are the objects by placement of which something else is to be said; `toggled` those that
@@ -76,14 +76,14 @@ class Moved:
     wants: bool = False
 
 
-class Claims:
+class ObjectOwnership:
     """All claims at one destination, and what is chosen of them.
 
     A change costs what it touches: the objects that differ, and who else claims these.
     """
 
     def __init__(self) -> None:
-        self.wanted: dict[ObjectKey, Wanted] = {}
+        self.wanted: dict[ObjectKey, DesiredObject] = {}
         self.booked: dict[MailKey, dict[ObjectKey, None]] = {}
         self._chosen: dict[ObjectKey, Chosen] = {}
         self._by_object: dict[ObjectKey, dict[MailKey, Claim]] = {}
@@ -123,9 +123,9 @@ class Claims:
         chosen = self._chosen.get(key)
         return chosen.losers.get(placement) if chosen else None
 
-    def resolve(self) -> Moved:
+    def resolve(self) -> ClaimDelta:
         """Choose again where claims differ."""
-        moved = Moved()
+        moved = ClaimDelta()
         for key in sorted(self._stale):
             former, claims = self._chosen.get(key), self._by_object.get(key)
             chosen = choose(key, claims.values()) if claims else None
@@ -142,6 +142,18 @@ class Claims:
                 moved.told.setdefault(placement, {})[key] = None
         self._stale = {}
         return moved
+
+    def check(self) -> None:
+        """Assert that both directions agree, and that what is not stale was chosen."""
+        pairs = {(p, key) for p, claims in self._by_placement.items() for key in claims}
+        assert pairs == {(p, key) for key, claims in self._by_object.items() for p in claims}
+        for key in self._by_object.keys() | self._chosen.keys():
+            claims, chosen = self._by_object.get(key), self._chosen.get(key)
+            if key not in self._stale:
+                assert chosen == (choose(key, claims.values()) if claims else None)
+            assert self.wanted.get(key) == (chosen.wanted if chosen else None)
+        booked = {(p, key) for p, keys in self.booked.items() for key in keys}
+        assert booked == {(c.booked, key) for key, c in self._chosen.items() if c.booked}
 
     def _set(self, key: ObjectKey, former: Chosen | None, chosen: Chosen | None) -> None:
         if former is not None and former.booked is not None:
@@ -174,7 +186,7 @@ def choose(key: ObjectKey, claims: Collection[Claim]) -> Chosen:
     asking = (claim.placement for claim in same if claim.entry.flags & _WANTED_BACK)
     placements = tuple(sorted({str(claim.placement) for claim in same}))
     entry = best.entry
-    wanted = Wanted(key, entry.reference, entry.order, flags, placements)
+    wanted = DesiredObject(key, entry.reference, entry.order, flags, placements)
     others = (claim for claim in claims if _source(claim) != source)
     losers = {claim.placement: first.placement for claim in others}
     return Chosen(wanted, losers, min(asking, default=None))

@@ -1,29 +1,40 @@
-"""The edge's own part: which placements are meant for its destination, and what became of them.
+"""The destination at a node: which placements are meant for it, and what became of them.
 
 It keeps also deltas that do not match now, believes only a profile whose path is its own, and asks
-for removals only through what it no longer wants (design.md, §4, "Plan"). One that is moved to
-another parent stays who it was until its new place is told, and leaves nothing behind unmeant.
+for removals only through what it no longer wants. One that is moved to another parent stays who it
+was until its new place is told, and leaves nothing behind unmeant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
-from relay.core.records.accepted import Held
-from relay.core.destination.claims import Claims, Wanted
 from relay.core.content.content import Content, entries_of
-from relay.core.events import ObjectObserved
+from relay.core.destination.claim_history import ClaimHistory
+from relay.core.destination.claims import DesiredObject, ObjectOwnership
+from relay.core.destination.removals import DROPPED, RemovalCauses
 from relay.core.destination.tally import Judged, Tally
-from relay.core.where import Where
+from relay.core.events import Instant, ObjectObserved
 from schemas.blobs import Reference
 from schemas.chunks import ManifestEntry
 from schemas.identity import MailKey, NodePath
 from schemas.moves import former_paths
 from schemas.objects import ObjectKey
-from schemas.records import BUCKETS, HINTED, OVER_LOCATION, DeltaHead, Gate, Profile, bucket
+from schemas.records import (
+    BUCKETS,
+    HINTED,
+    OVER_LOCATION,
+    DeltaBody,
+    DeltaHead,
+    Gate,
+    Profile,
+    bucket,
+)
 from schemas.reports import (
     ARM_NOTHING,
+    ARM_OLDER,
     Done,
     ExceptionSample,
     Health,
@@ -34,228 +45,336 @@ from schemas.reports import (
 
 REASON_MAX_CHARACTERS = 200
 CONTENT_REFUSED = "ContentRefused: a blob of this placement is missing or damaged"
+WITHHELD = "Withheld: it is meant for this destination, and its parent sent no content"
+WITHHELD_AFTER_SECONDS = 60.0
 SAMPLES_MAX = 20
+_OWNER = "edge/"
 
 
-@dataclass(slots=True)
+class Inventory(NamedTuple):
+    """What the signed inventory says of a destination, whether or not its profile is in force."""
+
+    # Whether a placement in force is meant for it.
+    selects: Callable[[Profile, MailKey], bool]
+    # The labels of each Location that it belongs to.
+    location_labels: Callable[[Profile], Iterable[Mapping[str, str]]]
+
+
+class Resolution(NamedTuple):
+    """What choosing again came to."""
+
+    # Placements whose report may be another.
+    touched: dict[MailKey, None]
+    # Whether the syncer is to be told.
+    wants_changed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Assignment:
-    """What one placement means for this destination: an arm, and its entries once they are here.
+    """What one placement means for this destination."""
 
-    `former` are the entries that stay in force until then. Without an arm to fetch and without
-    entries the content is withheld: the parent sent a bare head, yet the placement matches here.
-    """
-
+    # None where the destination gets nothing of it, or nothing is known of it yet.
     arm: Reference | None
     priority: int
+    # None until the arm's content is here; without an arm to fetch it is withheld.
     entries: tuple[ManifestEntry, ...] | None = None
+    # What stays in force until then.
     former: tuple[ManifestEntry, ...] = ()
+    # The generation of the record by which it is so.
+    cause: int = field(default=DROPPED, compare=False)
 
     @property
     def in_force(self) -> tuple[ManifestEntry, ...]:
         return self.former if self.entries is None else self.entries
 
 
-class Edge:
+class Destination:
     """The destination at one node.
 
     Holds no deltas itself: `evaluate` is told of each that may have changed. What happens to one
-    placement or object costs as much, however many others there are. `changed` says that `resolve`
-    is due, `wants_changed` that it chose otherwise than before.
+    placement or object costs as much, however many others there are.
     """
 
     def __init__(
         self,
         path: NodePath,
-        where: Where,
+        inventory: Inventory,
         content: Content,
         done: Iterable[Done],
+        *,
+        highest_held: int = 0,
         former: Iterable[NodePath] = (),
     ) -> None:
+        """`done` is what its syncer applied; `former` are paths at which this very node hung.
+
+        `highest_held` is the highest generation of all records that were held at the start.
+        """
         self.path = path
-        self._former = frozenset(former)
-        self._on_the_move: dict[MailKey, Profile] = {}
         self.profile: Profile | None = None
-        self.assigned: dict[MailKey, Assignment] = {}
-        self.changed = False
-        self.wants_changed = False
-        self._where = where
+        self._former = frozenset(former)
+        # Profiles that name this path, and those that this node may still be.
+        self._profiles: dict[MailKey, Profile] = {}
+        self._on_the_move: dict[MailKey, Profile] = {}
+        self._inventory = inventory
         self._content = content
-        self._claims = Claims()
-        self._moved: dict[MailKey, None] = {}
+        self._assigned: dict[MailKey, Assignment] = {}
+        # Placements whose content is not all here, and since when only their head is.
         self._awaiting: dict[MailKey, None] = {}
+        self._withheld: dict[MailKey, float] = {}
+        self._withheld_unsaid: dict[MailKey, float] = {}
+        self._ownership = ObjectOwnership()
+        # Placements that changed since the last `resolve`.
+        self._changed: dict[MailKey, None] = {}
         self._tallies: dict[MailKey, Tally] = {}
         self._observed: dict[ObjectKey, ObjectObserved] = {}
-        # Objects that a placement claimed here and that may still be present, and the reverse.
-        self._claimed: dict[MailKey, dict[ObjectKey, None]] = {}
-        self._claimers: dict[ObjectKey, dict[MailKey, None]] = {}
+        self._history = ClaimHistory()
+        self._causes = RemovalCauses(highest_held)
         for item in done:
+            self._causes.lost([item.key], highest_held)
             for placement in item.placements:
-                self._note_claim(MailKey(placement), item.key)
+                self._history.add(MailKey(placement), item.key)
             self._observed[item.key] = ObjectObserved(
                 item.key, present=True, address="", error="", health="unknown", status=None
             )
+            self._history.set_left(item.key, is_left=True)
 
-    def take_profile(self, key: MailKey, profile: Profile) -> bool:
-        """Take a profile in force, or a deleted one; whether who hangs here is told otherwise.
+    # What is meant.
+
+    def put_profile(self, key: MailKey, profile: Profile | None) -> bool:
+        """Take a profile in force, None if it is none any more; whether who hangs here is another.
 
         One of another path counts while none has this one, if this very node hung there, or if it
         says that what hung here was moved with all it has: it takes nothing away.
         """
         before = self.profile
-        moved = profile.path in self._former or self.path in former_paths(profile.annotations)
-        if moved and profile.path != self.path and not profile.deleted:
+        self._profiles.pop(key, None)
+        self._on_the_move.pop(key, None)
+        if profile is not None and profile.path == self.path:
+            self._profiles[key] = profile
+        elif profile is not None and (
+            profile.path in self._former or self.path in former_paths(profile.annotations)
+        ):
             self._on_the_move[key] = profile
-        else:
-            self._on_the_move.pop(key, None)
-        self.own_profile()
+        mine = self._profiles or self._on_the_move
+        self.profile = max(mine.values(), key=lambda each: each.generation, default=None)
         return self.profile != before
 
-    def own_profile(self) -> None:
-        """Find the destination that hangs here: the newest profile whose path is this one."""
-        mine = [p for p in self._where.profiles.values() if p.path == self.path]
-        mine = mine or list(self._on_the_move.values())
-        self.profile = max(mine, key=lambda profile: profile.generation, default=None)
+    def evaluate(
+        self, key: MailKey, head: DeltaHead, body: DeltaBody | None, *, cause: int, now: float
+    ) -> None:
+        """Look at a delta again: is it meant, which arm, is its content here.
 
-    def evaluate(self, held: Held) -> None:
-        """Look at a delta again: does it match, which arm, is its content here."""
-        key, head = held.key, held.record
-        if not isinstance(head, DeltaHead):
+        `cause` is the generation of the record for which it is looked at: its own, or that of a
+        profile or Location; DROPPED if a snapshot dropped that.
+        """
+        former = self._assigned.get(key)
+        if self.profile is None or not self._inventory.selects(self.profile, key):
+            self.drop(key, cause)
             return
-        former = self.assigned.get(key)
-        if not self._meant(held):
-            self.drop(key)
+        if body is None:
+            self._withhold(key, head, former, now)
             return
-        if held.body is None:
-            if former is None:
-                self._assign(key, Assignment(None, head.priority))
-            return
-        gate = next(gate for gate in held.body.gates if self._admits(gate))
-        assignment = Assignment(gate.arm, head.priority, () if gate.arm is None else None)
-        if former is not None and former.arm == gate.arm and former.entries is not None:
-            assignment.entries = former.entries
-        elif former is not None:
-            assignment.former = former.in_force
+        if self._withheld.pop(key, None) is not None:
+            self._withheld_unsaid.pop(key, None)
+            self._changed[key] = None
+        gate = next(gate for gate in body.gates if self._admits(gate))
+        assignment = _following(former, gate.arm, head.priority, cause)
         if former != assignment:
             self._assign(key, assignment)
+        self._assigned[key] = assignment
         if assignment.entries is None and gate.arm is not None:
-            hints = tuple(r for r in head.references if r.kind in HINTED)
-            here = self._content.begin(_owner(key), (gate.arm, *hints), read=True)
-            if here:
+            hints = tuple(r for r in body.content if r.kind in HINTED)
+            if self._content.begin(owner_of(key), (gate.arm, *hints), read=True):
                 self.content_ready(key)
+
+    def drop(self, key: MailKey, cause: int = DROPPED) -> None:
+        """The placement is not meant for this destination any more."""
+        self._content.end(owner_of(key))
+        self._withheld.pop(key, None)
+        self._withheld_unsaid.pop(key, None)
+        if self._assigned.pop(key, None) is not None:
+            self._awaiting.pop(key, None)
+            self._tallies.pop(key, None)
+            self._ownership.put(key, 0, ())
+            self._causes.lost(self._history.objects(key), cause)
+            self._changed[key] = None
 
     def content_ready(self, key: MailKey) -> None:
         """Take the entries of an arm whose content is all here."""
-        assignment = self.assigned.get(key)
+        assignment = self._assigned.get(key)
         if assignment is None or assignment.arm is None:
             return
-        plains = self._content.plains(_owner(key))
+        plains = self._content.plains(owner_of(key))
         entries = entries_of(plains, assignment.arm)
         plains.clear()
         for entry in entries:
-            self._note_claim(key, entry.key)
-        self._assign(key, Assignment(assignment.arm, assignment.priority, entries))
+            self._history.add(key, entry.key)
+            self._look_at_left(entry.key)
+        if not assignment.former:
+            # What it claimed before this run is known by its history alone.
+            listed = {entry.key for entry in entries}
+            gone = [obj for obj in self._history.objects(key) if obj not in listed]
+            self._causes.lost(gone, assignment.cause)
+        self._assign(key, replace(assignment, entries=entries, former=()))
 
-    def drop(self, key: MailKey) -> None:
-        """The placement is not meant for this destination any more."""
-        self._content.end(_owner(key))
-        if self.assigned.pop(key, None) is not None:
-            self._awaiting.pop(key, None)
-            self._tallies.pop(key, None)
-            self._claims.put(key, 0, ())
-            self._moved[key] = None
-            self.changed = True
+    @property
+    def is_stale(self) -> bool:
+        """Whether `resolve` is due."""
+        return bool(self._changed)
 
-    def resolve(self) -> dict[MailKey, None]:
-        """Choose again what is wanted; names the placements whose report may change."""
-        moved = self._claims.resolve()
-        touched, self._moved = self._moved, {}
-        self.changed, self.wants_changed = False, moved.wants
-        for key in [key for key in touched if key not in self.assigned]:
-            self._release(key, [k for k in self._claimed.get(key, ()) if k in self.wanted])
-        for key, objects in moved.told.items():
+    def resolve(self) -> Resolution:
+        """Choose again what is wanted."""
+        delta = self._ownership.resolve()
+        touched, self._changed = self._changed, {}
+        for key in touched:
+            self._release(key, self._history.objects(key))
+        for key, objects in delta.told.items():
             touched[key] = None
             if key in self._tallies:
                 self._tallies[key].stale(objects)
-        for object_key in moved.toggled:
-            claimers = dict(self._claimers.get(object_key, {}))
-            touched |= claimers
-            for key in claimers if object_key in self.wanted else ():
-                if key not in self.assigned:
-                    self._release(key, [object_key])
-        return touched
+        for object_key in delta.toggled:
+            if object_key in self.wanted:
+                self._causes.forget(object_key)
+            for key in self._history.placements(object_key):
+                touched[key] = None
+                self._release(key, [object_key])
+            self._look_at_left(object_key)
+        return Resolution(touched, delta.wants)
 
-    def _assign(self, key: MailKey, assignment: Assignment) -> None:
-        self.assigned[key] = assignment
-        self._awaiting.pop(key, None)
-        if assignment.entries is None:
-            self._awaiting[key] = None
-        differ = self._claims.put(key, assignment.priority, assignment.in_force)
-        self._tallies.setdefault(key, Tally()).stale(differ)
-        self._moved[key] = None
-        self.changed = True
+    # What follows for the syncer.
 
     @property
-    def wanted(self) -> dict[ObjectKey, Wanted]:
-        return self._claims.wanted
+    def wanted(self) -> Mapping[ObjectKey, DesiredObject]:
+        return self._ownership.wanted
 
     @property
     def awaits_content(self) -> bool:
         """Whether some placement meant for this destination is not all here yet."""
         return bool(self._awaiting)
 
-    def observe(self, event: ObjectObserved) -> dict[MailKey, None]:
+    def may_prune(self, key: ObjectKey, settled: int) -> bool:
+        """Whether what made the object unwanted is settled; `settled` is a reached snapshot's.
+
+        Not while a placement that claimed it has its content still to come: it may want it.
+        """
+        if key in self.wanted:
+            return False
+        if any(p in self._awaiting or p in self._withheld for p in self._history.placements(key)):
+            return False
+        return self._causes.of(key) <= settled
+
+    def observe(self, event: ObjectObserved) -> list[MailKey]:
         """Take the syncer's word on an object; names the placements whose report changes."""
-        stays = event.present or bool(event.error) or event.key in self.wanted
-        if stays and self._observed.get(event.key) == event:
-            return {}
-        claimers = dict(self._claimers.get(event.key, {}))
+        key = event.key
+        stays = event.present or bool(event.error) or key in self.wanted
+        if stays and self._observed.get(key) == event:
+            return []
+        claimers = self._history.placements(key)
         if stays:
-            self._observed[event.key] = event
+            self._observed[key] = event
         else:
             # Said before, too, perhaps: but then the object was wanted, and only not there yet.
-            self._observed.pop(event.key, None)
-            self._forget_claims(event.key)
-        for key in self._claims.on(event.key):
-            self._tallies[key].stale((event.key,))
+            self._observed.pop(key, None)
+            self._causes.forget(key)
+            for placement in claimers:
+                if placement not in self._ownership.on(key):
+                    self._history.remove(placement, key)
+        self._look_at_left(key)
+        for placement in self._ownership.on(key):
+            self._tallies[placement].stale((key,))
         return claimers
 
-    def clean(self, key: MailKey) -> bool:
-        """Whether nothing of the placement is left here."""
-        return key not in self.assigned and not self._leftovers(key)
+    # What is reported.
 
-    def summary(self, key: MailKey, now_ms: int) -> Summary:
+    def is_clean(self, key: MailKey) -> bool:
+        """Whether nothing of the placement is left here."""
+        return key not in self._assigned and not self._history.left(key)
+
+    def deadline(self) -> float | None:
+        """When `tick` is due, in monotonic seconds."""
+        since = min(self._withheld_unsaid.values(), default=None)
+        return None if since is None else since + WITHHELD_AFTER_SECONDS
+
+    def tick(self, now: float) -> list[MailKey]:
+        """The placements whose content is withheld for long enough now to be told of."""
+        late = [
+            key
+            for key, since in self._withheld_unsaid.items()
+            if since + WITHHELD_AFTER_SECONDS <= now
+        ]
+        for key in late:
+            del self._withheld_unsaid[key]
+        return late
+
+    def summary(self, key: MailKey, now: Instant) -> Summary:
         """One destination's report on one placement; EMPTY if it has no part in it."""
         if self.profile is not None and self.profile.path != self.path:
             # On the move: it counts where its record says that it hangs, and nowhere else.
             return Summary()
-        assignment = self.assigned.get(key)
+        assignment, now_ms = self._assigned.get(key), now.wall_ms
         if assignment is None:
             return self._leaving(key, now_ms)
+        if key in self._withheld:
+            samples = [] if key in self._withheld_unsaid else [self._sample(0, "", WITHHELD)]
+            return _one("failing" if samples else "pending", "unknown", ARM_OLDER, samples, now_ms)
         arm = ARM_NOTHING if assignment.arm is None else assignment.arm.address
         if assignment.entries is None:
             samples = self._content_sample(key)
             return _one("failing" if samples else "pending", "unknown", arm, samples, now_ms)
-        if not assignment.entries and self._leftovers(key):
+        left = self._left_samples(key)
+        if not assignment.entries and self._history.left(key):
             return self._leaving(key, now_ms)
-        tally, claims = self._tallies[key], self._claims.of(key)
+        tally, claims = self._tallies[key], self._ownership.of(key)
         tally.refresh(lambda obj: self._judged(key, obj) if obj in claims else None)
-        return _one(tally.state, tally.health, arm, tally.worst(SAMPLES_MAX), now_ms)
+        state = tally.state
+        if left:
+            state = "failing"
+        elif state == "synced" and self._history.left(key):
+            # What it lost is still to be pruned.
+            state = "pending"
+        return _one(state, tally.health, arm, [*tally.worst(SAMPLES_MAX), *left], now_ms)
 
     def results(self, key: MailKey) -> list[ObjectResult]:
         """The returned states of the objects that the placement wants back."""
-        assignment = self.assigned.get(key)
+        assignment = self._assigned.get(key)
         if assignment is None or assignment.entries is None:
             return []
         who = self.profile.destination if self.profile else ""
-        booked = sorted(self._claims.booked.get(key, ()))
+        booked = sorted(self._ownership.booked.get(key, ()))
         seen = ((obj, self._observed.get(obj)) for obj in booked)
         return [ObjectResult(obj, 1, who, saw.status if saw else None) for obj, saw in seen]
 
-    def _meant(self, held: Held) -> bool:
-        """Whether the delta is in force and means this destination, by what is signed."""
-        if self.profile is None or held.record.deleted:
-            return False
-        return self._where.matches(held.key, self.profile)
+    def check(self) -> None:
+        """Assert that what is derived agrees with what it is derived from."""
+        self._ownership.check()
+        self._history.check([key for key in self._observed if key not in self.wanted])
+        assert self._tallies.keys() == self._assigned.keys()
+        for key, assignment in self._assigned.items():
+            assert (key in self._awaiting) == (assignment.entries is None)
+            assert self._ownership.of(key).keys() == {each.key for each in assignment.in_force}
+        assert self._withheld.keys() <= self._assigned.keys()
+        assert self._withheld_unsaid.keys() <= self._withheld.keys()
+
+    def _assign(self, key: MailKey, assignment: Assignment) -> None:
+        self._assigned[key] = assignment
+        self._awaiting.pop(key, None)
+        if assignment.entries is None:
+            self._awaiting[key] = None
+        differ = self._ownership.put(key, assignment.priority, assignment.in_force)
+        claimed = self._ownership.of(key)
+        self._causes.lost([obj for obj in differ if obj not in claimed], assignment.cause)
+        self._tallies.setdefault(key, Tally()).stale(differ)
+        self._changed[key] = None
+
+    def _withhold(
+        self, key: MailKey, head: DeltaHead, former: Assignment | None, now: float
+    ) -> None:
+        """Its head alone takes nothing away: what was held stays, and the content is waited for."""
+        if key not in self._withheld:
+            self._withheld[key] = self._withheld_unsaid[key] = now
+            self._changed[key] = None
+        if former is None:
+            self._assign(key, Assignment(None, head.priority))
 
     def _admits(self, gate: Gate) -> bool:
         assert self.profile is not None
@@ -265,8 +384,8 @@ class Edge:
             return True
         if gate.over != OVER_LOCATION:
             return gate.selector.matches(self.profile.labels)
-        located = self._where.locations_of(self.profile)
-        return any(gate.selector.matches(self._where.locations[k].labels) for k in located)
+        located = self._inventory.location_labels(self.profile)
+        return any(gate.selector.matches(labels) for labels in located)
 
     def _judged(self, key: MailKey, obj: ObjectKey) -> Judged:
         observed = self._observed.get(obj)
@@ -276,15 +395,14 @@ class Edge:
         return state, health, sample
 
     def _state_of(self, key: MailKey, obj: ObjectKey) -> tuple[State, ExceptionSample | None]:
-        path = str(self.path)
-        winner = self._claims.winner_over(key, obj)
+        winner = self._ownership.winner_over(key, obj)
         if winner is not None:
             reason = f"Overridden: placement {winner[:8]} from another source has this object"
-            return "failing", ExceptionSample(1, str(obj), reason, 1, path)
+            return "failing", self._sample(1, str(obj), reason)
         observed = self._observed.get(obj)
         if observed is not None and observed.error:
             reason = observed.error[:REASON_MAX_CHARACTERS]
-            return "failing", ExceptionSample(0, str(obj), reason, 1, path)
+            return "failing", self._sample(0, str(obj), reason)
         wanted = self.wanted.get(obj)
         if observed is None or wanted is None or not observed.present:
             return "pending", None
@@ -293,51 +411,64 @@ class Edge:
             return "pending", None
         if observed.health == "degraded":
             reason = (observed.reason or "Degraded")[:REASON_MAX_CHARACTERS]
-            return "synced", ExceptionSample(2, str(obj), reason, 1, path)
+            return "synced", self._sample(2, str(obj), reason)
         return "synced", None
 
     def _leaving(self, key: MailKey, now_ms: int) -> Summary:
-        left = self._leftovers(key)
-        if not left:
+        if not self._history.left(key):
             return Summary()
-        samples = [
-            ExceptionSample(0, str(k), o.error[:REASON_MAX_CHARACTERS], 1, str(self.path))
-            for k in left
-            if (o := self._observed[k]).error
-        ]
-        return _one("leaving", "unknown", ARM_NOTHING, samples, now_ms)
+        return _one("leaving", "unknown", ARM_NOTHING, self._left_samples(key), now_ms)
 
-    def _leftovers(self, key: MailKey) -> list[ObjectKey]:
-        claimed = self._claimed.get(key, ())
-        return [k for k in claimed if k in self._observed and k not in self.wanted]
+    def _left_samples(self, key: MailKey) -> list[ExceptionSample]:
+        """What keeps the placement's leftovers from being pruned."""
+        seen = (self._observed[obj] for obj in self._history.left(key))
+        return [
+            self._sample(0, str(s.key), s.error[:REASON_MAX_CHARACTERS]) for s in seen if s.error
+        ]
 
     def _content_sample(self, key: MailKey) -> list[ExceptionSample]:
-        if self._content.refused_since(_owner(key)) is None:
+        if self._content.refused_since(owner_of(key)) is None:
             return []
-        return [ExceptionSample(0, "", CONTENT_REFUSED, 1, str(self.path))]
+        return [self._sample(0, "", CONTENT_REFUSED)]
 
-    def _note_claim(self, placement: MailKey, key: ObjectKey) -> None:
-        self._claimed.setdefault(placement, {})[key] = None
-        self._claimers.setdefault(key, {})[placement] = None
+    def _sample(self, severity: int, obj: str, reason: str) -> ExceptionSample:
+        return ExceptionSample(severity, obj, reason, 1, str(self.path))
+
+    def _look_at_left(self, key: ObjectKey) -> None:
+        self._history.set_left(key, is_left=key in self._observed and key not in self.wanted)
 
     def _release(self, placement: MailKey, keys: Iterable[ObjectKey]) -> None:
-        """Let go of what a placement claimed that is gone, and others want: theirs to remove."""
+        """Let go of what a placement claimed before, and others want: it is theirs to remove."""
+        claimed = self._ownership.of(placement)
         for key in keys:
-            self._claimers[key].pop(placement)
-            self._unclaim(placement, key)
+            if key in self.wanted and key not in claimed:
+                self._history.remove(placement, key)
 
-    def _forget_claims(self, key: ObjectKey) -> None:
-        for placement in self._claimers.pop(key, {}):
-            if placement in self._claims.on(key):
-                self._claimers.setdefault(key, {})[placement] = None
-            else:
-                self._unclaim(placement, key)
 
-    def _unclaim(self, placement: MailKey, key: ObjectKey) -> None:
-        claimed = self._claimed[placement]
-        claimed.pop(key, None)
-        if not claimed:
-            del self._claimed[placement]
+def owner_of(key: MailKey) -> str:
+    """The owner of the walk for a placement's content at a destination."""
+    return f"{_OWNER}{key}"
+
+
+def placement_of(owner: str) -> MailKey | None:
+    """The placement that such an owner names; None of any other."""
+    return MailKey(owner.removeprefix(_OWNER)) if owner.startswith(_OWNER) else None
+
+
+def _following(
+    former: Assignment | None, arm: Reference | None, priority: int, cause: int
+) -> Assignment:
+    """What follows for an arm; what was held stays in force until its entries are known."""
+    if arm is None:
+        return Assignment(None, priority, (), cause=cause)
+    if former is None:
+        return Assignment(arm, priority, cause=cause)
+    if former.entries is None:
+        # Two records in a row took something, and nothing came of the first yet.
+        cause = max(cause, former.cause)
+    elif former.arm == arm:
+        return Assignment(arm, priority, former.entries, cause=cause)
+    return Assignment(arm, priority, former=former.in_force, cause=cause)
 
 
 def _one(
@@ -345,7 +476,3 @@ def _one(
 ) -> Summary:
     worst = tuple(sorted(samples, key=lambda sample: sample.rank)[:SAMPLES_MAX])
     return Summary({state: 1}, {health: 1}, {arm: 1}, worst, oldest_ms=now_ms)
-
-
-def _owner(key: MailKey) -> str:
-    return f"edge/{key}"

@@ -257,7 +257,7 @@ class Children:
     # Progress.
 
     def progressed(self, name: str, progress: Progress, digest: bytes, now: float) -> bool:
-        """Take a child's progress, if all that it says agrees; `digest` is over its reports here."""
+        """Take a child's progress, if all that it says agrees; `digest` is of its reports here."""
         child = self.by_name[name]
         mine = progress.run == child.session.run and progress.incarnation == self._incarnation
         if not mine or not child.session.is_there:
@@ -292,9 +292,7 @@ class Children:
                 if cause is not None:
                     yield cause
 
-    def has_answered(
-        self, name: str, key: MailKey, bears_on: Callable[[Accepted], bool]
-    ) -> bool:
+    def has_answered(self, name: str, key: MailKey, bears_on: Callable[[Accepted], bool]) -> bool:
         """Whether a child's reports reflect all that bears on a placement.
 
         Also of one that cannot be reached: what counts for it needs no answer.

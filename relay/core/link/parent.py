@@ -65,7 +65,7 @@ class ParentLink:
         orphaned: int,
         farewell: bool = False,
     ) -> Hello:
-        """What to say now; `shown` is the newest snapshot seen here or below, and its generation."""
+        """What to say now; `shown` is the newest snapshot seen here or below, with generation."""
         reader = self.reader
         generation, signed = shown
         return Hello(

@@ -11,10 +11,10 @@ from relay.core.records.book import RecordBook
 from relay.core.records.judge import SnapshotJudge, VerifiedSnapshot
 from relay.core.records.trust import Trust, Verdict
 from relay.core.records.verdict import Admission
-from schemas.codec import CodecError
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, NodePath, TreeId
-from schemas.records import NodeRecord, Record, RecordRefused
-from schemas.signing import Envelope, EnvelopeRefused, decode_envelope
+from schemas.records import NodeRecord, Record
+from schemas.refusals import CodecError, RecordRefused
+from schemas.signing import Envelope, decode_envelope
 from schemas.snapshots import read_snapshot, snapshot_source
 
 
@@ -82,7 +82,7 @@ class Acceptance:
             if envelope.kind != "snapshot":
                 return Refuse("WrongKind", f"a {envelope.kind} where a snapshot is expected")
             record = read_snapshot(envelope.payload)
-        except (EnvelopeRefused, CodecError) as error:
+        except (RecordRefused, CodecError) as error:
             return Refuse("Unreadable", str(error))
         named = Record(snapshot_source(self._tree), record.generation, "", "", ())
         verdict = self._trust.judge(envelope, named)
@@ -90,8 +90,8 @@ class Acceptance:
             return _unbelieved(verdict)
         return VerifiedSnapshot(record, data, envelope.payload_hash)
 
-    def read(self, what: str, data: bytes, hops: tuple[int, ...]) -> Accepted | Refuse:
-        """Read a record of the own stream, whatever the bytes are; `what` names it."""
+    def read(self, data: bytes, hops: tuple[int, ...]) -> Accepted | Refuse:
+        """Read a record of the own stream, whatever the bytes are."""
         read = self._read(data, hops)
         if isinstance(read, Refuse):
             return read
@@ -146,7 +146,7 @@ class Acceptance:
     def _read(self, data: bytes, hops: tuple[int, ...]) -> tuple[Envelope, Accepted] | Refuse:
         try:
             envelope, accepted = read_record(data, hops)
-        except (EnvelopeRefused, RecordRefused) as error:
+        except RecordRefused as error:
             return Refuse("Unreadable", str(error))
         if accepted.kind in ("snapshot", "ask") or accepted.key == SNAPSHOT_KEY:
             return Refuse("WrongKind", f"a {accepted.kind} in a slot of records")

@@ -9,18 +9,17 @@ from relay.core.effects import StoreOwn
 from relay.core.records.verdict import HeldRecord
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, MailKey
 from schemas.records import (
-    BodyAltered,
     DeltaBody,
     DeltaHead,
     NodeRecord,
     Profile,
     Record,
-    RecordRefused,
     decode_base,
     decode_body,
     decode_payload,
     slot_term,
 )
+from schemas.refusals import BodyAltered, RecordRefused
 from schemas.signing import Envelope, decode_envelope
 from schemas.snapshots import EntryKey, Term, mail_entry_key, path_entry_key
 
@@ -83,7 +82,7 @@ class Accepted:
 
 
 def read_record(data: bytes, hops: tuple[int, ...] = ()) -> tuple[Envelope, Accepted]:
-    """Decode a message; raises EnvelopeRefused or RecordRefused, whatever the bytes are."""
+    """Decode a message; raises RecordRefused or RecordRefused, whatever the bytes are."""
     envelope = decode_envelope(data)
     body, opaque = None, False
     try:

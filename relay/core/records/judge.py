@@ -47,8 +47,17 @@ class Standings:
 class Judgement:
     """One snapshot on its way to be reached."""
 
-    def __init__(self, snapshot: VerifiedSnapshot, reading: SnapshotReading, now: float) -> None:
+    def __init__(
+        self,
+        snapshot: VerifiedSnapshot,
+        reading: SnapshotReading,
+        now: float,
+        *,
+        restored: bool = False,
+    ) -> None:
         self.snapshot = snapshot
+        # A former run reached it: nothing needs to be waited for but its blobs.
+        self.restored = restored
         self.since = now
         # Where it lies in the own mailbox; None while only the parent's welcome showed it.
         self.sequence: int | None = None
@@ -98,7 +107,7 @@ class SnapshotJudge:
 
     def restore(self, snapshot: VerifiedSnapshot) -> None:
         """Take in the snapshot that a former run reached; its blobs are to be read again."""
-        self._start(Judgement(snapshot, self._read(snapshot), 0.0))
+        self._start(Judgement(snapshot, self._read(snapshot), 0.0, restored=True))
 
     def offer(self, snapshot: VerifiedSnapshot, sequence: int | None, now: float) -> bool:
         """Take in a verified snapshot; whether it is newer than all before."""
@@ -207,7 +216,8 @@ class SnapshotJudge:
     def reach(self) -> Standings:
         """The candidate is reached: what it drops; its standings are in force."""
         candidate = self._candidate
-        assert candidate is not None and candidate.standings is not None
+        assert candidate is not None
+        assert candidate.standings is not None
         self.reached, self.standings = candidate.snapshot, candidate.standings
         self._candidate = None
         if self._newest is candidate:
@@ -240,7 +250,7 @@ class SnapshotJudge:
     def _judge_all(self, judgement: Judgement) -> Standings:
         view = SnapshotView(judgement.snapshot.record, self._nodes)
         standings = Standings()
-        judged = {r.entry_key: r for r in self._records() if r.kind not in ("keys",)}
+        judged = {r.entry_key: r for r in self._records() if r.kind != "keys"}
         held = [record.held for record in judged.values()]
         for found, standing in judge_all(held, view):
             record = judged[found.key]

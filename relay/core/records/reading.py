@@ -21,9 +21,10 @@ FETCHES_MAX = 64
 class SnapshotReading:
     """Reads of one snapshot what an interest needs, from the root down.
 
-    `nodes` are the plain bytes that the node keeps; what is read is put there. `complete` are
-    addresses below which a former reading for the same interest, or a greater one, left nothing
-    missing. Done when `missing()` is empty: then each key of the interest can be judged.
+    `nodes` are the plain bytes that the node keeps; what is read is put there. `complete` is the
+    union of `seen` of former readings that ended, for the same interest or a greater one: below
+    these addresses nothing is missing. It ends when `missing()` is empty: then each key of the
+    interest can be judged.
     """
 
     def __init__(
@@ -38,6 +39,8 @@ class SnapshotReading:
         self._nodes = nodes
         self._complete = complete
         self._missing: dict[ContentHash, Subtree | None] = {}
+        # Blobs that are here and were looked at.
+        self.seen: set[ContentHash] = set()
         # Leaves not seen in a former reading: the keys that they cover may stand otherwise.
         self.renewed: list[Subtree] = []
         if record.terms_reference.address not in nodes:
@@ -75,7 +78,9 @@ class SnapshotReading:
             plain = self._nodes.get(subtree.address)
             if plain is None:
                 self._missing[subtree.address] = subtree
-            elif subtree.height:
+                continue
+            self.seen.add(subtree.address)
+            if subtree.height:
                 level.extend(children_for(subtree, plain, self._interest))
             else:
                 self.renewed.append(subtree)
@@ -100,28 +105,31 @@ def proof(
     does not fit the child fetches.
     """
     sent: list[StoredBlob] = []
-    left = limit_bytes
-
-    def fits(reference: Reference, plain: bytes) -> bool:
-        nonlocal left
-        blob = blobs.store(reference.kind, plain)
-        size = sum(len(value) for value in blob.values.values())
-        if size > left:
-            return False
-        left -= size
-        sent.append(blob)
-        return True
-
     terms = view.record.terms_reference
-    plain = view.nodes.get(terms.address)
-    if plain is not None and terms.address not in known:
-        fits(terms, plain)
+    if terms.address not in known:
+        limit_bytes -= _send(terms, view, limit_bytes, sent)
     level = deque([view.record.tree])
     while level:
         subtree = level.popleft()
-        plain = view.nodes.get(subtree.address)
-        if plain is None or subtree.address in known or not fits(subtree.reference, plain):
+        if subtree.address in known:
             continue
-        if subtree.height:
-            level.extend(children_for(subtree, plain, interest))
+        size = _send(subtree.reference, view, limit_bytes, sent)
+        limit_bytes -= size
+        if size and subtree.height:
+            level.extend(children_for(subtree, view.nodes[subtree.address], interest))
     return tuple(sent)
+
+
+def _send(
+    reference: Reference, view: SnapshotView, limit_bytes: int, sent: list[StoredBlob]
+) -> int:
+    """Add a blob if it is here and fits; returns its stored bytes, 0 if it was not added."""
+    plain = view.nodes.get(reference.address)
+    if plain is None:
+        return 0
+    blob = blobs.store(reference.kind, plain)
+    size = sum(len(value) for value in blob.values.values())
+    if size > limit_bytes:
+        return 0
+    sent.append(blob)
+    return size

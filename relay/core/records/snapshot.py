@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -12,6 +12,7 @@ from schemas.identity import ContentHash, NodePath
 from schemas.snapshots import (
     Entry,
     EntryKey,
+    InnerNode,
     SnapshotRecord,
     Subtree,
     Term,
@@ -97,9 +98,25 @@ class SnapshotView:
             at = at.child(node, node.position(key))
         return Unread((at.reference,))
 
-    def generations_of(self, keys: Sequence[EntryKey]) -> Iterator[tuple[EntryKey, Listing]]:
+    def generations_of(self, keys: Iterable[EntryKey]) -> Iterator[tuple[EntryKey, Listing]]:
         """The same for many keys, ascending; each blob is read once."""
-        yield from self._generations(self.record.tree, sorted(keys))
+        ordered = sorted(keys)
+        waiting = [(self.record.tree, 0, len(ordered))]
+        while waiting:
+            at, low, high = waiting.pop()
+            plain = self.nodes.get(at.address)
+            if plain is None:
+                unread = Unread((at.reference,))
+                for key in ordered[low:high]:
+                    yield key, unread
+            elif not at.height:
+                listed = {entry.key: entry.generation for entry in at.leaf(plain).entries}
+                for key in ordered[low:high]:
+                    found = listed.get(key)
+                    yield key, NOT_LISTED if found is None else Listed(found)
+            else:
+                below = self._split(at, at.inner(plain), ordered, low, high)
+                waiting.extend(reversed(list(below)))
 
     def term_of(self, term: Term) -> TermEntry | Unread | None:
         """The entry of a term, None if the centre does not know it."""
@@ -135,24 +152,16 @@ class SnapshotView:
         leaves = (pair for pair in self.subtrees(everything) if not pair[0].height)
         return (entry for tree, plain in leaves if plain for entry in tree.leaf(plain).entries)
 
-    def _generations(
-        self, at: Subtree, keys: Sequence[EntryKey]
-    ) -> Iterator[tuple[EntryKey, Listing]]:
-        plain = self.nodes.get(at.address)
-        if plain is None:
-            unread = Unread((at.reference,))
-            yield from ((key, unread) for key in keys)
-        elif not at.height:
-            listed = {entry.key: Listed(entry.generation) for entry in at.leaf(plain).entries}
-            yield from ((key, listed.get(key, NOT_LISTED)) for key in keys)
-        else:
-            node = at.inner(plain)
-            low = 0
-            while low < len(keys):
-                child = at.child(node, node.position(keys[low]))
-                high = len(keys) if child.upper is None else bisect_left(keys, child.upper, low)
-                yield from self._generations(child, keys[low:high])
-                low = high
+    @staticmethod
+    def _split(
+        at: Subtree, node: InnerNode, keys: Sequence[EntryKey], low: int, high: int
+    ) -> Iterator[tuple[Subtree, int, int]]:
+        """Which child covers which of the keys from `low` to `high`."""
+        while low < high:
+            child = at.child(node, node.position(keys[low]))
+            end = high if child.upper is None else bisect_left(keys, child.upper, low, high)
+            yield child, low, end
+            low = end
 
 
 def children_for(subtree: Subtree, plain: bytes, interest: Interest) -> Iterator[Subtree]:

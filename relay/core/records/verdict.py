@@ -55,7 +55,7 @@ def judge_all(
 ) -> Iterator[tuple[HeldRecord, Standing]]:
     """The standing of each, by ascending key; a blob is read once. Raises SnapshotRefused."""
     by_key = {record.key: record for record in records}
-    for key, listing in view.generations_of(list(by_key)):
+    for key, listing in view.generations_of(by_key):
         yield by_key[key], _standing(by_key[key], listing, view)
 
 

@@ -45,16 +45,6 @@ class Facts(NamedTuple):
     edge: bool
 
 
-class Count(NamedTuple):
-    """What a node counts of one placement."""
-
-    summary: Summary
-    # Whether it reflects all that was sent, and sums to what is expected.
-    exact: bool
-    # Some children that keep it from being exact, at most 20.
-    waiting_for: tuple[str, ...] = ()
-
-
 class ChildReports:
     """All reports of all children, folded by placement."""
 
@@ -155,6 +145,15 @@ class ChildReports:
     def digest(self, child: str) -> bytes:
         """The digest of the slots that the child's present run said, as the child states it."""
         return self._digests.of(self._at(child))
+
+    def has_rows(self, key: MailKey) -> bool:
+        """Whether any child has a row for the placement."""
+        return key in self._folds
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether something else may be to be reported of some placement."""
+        return bool(self._dirty)
 
     def knows(self, child: str, key: MailKey) -> bool:
         """Whether the child has reported something of the placement that is there."""

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from schemas import codec
 from schemas.identity import MailKey
 from schemas.records import DIGEST_MODULUS, digest_term
-from schemas.reports import ObjectResult, Report, part_key
-from schemas.shape import to_array
+from schemas.reports import ObjectResult, Report, encode, part_key
 
 PARTS_OF_CHILD_MAX, PARTS_BYTES_MAX = 4096, 64 * 1024 * 1024
 """So many later parts one child may have in all placements: what it can make its parent hold."""
@@ -42,7 +41,7 @@ def content_of(report: Report, results: object) -> bytes:
     said = report.summary
     counts = (said.states, said.health, said.arms)
     fields: list[object] = [sorted(count.items()) for count in counts]
-    fields += [[to_array(each) for each in said.exceptions], repr(results)]
+    fields += [[encode(each) for each in said.exceptions], repr(results)]
     fields += [report.generation, report.gone]
     return hashlib.sha256(codec.pack(fields)).digest()
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from schemas.wire import replace
 from typing import get_args
 
 from relay.core.reports.parts import PARTS_MAX
 from relay.core.reports.reduce import fit_arms
-from schemas.identity import BadIdentity, MailKey, NodePath
+from schemas.identity import MailKey, NodePath
 from schemas.link import Progress
+from schemas.refusals import BadIdentity, RecordRefused
 from schemas.reports import (
     ARM_OTHER,
     ARM_WORDS,
@@ -27,7 +28,6 @@ from schemas.reports import (
     Health,
     Report,
     ReportPart,
-    ReportRefused,
     State,
     Summary,
     decode,
@@ -64,7 +64,7 @@ class ReportIntake:
         self._arms_of = arms_of
 
     def read(self, child: str, slot: str, data: bytes) -> Said | None:
-        """What a slot says, None if it was emptied; raises ReportRefused, whatever the bytes are.
+        """What a slot says, None if it was emptied; raises RecordRefused, whatever the bytes are.
 
         Each thing has one slot where it may be said, so a child has only so many.
         """
@@ -74,18 +74,18 @@ class ReportIntake:
             return _read_progress(data)
         report = decode_report(data)
         if report.part > PARTS_MAX or part_key(report.key, report.part) != slot:
-            raise ReportRefused(f"part {report.part} of {report.key} under {slot}")
+            raise RecordRefused(f"part {report.part} of {report.key} under {slot}")
         _check_run(report.run)
         sent = self._sent(child, report.key)
         if sent is None:
-            raise ReportRefused("a report on what it was not sent from here")
+            raise RecordRefused("a report on what it was not sent from here")
         if report.generation > sent:
-            raise ReportRefused(f"generation {report.generation}, and {sent} was sent")
+            raise RecordRefused(f"generation {report.generation}, and {sent} was sent")
         if isinstance(report, ReportPart):
             _check_results(report)
             return report
         if report.parts > PARTS_MAX:
-            raise ReportRefused(f"{report.parts} parts, at most {PARTS_MAX}")
+            raise RecordRefused(f"{report.parts} parts, at most {PARTS_MAX}")
         _check_summary(report.summary, self._owner.child(child))
         arms = own_arms(report.summary.arms, self._arms_of(report.key))
         return replace(report, summary=replace(report.summary, arms=arms))
@@ -115,56 +115,56 @@ def _read_progress(data: bytes) -> Progress:
     _check_run(progress.run)
     _check_run(progress.incarnation)
     if len(progress.digest) != DIGEST_BYTES:
-        raise ReportRefused(f"progress: a digest of {len(progress.digest)} bytes")
+        raise RecordRefused(f"progress: a digest of {len(progress.digest)} bytes")
     return progress
 
 
 def _check_run(run: str) -> None:
     if not 0 < len(run.encode()) <= RUN_MAX_BYTES:
-        raise ReportRefused(f"a run is named by at most {RUN_MAX_BYTES} bytes")
+        raise RecordRefused(f"a run is named by at most {RUN_MAX_BYTES} bytes")
 
 
 def _check_summary(summary: Summary, child: NodePath) -> None:
-    """Refuse words that there are not, and what would outgrow a message; raises ReportRefused."""
+    """Refuse words that there are not, and what would outgrow a message; raises RecordRefused."""
     for what, counts, words in (
         ("state", summary.states, _STATES),
         ("health", summary.health, _HEALTH),
     ):
         for word in counts.keys() - words:
-            raise ReportRefused(f"{what} {word[:40]!r}: there is no such word")
+            raise RecordRefused(f"{what} {word[:40]!r}: there is no such word")
     for counts in (summary.states, summary.health, summary.arms):
         _check_counts(counts.values())
     if len(summary.exceptions) > EXCEPTIONS_MAX:
-        raise ReportRefused(f"{len(summary.exceptions)} exceptions, at most {EXCEPTIONS_MAX}")
+        raise RecordRefused(f"{len(summary.exceptions)} exceptions, at most {EXCEPTIONS_MAX}")
     if len(summary.arms) > ARMS_MAX:
-        raise ReportRefused(f"{len(summary.arms)} arms, at most {ARMS_MAX}")
+        raise RecordRefused(f"{len(summary.arms)} arms, at most {ARMS_MAX}")
     for sample in summary.exceptions:
         _check_sample(sample, child)
 
 
 def _check_sample(sample: ExceptionSample, child: NodePath) -> None:
     if sample.severity > SEVERITY_MAX:
-        raise ReportRefused(f"severity {sample.severity}, at most {SEVERITY_MAX}")
+        raise RecordRefused(f"severity {sample.severity}, at most {SEVERITY_MAX}")
     _check_counts((sample.count,))
     if not (_fits(sample.object) and _fits(sample.reason)):
-        raise ReportRefused(f"a text over {TEXT_MAX_BYTES} bytes")
+        raise RecordRefused(f"a text over {TEXT_MAX_BYTES} bytes")
     try:
         inside = child.holds(NodePath.parse(sample.path))
     except BadIdentity as error:
-        raise ReportRefused(f"exception: {error}") from error
+        raise RecordRefused(f"exception: {error}") from error
     if not inside:
-        raise ReportRefused(f"an exception at {sample.path}, which is not below {child}")
+        raise RecordRefused(f"an exception at {sample.path}, which is not below {child}")
 
 
 def _check_results(part: ReportPart) -> None:
     _check_counts([result.count for result in part.results])
     if not all(_fits(result.destination) for result in part.results):
-        raise ReportRefused(f"a destination over {TEXT_MAX_BYTES} bytes")
+        raise RecordRefused(f"a destination over {TEXT_MAX_BYTES} bytes")
 
 
 def _check_counts(counts: Iterable[int]) -> None:
     if max(counts, default=0) > COUNT_MAX:
-        raise ReportRefused(f"a count over {COUNT_MAX}")
+        raise RecordRefused(f"a count over {COUNT_MAX}")
 
 
 def _fits(text: str) -> bool:

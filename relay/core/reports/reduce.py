@@ -7,7 +7,6 @@ exact: whoever dropped an entry held k smaller ones, and so the merge drops it, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from schemas.objects import ObjectKey
 from schemas.reports import (
@@ -22,6 +21,7 @@ from schemas.reports import (
     State,
     Summary,
 )
+from schemas.wire import replace
 
 EMPTY = Summary()
 

@@ -1,12 +1,12 @@
-"""A space is read whole, then followed; bursts of what there is to do are gathered."""
+"""A space is read whole, then followed."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Iterable, Mapping
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Mapping
+from typing import Protocol
 
+from controllers.work_queue import number_of
 from relay.ports import (
     AnotherSpace,
     Change,
@@ -28,19 +28,13 @@ from schemas.objects import ObjectKey
 
 log = logging.getLogger("leafcast.controllers")
 
-RETRY_SECONDS = 1.0
 AWAY_SECONDS = 2.0
-QUIET_SECONDS = 0.02
-"""How long it must be quiet within a burst."""
-BURST_SECONDS = 0.2
-GATHER_MAX_SECONDS = 0.2
 
-T = TypeVar("T")
 KindName = tuple[str, str]
 """Group and resource."""
 
 
-class Reconciler(Protocol):
+class SpaceHandler(Protocol):
     """Who wants to know a space: first all of it, then each change."""
 
     def believes(self, identity: str) -> bool:
@@ -51,7 +45,7 @@ class Reconciler(Protocol):
         """Take the kinds that the space serves now."""
         ...
 
-    def not_served(self, told: Unserved) -> None:
+    def not_served(self, event: Unserved) -> None:
         """Take it that nothing can be told of a kind now."""
         ...
 
@@ -88,12 +82,12 @@ async def identity_of(space: Space, clock: Clock) -> str:
 
 
 class Informer:
-    """Follows a space for a reconciler; what comes before the first sync is told as one list."""
+    """Follows a space for a handler; what comes before the first sync is told as one list."""
 
-    def __init__(self, space: Space, interests: Interests, reconciler: Reconciler) -> None:
+    def __init__(self, space: Space, interests: Interests, handler: SpaceHandler) -> None:
         self._space = space
         self._interests = interests
-        self._reconciler = reconciler
+        self._handler = handler
         self._first: dict[ObjectKey, Object] | None = {}
         self._synced: frozenset[Interest] | None = frozenset()
         self._read = ""
@@ -105,9 +99,9 @@ class Informer:
     async def _tell(self, event: SpaceEvent) -> None:
         match event:
             case Served(kinds):
-                self._reconciler.served(kinds)
+                self._handler.served(kinds)
             case Unserved():
-                self._reconciler.not_served(event)
+                self._handler.not_served(event)
             case Listed(interest, objects):
                 await self._believe()
                 self._list(interest, objects)
@@ -122,18 +116,18 @@ class Informer:
         if isinstance(event, Change | Listed | Progress):
             self._read = max(self._read, event.revision, key=number_of)
         if self._first is None and self._synced == self._interests.wanted:
-            self._reconciler.read_to(self._read)
+            self._handler.read_to(self._read)
 
     def _list(self, interest: Interest | None, objects: Mapping[ObjectKey, Object]) -> None:
         if self._first is not None:
             self._first |= objects
         else:
             kind = (interest.group, interest.resource) if interest else None
-            self._reconciler.listed(objects, kind)
+            self._handler.listed(objects, kind)
 
     def _change(self, change: Change) -> None:
         if self._first is None:
-            self._reconciler.changed(change)
+            self._handler.changed(change)
         elif change.kind == "deleted":
             self._first.pop(change.key, None)
         else:
@@ -141,84 +135,13 @@ class Informer:
 
     def _sync(self) -> None:
         if self._first is not None:
-            if not self._reconciler.ready(self._first):
+            if not self._handler.ready(self._first):
                 return
             first, self._first = self._first, None
-            self._reconciler.listed(first, None)
+            self._handler.listed(first, None)
         self._synced = self._interests.wanted
-        self._reconciler.synced()
+        self._handler.synced()
 
     async def _believe(self) -> None:
-        if not self._reconciler.believes(await self._space.identity()):
+        if not self._handler.believes(await self._space.identity()):
             raise AnotherSpace("AnotherSpace", "another space stands in its place")
-
-
-class Gathering(Generic[T]):
-    """Keys that wait for work: each once, however often it was added.
-
-    One worker takes them; that it takes again says that it is done with what it took before. What
-    comes alone waits `first` seconds for company.
-    """
-
-    def __init__(self, clock: Clock, first: float = 0.0) -> None:
-        self._clock = clock
-        self._first = first
-        self._items: set[T] = set()
-        self._added = asyncio.Event()
-        self._taken_at = float("-inf")
-        self._revision = 0
-        self._taken = self._done = 0
-        self._moved = asyncio.Event()
-
-    def add(self, items: Iterable[T]) -> None:
-        before = len(self._items)
-        self._items.update(items)
-        if len(self._items) > before:
-            self._added.set()
-
-    async def take(self) -> frozenset[T]:
-        """Wait for the first, then until it is quiet for a moment, or has gone on for long.
-
-        With more right behind it, or soon after, it is a burst.
-        """
-        self._done = self._taken
-        self._moved.set()
-        await self._added.wait()
-        alone = self._clock.now().seconds - self._taken_at > BURST_SECONDS
-        quiet, waited = self._first if alone else QUIET_SECONDS, 0.0
-        while self._added.is_set() and waited < GATHER_MAX_SECONDS:
-            self._added.clear()
-            await self._clock.sleep(quiet)
-            waited, quiet = waited + quiet, QUIET_SECONDS
-        self._added.clear()
-        self._taken_at = self._clock.now().seconds
-        taken = frozenset(self._items)
-        self._items.clear()
-        self._taken += 1
-        return taken
-
-    def read_to(self, revision: str) -> None:
-        """Note that all that a space held at this revision was added."""
-        self._revision = number_of(revision)
-        self._moved.set()
-
-    async def read(self, revision: str) -> None:
-        """Wait until a space was read to the revision."""
-        while self._revision < number_of(revision):
-            await self._move()
-
-    async def worked_off(self, revision: str = "") -> None:
-        """Wait until a space was read to the revision, and what was added by then is done."""
-        await self.read(revision)
-        last = self._taken + bool(self._items)
-        while self._done < last:
-            await self._move()
-
-    async def _move(self) -> None:
-        await self._moved.wait()
-        self._moved.clear()
-
-
-def number_of(revision: str) -> int:
-    """Revisions of one space grow in what stands before the first dot."""
-    return int(revision.partition(".")[0] or 0)

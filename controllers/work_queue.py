@@ -1,0 +1,127 @@
+"""Keys that wait to be reconciled, gathered in bursts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from typing import Generic, TypeAlias, TypeVar
+
+from relay.ports import Clock
+
+RETRY_SECONDS = 1.0
+"""After so long a reconciler tries again what failed."""
+QUIET_SECONDS = 0.02
+"""How long it must be quiet within a burst."""
+BURST_SECONDS = 0.2
+GATHER_MAX_SECONDS = 0.2
+
+STATUS_FIRST_SECONDS = 0.03
+"""A status stands back for the deltas that it speaks of; reports come far later."""
+
+ALL = ""
+"""In a queue of names: all there are."""
+
+T = TypeVar("T")
+
+Reconcile: TypeAlias = Callable[[frozenset[T]], Awaitable[Collection[T]]]
+"""Brings what these keys name up to date; returns those to be tried again."""
+
+
+class WorkQueue(Generic[T]):
+    """Keys that wait for work: each once, however often it was added; bursts are gathered.
+
+    One worker takes them; that it takes again says that it is done with what it took before. What
+    comes alone waits `first` seconds for company.
+    """
+
+    def __init__(self, clock: Clock, first: float = 0.0) -> None:
+        self._clock = clock
+        self._first = first
+        self._items: set[T] = set()
+        self._added = asyncio.Event()
+        self._taken_at = float("-inf")
+        self._revision = 0
+        self._taken = self._done = 0
+        self._moved = asyncio.Event()
+
+    def add(self, items: Iterable[T]) -> None:
+        before = len(self._items)
+        self._items.update(items)
+        if len(self._items) > before:
+            self._added.set()
+
+    async def take(self) -> frozenset[T]:
+        """Wait for the first, then until it is quiet for a moment, or has gone on for long.
+
+        With more right behind it, or soon after, it is a burst.
+        """
+        self._done = self._taken
+        self._moved.set()
+        await self._added.wait()
+        alone = self._clock.now().seconds - self._taken_at > BURST_SECONDS
+        quiet, waited = self._first if alone else QUIET_SECONDS, 0.0
+        while self._added.is_set() and waited < GATHER_MAX_SECONDS:
+            self._added.clear()
+            await self._clock.sleep(quiet)
+            waited, quiet = waited + quiet, QUIET_SECONDS
+        self._added.clear()
+        self._taken_at = self._clock.now().seconds
+        taken = frozenset(self._items)
+        self._items.clear()
+        self._taken += 1
+        return taken
+
+    async def work(self, reconcile: Reconcile[T]) -> None:
+        """Reconcile what is added, until cancelled; what failed is tried again a second later."""
+        async with asyncio.TaskGroup() as group:
+            while True:
+                if failed := await reconcile(await self.take()):
+                    group.create_task(self._add_later(failed), name="retry")
+
+    def read_to(self, revision: str) -> None:
+        """Note that all that a space held at this revision was added."""
+        self._revision = number_of(revision)
+        self._moved.set()
+
+    async def read(self, revision: str) -> None:
+        """Wait until a space was read to the revision."""
+        while self._revision < number_of(revision):
+            await self._move()
+
+    async def worked_off(self, revision: str = "") -> None:
+        """Wait until a space was read to the revision, and what was added by then is done."""
+        await self.read(revision)
+        last = self._taken + bool(self._items)
+        while self._done < last:
+            await self._move()
+
+    async def _add_later(self, items: Collection[T]) -> None:
+        await self._clock.sleep(RETRY_SECONDS)
+        self.add(items)
+
+    async def _move(self) -> None:
+        await self._moved.wait()
+        self._moved.clear()
+
+
+class PlacementQueues:
+    """What is to be looked at of one workload description space, by names of placements."""
+
+    def __init__(self, clock: Clock, *, finalizing: bool) -> None:
+        self.translations: WorkQueue[str] = WorkQueue(clock)
+        self.statuses: WorkQueue[str] = WorkQueue(clock, STATUS_FIRST_SECONDS)
+        self.slices: WorkQueue[str] = WorkQueue(clock)
+        # None where nothing has finalizers.
+        self.finalizers: WorkQueue[str] | None = WorkQueue(clock) if finalizing else None
+
+    def translated(self, names: Iterable[str]) -> None:
+        """What follows from the ledger is to be looked at."""
+        listed = tuple(names)
+        for queue in (self.statuses, self.slices, self.finalizers):
+            if queue is not None:
+                queue.add(listed)
+
+
+def number_of(revision: str) -> int:
+    """Revisions of one space grow in what stands before the first dot."""
+    return int(revision.partition(".")[0] or 0)

@@ -1,0 +1,157 @@
+"""What a node has to do with its children: their hellos and reports, and what counts for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from relay.core.audience import Audience
+from relay.core.effects import DropReport, Effect, Noted
+from relay.core.events import HelloArrived, Instant, ReportArrived
+from relay.core.link.children import Children
+from relay.core.records.acceptance import Acceptance, Refuse
+from relay.core.records.accepted import is_delta
+from relay.core.records.book import RecordBook
+from relay.core.records.judge import VerifiedSnapshot
+from relay.core.reports.counting import ChildReports, Facts
+from relay.core.reports.intake import ReportIntake
+from schemas.identity import MailKey, NodePath
+from schemas.link import Hello, Progress
+from schemas.records import LocationRecord
+from schemas.refusals import RecordRefused
+from schemas.reports import PART_MAX_BYTES, Report, ReportPart, decode
+
+
+class Downstream:
+    """The children's side of one node."""
+
+    def __init__(
+        self,
+        path: NodePath,
+        clock: Callable[[], Instant],
+        book: RecordBook,
+        audience: Audience,
+        acceptance: Acceptance,
+        children: Children,
+        reports: ChildReports,
+        joined: set[str],
+        out: list[Effect],
+    ) -> None:
+        # Messages refused since the start.
+        self.refused = 0
+        self._clock = clock
+        self._book = book
+        self._audience = audience
+        self._acceptance = acceptance
+        self._children = children
+        self._reports = reports
+        self._joined = joined
+        self._out = out
+        self._intake = ReportIntake(path, self._sent_generation, self._arms_of)
+
+    def hello(self, event: HelloArrived) -> VerifiedSnapshot | None:
+        """Take a child's hello; the snapshot that it shows, if that verifies."""
+        name = event.child
+        if name not in self._children.by_name:
+            return None
+        try:
+            hello = decode(Hello, event.data, PART_MAX_BYTES)
+        except RecordRefused as error:
+            self._refuse(name, error.reason)
+            return None
+        self._joined.add(name)
+        now = self._clock()
+        if self._children.hello(name, hello, now.seconds, now.wall_ms):
+            self._reports.expect_all(name, hello.run)
+        for key in hello.wants:
+            self._answer_want(name, key)
+        if not hello.shown:
+            return None
+        verified = self._acceptance.snapshot(hello.shown)
+        return None if isinstance(verified, Refuse) else verified
+
+    def report(self, event: ReportArrived) -> bool:
+        """Take a report slot of a child; whether its progress was taken.
+
+        What nothing is kept of is erased: else a child could fill this node's disk.
+        """
+        name, kept, progressed = event.child, False, False
+        if name not in self._children.by_name:
+            return False
+        try:
+            match self._intake.read(name, event.key, event.data):
+                case Progress() as progress:
+                    kept, progressed = True, self._progress(name, progress)
+                case Report() as report:
+                    kept = self._reports.take(name, report)
+                case ReportPart() as part:
+                    kept = self._reports.take_part(name, part)
+                case None:
+                    pass
+        except RecordRefused as error:
+            self._refuse(name, error.reason)
+        else:
+            self._children.heard(name, self._clock().seconds)
+        if not kept and event.sequence:
+            self._out.append(DropReport(name, event.key, event.sequence))
+        return progressed
+
+    def facts(self, child: str, key: MailKey) -> Facts:
+        """What is known of a child and a placement, besides the child's report."""
+        held, known = self._book.get(key), self._children.by_name.get(child)
+        expected = self._audience.expected(key, child)
+        return Facts(
+            expected,
+            known is not None and key in known.mailbox.slots,
+            held.generation if held is not None else 0,
+            self._children.presence(child),
+            expected == 1 and self._book.is_edge(child),
+        )
+
+    def _progress(self, name: str, progress: Progress) -> bool:
+        child, now = self._children.by_name[name], self._clock().seconds
+        for unsaid in self._reports.forget_unsaid(name, progress.run):
+            self._out.append(DropReport(name, unsaid, 0))
+        if not self._children.progressed(name, progress, self._reports.digest(name), now):
+            return False
+        for key, slot in list(child.mailbox.slots.items()):
+            if self._is_over(name, key, full=slot.full):
+                child.mailbox.clear(key, child.through)
+                self._reports.refresh(name, key)
+        return True
+
+    def _is_over(self, child: str, key: MailKey, *, full: bool) -> bool:
+        """Whether a slot has said its last, and the child knows it."""
+        held = self._book.get(key)
+        if held is not None and isinstance(held.record, LocationRecord):
+            return not self._audience.expected(key, child)
+        return not full and is_delta(held) and self._reports.is_gone(child, key)
+
+    def _answer_want(self, name: str, key: MailKey) -> None:
+        """A child asks what became of a record: it is told by what it should have of it."""
+        child = self._children.by_name[name]
+        if key in self._book.by_key and child.session.is_there:
+            child.mailbox.want(key)
+
+    def _refuse(self, name: str, reason: str) -> None:
+        """Count a refusal, and note it, but not each of a flood."""
+        self.refused += 1
+        child = self._children.by_name[name]
+        child.refused += 1
+        if child.refused in (1, 10, 100) or child.refused % 1000 == 0:
+            self._out.append(Noted("BadReport", name, reason))
+
+    def _sent_generation(self, child: str, key: MailKey) -> int | None:
+        slot = self._children.by_name[child].mailbox.slots.get(key)
+        held = self._book.get(key)
+        known = [slot.generation] if slot is not None else []
+        if held is not None:
+            known.append(held.generation)
+        if self._reports.knows(child, key):
+            known.append(self._reports.generation(child, key))
+        return max(known, default=None)
+
+    def _arms_of(self, key: MailKey) -> frozenset[str] | None:
+        held = self._book.get(key)
+        if held is None or held.body is None:
+            return None
+        return frozenset(gate.arm.address for gate in held.body.gates if gate.arm is not None)

@@ -1,0 +1,478 @@
+"""What a node has to do with its parent: mail that is judged and taken, snapshots, the hello."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from relay.core.audience import HERE, Audience
+from relay.core.config import NodeConfig
+from relay.core.content.content import Content
+from relay.core.destination.destination import Destination
+from relay.core.effects import (
+    AckMail,
+    Effect,
+    LoadBlob,
+    Noted,
+    ResetMail,
+    SendHello,
+    StoreOwn,
+    WantsChanged,
+)
+from relay.core.events import BlobArrived, Instant, MailArrived
+from relay.core.link.children import Children
+from relay.core.link.parent import QUIET_SECONDS, ParentLink
+from relay.core.link.progress import Watermark
+from relay.core.link.target import Targets, mail_owner
+from relay.core.propagation import Propagation
+from relay.core.records.acceptance import Acceptance, Known, Lack, Park, Refuse, Superseded, Take
+from relay.core.records.accepted import Accepted, is_delta, to_keep
+from relay.core.records.book import RecordBook
+from relay.core.records.freshness import ViewAge
+from relay.core.records.judge import REACH_SECONDS_MAX, SnapshotJudge, VerifiedSnapshot
+from relay.core.records.snapshot import Interest
+from relay.core.reports.counting import ChildReports
+from relay.core.reports.sender import ReportSender
+from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, MailKey
+from schemas.link import Cursor, Welcome
+from schemas.records import LocationRecord, Profile
+from schemas.refusals import CodecError
+from schemas.reports import encode
+from schemas.snapshots import SnapshotRefused, mail_entry_key
+from schemas.subjects import CURSOR_KEY
+
+STALE = "StaleView: its parent has shown it no newer snapshot for 20 minutes"
+VIEW_LOOK_SECONDS = 60.0
+SNAPSHOT_OWNER = "snapshot"
+
+
+class Upstream:
+    """The parent's side of one node that is not the centre."""
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        cursor: Cursor | None,
+        clock: Callable[[], Instant],
+        book: RecordBook,
+        audience: Audience,
+        content: Content,
+        judge: SnapshotJudge,
+        acceptance: Acceptance,
+        targets: Targets,
+        children: Children,
+        reports: ChildReports,
+        sender: ReportSender,
+        propagation: Propagation,
+        destination: Destination | None,
+        out: list[Effect],
+    ) -> None:
+        self.link = ParentLink(config.incarnation, config.home, cursor)
+        self.has_memory = cursor is not None and cursor.has_memory
+        # Messages refused since the start.
+        self.refused = 0
+        # Whether the parent shows an old view.
+        self.stale = False
+        self._config = config
+        self._clock = clock
+        self._book = book
+        self._audience = audience
+        self._content = content
+        self._judge = judge
+        self._acceptance = acceptance
+        self._targets = targets
+        self._children = children
+        self._reports = reports
+        self._sender = sender
+        self._propagation = propagation
+        self._destination = destination
+        self._out = out
+        self._watermark = Watermark()
+        # What was said last of how far reports reflect the mailbox; -1 before anything was.
+        self.through = -1
+        self._snapshot_sequence = cursor.snapshot_sequence if cursor is not None else 0
+        self._stored_cursor = cursor
+        # When a hello is due because mail came.
+        self._quiet_at: float | None = None
+        now = clock().seconds
+        self._view = ViewAge(now)
+        self._view_at = now + VIEW_LOOK_SECONDS
+        # The newest signed snapshot that a child showed, with its generation.
+        self._shown_below: tuple[int, bytes] = (0, b"")
+
+    @property
+    def welcomed(self) -> bool:
+        return self.link.session.welcomed
+
+    @property
+    def caught_up(self) -> bool:
+        return self.link.reader.caught_up
+
+    def deadline(self) -> float | None:
+        """When something is due by the clock alone."""
+        candidate = self._judge.candidate
+        reach_at = candidate.since + REACH_SECONDS_MAX if candidate is not None else None
+        due = (self._quiet_at, self.link.session.due, self._view_at, reach_at)
+        return min(at for at in due if at is not None)
+
+    def tick(self) -> None:
+        now = self._clock().seconds
+        self._judge.give_way(now)
+        if self._quiet_at is not None and self._quiet_at <= now:
+            self._quiet_at = None
+            self._store_cursor()
+            self.link.session.hurry(now)
+        if self._view_at <= now:
+            self._view_at = now + VIEW_LOOK_SECONDS
+            self._look_at_view(now)
+
+    # The session.
+
+    def linked(self, *, up: bool) -> None:
+        """The way to the parent opened or was lost."""
+        self.link.linked(self._clock().seconds, up=up)
+        self._content.link(up=up)
+
+    def take_welcome(self, message: Welcome) -> None:
+        """Take the parent's answer to a hello."""
+        former = self.welcomed
+        start = self.link.welcomed(message, self._clock().seconds)
+        if not self.welcomed:
+            return
+        if message.snapshot:
+            self._offer(message.snapshot, None)
+        if not former:
+            self._content.retry_all()
+        if self.link.say_again or not former:
+            self.link.say_again = False
+            self._sender.begin(message.incarnation)
+            for accepted in self._book.deltas():
+                self._reports.touch(accepted.key)
+            self.through = -1
+        if start is not None:
+            self._out.append(ResetMail(start))
+            self._at_end()
+
+    def say_hello_in_time(self) -> None:
+        """Say hello if one is due."""
+        now, due = self._clock().seconds, self.link.session.due
+        if due is not None and due <= now:
+            self._say_hello()
+            self.link.session.said(now)
+
+    def farewell(self) -> None:
+        """Tell the parent that this run ends, so that it need not wait for it."""
+        if self.welcomed:
+            self._say_hello(farewell=True)
+
+    def restore_snapshot(self, snapshot: VerifiedSnapshot) -> None:
+        """Take in the newest snapshot that a former run verified."""
+        cursor = self._stored_cursor
+        if cursor is not None and cursor.reached == snapshot.generation:
+            self._judge.restore(snapshot)
+        else:
+            at = cursor.snapshot_sequence if cursor is not None else 0
+            self._judge.offer(snapshot, at or None, self._clock().seconds)
+
+    def shown_by_child(self, snapshot: VerifiedSnapshot) -> None:
+        """A child showed a snapshot that is newer than any here."""
+        newest = self._judge.newest
+        known = max(self._shown_below[0], newest.generation if newest is not None else 0)
+        if snapshot.generation > known:
+            self._shown_below = snapshot.generation, snapshot.data
+            self.link.session.hurry(self._clock().seconds)
+
+    # Mail.
+
+    def take_mail(self, event: MailArrived) -> None:
+        """Judge a message of the own mailbox, act on it, and say how far all is judged."""
+        if not self.welcomed:
+            return
+        self._quiet_at = self._clock().seconds + QUIET_SECONDS
+        before = len(self._out)
+        if event.key == SNAPSHOT_KEY:
+            self._offer(event.data, event.sequence)
+        else:
+            self._judge_mail(event)
+        self._use_carried(event, before)
+        at_end = self.link.reader.arrived(event)
+        if at_end or not event.pending:
+            self._at_end()
+        self._out.append(AckMail(self.link.reader.judged))
+
+    def _at_end(self) -> None:
+        """The mailbox was read to its end: what waited for a key has waited long enough."""
+        reader = self.link.reader
+        if not reader.caught_up:
+            return
+        self.judge_parked()
+        if reader.parked.overflowed and reader.parked.roomy:
+            self._out.append(ResetMail(reader.reread()))
+
+    def judge_parked(self) -> None:
+        """Judge again what waited for a key or for a snapshot."""
+        if not self.welcomed:
+            return
+        parked = self.link.reader.parked
+        for event in parked:
+            parked.forget(event.key)
+            self._judge_mail(event)
+        self._out.append(AckMail(self.link.reader.judged))
+
+    def _judge_mail(self, event: MailArrived) -> None:
+        reader, newest = self.link.reader, self._judge.newest
+        admits_new = newest is not None and (
+            self.has_memory
+            or self._config.accept_expired
+            or self._clock().wall_ms < newest.record.expires_ms
+        )
+        ruling = self._acceptance.judge(event, keys_read=reader.caught_up, admits_new=admits_new)
+        if isinstance(ruling, Park):
+            reader.parked.put(event)
+            if ruling.lack is Lack.SNAPSHOT and newest is not None:
+                # Its place in the snapshot was not of interest so far.
+                self._judge.look_anew()
+            return
+        reader.parked.forget(event.key)
+        match ruling:
+            case Refuse(reason, detail):
+                self.refuse(reason, f"mail {event.key}", detail)
+            case Superseded():
+                pass
+            case Known(accepted):
+                self._show(accepted)
+            case Take(accepted):
+                self._take(accepted, event)
+
+    def refuse(self, reason: str, subject: str, detail: str) -> None:
+        """Count and note what is never acted on."""
+        self.refused += 1
+        self._out.append(Noted(reason, subject, detail))
+
+    def _take(self, accepted: Accepted, event: MailArrived) -> None:
+        self._judge.accepted(accepted)
+        if accepted.opaque and self._destination is not None:
+            self._out.append(Noted("TooNew", f"mail {event.key}", "update this edge"))
+        self._out.append(to_keep(accepted, self.link.reader.incarnation, event.sequence))
+        self._targets.carry(accepted.key, event.carried)
+        self._propagation.put(accepted, event.sequence, self._clock().seconds)
+        self._show(accepted)
+
+    def _show(self, accepted: Accepted) -> None:
+        """The mailbox shows a record that is held, in full or as a head."""
+        key = accepted.key
+        reader = self.link.reader
+        reader.holds(key, accepted.generation, accepted.digest_term, full=accepted.full)
+        if is_delta(accepted):
+            self._reports.touch(key)
+            self._let_go(key)
+
+    def _let_go(self, key: MailKey) -> None:
+        """Keep only the head of a delta that the mailbox shows as one, if nobody here is meant."""
+        held = self._book.get(key)
+        if not is_delta(held) or key not in self.link.reader.heads:
+            return
+        if not held.full or held.opaque or self._is_meant(key):
+            return
+        head = held.head()
+        self._book.hold(head)
+        self._content.end(mail_owner(key))
+        self._out.append(to_keep(head, self.link.reader.incarnation))
+
+    def _is_meant(self, key: MailKey) -> bool:
+        if self._audience.concerned(key) or self._audience.expected(key, HERE):
+            return True
+        here = self._destination.profile if self._destination is not None else None
+        return here is not None and self._audience.bears_on(here, key)
+
+    def _use_carried(self, event: MailArrived, before: int) -> None:
+        """Take small blobs that came along instead of loading them."""
+        carried = dict(event.carried)
+        at = before
+        while carried and at < len(self._out):
+            effect = self._out[at]
+            if isinstance(effect, LoadBlob) and effect.reference.address in carried:
+                del self._out[at]
+                value = carried[effect.reference.address]
+                self.content_arrived(BlobArrived(effect.reference, value, local=False))
+            else:
+                at += 1
+
+    def content_arrived(self, event: BlobArrived) -> None:
+        """Take the answer to a LoadBlob; what it completes goes on."""
+        for owner in self._content.arrived(event, self._clock().seconds):
+            kind, _, key = owner.partition("/")
+            if owner == SNAPSHOT_OWNER:
+                self._take_nodes()
+            elif kind == "mail":
+                self._children.supplied(MailKey(key))
+            elif self._destination is not None:
+                self._destination.content_ready(MailKey(key))
+                self._reports.touch(MailKey(key))
+
+    # Snapshots.
+
+    def _offer(self, data: bytes, sequence: int | None) -> None:
+        verified = self._acceptance.snapshot(data)
+        if isinstance(verified, Refuse):
+            self.refuse(verified.reason, "snapshot", verified.detail)
+            return
+        if sequence is not None:
+            self._snapshot_sequence = sequence
+        self.link.shown_by_parent = max(self.link.shown_by_parent, verified.generation)
+        now = self._clock().seconds
+        self._view.saw(verified.record.time_ms, now)
+        if self._judge.offer(verified, sequence, now):
+            self._out.append(StoreOwn(SNAPSHOT_KEY, data, verified.generation))
+            self.judge_parked()
+
+    def read_snapshots(self) -> None:
+        """Have what is missing of snapshots fetched, and take in what is here."""
+        while missing := self._judge.read_more():
+            if self._content.knows(SNAPSHOT_OWNER):
+                return
+            if not self._content.begin(SNAPSHOT_OWNER, missing, read=True, expand=False):
+                return
+            self._take_nodes()
+
+    def _take_nodes(self) -> None:
+        nodes = dict(self._content.plains(SNAPSHOT_OWNER))
+        self._content.end(SNAPSHOT_OWNER)
+        for address, plain in nodes.items():
+            try:
+                self._judge.take(address, plain)
+            except SnapshotRefused as error:
+                self.refuse("BadSnapshot", address[:12], str(error))
+        if not self._judge.read_more():
+            self.judge_parked()
+
+    def try_to_reach(self) -> None:
+        """Reach the snapshot that is next, if all that it needs is here, or is long overdue."""
+        candidate = self._judge.candidate
+        if candidate is None or candidate.standings is None:
+            return
+        if not candidate.restored:
+            read = candidate.sequence is not None
+            if not read or self.link.reader.judged < (candidate.sequence or 0):
+                return
+            if not self.welcomed:
+                return
+            overdue = self._clock().seconds - candidate.since >= REACH_SECONDS_MAX
+            if (candidate.standings.outdated or self._awaits_content()) and not overdue:
+                return
+            self.has_memory = self._children.may_write = True
+        standings = self._judge.reach()
+        for key, generation in list(standings.dropped.items()):
+            held = self._book.get(key)
+            if held is not None and held.generation == generation:
+                self._out.append(Noted("Dropped", held.record.source.name, "not in force any more"))
+                self.forget(key)
+        standings.dropped.clear()
+        self._reached(candidate.snapshot)
+
+    def _reached(self, snapshot: VerifiedSnapshot) -> None:
+        standings = self._judge.standings
+        apart = {**standings.outdated, **standings.orphaned}
+        terms = [(k, a.digest_term) for k in apart if (a := self._book.get(k)) is not None]
+        self._children.reached(snapshot, terms)
+        self.link.reader.reached(snapshot.generation, apart)
+        self._store_cursor()
+        if self._destination is not None:
+            self._out.append(WantsChanged())
+        for accepted in self._book.deltas():
+            if accepted.key in apart:
+                self._reports.touch(accepted.key)
+
+    def forget(self, key: MailKey) -> None:
+        """Hold a record no more."""
+        self._judge.forget(key)
+        self.link.reader.forget(key)
+        self._propagation.drop(key, self._clock().seconds)
+
+    def _awaits_content(self) -> bool:
+        if self._destination is not None and self._destination.awaits_content:
+            return True
+        return self._children.awaits_content()
+
+    def interest(self) -> Interest:
+        """Of snapshots: the keys of what is held and of what waits, and the own subtree."""
+        keys = [
+            mail_entry_key(accepted.key)
+            for accepted in self._book.judged()
+            if is_delta(accepted) or isinstance(accepted.record, LocationRecord)
+        ]
+        waiting = (event.key for event in self.link.reader.parked)
+        keys += [mail_entry_key(key) for key in waiting if key != KEYS_KEY]
+        return Interest(keys, self._config.path)
+
+    # What is said upward.
+
+    def advance(self) -> int:
+        """Up to where what is reported reflects the own mailbox."""
+        reader, unjudged = self.link.reader, self._judge.unjudged_sequence()
+        judged = reader.judged if unjudged is None else min(reader.judged, unjudged - 1)
+        return self._watermark.advance(reader.incarnation, judged, self._children.open_causes())
+
+    def _say_hello(self, *, farewell: bool = False) -> None:
+        reached, newest = self._judge.reached, self._judge.newest
+        own = (newest.generation, newest.data) if newest is not None else (0, b"")
+        hello = self.link.hello(
+            reached.generation if reached is not None else 0,
+            max(self._shown_below, own),
+            self._wants() if self.caught_up else (),
+            levels=self._children.levels(),
+            refused=self.refused,
+            orphaned=len(self._judge.standings.orphaned),
+            farewell=farewell,
+        )
+        self._out.append(SendHello(encode(hello)))
+
+    def _wants(self) -> set[MailKey]:
+        """Deltas and Locations in force that are missing here, or to a child that is there."""
+        outdated = dict(self._judge.standings.outdated)
+        candidate = self._judge.candidate
+        if candidate is not None and candidate.standings is not None:
+            outdated |= candidate.standings.outdated
+        held = ((key, self._book.get(key)) for key in outdated)
+        wanted = {k for k, a in held if a is not None and _may_be_wanted(a)}
+        for child in self._children.by_name.values():
+            if child.session.is_there:
+                wanted.update(key for key in child.wants if self._lacks(key))
+        return wanted
+
+    def _lacks(self, key: MailKey) -> bool:
+        """Whether the snapshot surely lists a newer version than is held."""
+        held = self._book.get(key)
+        try:
+            place = mail_entry_key(key)
+        except (CodecError, ValueError):
+            return False
+        return self._judge.lists_above(place, held.generation if held is not None else 0)
+
+    def _store_cursor(self) -> None:
+        reader = self.link.reader
+        reached = self._judge.reached
+        cursor = reader.cursor(
+            self._snapshot_sequence,
+            reached.generation if reached is not None else 0,
+            has_memory=self.has_memory,
+        )
+        if cursor != self._stored_cursor:
+            self._stored_cursor = cursor
+            self._out.append(StoreOwn(CURSOR_KEY, encode(cursor)))
+
+    def _look_at_view(self, now: float) -> None:
+        stale = self._view.stale(now)
+        if stale == self.stale:
+            return
+        self.stale = stale
+        reason = "StaleView" if stale else "FreshView"
+        detail = STALE.partition(": ")[2] if stale else "a newer snapshot came"
+        self._out.append(Noted(reason, "snapshot", detail))
+        for accepted in self._book.deltas():
+            self._reports.touch(accepted.key)
+
+
+def _may_be_wanted(accepted: Accepted) -> bool:
+    return is_delta(accepted) or (
+        isinstance(accepted.record, LocationRecord) and not isinstance(accepted.record, Profile)
+    )
