@@ -87,7 +87,10 @@ class Issuer:
         self._told(gone)
 
     async def begin(self) -> None:
-        """Issue the keys if the ledger has none; raises KeysUnusable if it has others."""
+        """Issue what a new tree needs, or one whose last snapshot is lost.
+
+        Raises KeysUnusable, if the ledger was signed with other keys, and BusBroken.
+        """
         keys, held = self._keys, self.records.get(KEYS_KEY)
         if held is None and self.records:
             raise KeysUnusable(keys.path, "the ledger is another's", "use the ledger's own keys")
@@ -101,6 +104,8 @@ class Issuer:
         if keys.signing.key_id not in granted or not ours:
             reason = "the ledger was signed with other keys"
             raise KeysUnusable(keys.path, reason, "restore the keys that belong to it")
+        if not self._core.is_vouched:
+            await self._reissue(self._core.all_in_force())
 
     async def run(self) -> None:
         """Sign snapshots as they are due, and issue above what is shown, until cancelled.
@@ -166,14 +171,16 @@ class Issuer:
     async def _follow_shown(self) -> None:
         """Issue all anew above a snapshot of this tree that someone has and the ledger lost."""
         while True:
-            drafts = self._core.raise_above(await self._relay.shown())
-            for at in range(0, len(drafts), REISSUED_AT_ONCE):
-                part = drafts[at : at + REISSUED_AT_ONCE]
-                # What was deleted or changed meanwhile is not brought back.
-                held = [it for it in part if self.records.get(it.slot) is it.record]
-                await self.issue([draft for draft in held if draft.kind != "keys"])
-                if any(draft.kind == "keys" for draft in held):
-                    await self._issue_keys()
+            await self._reissue(self._core.raise_above(await self._relay.shown()))
+
+    async def _reissue(self, drafts: Sequence[Draft]) -> None:
+        for at in range(0, len(drafts), REISSUED_AT_ONCE):
+            part = drafts[at : at + REISSUED_AT_ONCE]
+            # What was deleted or changed meanwhile is not brought back.
+            held = [draft for draft in part if self.records.get(draft.slot) is draft.record]
+            await self.issue([draft for draft in held if draft.kind != "keys"])
+            if any(draft.kind == "keys" for draft in held):
+                await self._issue_keys()
 
     def _told(self, records: Sequence[Record]) -> None:
         self._changed.set()

@@ -44,7 +44,7 @@ class LedgerIssuer:
 
     `unlisted` are keys in the store that the last snapshot does not list; `lost` is what it lists
     and the ledger lacks, by key. That goes on being listed until it is issued anew, or a person
-    lets it go.
+    lets it go. A ledger that no snapshot vouches for, which `is_vouched` says, is issued anew.
     """
 
     def __init__(
@@ -54,8 +54,11 @@ class LedgerIssuer:
         signer: Signer,
         unlisted: Iterable[MailKey] = (),
         lost: Mapping[MailKey, EntryKey] | None = None,
+        *,
+        is_vouched: bool = True,
     ) -> None:
         self.ledger = ledger
+        self.is_vouched = is_vouched
         self.lost: dict[MailKey, EntryKey] = dict(lost or {})
         self._snapshots = snapshots
         self._signer = signer
@@ -113,6 +116,10 @@ class LedgerIssuer:
         if shown <= self.ledger.highest:
             return []
         self.ledger.raise_to(shown)
+        return self.all_in_force()
+
+    def all_in_force(self) -> list[Draft]:
+        """All that is in force, to be issued anew as it is."""
         records = sorted(self.ledger.records.values(), key=lambda record: record.generation)
         bodies = self.ledger.bodies
         return [Draft(kind_of(item), item, bodies.get(item.source.key)) for item in records]

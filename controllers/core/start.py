@@ -79,14 +79,17 @@ class StoredLedger:
             now=now.seconds,
             last=last,
             stored=SnapshotTree.empty().changed(self.listed),
-            terms=known_terms(last, self.terms, kept),
+            # What a snapshot that cannot be read listed may be lost: nothing of it is known.
+            terms=known_terms(last, self.terms, kept) if last else (),
             ahead=ahead,
         )
         for key in lost.keys() & ledger.records.keys():
             # It moved after that snapshot.
             snapshots.deleted(lost.pop(key), now=now.seconds)
         ledger.forgotten |= lost.keys()
-        return LedgerIssuer(ledger, snapshots, signer, unlisted - lost.keys(), lost)
+        vouched = last is not None or not held
+        unlisted -= lost.keys()
+        return LedgerIssuer(ledger, snapshots, signer, unlisted, lost, is_vouched=vouched)
 
 
 def read_stored_ledger(store: Mapping[str, Envelope]) -> Reading[StoredLedger]:
