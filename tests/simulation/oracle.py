@@ -83,6 +83,8 @@ class Oracle(Watcher):
         # Disks that were lost or put back since all was as it should be.
         self._disturbed: dict[NodePath, None] = {}
         self._failures: dict[tuple[NodePath, int, int, str], deque[float]] = {}
+        # Who says that its view is old.
+        self._stale: dict[NodePath, None] = {}
         self._shown: dict[NodePath, tuple[Node, int, float]] = {}
         world.watcher = self
 
@@ -106,6 +108,10 @@ class Oracle(Watcher):
                 self._dropped(host, effect.addresses)
             case fx.ClearMail():
                 self._cleared(host, effect)
+            case fx.Noted() if effect.reason in ("StaleView", "FreshView"):
+                self._stale.pop(host.path, None)
+                if effect.reason == "StaleView":
+                    self._stale[host.path] = None
             case fx.LoadBlob():
                 self._asked(host, effect.reference.address)
             case fx.Noted() if effect.reason == "MissingBlob":
@@ -123,9 +129,11 @@ class Oracle(Watcher):
         newest = self._judged_by.get(host.path, 0)
         known = self._shown.get(host.path)
         if node is None or known is None or known[:2] != (node, newest):
+            if node is not known_node(known):
+                self._stale.pop(host.path, None)
             assert node is not None
             self._shown[host.path] = (node, newest, now)
-        elif now - known[2] > SEEN_AFTER_SECONDS and not node.own_state().get("stale"):
+        elif now - known[2] > SEEN_AFTER_SECONDS and host.path not in self._stale:
             what = f"{host.path} has seen no newer snapshot for {now - known[2]:.0f} s"
             raise LawBroken(WITHHOLDING, f"{what}, and is silent")
 
@@ -481,7 +489,12 @@ class Oracle(Watcher):
         return [
             f"{WITHHOLDING}: {host.path} says that its view is old"
             for host in self.world.hosts.values()
-            if host.node is not None and host.node.own_state().get("stale")
+            if host.path in self._stale
         ]
 
 
+
+
+def known_node(known: tuple[Node, int, float] | None) -> Node | None:
+    """The run of a node that was looked at before."""
+    return known[0] if known is not None else None
