@@ -67,6 +67,11 @@ class Books:
         """Whether the centre's process runs, so that it can issue."""
         return self.world.root.node is not None
 
+    @property
+    def deleting(self) -> bool:
+        """Whether something is deleted that snapshots still list."""
+        return False
+
     def is_superseded(self, key: MailKey, generation: int, snapshot: int) -> bool:
         """Whether by a snapshot this generation of the key is not in force."""
         return generation <= snapshot and self.listings[snapshot].get(key) != generation
@@ -135,6 +140,11 @@ class Centre(Books):
             if not same(draft.record, held) or ledger.bodies.get(key) != draft.body:
                 self._issue([draft])
         self.held = dict.fromkeys(ledger.records.keys() - wanted.keys() - {KEYS_KEY})
+
+    @property
+    def deleting(self) -> bool:
+        ledger = self._issuer.ledger
+        return bool(ledger.deleted or self._issuer.lost or self.held)
 
     def accept(self) -> None:
         """People let go of what the model does not say any more, and of what the ledger lost."""

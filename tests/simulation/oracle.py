@@ -256,7 +256,7 @@ class Oracle(Watcher):
     def _counted(self, key: MailKey) -> None:
         """An exact count has each destination that is meant once, and none synced that is not."""
         root = self.world.root
-        if root.node is None or self._in_flight():
+        if root.node is None or self.centre.deleting or self._in_flight():
             return
         count = self.world.ports.count(root, key, root.node.count(key))
         record = self.centre.records.get(key)
