@@ -99,13 +99,15 @@ class Upstream:
     def deadline(self) -> float | None:
         """When something is due by the clock alone."""
         candidate = self._judge.candidate
-        reach_at = candidate.since + REACH_SECONDS_MAX if candidate is not None else None
+        reach_at = None
+        if candidate is not None and not candidate.overdue:
+            reach_at = candidate.since + REACH_SECONDS_MAX
         due = (self._quiet_at, self.link.session.due, self._view_at, reach_at)
         return min(at for at in due if at is not None)
 
     def tick(self) -> None:
         now = self._clock().seconds
-        self._judge.give_way(now)
+        self._judge.tick(now)
         if self._quiet_at is not None and self._quiet_at <= now:
             self._quiet_at = None
             self._store_cursor()
@@ -352,8 +354,8 @@ class Upstream:
                 return
             if not self.welcomed:
                 return
-            overdue = self._clock().seconds - candidate.since >= REACH_SECONDS_MAX
-            if (candidate.standings.outdated or self._awaits_content()) and not overdue:
+            lacks = candidate.standings.outdated or self._awaits_content()
+            if lacks and not candidate.overdue:
                 return
             self.has_memory = self._children.may_write = True
         standings = self._judge.reach()
