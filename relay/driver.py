@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from relay.core.records.accepted import read_record, to_keep
 from relay.core.effects import (
     AckMail,
     AddChild,
@@ -44,6 +43,7 @@ from relay.core.events import (
     Tick,
 )
 from relay.core.node import Node
+from relay.core.records.accepted import read_record, to_keep
 from relay.core.state import NodeConfig
 from relay.core.turns import together
 from relay.counters import Counters

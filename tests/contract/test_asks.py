@@ -102,7 +102,7 @@ async def test_an_ask_to_a_child_that_is_cut_off_harms_no_later_one(tree):
     emea, listener = await tree.sprout("/emea", centre)
     ear = Ear(emea)
     await tree.cut("/emea")
-    await emea.send_heartbeat(b"notice")
+    await emea.send_hello(b"notice")
     await listener.linked(up=False)
     await centre.send_ask("emea", "get", b"lost")
     await tree.heal("/emea")

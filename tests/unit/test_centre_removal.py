@@ -94,7 +94,9 @@ async def test_another_space_deletes_nothing_of_the_first_one_until_someone_acce
     assert centre.relay.delta("other")
 
 
-async def test_an_inventory_in_the_place_of_a_lost_one_takes_its_places_when_someone_accepts(centre):
+async def test_an_inventory_in_the_place_of_a_lost_one_takes_its_places_when_someone_accepts(
+    centre,
+):
     await centre.inventory.apply(target("s1", "/emea/s1"), USER)
     async with centre.running():
         await centre.relay.until(lambda relay: relay.held())
@@ -103,7 +105,9 @@ async def test_an_inventory_in_the_place_of_a_lost_one_takes_its_places_when_som
     centre.inventory = MemorySpace(centre.clock, centre.dice)
     await centre.inventory.apply(target("s1", "/emea/s1"), USER)
     async with centre.running() as controllers:
-        told = await centre.until_status(S1, lambda obj: condition(obj, "Registered"), centre.inventory)
+        told = await centre.until_status(
+            S1, lambda obj: condition(obj, "Registered"), centre.inventory
+        )
         assert f"leafcast accept --space {lost}" in condition(told, "Registered")["message"]
         assert centre.relay.held() == {key: first}
         await eventually(lambda: not any(controllers.unready().values()))

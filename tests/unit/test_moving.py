@@ -1,20 +1,17 @@
-"""A node that moves: its names and records, its folder, and whom it takes itself for."""
+"""A node that moves: its names and records, and its folder."""
 
 from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
 
-from controllers.core.moving import left_places, move_fault
+from controllers.core.moving import left_nodes, move_fault
 from leafcast.cli.commands.node import move
 from leafcast.daemon.relocation import moved_objects, name_for
 from leafcast.data_dir import DataDirUnusable
 from leafcast.join.bundle import read_bundle, write_bundle
 from leafcast.join.folder import JoinedFolder, default_folder, joined_folder
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.core.content.content import Content
-from relay.core.destination.destination import Edge
-from relay.core.where import Where
 from schemas import subjects
 from schemas.identity import NodePath
 from schemas.moves import FORMER_MAX, MOVED_ANNOTATION, after_move, former_paths
@@ -25,14 +22,14 @@ OLD, NEW, FAR = map(NodePath.parse, ("/r1/s1", "/r2/s1", "/r3/s1"))
 TREE = "t" * 26
 
 
-def profile(path, generation=1, former=(), *, deleted=False, name="r1-s1"):
+def profile(path, generation=1, former=(), *, name="r1-s1"):
     said = {MOVED_ANNOTATION: ",".join(map(str, former))} if former else {}
     source = Source(API_SYNC_TARGET, "space", "", name)
-    return Profile(source, generation, deleted, "", (), "space-mb-1", path, {}, said, {})
+    return Profile(source, generation, "", "", (), "space-mb-1", path, {}, said, {})
 
 
-def node(path, *, deleted=False):
-    return NodeRecord(Source(API_NODE, TREE, "", str(path)), 1, deleted, "", (), path, "KEY")
+def node(path):
+    return NodeRecord(Source(API_NODE, TREE, "", str(path)), 1, "", "", (), path, "KEY")
 
 
 def ledger(*records):
@@ -41,8 +38,7 @@ def ledger(*records):
 
 def node_at(records):
     def found(path):
-        record = records.get(Source(API_NODE, TREE, "", str(path)).key)
-        return record if record is not None and not record.deleted else None
+        return records.get(Source(API_NODE, TREE, "", str(path)).key)
 
     return found
 
@@ -68,28 +64,18 @@ def test_former_places_are_kept_in_order_and_few():
 def test_a_node_leaves_its_place_together_with_the_destination_that_says_so():
     records = ledger(profile(OLD), node(OLD), node(NEW))
     moved = profile(NEW, former=(OLD,))
-    (left,) = left_places(records, node_at(records), [moved])
-    assert (left.record.path, left.record.deleted) == (OLD, True)
+    assert left_nodes(records, node_at(records), [moved]) == [node(OLD).source.key]
     for news, held in (
         (profile(NEW), records),
         (profile(OLD, former=(OLD,)), records),
         (profile(NEW, former=(FAR,)), records),
         (moved, ledger(profile(NEW), node(OLD), node(NEW))),
         (moved, ledger(profile(OLD), node(OLD))),
-        (moved, ledger(profile(OLD), node(OLD, deleted=True), node(NEW))),
+        (moved, ledger(profile(OLD), node(NEW))),
         (moved, ledger(profile(OLD), node(OLD), node(NEW), node(OLD.child("below")))),
         (moved, ledger(node(OLD), node(NEW))),
     ):
-        assert left_places(held, node_at(held), [news]) == []
-
-
-def test_what_was_taken_for_gone_on_its_way_has_left_its_place_unless_another_hangs_there():
-    records = ledger(profile(OLD, deleted=True), node(OLD), node(NEW))
-    moved = profile(NEW, former=(OLD,))
-    (left,) = left_places(records, node_at(records), [moved])
-    assert (left.record.path, left.record.deleted) == (OLD, True)
-    records |= ledger(profile(OLD, name="another"))
-    assert left_places(records, node_at(records), [moved]) == []
+        assert left_nodes(held, node_at(held), [news]) == []
 
 
 @pytest.mark.parametrize(
@@ -163,53 +149,6 @@ def test_what_is_typed_wrong_is_said_before_anything_is_asked(arguments, said):
     done = CliRunner().invoke(move, arguments)
     assert done.exit_code == 2
     assert said in " ".join(done.output.split())
-
-
-# Whom an edge takes itself for.
-
-
-def edge_at(path, *former):
-    where = Where(path)
-    edge = Edge(path, where, Content(frozenset(), []), [], former)
-
-    def take(record):
-        held = record.source.key
-        where.set_profile(held, None if record.deleted else record)
-        return edge.take_profile(held, record)
-
-    return edge, take
-
-
-def test_at_its_new_place_it_stays_who_it_was_until_that_place_is_told():
-    edge, take = edge_at(NEW, OLD)
-    before, after = profile(OLD), profile(NEW, 2, (OLD,))
-    assert take(before)
-    assert edge.profile == before
-    assert take(after)
-    assert edge.profile == after
-    assert not take(profile(FAR, name="another"))
-    assert edge.profile == after
-    assert take(profile(NEW, 3, deleted=True))
-    assert edge.profile is None
-
-
-def test_at_its_old_place_it_keeps_what_moved_and_gives_back_what_was_only_hung_elsewhere():
-    edge, take = edge_at(OLD)
-    take(profile(OLD))
-    moved = profile(NEW, 2, (OLD,))
-    assert take(moved)
-    assert edge.profile == moved
-    edge, take = edge_at(OLD)
-    take(profile(OLD))
-    assert take(profile(NEW, 2))
-    assert edge.profile is None
-
-
-def test_a_deleted_profile_of_its_old_place_is_no_ones():
-    edge, take = edge_at(NEW, OLD)
-    take(profile(OLD))
-    assert take(profile(OLD, 2, deleted=True))
-    assert edge.profile is None
 
 
 # The folder it takes along.

@@ -1,0 +1,308 @@
+"""A ledger over its starts: whatever the store lost or brought back, nothing is dropped unasked."""
+
+import random
+
+import pytest
+
+from controllers.core.drafts import Draft, slot_of
+from controllers.core.issuing import LedgerIssuer
+from controllers.core.ledger import entry_key_of
+from controllers.core.start import read_stored_ledger
+from relay.core.events import Instant
+from relay.core.records.reading import SnapshotReading
+from relay.core.records.snapshot import Interest, SnapshotView
+from relay.core.records.verdict import HeldRecord, Standing, judge
+from schemas.blobs import open_value
+from schemas.identity import SNAPSHOT_KEY, KeyId, NodePath, TreeId, random_id
+from schemas.records import (
+    API_LOCATION,
+    API_NODE,
+    API_SYNC_TARGET,
+    LocationRecord,
+    NodeRecord,
+    Profile,
+    Source,
+)
+from schemas.selectors import LabelSelector
+from schemas.signing import Signer
+from schemas.snapshots import Term, mail_key_of, read_snapshot
+
+TREE = TreeId(random_id(b"a tree of tests "))
+SIGNER = Signer(TREE, KeyId(random_id(b"signing key     ")), b"s" * 32)
+
+
+class Centre:
+    """A store, and the issuer of the present term; what it drops nobody may have wanted."""
+
+    def __init__(self):
+        self.own, self.blobs = {}, {}
+        self.now, self.terms = 0.0, 0
+        # All that was ever issued, by key and generation; and what was deleted in due form.
+        self.issued, self.deleted = {}, set()
+        self.start()
+
+    @property
+    def instant(self):
+        return Instant(self.now, int(self.now * 1000))
+
+    def start(self):
+        self.terms += 1
+        reading = read_stored_ledger(dict(self.own))
+        try:
+            wanted = next(reading)
+            while True:
+                wanted = reading.send(
+                    {it.address: self.load(it) for it in wanted if it.address in self.blobs}
+                )
+        except StopIteration as end:
+            self.issuer: LedgerIssuer = end.value.begin(f"{self.terms:016x}", SIGNER, self.instant)
+        self.issuer.check()
+        return self.issuer
+
+    def load(self, reference):
+        return open_value(reference, self.blobs[reference.address])
+
+    def issue(self, *records, delete=()):
+        drafts = [Draft(kind_of(record), record) for record in records]
+        publication = self.issuer.issue(drafts, self.instant)
+        self.blobs |= publication.blobs
+        for envelope, record in zip(publication.envelopes, publication.records, strict=True):
+            self.own[slot_of(envelope.kind, record)] = envelope
+            self.issued[record.source.key, record.generation] = record
+            # A record of before is superseded: it may go.
+            self.deleted |= {
+                (key, generation)
+                for key, generation in self.issued
+                if key == record.source.key and generation < record.generation
+            }
+        gone = self.issuer.published(publication, self.instant, delete)
+        self.deleted |= {(record.source.key, record.generation) for record in gone}
+        self.issuer.check()
+        return publication.records
+
+    def delete(self, *keys):
+        gone = self.issuer.delete(keys, self.instant)
+        self.deleted |= {(record.source.key, record.generation) for record in gone}
+
+    def sign(self):
+        self.now = max(self.now, self.issuer.due)
+        publication = self.issuer.sign_snapshot(self.instant)
+        self.blobs |= publication.blobs
+        self.own[SNAPSHOT_KEY] = publication.envelope
+        for key in publication.dropped:
+            self.own.pop(key, None)
+        self.issuer.snapshot_published(publication)
+        self.issuer.check()
+        return publication
+
+    def lose(self, *records):
+        for record in records:
+            del self.own[record.source.key]
+
+    def view(self):
+        """What a node that fetched all reads in the last snapshot."""
+        snapshot, nodes = read_snapshot(self.own[SNAPSHOT_KEY].payload), {}
+        reading = SnapshotReading(snapshot, Interest.everything(), nodes)
+        while missing := reading.missing():
+            for reference in missing:
+                reading.take(reference.address, self.load(reference))
+        return SnapshotView(snapshot, nodes)
+
+    def standing(self, record):
+        """What a node that holds the record makes of it under the last snapshot."""
+        term = Term(bytes.fromhex(record.term))
+        return judge(HeldRecord(entry_key_of(record), record.generation, term), self.view())
+
+    def listed(self):
+        return {mail_key_of(entry.key): entry.generation for entry in self.view().entries()}
+
+
+def kind_of(record):
+    return {LocationRecord: "location", Profile: "profile", NodeRecord: "node"}[type(record)]
+
+
+def location(name, **labels):
+    source = Source(API_LOCATION, "space", "", name)
+    return LocationRecord(source, 0, "", "", (), labels, {}, LabelSelector())
+
+
+def profile(name, path):
+    source = Source(API_SYNC_TARGET, "space", "", name)
+    return Profile(source, 0, "", "", (), f"space-mb-{name}", NodePath.parse(path), {}, {}, {})
+
+
+def node(path):
+    return NodeRecord(Source(API_NODE, TREE, "", path), 0, "", "", (), NodePath.parse(path), "N")
+
+
+@pytest.fixture
+def centre():
+    return Centre()
+
+
+def test_a_new_record_is_in_force_before_and_after_a_snapshot_lists_it(centre):
+    centre.sign()
+    (record,) = centre.issue(location("l"))
+    assert centre.standing(record) is Standing.IN_FORCE
+    assert centre.listed() == {}
+    centre.sign()
+    assert centre.listed() == {record.source.key: record.generation}
+
+
+def test_what_is_deleted_is_listed_for_two_seconds_and_then_dropped_and_erased(centre):
+    (record,) = centre.issue(location("l"))
+    centre.sign()
+    centre.now += 5
+    centre.delete(record.source.key)
+    assert record.source.key not in centre.issuer.ledger.records
+    assert centre.issuer.ledger.holds(record.source.key)
+    deleted_at = centre.now
+    publication = centre.sign()
+    assert centre.now == deleted_at + 2
+    assert publication.dropped == (record.source.key,)
+    assert record.source.key not in centre.own
+    assert not centre.issuer.ledger.holds(record.source.key)
+    assert centre.standing(record) is Standing.DROPPED
+
+
+def test_nothing_is_dropped_or_settled_while_an_apply_is_under_way(centre):
+    (record,) = centre.issue(location("l"))
+    centre.sign()
+    centre.now += 5
+    centre.issuer.hold("apply", centre.instant)
+    centre.delete(record.source.key)
+    (gained,) = centre.issue(location("m"))
+    centre.now += 30
+    assert centre.issuer.due > centre.now
+    (late,) = centre.issue(location("n"))
+    centre.issuer.release("apply")
+    publication = centre.sign()
+    assert publication.dropped == (record.source.key,)
+    settled = read_snapshot(publication.envelope.payload).settled
+    assert gained.generation <= settled < late.generation
+
+
+def test_a_move_drops_profile_and_node_at_the_old_place_in_one_snapshot(centre):
+    (old_node,) = centre.issue(node("/a"))
+    (old,) = centre.issue(profile("s", "/a"))
+    centre.issue(node("/b"))
+    centre.sign()
+    centre.now += 5
+    (new,) = centre.issue(profile("s", "/b"), delete=[old_node.source.key])
+    # Both stay at the old place until the new one had its time.
+    assert centre.standing(old) is centre.standing(old_node) is Standing.IN_FORCE
+    publication = centre.sign()
+    assert publication.dropped == (old_node.source.key,)
+    assert centre.standing(old) is centre.standing(old_node) is Standing.DROPPED
+    assert centre.standing(new) is Standing.IN_FORCE
+
+
+def test_what_the_store_brings_back_is_not_in_force_and_is_erased_again(centre):
+    (record,) = centre.issue(location("l"))
+    kept = dict(centre.own)
+    centre.sign()
+    centre.delete(record.source.key)
+    centre.sign()
+    centre.own |= kept | {SNAPSHOT_KEY: centre.own[SNAPSHOT_KEY]}
+    centre.start()
+    assert record.source.key not in centre.issuer.ledger.records
+    assert centre.sign().dropped == (record.source.key,)
+    assert record.source.key not in centre.own
+
+
+def test_what_the_store_lost_stays_listed_until_it_is_issued_anew_or_someone_lets_it_go(centre):
+    lost, anew, kept = centre.issue(location("lost"), location("anew"), location("kept"))
+    centre.sign()
+    centre.lose(lost, anew)
+    centre.start()
+    assert centre.issuer.lost.keys() == {lost.source.key, anew.source.key}
+    (anew,) = centre.issue(location("anew", x="1"))
+    centre.sign()
+    assert centre.listed() == {it.source.key: it.generation for it in (lost, anew, kept)}
+    assert centre.issuer.forget_lost(centre.instant) == 1
+    centre.sign()
+    assert centre.standing(lost) is Standing.DROPPED
+    assert centre.standing(kept) is Standing.IN_FORCE
+
+
+def test_a_lost_ledger_drops_nothing_and_a_withdrawn_term_all_of_its_own(centre):
+    (record,) = centre.issue(location("l"))
+    centre.sign()
+    centre.own.clear()
+    centre.start()
+    centre.sign()
+    assert centre.standing(record) is Standing.ORPHANED
+    centre.issuer.withdraw(record.term, centre.instant)
+    centre.sign()
+    assert centre.standing(record) is Standing.DROPPED
+    # For good, over any start.
+    centre.start()
+    centre.sign()
+    assert centre.standing(record) is Standing.DROPPED
+
+
+def test_above_a_snapshot_that_someone_has_all_is_issued_anew_with_the_same_content(centre):
+    records = centre.issue(location("l"), profile("s", "/a"))
+    assert centre.issuer.raise_above(records[-1].generation) == []
+    shown = records[-1].generation + 10**6
+    drafts = centre.issuer.raise_above(shown)
+    again = centre.issue(*(draft.record for draft in drafts))
+    assert all(record.generation > shown for record in again)
+    assert [record.labels for record in again] == [record.labels for record in records]
+
+
+def test_a_snapshot_whose_content_is_lost_says_nothing_of_what_the_store_lacks(centre):
+    lost, kept = centre.issue(location("lost"), location("kept"))
+    centre.sign()
+    centre.lose(lost)
+    centre.blobs.clear()
+    centre.start()
+    assert not centre.issuer.lost
+    assert centre.issuer.ledger.records.keys() == {kept.source.key}
+    assert not centre.issuer.is_vouched
+    (anew,) = centre.issue(*(draft.record for draft in centre.issuer.all_in_force()))
+    centre.sign()
+    assert centre.standing(lost) is Standing.ORPHANED
+    assert centre.standing(kept) is Standing.OUTDATED
+    assert centre.standing(anew) is Standing.IN_FORCE
+    # It is of this term now, and can be deleted.
+    centre.delete(kept.source.key)
+    centre.sign()
+    assert centre.standing(anew) is Standing.DROPPED
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_over_any_life_only_what_was_deleted_is_dropped(seed):
+    chance, centre = random.Random(seed), Centre()
+    centre.sign()
+    saved = [(dict(centre.own), dict(centre.blobs))]
+    for _ in range(60):
+        centre.now += chance.choice([0.1, 1, 3])
+        keys = sorted(centre.issuer.ledger.records)
+        match chance.randrange(9):
+            case 0 | 1 | 2:
+                centre.issue(location(chance.choice("abcdef"), x=str(chance.random())))
+            case 3:
+                centre.issue(profile("s", chance.choice(["/a", "/b"])))
+            case 4 if keys:
+                centre.delete(chance.choice(keys))
+            case 5:
+                centre.sign()
+                saved.append((dict(centre.own), dict(centre.blobs)))
+            case 6:
+                before = set(centre.own)
+                dropped = centre.sign().dropped
+                centre.start()
+                assert centre.issuer.ledger.records.keys().isdisjoint(dropped)
+                assert centre.issuer.ledger.records.keys() == before - {*dropped, SNAPSHOT_KEY}
+            case 7:
+                # Its disk is rolled back, unnoticed; or it is lost.
+                own, blobs = chance.choice([*saved, ({}, {})])
+                centre.own, centre.blobs = dict(own), dict(blobs)
+                centre.start()
+                centre.sign()
+            case _:
+                centre.sign()
+        for (key, generation), record in centre.issued.items():
+            if (key, generation) not in centre.deleted and SNAPSHOT_KEY in centre.own:
+                assert centre.standing(record) is not Standing.DROPPED, record
