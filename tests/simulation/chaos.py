@@ -178,11 +178,11 @@ class Chaos:
         return self._world.random.random() < WITHHELD
 
     def _come_clean(self) -> None:
-        """The relay is put right: its children begin new sessions."""
-        for host in self._hosts():
-            if self._brief and not host.path.is_root and host.path.parent == self._liar:
-                host.link_changed(up=False)
-                self._world.links_changed(host.path)
+        """The relay is put right: an honest program starts in its place."""
+        liar = self._world.hosts.get(self._liar) if self._liar is not None else None
+        if liar is not None and liar.node is not None:
+            liar.stop()
+            liar.start()
         self._liar = None
 
     def _lie_about_blob(self, host: Host, reference: Reference, value: bytes) -> bytes | None:
