@@ -138,7 +138,7 @@ class SnapshotJudge:
     def tick(self, now: float) -> None:
         """See whether the candidate waits for too long, and lets another go before it."""
         candidate = self._candidate
-        if candidate is not None and now - candidate.since >= REACH_SECONDS_MAX:
+        if candidate is not None and now >= candidate.since + REACH_SECONDS_MAX:
             candidate.overdue = True
         self.give_way(now)
 
@@ -148,7 +148,7 @@ class SnapshotJudge:
         stuck = (
             former is not None
             and former.standings is None
-            and now - former.since >= REACH_SECONDS_MAX
+            and now >= former.since + REACH_SECONDS_MAX
         )
         # Its slot was overwritten by the newer one before it was read.
         passed = (
