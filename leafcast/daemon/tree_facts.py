@@ -23,6 +23,7 @@ from schemas.identity import MailKey, NodePath
 from schemas.reports import NEVER_JOINED, Count
 
 Form = dict[str, Any]
+NOTHING = Count(EMPTY, exact=True)
 
 UNREACHABLE_NAMED_MAX = 20
 
@@ -35,7 +36,7 @@ def tree_form(tree: LocalTree, elsewhere: Mapping[NodePath, Mapping[str, Any]]) 
     """
     counts, paths = _counts(tree, _in_force(tree)), _paths(tree)
     relays = _relays(paths)
-    forms = [_node_form(tree, path, counts.get(path, EMPTY), relays) for path in paths]
+    forms = [_node_form(tree, path, counts.get(path, NOTHING), relays) for path in paths]
     edges = _edges_within(form["path"] for form in forms if form["role"] == "edge")
     for form in forms:
         path = NodePath.parse(form["path"])
