@@ -63,6 +63,8 @@ class Judgement:
         self.sequence: int | None = None
         self.reading = reading
         self.standings: Standings | None = None
+        # It waited as long as it may for what it lacks.
+        self.overdue = False
 
     @property
     def generation(self) -> int:
@@ -129,6 +131,13 @@ class SnapshotJudge:
         self._start(judgement)
         self.give_way(now)
         return True
+
+    def tick(self, now: float) -> None:
+        """See whether the candidate waits for too long, and lets another go before it."""
+        candidate = self._candidate
+        if candidate is not None and now - candidate.since >= REACH_SECONDS_MAX:
+            candidate.overdue = True
+        self.give_way(now)
 
     def give_way(self, now: float) -> None:
         """Let a newer snapshot take the place of a candidate that cannot be reached in time."""
