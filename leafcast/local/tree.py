@@ -11,12 +11,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from controllers.centre import Controllers
+from controllers.issuing import Issuer
 from controllers.keys import load_or_make_keys
-from controllers.ledger_notes import LedgerNotes
-from controllers.nodes import NodeCredentials, add_node, enrol_node, node_record
-from controllers.recovery import Recovery
-from leafcast.ask.client import CentreAsks
-from leafcast.ask.recall import AskedChildren
+from controllers.nodes import (
+    NodeCredentials,
+    add_node,
+    enrol_lost_nodes,
+    enrol_node,
+    node_record,
+)
 from leafcast.ask.session import INVENTORY_BUCKET, NODE_MANAGER, USER_MANAGER, WORKLOADS_BUCKET
 from leafcast.data_dir import DataDir
 from leafcast.local.attached_cluster import attachment
@@ -34,7 +37,6 @@ from relay.adapters.server.external_server import ServerPlace
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_config import ParentLink
 from relay.adapters.server.nkey_pairs import new_user_nkey
-from relay.asker import Asker
 from relay.core.effects import Noted
 from relay.driver import Driver, Superseded
 from relay.ports import BusBroken, Space, SpaceError
@@ -82,6 +84,8 @@ class LocalTree:
         self.controllers: Controllers | None = None
         self.world: World | None = None
         self.centre_up = asyncio.Event()
+        # Whether the centre began without a ledger: nodes that it does not know were not removed.
+        self._ledger_lost = False
         self._changed = asyncio.Event()
         self.noted: Callable[[NodePath, Noted], None] = lambda _, __: None
 
@@ -183,17 +187,16 @@ class LocalTree:
                     for setting in spaces.inventory
                 ]
                 self.workloads, self.inventory = workloads[0], inventory[0]
-                self.controllers = Controllers(
+                self.controllers = await Controllers.open(
                     relay,
                     workloads,
                     inventory,
                     self._clock,
                     self._dice,
                     self._place.keys,
-                    self._recovery(relay, centre),
+                    lambda *said: self.noted(NodePath(), Noted(*said)),
                 )
-                self.controllers.noted = lambda *said: self.noted(NodePath(), Noted(*said))
-                await self.controllers.start()
+                await self._enrol_children(self.controllers.issuer, centre)
                 self.centre_up.set()
                 await self.controllers.run()
         except* SpaceError as broken:
@@ -205,45 +208,21 @@ class LocalTree:
         embedded = partial(centre.space, bucket, stack)
         return await open_space(setting, embedded, self._clock, self._dice, stack)
 
-    def _recovery(self, relay: Driver, centre: NodeRuntime) -> Recovery:
-        """How this run of the centre makes sure of its ledger."""
-
-        def asker() -> Asker:
-            if centre.asker is None:
-                raise BusBroken("the centre is starting")
-            return centre.asker
-
-        keys = load_or_make_keys(self._place.keys, self._dice)
-        asks = CentreAsks(asker, lambda: keys, self._clock, self._dice)
-        notes, children = LedgerNotes(self._place.keys), AskedChildren(relay, asks)
-        return Recovery(notes, centre.enrolled or self._kept_children(), children, self._clock)
-
-    def _kept_children(self) -> dict[str, str]:
-        """The centre's children that start here, by their own folders: its own may be lost."""
+    async def _enrol_children(self, issuer: Issuer, centre: NodeRuntime) -> None:
+        """Let the children in whose records the ledger lost: its server knew them last."""
+        self._ledger_lost |= issuer.is_new
         first = next(iter(self.shape.tiers()), [])
         kept = {path: load_credentials(self._place.node(path), path) for path in first}
-        return {path.name: its.nkey for path, its in kept.items() if its is not None}
+        known = {path: its.nkey for path, its in kept.items() if its is not None}
+        known |= {NodePath().child(name): nkey for name, nkey in centre.enrolled.items()}
+        await enrol_lost_nodes(issuer, issuer.tree, known)
 
     async def _start_tiers(self, world: World, group: asyncio.TaskGroup) -> None:
         for tier in self.shape.tiers():
-            if len(tier[0].names) > 1:
-                await self._sure_of_ledger()
             async with asyncio.TaskGroup() as starting:
                 for path in tier:
                     starting.create_task(self._start_node(world, path, group))
             self._progress(f"tier {len(tier[0].names)}: {many(len(tier), 'node')}")
-
-    async def _sure_of_ledger(self) -> None:
-        """Wait until the ledger names all nodes: one that it lost may still be read back."""
-        assert self.controllers is not None
-        told = False
-        # Each run of the centre looks for itself, and one that the bus ended never comes to an end.
-        while (recovery := self.controllers.recovery) is not None and recovery.lost:
-            if not told:
-                awaited = ", ".join(f"/{name}" for name in sorted(recovery.awaited))
-                self._progress(f"the ledger was lost, and is read back from {awaited}")
-            told = True
-            await self.changed()
 
     async def _start_node(self, world: World, path: NodePath, group: asyncio.TaskGroup) -> None:
         parent = self.nodes.get(path.parent)
@@ -287,6 +266,9 @@ class LocalTree:
         issuer = self.controllers.issuer
         kept = load_credentials(folder, path)
         record = node_record(issuer, world.tree, path)
+        if kept is not None and record is None and self._ledger_lost:
+            await enrol_node(issuer, world.tree, path, kept.nkey)
+            return kept
         if kept is not None:
             return kept if record is not None and record.nkey == kept.nkey else None
         fresh = await add_node(issuer, world.tree, path, self._dice.entropy(32), new_user_nkey)
