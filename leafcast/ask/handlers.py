@@ -8,9 +8,10 @@ from typing import Protocol
 
 from relay.asker import Answerer, AskFailed
 from relay.core.asks.answers import BadArguments, node_answer, objects_answer, status_answer
-from relay.core.node import Node, Orphan
+from relay.core.node import Node
 from relay.core.records.accepted import is_delta
 from relay.core.reports.reduce import merge_all
+from relay.core.view import Orphan
 from relay.driver import Driver
 from relay.ports import Object, Space
 from schemas.asks import GET, NODE, ORPHANS, STATUS, AskFault

@@ -38,7 +38,7 @@ from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_config import ParentLink
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.core.effects import Noted
-from relay.driver import Driver, Superseded
+from relay.driver import Driver
 from relay.ports import BusBroken, Space, SpaceError
 from schemas.identity import NodePath
 from schemas.objects import BUILT_IN_KINDS
@@ -240,7 +240,7 @@ class LocalTree:
         cluster = self._clusters.get(path, SIMULATED)
         attached = attachment(cluster) if edge else None
         node = self._add(NodeRuntime(world, path, folder, parent=link, attached=attached))
-        self._runs[path] = group.create_task(_run_one(node), name=str(path))
+        self._runs[path] = group.create_task(node.run(), name=str(path))
         await node.until(lambda node: node.ready)
 
     async def _registered(self, work: Callable[[], Awaitable[T]]) -> T:
@@ -308,11 +308,3 @@ def _title(obj: Mapping[str, Any]) -> str:
 def _verb(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     same = before["metadata"]["resourceVersion"] == after["metadata"]["resourceVersion"]
     return "unchanged" if same else "configured"
-
-
-async def _run_one(node: NodeRuntime) -> None:
-    """Run a node until it is cancelled, or another run with its identity took over elsewhere."""
-    try:
-        await node.run()
-    except* Superseded as stopped:
-        log.warning("%s", stopped.exceptions[0])
