@@ -188,7 +188,7 @@ class LocalTree:
                 ]
                 self.workloads, self.inventory = workloads[0], inventory[0]
                 self.controllers = await Controllers.open(
-                    relay,
+                    relay.publisher,
                     workloads,
                     inventory,
                     self._clock,
