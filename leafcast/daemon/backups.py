@@ -25,19 +25,17 @@ class Backups:
         self._clock = clock
 
     async def backup(self, file: str) -> dict[str, Any]:
-        """Write `file`, an absolute path: `{bytes}`. Raises ApiError."""
+        """Write `file`, an absolute path: `{}`. Raises ApiError."""
         centre = running(self._tree.nodes.get(NodePath()))
-        path = Path(file)
         now_ms = self._clock.now().wall_ms
         try:
-            await write_backup(path, self._place, streams_of(centre), now_ms)
+            await write_backup(Path(file), self._place, streams_of(centre), now_ms)
         except BackupUnusable as error:
-            raise ApiError(
-                "BackupUnusable", f"{error.file}: {error.reason}", error.remedy
-            ) from error
+            message = f"{error.file}: {error.reason}"
+            raise ApiError("BackupUnusable", message, error.remedy) from error
         except (BackupFailed, CannotConnect) as error:
             raise ApiError("BackupFailed", str(error), "try again") from error
-        return {"bytes": path.stat().st_size}
+        return {}
 
 
 def register_backups(api: Api, tree: LocalTree, place: DataDir, clock: Clock) -> None:

@@ -13,7 +13,7 @@ import shutil
 import tarfile
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -68,27 +68,11 @@ async def write_backup(file: Path, place: DataDir, server: CentreServer, now_ms:
 
     Raises BackupUnusable, BackupFailed, CannotConnect.
     """
-    try:
-        descriptor, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
-    except OSError as error:
-        raise BackupUnusable(file, str(error.strerror), "name a file in another folder") from error
-    part = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as whole, tarfile.open(fileobj=whole, mode="w") as tar:
-            forms = await _add_streams(tar, file.parent, server)
-            for source in sorted(place.keys.glob("*.json")):
-                tar.add(source, f"{KEYS}/{source.name}")
-            for one in TREE_FILES:
-                if (place.folder / one).exists():
-                    tar.add(place.folder / one, one)
-            tree = json.loads((place.keys / "keys.json").read_bytes())["tree"]
-            form = {"format": FORMAT, "tree": tree, "timeMs": now_ms, "streams": forms}
-            _add_bytes(tar, MANIFEST, json.dumps(form, indent=2).encode())
-        part.replace(file)
-    except OSError as error:
-        raise BackupUnusable(file, str(error.strerror or error), "make room there") from error
-    finally:
-        part.unlink(missing_ok=True)
+    with _replacing(file) as whole, tarfile.open(fileobj=whole, mode="w") as tar:
+        forms = await _add_streams(tar, file.parent, server)
+        tree = _add_files(tar, place)
+        form = {"format": FORMAT, "tree": tree, "timeMs": now_ms, "streams": forms}
+        _add_bytes(tar, MANIFEST, json.dumps(form, indent=2).encode())
     return Backup(tree, now_ms, forms)
 
 
@@ -174,6 +158,16 @@ async def _add_streams(
     return forms
 
 
+def _add_files(tar: tarfile.TarFile, place: DataDir) -> str:
+    """Keys and what says of the tree how it is laid out; the tree's id."""
+    for source in sorted(place.keys.glob("*.json")):
+        tar.add(source, f"{KEYS}/{source.name}")
+    for one in TREE_FILES:
+        if (place.folder / one).exists():
+            tar.add(place.folder / one, one)
+    return str(json.loads((place.keys / "keys.json").read_bytes())["tree"])
+
+
 def _add_file(tar: tarfile.TarFile, name: str, source: IO[bytes]) -> None:
     info = tarfile.TarInfo(name)
     info.mode, info.size = 0o600, source.seek(0, os.SEEK_END)
@@ -189,11 +183,9 @@ def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> Non
     source = tar.extractfile(member)
     if source is None:
         return
-    with (
-        source,
-        os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as to,
-    ):
-        to.write(source.read())
+    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with source, os.fdopen(descriptor, "wb") as written:
+        shutil.copyfileobj(source, written)
     target.chmod(0o600)
 
 
@@ -205,13 +197,32 @@ def _checked(file: Path, name: str) -> str:
 
 
 @contextmanager
-def _opened(file: Path) -> Iterator[tarfile.TarFile]:
+def _replacing(file: Path) -> Iterator[IO[bytes]]:
+    """A file that takes the place of this one once it is whole; for its owner only."""
     try:
-        tar = tarfile.open(file, "r:")
-    except FileNotFoundError as error:
-        raise BackupUnusable(file, "there is no such file", "name another one") from error
-    except (OSError, tarfile.TarError) as error:
-        remedy = "name a file that `leafcast backup` wrote"
-        raise BackupUnusable(file, "it cannot be read as a backup", remedy) from error
-    with tar:
+        descriptor, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
+    except OSError as error:
+        remedy = "name a file in another folder"
+        raise BackupUnusable(file, str(error.strerror), remedy) from error
+    part = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as whole:
+            yield whole
+        part.replace(file)
+    except OSError as error:
+        raise BackupUnusable(file, str(error.strerror or error), "make room there") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[tarfile.TarFile]:
+    with ExitStack() as stack:
+        try:
+            tar = stack.enter_context(tarfile.open(file, "r:"))
+        except FileNotFoundError as error:
+            raise BackupUnusable(file, "there is no such file", "name another one") from error
+        except (OSError, tarfile.TarError) as error:
+            remedy = "name a file that `leafcast backup` wrote"
+            raise BackupUnusable(file, "it cannot be read as a backup", remedy) from error
         yield tar

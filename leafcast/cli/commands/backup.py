@@ -31,12 +31,12 @@ def backup(file: Path, data_dir: Path | None, *, force: bool) -> None:
     """
     if file.exists() and not force:
         raise BackupUnusable(file, "it is there already", "say --force to replace it")
-    found = _call(data_dir, "backup", file=str(file.absolute()))
-    click.echo(f"{file}: {found['bytes']} bytes written; it holds the tree's keys")
+    _call(data_dir, "backup", file=str(file.absolute()))
+    click.echo(f"{file}: {file.stat().st_size} bytes written; it holds the tree's keys")
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@_file
 @click.option("--force", is_flag=True, help="Replace what the data directory's centre holds.")
 @data_dir_option
 def restore(file: Path, data_dir: Path | None, *, force: bool) -> None:
