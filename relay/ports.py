@@ -6,6 +6,7 @@ Decisions are in `relay.core`; adapters keep these promises on JetStream and in 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -42,6 +43,7 @@ __all__ = [
     "Clock",
     "Conflict",
     "Dice",
+    "EventQueue",
     "FieldConflict",
     "Interest",
     "Interests",
@@ -106,35 +108,63 @@ class MailConflict(BusBroken):
     """A slot was written by someone else since: an older instance must stop writing."""
 
 
+class EventQueue(Protocol):
+    """The events of a bus, and the node's own among them: the one queue before the core."""
+
+    async def put(self, event: Event) -> None:
+        """Put an event of the node's own; waits while there is no room."""
+        ...
+
+    async def next_batch(self, most: int, seconds: float | None = None) -> deque[Event]:
+        """What there is; empty if nothing comes in so many seconds. One reader.
+
+        What comes from below comes at least once, in the order of each child, of each slot its last
+        value. Raises BusBroken when nothing more will come.
+        """
+        ...
+
+    def is_current(self, event: Event) -> bool:
+        """Whether this is no mail of a reading before the last reset."""
+        ...
+
+
 class Bus(Protocol):
     """A node's part of the message bus: its own streams, its link to the parent, its children.
 
-    All writes return after the stream's
-    quorum has kept them, or raise BusBroken. Reports, heartbeats and mail are last value per slot:
-    a newer one may hide an older one, none is lost for good.
+    All writes return after the stream's quorum has kept them, or raise BusBroken. Reports, hellos
+    and mail are last value per slot: a newer one may hide an older one, none is lost for good.
     """
 
     path: NodePath
 
-    async def start(self) -> Remembered:
-        """Make the streams if they are missing, and read back what they hold."""
-        ...
+    @property
+    def inbox(self) -> EventQueue:
+        """What arrives: mail, welcomes, reports, hellos, changes of the link.
 
-    def events(self) -> AsyncIterator[Event]:
-        """What arrives, in the order of each stream, at least once.
-
-        Mail, sessions, reports, heartbeats, changes of the link. First come the last values of all
-        children's reports. One reader; bounded, so that a slow node slows its senders and loses
-        nothing.
+        First come the last values of all children's reports. It is bounded, so that a slow node
+        slows its senders, and a child that says much slows only itself.
         """
         ...
 
-    async def store_own(self, writes: Sequence[StoreOwn]) -> None:
-        """Keep or erase records, in order."""
+    async def start(self) -> Remembered:
+        """Make the streams if they are missing, and read back what they hold.
+
+        A slot of a mailbox that cannot be read is erased.
+        """
         ...
 
-    async def write_mail(self, writes: Sequence[WriteMail]) -> list[MailWritten]:
-        """Write to children's mailboxes, in order; raises MailConflict if `expected` is stale."""
+    async def write(
+        self,
+        *,
+        blobs: Mapping[ContentHash, bytes] | None = None,
+        own: Iterable[StoreOwn] = (),
+        mail: Sequence[WriteMail] = (),
+    ) -> list[MailWritten]:
+        """Keep stored values and own records, and write to children's mailboxes, side by side.
+
+        All of it is idempotent. Own records that are to be erased go after those that are kept. The
+        answers are those to `mail`, in order; raises MailConflict if `expected` is stale.
+        """
         ...
 
     async def clear_mail(self, clear: ClearMail) -> bool:
@@ -144,7 +174,7 @@ class Bus(Protocol):
     async def drop_reports(self, drops: Sequence[DropReport]) -> None:
         """Erase slots of children's reports, but none that was written to since; best effort.
 
-        What is left comes again at the next start.
+        With sequence 0 whatever lies there. What is left comes again at the next start.
         """
         ...
 
@@ -156,21 +186,13 @@ class Bus(Protocol):
         """Have the mailbox delivered again from `sequence` on.
 
         Best effort while the link is down: a LinkChanged follows when it is up, and the session
-        starts anew. Returns the number of the reading that begins: mail of an earlier one is to be
-        passed over.
+        starts anew. Returns the number of the reading that begins: mail of an earlier one is passed
+        over.
         """
-        ...
-
-    async def keep_blobs(self, values: Mapping[ContentHash, bytes]) -> None:
-        """Keep stored values in the own BLOB stream; keeping one twice is harmless."""
         ...
 
     async def drop_blobs(self, addresses: Sequence[ContentHash]) -> None:
         """Erase stored values from the own BLOB stream; erasing one that is not there does none."""
-        ...
-
-    def blob_at_hand(self, reference: Reference) -> BlobArrived | None:
-        """A value that came unasked and was not asked for since; None if it is to be loaded."""
         ...
 
     async def load_blob(self, reference: Reference, *, fresh: bool = False) -> BlobArrived:
@@ -186,12 +208,12 @@ class Bus(Protocol):
         """Put report parts into slots at the parent; False if the link did not take them."""
         ...
 
-    async def send_heartbeat(self, data: bytes) -> bool:
-        """Put the heartbeat into `_node.self` at the parent; False if the link did not take it."""
+    async def send_hello(self, data: bytes) -> bool:
+        """Put the hello into `_node.self` at the parent; False if the link did not take it."""
         ...
 
-    async def send_session(self, child: str, data: bytes) -> None:
-        """Tell a child about its session; not kept."""
+    async def send_welcome(self, child: str, data: bytes) -> None:
+        """Answer a child's hello; not kept."""
         ...
 
     def asks(self) -> AsyncIterator[AskArrived | AnswerArrived]:

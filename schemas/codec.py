@@ -68,6 +68,23 @@ def unpack(data: bytes, limit: int = RECORD_MAX_BYTES) -> Any:
         raise CodecError("", f"not msgpack: {error}") from error
 
 
+def fields_end(data: bytes, count: int) -> int:
+    """Where the first so many items of an array end in its bytes; raises CodecError."""
+    unpacker = msgpack.Unpacker(max_buffer_size=max(len(data), 1))
+    try:
+        unpacker.feed(data)
+        if unpacker.read_array_header() < count:
+            raise CodecError("", f"fewer than {count} items")
+        for _ in range(count):
+            unpacker.skip()
+    except CodecError:
+        raise
+    except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
+        raise CodecError("", f"not msgpack: {error}") from error
+    end: int = unpacker.tell()
+    return end
+
+
 def from_json(text: str | bytes, limit: int = FILE_MAX_BYTES) -> Any:
     """Read JSON of finite numbers; raises CodecError, whatever the text is."""
     if len(text) > limit:

@@ -80,13 +80,9 @@ def deliveries(child: str) -> str:
     return f"lc._d.{child}.m"
 
 
-def session(child: str) -> str:
-    return f"lc._d.{child}.session"
-
-
-def content(child: str) -> str:
-    """Where small new content goes along with the child's mail; not kept."""
-    return f"lc._d.{child}.content"
+def welcome(child: str) -> str:
+    """Where the parent answers the child's hello; not kept."""
+    return f"lc._d.{child}.welcome"
 
 
 def ask(child: str, verb: str) -> str:
@@ -125,7 +121,6 @@ def kept_for_itself(path: NodePath) -> tuple[str, ...]:
 HEADER_GENERATION = "Lc-Gen"
 HEADER_HASH = "Lc-Hash"
 HEADER_HAS_BODY = "Lc-Has-Body"
-HEADER_MORE = "Lc-More"
 HEADER_TRACE = "Lc-Trace"
 HEADER_ORIGIN = "Lc-Origin"
 HEADER_HOPS = "Lc-Hops"

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from relay.core.audience import Audience
-from relay.core.effects import DropReport, Effect, Noted
-from relay.core.events import HelloArrived, Instant, ReportArrived
-from relay.core.link.children import Children
-from relay.core.records.acceptance import Acceptance, Refuse
+from relay.core.effects import DropReport, Noted
+from relay.core.events import HelloArrived, ReportArrived
+from relay.core.records.acceptance import Refuse
 from relay.core.records.accepted import is_delta
-from relay.core.records.book import RecordBook
 from relay.core.records.judge import VerifiedSnapshot
-from relay.core.reports.counting import ChildReports, Facts
+from relay.core.reports.counting import Facts
 from relay.core.reports.intake import ReportIntake
+from relay.core.rooms import Rooms
 from schemas.identity import MailKey, NodePath
 from schemas.link import Hello, Progress
 from schemas.records import LocationRecord
@@ -24,28 +20,17 @@ from schemas.reports import PART_MAX_BYTES, Report, ReportPart, decode
 class Downstream:
     """The children's side of one node."""
 
-    def __init__(
-        self,
-        path: NodePath,
-        clock: Callable[[], Instant],
-        book: RecordBook,
-        audience: Audience,
-        acceptance: Acceptance,
-        children: Children,
-        reports: ChildReports,
-        joined: set[str],
-        out: list[Effect],
-    ) -> None:
+    def __init__(self, path: NodePath, rooms: Rooms) -> None:
         # Messages refused since the start.
         self.refused = 0
-        self._clock = clock
-        self._book = book
-        self._audience = audience
-        self._acceptance = acceptance
-        self._children = children
-        self._reports = reports
-        self._joined = joined
-        self._out = out
+        self._clock = rooms.clock
+        self._book = rooms.book
+        self._audience = rooms.audience
+        self._acceptance = rooms.acceptance
+        self._children = rooms.children
+        self._reports = rooms.reports
+        self._joined = rooms.joined
+        self._out = rooms.out
         self._intake = ReportIntake(path, self._sent_generation, self._arms_of)
 
     def hello(self, event: HelloArrived) -> VerifiedSnapshot | None:

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import NamedTuple, assert_never
+from typing import assert_never
 
-from relay.core.audience import HERE, Audience
+from relay.core.audience import Audience
 from relay.core.config import NodeConfig
 from relay.core.content.content import Content
 from relay.core.content.sweeping import Sweeper
-from relay.core.destination.claims import DesiredObject
-from relay.core.destination.destination import CONTENT_REFUSED, Destination, Inventory
+from relay.core.destination.destination import Destination, Inventory
 from relay.core.downstream import Downstream
 from relay.core.effects import CountChanged, Effect, Noted, SnapshotShown, WantsChanged
 from relay.core.events import (
@@ -35,48 +34,32 @@ from relay.core.events import (
     Welcomed,
 )
 from relay.core.link.children import Children
-from relay.core.link.session import Presence
-from relay.core.link.target import Targets, mail_owner
+from relay.core.link.target import Targets
 from relay.core.propagation import Propagation
 from relay.core.records.acceptance import Acceptance, Refuse
-from relay.core.records.accepted import Accepted, is_delta
+from relay.core.records.accepted import Accepted
 from relay.core.records.book import RecordBook
 from relay.core.records.judge import SnapshotJudge
 from relay.core.records.reading import addresses_kept
 from relay.core.records.snapshot import Interest, SnapshotView
-from relay.core.records.trust import Trust, Verdict
+from relay.core.records.trust import Trust
 from relay.core.reports.counting import ChildReports, Facts
-from relay.core.reports.reduce import EMPTY, merge
 from relay.core.reports.sender import ReportSender
 from relay.core.reports.windows import ReportThrottle
-from relay.core.upstream import STALE, Upstream
+from relay.core.rooms import Rooms
+from relay.core.upstream import Upstream
+from relay.core.view import NodeView
 from schemas.blobs import Reference
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, ContentHash, MailKey
 from schemas.link import Cursor
-from schemas.objects import ObjectKey
-from schemas.records import LocationRecord, Profile, Record, decode_base
+from schemas.records import LocationRecord, Profile, decode_base
 from schemas.refusals import RecordRefused
-from schemas.reports import Count, Done, ExceptionSample, ObjectResult, Summary, decode
-from schemas.signing import Envelope, decode_envelope
+from schemas.reports import Done, decode
+from schemas.signing import decode_envelope
 from schemas.subjects import CURSOR_KEY
 
-OUTDATED = "Withheld: a newer version is in force, and missing from the mailbox at the parent"
-WITHHELD = "Withheld: it is in force here, and its content is missing from the mailbox"
-WAITING_FOR_MAX = 20
 
-
-class Orphan(NamedTuple):
-    """A record in force that the centre does not know."""
-
-    key: MailKey
-    kind: str
-    namespace: str
-    name: str
-    generation: int
-    term: str
-
-
-class Node:
+class Node(NodeView):
     """One node. Feed it events in order, carry out the effects in order, wake it at `deadline`."""
 
     def __init__(
@@ -91,9 +74,8 @@ class Node:
         self._book = RecordBook(path)
         self._audience = Audience(path)
         self._content = Content(remembered.blobs, self._out)
-        self._judge = SnapshotJudge(self._book.judged, self._interest)
-        acceptance = Acceptance(path, config.tree, self._trust, self._book, self._judge)
-        self._acceptance = acceptance
+        self._judge = SnapshotJudge(self._book.judged, self._interest, path)
+        self._acceptance = Acceptance(path, config.tree, self._trust, self._book, self._judge)
         self._targets = Targets(
             self._book,
             self._audience,
@@ -105,22 +87,10 @@ class Node:
             config.incarnation,
             self._targets,
             self._out,
-            lambda child: self._propagation.child_changed(child),
+            self._child_changed,
         )
-        joined = set(remembered.heard)
         self._places: dict[str, int] = {}
         self._reports = ChildReports(self._place, self._facts)
-        self._downstream = Downstream(
-            path,
-            self._clock,
-            self._book,
-            self._audience,
-            acceptance,
-            self._children,
-            self._reports,
-            joined,
-            self._out,
-        )
         self._sender = ReportSender(config.incarnation, self._out)
         self._throttle = ReportThrottle()
         # At the centre, placements whose count was not exact when it was said last.
@@ -135,37 +105,27 @@ class Node:
                 highest_held=_highest(remembered),
                 former=config.former,
             )
-        self._propagation = Propagation(
-            path,
-            self._book,
-            self._audience,
+        rooms = Rooms(
+            self._clock,
+            self._out,
             self._trust,
+            self._book,
+            self._judge,
+            self._acceptance,
+            self._audience,
+            self._content,
+            self._targets,
             self._children,
             self._reports,
-            self._content,
+            self._sender,
             self._destination,
-            joined,
-            self._out,
+            set(remembered.heard),
         )
+        self._propagation = Propagation(path, rooms)
+        self._downstream = Downstream(path, rooms)
         self._upstream: Upstream | None = None
         if not is_root:
-            self._upstream = Upstream(
-                config,
-                cursor,
-                self._clock,
-                self._book,
-                self._audience,
-                self._content,
-                self._judge,
-                acceptance,
-                self._targets,
-                self._children,
-                self._reports,
-                self._sender,
-                self._propagation,
-                self._destination,
-                self._out,
-            )
+            self._upstream = Upstream(config, cursor, rooms, self._propagation)
         self._sweeper = Sweeper(
             self._content, self._roots, self._knows_all, self._kept_nodes, self._out, now.seconds
         )
@@ -302,7 +262,7 @@ class Node:
             self._reports.touch(key)
 
     def _issued(self, event: Issued) -> None:
-        self._content.held |= event.blobs
+        self._content.keep(event.blobs)
         accepted = self._acceptance.read(event.data, event.hops)
         if isinstance(accepted, Refuse):
             self._out.append(Noted(accepted.reason, "issued here", accepted.detail))
@@ -311,7 +271,7 @@ class Node:
         self._propagation.put(accepted, 0, self._now.seconds)
 
     def _snapshot_issued(self, event: SnapshotIssued) -> None:
-        self._content.held |= event.blobs
+        self._content.keep(event.blobs)
         verified = self._acceptance.snapshot(event.data)
         if isinstance(verified, Refuse):
             self._out.append(Noted(verified.reason, "snapshot", verified.detail))
@@ -395,15 +355,15 @@ class Node:
             return False
         return self._destination is None or self._destination.is_clean(key)
 
-    def _is_meant(self, key: MailKey) -> bool:
-        return bool(self._audience.concerned(key)) or self._audience.expected(key, HERE) > 0
-
     # What rooms ask of each other.
 
     def _interest(self) -> Interest:
         if self._upstream is None:
             return Interest((), self.config.path)
         return self._upstream.interest()
+
+    def _child_changed(self, name: str) -> None:
+        self._propagation.child_changed(name)
 
     def _facts(self, child: str, key: MailKey) -> Facts:
         return self._downstream.facts(child, key)
@@ -495,121 +455,6 @@ class Node:
             self._children.reached(verified, ())
         else:
             self._upstream.restore_snapshot(verified)
-
-    # What people and controllers ask.
-
-    @property
-    def ready(self) -> bool:
-        """Whether the node is in session with its parent, and read its mailbox to the end."""
-        upstream = self._upstream
-        return upstream is None or (upstream.has_memory and upstream.caught_up)
-
-    @property
-    def stopped(self) -> bool:
-        """Whether another run has this node's place, so that this one does nothing."""
-        return self._upstream is not None and self._upstream.link.stopped
-
-    @property
-    def records(self) -> dict[MailKey, Accepted]:
-        """What the node holds, by mail key; not to be changed."""
-        return self._book.by_key
-
-    @property
-    def wanted(self) -> Mapping[ObjectKey, DesiredObject]:
-        """At an edge: what its space shall hold."""
-        return self._destination.wanted if self._destination is not None else {}
-
-    def may_prune(self, key: ObjectKey) -> bool:
-        """Whether the removal of an object that is wanted no more is settled."""
-        reached = self._judge.reached
-        if self._destination is None or reached is None:
-            return False
-        return self._destination.may_prune(key, reached.record.settled)
-
-    def summary(self, key: MailKey) -> Summary:
-        """What became of a placement in this subtree, as far as it is known now."""
-        own = EMPTY
-        if self._destination is not None:
-            own = self._destination.summary(key, self._now)
-        troubles = self._troubles(key)
-        if troubles is not EMPTY:
-            own = merge(own, troubles)
-        return self._reports.summary(key, own)
-
-    def count(self, key: MailKey) -> Count:
-        """The same, with whether it is exact: it reflects all that was sent, and sums up."""
-        summary = self.summary(key)
-        names = dict.fromkeys(self._audience.concerned(key))
-        names |= dict.fromkeys(self._children.having(key))
-        expected = sum(self._audience.expected(key, name) for name in (*names, HERE))
-        counted = summary.destinations - summary.states.get("leaving", 0)
-
-        def bears_on(accepted: Accepted) -> bool:
-            record = accepted.record
-            return isinstance(record, Profile | LocationRecord) and self._audience.bears_on(
-                record, key
-            )
-
-        waiting = [n for n in names if not self._children.has_answered(n, key, bears_on)]
-        exact = not waiting and counted == expected
-        return Count(summary, exact, tuple(sorted(waiting)[:WAITING_FOR_MAX]))
-
-    def results(self, key: MailKey) -> dict[ObjectKey, ObjectResult]:
-        """The objects' returned states in this subtree."""
-        own = self._destination.results(key) if self._destination is not None else ()
-        return self._reports.results(key, own)
-
-    def child_counts(self, key: MailKey) -> dict[str, Summary]:
-        """What each child counts for now in a placement, by name."""
-        return self._reports.by_child(key)
-
-    def presence_of(self, child: str) -> Presence | None:
-        """How it is with a child; None if there is none of this name."""
-        return self._children.presence(child) if child in self._children.by_name else None
-
-    def orphans(self) -> list[Orphan]:
-        """What is in force here though the centre does not know the term that issued it."""
-        found = []
-        for key in sorted(self._judge.standings.orphaned):
-            accepted = self._book.by_key[key]
-            source, record = accepted.record.source, accepted.record
-            found.append(
-                Orphan(
-                    key,
-                    accepted.kind,
-                    source.namespace,
-                    source.name,
-                    record.generation,
-                    record.term,
-                )
-            )
-        return found
-
-    def judge(self, envelope: Envelope, record: Record) -> Verdict:
-        """Whether the node believes a record that the envelope's payload says."""
-        return self._trust.judge(envelope, record)
-
-    def lacks(self, addresses: Iterable[ContentHash]) -> frozenset[ContentHash]:
-        """Which of these blobs are not in the node's store."""
-        return frozenset(addresses) - self._content.held
-
-    def _troubles(self, key: MailKey) -> Summary:
-        """What to say of a placement because of how it is here: no content, or no fresh view."""
-        held = self._book.get(key)
-        if held is None:
-            return EMPTY
-        stale = self._upstream is not None and self._upstream.stale
-        reasons = [(1, STALE)] if stale else []
-        if key in self._judge.standings.outdated:
-            reasons.append((1, OUTDATED))
-        if is_delta(held) and not held.full and self._is_meant(key):
-            reasons.append((1, WITHHELD))
-        if self._content.refused_since(mail_owner(key)) is not None:
-            reasons.append((0, CONTENT_REFUSED))
-        if not reasons:
-            return EMPTY
-        path = str(self.config.path)
-        return Summary(exceptions=tuple(ExceptionSample(n, "", why, 1, path) for n, why in reasons))
 
 
 def _highest(remembered: Remembered) -> int:

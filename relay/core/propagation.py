@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from relay.core.audience import HERE, Audience
-from relay.core.content.content import Content
-from relay.core.destination.destination import Destination
+from relay.core.audience import HERE
 from relay.core.destination.removals import DROPPED
-from relay.core.effects import AddChild, Effect, RemoveChild, StoreOwn
-from relay.core.link.children import Children
+from relay.core.effects import AddChild, RemoveChild, StoreOwn
 from relay.core.link.target import mail_owner
 from relay.core.records.accepted import Accepted, is_delta
-from relay.core.records.book import RecordBook
-from relay.core.records.trust import Trust
-from relay.core.reports.counting import ChildReports
+from relay.core.rooms import Rooms
 from schemas.identity import KEYS_KEY, MailKey, NodePath
 from schemas.records import DeltaHead, KeysRecord, LocationRecord, NodeRecord, Profile
 
@@ -22,30 +17,18 @@ from schemas.records import DeltaHead, KeysRecord, LocationRecord, NodeRecord, P
 class Propagation:
     """Keeps all that is derived from the records of one node in step with them."""
 
-    def __init__(
-        self,
-        path: NodePath,
-        book: RecordBook,
-        audience: Audience,
-        trust: Trust,
-        children: Children,
-        reports: ChildReports,
-        content: Content,
-        destination: Destination | None,
-        joined: set[str],
-        out: list[Effect],
-    ) -> None:
+    def __init__(self, path: NodePath, rooms: Rooms) -> None:
         self._path = path
-        self._book = book
-        self._audience = audience
-        self._trust = trust
-        self._children = children
-        self._reports = reports
-        self._content = content
-        self._destination = destination
+        self._book = rooms.book
+        self._audience = rooms.audience
+        self._trust = rooms.trust
+        self._children = rooms.children
+        self._reports = rooms.reports
+        self._content = rooms.content
+        self._destination = rooms.destination
         # The children of which anything was ever heard, by any run of this node.
-        self._joined = joined
-        self._out = out
+        self._joined = rooms.joined
+        self._out = rooms.out
 
     def put(self, accepted: Accepted, cause: int, now: float) -> None:
         """Put a record in force; `cause` is its place in the own mail."""

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
 
-from relay.core.audience import HERE, Audience
+from relay.core.audience import HERE
 from relay.core.config import NodeConfig
-from relay.core.content.content import Content
-from relay.core.destination.destination import Destination
 from relay.core.effects import (
     AckMail,
-    Effect,
     LoadBlob,
     Noted,
     ResetMail,
@@ -18,20 +15,25 @@ from relay.core.effects import (
     StoreOwn,
     WantsChanged,
 )
-from relay.core.events import BlobArrived, Instant, MailArrived
-from relay.core.link.children import Children
+from relay.core.events import BlobArrived, MailArrived
 from relay.core.link.parent import QUIET_SECONDS, ParentLink
 from relay.core.link.progress import Watermark
-from relay.core.link.target import Targets, mail_owner
+from relay.core.link.target import mail_owner
 from relay.core.propagation import Propagation
-from relay.core.records.acceptance import Acceptance, Known, Lack, Park, Refuse, Superseded, Take
+from relay.core.records.acceptance import (
+    UNKNOWN_KEY,
+    Known,
+    Lack,
+    Park,
+    Refuse,
+    Superseded,
+    Take,
+)
 from relay.core.records.accepted import Accepted, is_delta, to_keep
-from relay.core.records.book import RecordBook
 from relay.core.records.freshness import ViewAge
-from relay.core.records.judge import REACH_SECONDS_MAX, SnapshotJudge, VerifiedSnapshot
+from relay.core.records.judge import REACH_SECONDS_MAX, VerifiedSnapshot
 from relay.core.records.snapshot import Interest
-from relay.core.reports.counting import ChildReports
-from relay.core.reports.sender import ReportSender
+from relay.core.rooms import Rooms
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, MailKey
 from schemas.link import Cursor, Welcome
 from schemas.records import LocationRecord, Profile
@@ -49,22 +51,7 @@ class Upstream:
     """The parent's side of one node that is not the centre."""
 
     def __init__(
-        self,
-        config: NodeConfig,
-        cursor: Cursor | None,
-        clock: Callable[[], Instant],
-        book: RecordBook,
-        audience: Audience,
-        content: Content,
-        judge: SnapshotJudge,
-        acceptance: Acceptance,
-        targets: Targets,
-        children: Children,
-        reports: ChildReports,
-        sender: ReportSender,
-        propagation: Propagation,
-        destination: Destination | None,
-        out: list[Effect],
+        self, config: NodeConfig, cursor: Cursor | None, rooms: Rooms, propagation: Propagation
     ) -> None:
         self.link = ParentLink(config.incarnation, config.home, cursor)
         self.has_memory = cursor is not None and cursor.has_memory
@@ -73,19 +60,19 @@ class Upstream:
         # Whether the parent shows an old view.
         self.stale = False
         self._config = config
-        self._clock = clock
-        self._book = book
-        self._audience = audience
-        self._content = content
-        self._judge = judge
-        self._acceptance = acceptance
-        self._targets = targets
-        self._children = children
-        self._reports = reports
-        self._sender = sender
+        self._clock = rooms.clock
+        self._book = rooms.book
+        self._audience = rooms.audience
+        self._content = rooms.content
+        self._judge = rooms.judge
+        self._acceptance = rooms.acceptance
+        self._targets = rooms.targets
+        self._children = rooms.children
+        self._reports = rooms.reports
+        self._sender = rooms.sender
         self._propagation = propagation
-        self._destination = destination
-        self._out = out
+        self._destination = rooms.destination
+        self._out = rooms.out
         self._watermark = Watermark()
         # What was said last of how far reports reflect the mailbox; -1 before anything was.
         self.through = -1
@@ -93,9 +80,11 @@ class Upstream:
         self._stored_cursor = cursor
         # When a hello is due because mail came.
         self._quiet_at: float | None = None
-        now = clock().seconds
+        now = rooms.clock().seconds
         self._view = ViewAge(now)
         self._view_at = now + VIEW_LOOK_SECONDS
+        # Snapshots signed by a key that is not known yet, with their places in the mailbox.
+        self._unverified: deque[tuple[bytes, int | None]] = deque(maxlen=2)
         # The newest signed snapshot that a child showed, with its generation.
         self._shown_below: tuple[int, bytes] = (0, b"")
 
@@ -110,13 +99,15 @@ class Upstream:
     def deadline(self) -> float | None:
         """When something is due by the clock alone."""
         candidate = self._judge.candidate
-        reach_at = candidate.since + REACH_SECONDS_MAX if candidate is not None else None
+        reach_at = None
+        if candidate is not None and not candidate.overdue:
+            reach_at = candidate.since + REACH_SECONDS_MAX
         due = (self._quiet_at, self.link.session.due, self._view_at, reach_at)
         return min(at for at in due if at is not None)
 
     def tick(self) -> None:
         now = self._clock().seconds
-        self._judge.give_way(now)
+        self._judge.tick(now)
         if self._quiet_at is not None and self._quiet_at <= now:
             self._quiet_at = None
             self._store_cursor()
@@ -256,6 +247,10 @@ class Upstream:
         self._targets.carry(accepted.key, event.carried)
         self._propagation.put(accepted, event.sequence, self._clock().seconds)
         self._show(accepted)
+        if accepted.kind == "keys":
+            unverified, self._unverified = list(self._unverified), deque(maxlen=2)
+            for data, sequence in unverified:
+                self._offer(data, sequence)
 
     def _show(self, accepted: Accepted) -> None:
         """The mailbox shows a record that is held, in full or as a head."""
@@ -313,6 +308,9 @@ class Upstream:
 
     def _offer(self, data: bytes, sequence: int | None) -> None:
         verified = self._acceptance.snapshot(data)
+        if isinstance(verified, Refuse) and verified == UNKNOWN_KEY and not self.caught_up:
+            self._unverified.append((data, sequence))
+            return
         if isinstance(verified, Refuse):
             self.refuse(verified.reason, "snapshot", verified.detail)
             return
@@ -356,8 +354,8 @@ class Upstream:
                 return
             if not self.welcomed:
                 return
-            overdue = self._clock().seconds - candidate.since >= REACH_SECONDS_MAX
-            if (candidate.standings.outdated or self._awaits_content()) and not overdue:
+            lacks = candidate.standings.outdated or self._awaits_content()
+            if lacks and not candidate.overdue:
                 return
             self.has_memory = self._children.may_write = True
         standings = self._judge.reach()

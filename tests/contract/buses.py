@@ -20,7 +20,9 @@ from relay.adapters.server.ports import free_ports
 from relay.core.effects import WriteMail
 from relay.core.events import LinkChanged, MailArrived
 from relay.ports import BusBroken
-from schemas.identity import NodePath, mail_key
+from schemas.blobs import OBJECT, store
+from schemas.identity import KeyId, NodePath, mail_key, random_id
+from schemas.signing import Envelope
 from tests.docker.daemon import NATS_IMAGE, nats_container, need_docker
 
 WAIT_SECONDS = 60
@@ -38,9 +40,10 @@ class Listener:
 
     async def _read(self) -> None:
         with suppress(BusBroken):
-            async for event in self._bus.events():
+            while True:
+                batch = await self._bus.inbox.next_batch(1000)
                 async with self._more:
-                    self.events.append(event)
+                    self.events += batch
                     self._more.notify_all()
 
     async def until(self, holds):
@@ -307,19 +310,29 @@ TREES = [
 ]
 
 
+def record(payload):
+    """A message as the core writes it."""
+    return Envelope("delta", KeyId(random_id(b"k" * 16)), payload, b"s" * 64).encode()
+
+
 def key(number):
     return mail_key("leafcast.io/Delta", "wds", "shop", f"placement-{number}")
 
 
-def letter(child, number, expected=0, generation=1, data=None, *, more=False):
+def blob_of(text):
+    """A stored value by its address."""
+    return next(iter(store(OBJECT, text).values.items()))
+
+
+def letter(child, number, expected=0, generation=1, data=None, carried=()):
     return WriteMail(
         child=child,
         key=key(number),
-        data=data or b"delta %d" % number,
+        data=data or record(b"delta %d" % number),
         generation=generation,
         payload_hash=bytes([number % 256]) * 32,
         has_body=number % 2 == 0,
         trace="trace",
         expected=expected,
-        more=more,
+        carried=tuple(carried),
     )

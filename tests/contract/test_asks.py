@@ -102,7 +102,7 @@ async def test_an_ask_to_a_child_that_is_cut_off_harms_no_later_one(tree):
     emea, listener = await tree.sprout("/emea", centre)
     ear = Ear(emea)
     await tree.cut("/emea")
-    await emea.send_heartbeat(b"notice")
+    await emea.send_hello(b"notice")
     await listener.linked(up=False)
     await centre.send_ask("emea", "get", b"lost")
     await tree.heal("/emea")
@@ -122,8 +122,9 @@ class Place:
         grant = KeyGrant(SIGNER.key_id, SIGNER.public_key, ("ask",))
         self._trust = Trust(SIGNER.tree, {}, {SIGNER.key_id: grant})
 
-    def judge(self, envelope, record) -> Verdict:
-        return self._trust.judge(envelope, record)
+    def disbelief(self, envelope, record) -> str:
+        verdict = self._trust.judge(envelope, record)
+        return "" if verdict is Verdict.BELIEVED else verdict.value
 
     def heard(self, child):
         return self.children.get(child)

@@ -7,16 +7,17 @@ import pytest
 from relay.core.effects import AckMail, ClearMail, StoreOwn
 from relay.core.events import (
     BlobArrived,
-    HeartbeatArrived,
+    HelloArrived,
     ReportArrived,
-    SessionArrived,
+    Welcomed,
 )
 from relay.ports import MailConflict, MailSlot, OwnRecord
 from schemas.blobs import OBJECT, Reference, open_value, store
 from schemas.identity import ContentHash
 from schemas.objects import ObjectKey
-from schemas.reports import Done, SessionMessage, encode
-from tests.contract.buses import TREES, key, letter, mails
+from schemas.link import Welcome
+from schemas.reports import Done, encode
+from tests.contract.buses import TREES, blob_of, key, letter, mails, record
 
 
 @pytest.fixture(params=TREES)
@@ -32,8 +33,8 @@ async def test_what_was_stored_is_remembered_after_a_restart(tree):
     await tree.plant("/emea", centre)
     blob = store(OBJECT, b"x" * 100)
     done = Done(ObjectKey("", "configmaps", "shop", "a"), "uid", "00", ("p",), True, 1)
-    await centre.store_own(
-        [
+    await centre.write(
+        own=[
             StoreOwn("_cursor", b"c1", 1, "inc", 7),
             StoreOwn("gone", b"x", 2),
             StoreOwn("_cursor", b"c2", 3, "inc", 8),
@@ -41,8 +42,8 @@ async def test_what_was_stored_is_remembered_after_a_restart(tree):
             StoreOwn("late", b"l", 4),
         ]
     )
-    (written,) = await centre.write_mail([letter("emea", 2, generation=5, more=True)])
-    await centre.keep_blobs(blob.values)
+    (written,) = await centre.write(mail=[letter("emea", 2, generation=5)])
+    await centre.write(blobs=blob.values)
     await centre.store_done("a", done)
     await centre.store_done("b", done)
     await centre.store_done("b", None)
@@ -55,7 +56,7 @@ async def test_what_was_stored_is_remembered_after_a_restart(tree):
         OwnRecord("_cursor", b"c2", "inc", 8),
         OwnRecord("late", b"l", "", 0),
     ]
-    slot = MailSlot("emea", key(2), written.sequence, 5, b"\2" * 32, has_body=True, more=True)
+    slot = MailSlot("emea", key(2), written.sequence, 5, b"\2" * 32, has_body=True)
     assert remembered.mail == (slot,)
     assert remembered.blobs == set(blob.values)
     assert await centre.load_done() == [done]
@@ -66,13 +67,12 @@ async def test_mail_arrives_at_its_child_only_in_order_and_says_when_none_is_lef
     _, emea = await tree.sprout("/emea", centre)
     _, apac = await tree.sprout("/apac", centre)
 
-    written = await centre.write_mail([letter("emea", n, more=n % 3 == 0) for n in range(20)])
-    await centre.write_mail([letter("apac", 99)])
+    written = await centre.write(mail=[letter("emea", n) for n in range(20)])
+    await centre.write(mail=[letter("apac", 99)])
 
     came = await emea.mail(20)
     assert [(mail.key, mail.sequence) for mail in came] == [(w.key, w.sequence) for w in written]
-    assert [mail.data for mail in came] == [b"delta %d" % number for number in range(20)]
-    assert [mail.more for mail in came] == [number % 3 == 0 for number in range(20)]
+    assert [mail.data for mail in came] == [record(b"delta %d" % number) for number in range(20)]
     assert came[-1].pending == 0
     assert [mail.key for mail in await apac.mail(1)] == [key(99)]
 
@@ -82,19 +82,21 @@ async def test_only_the_last_value_of_a_slot_is_kept_for_who_comes_later(tree):
     await tree.plant("/emea", centre)
     sequence = 0
     for version in range(5):
-        (written,) = await centre.write_mail([letter("emea", 1, sequence, data=b"v%d" % version)])
+        (written,) = await centre.write(
+            mail=[letter("emea", 1, sequence, data=record(b"v%d" % version))]
+        )
         sequence = written.sequence
 
     _, emea = await tree.open("/emea")
 
     (mail,) = await emea.mail(1)
-    assert (mail.data, mail.sequence, mail.pending) == (b"v4", sequence, 0)
+    assert (mail.data, mail.sequence, mail.pending) == (record(b"v4"), sequence, 0)
 
 
 async def test_a_reset_delivers_again_from_that_sequence(tree):
     centre, _ = await tree.open()
     bus, emea = await tree.sprout("/emea", centre)
-    written = await centre.write_mail([letter("emea", number) for number in range(10)])
+    written = await centre.write(mail=[letter("emea", number) for number in range(10)])
     await emea.mail(10)
     await bus.ack_mail(AckMail(written[-1].sequence))
     emea.events.clear()
@@ -112,11 +114,11 @@ async def test_a_reset_delivers_again_from_that_sequence(tree):
 async def test_after_a_reset_beyond_the_end_new_mail_still_arrives(tree):
     centre, _ = await tree.open()
     bus, emea = await tree.sprout("/emea", centre)
-    (first,) = await centre.write_mail([letter("emea", 1)])
+    (first,) = await centre.write(mail=[letter("emea", 1)])
     await emea.mail(1)
 
     await bus.reset_mail(first.sequence + 1)
-    await centre.write_mail([letter("emea", 2)])
+    await centre.write(mail=[letter("emea", 2)])
 
     assert [mail.key for mail in await emea.mail(2)] == [key(1), key(2)]
 
@@ -124,7 +126,7 @@ async def test_after_a_reset_beyond_the_end_new_mail_still_arrives(tree):
 async def test_acknowledged_mail_is_not_delivered_to_the_next_run(tree):
     centre, _ = await tree.open()
     bus, emea = await tree.sprout("/emea", centre)
-    written = await centre.write_mail([letter("emea", number) for number in range(5)])
+    written = await centre.write(mail=[letter("emea", number) for number in range(5)])
     await emea.mail(5)
     await bus.ack_mail(AckMail(written[2].sequence))
     await tree.close("/emea")
@@ -136,25 +138,25 @@ async def test_acknowledged_mail_is_not_delivered_to_the_next_run(tree):
 async def test_a_stale_writer_is_refused(tree):
     centre, _ = await tree.open()
     await tree.plant("/emea", centre)
-    (written,) = await centre.write_mail([letter("emea", 1)])
-    await centre.write_mail([letter("emea", 1, written.sequence, 2)])
+    (written,) = await centre.write(mail=[letter("emea", 1)])
+    await centre.write(mail=[letter("emea", 1, written.sequence, 2)])
 
     with pytest.raises(MailConflict):
-        await centre.write_mail([letter("emea", 1, written.sequence, 3)])
+        await centre.write(mail=[letter("emea", 1, written.sequence, 3)])
     with pytest.raises(MailConflict):
-        await centre.write_mail([letter("emea", 1, 0, 3)])
+        await centre.write(mail=[letter("emea", 1, 0, 3)])
 
 
 async def test_a_slot_is_cleared_only_if_nothing_was_written_to_it_since(tree):
     centre, _ = await tree.open()
     await tree.plant("/emea", centre)
-    (old,) = await centre.write_mail([letter("emea", 1)])
-    (new,) = await centre.write_mail([letter("emea", 1, old.sequence, 2)])
+    (old,) = await centre.write(mail=[letter("emea", 1)])
+    (new,) = await centre.write(mail=[letter("emea", 1, old.sequence, 2)])
 
     assert not await centre.clear_mail(ClearMail("emea", key(1), old.sequence))
     assert await centre.clear_mail(ClearMail("emea", key(1), new.sequence))
     assert not await centre.clear_mail(ClearMail("emea", key(1), new.sequence))
-    await centre.write_mail([letter("emea", 1, 0, 3)])
+    await centre.write(mail=[letter("emea", 1, 0, 3)])
 
 
 async def test_reports_reach_the_parent_and_a_parent_that_starts_later_gets_the_last_ones(tree):
@@ -162,18 +164,18 @@ async def test_reports_reach_the_parent_and_a_parent_that_starts_later_gets_the_
     bus, _ = await tree.sprout("/emea", centre)
 
     assert await bus.send_report({"a": b"1", "b": b"2"})
-    assert await bus.send_heartbeat(b"beat 1")
+    assert await bus.send_hello(b"beat 1")
     expected = [ReportArrived("emea", "a", b"1"), ReportArrived("emea", "b", b"2")]
-    expected.append(HeartbeatArrived("emea", b"beat 1"))
+    expected.append(HelloArrived("emea", b"beat 1"))
     await listener.until(lambda events: events == expected)
     await tree.close("/")
     assert await bus.send_report({"a": b"3"})
-    assert await bus.send_heartbeat(b"beat 2")
+    assert await bus.send_hello(b"beat 2")
 
     _, listener = await tree.open()
 
     last = [ReportArrived("emea", "b", b"2"), ReportArrived("emea", "a", b"3")]
-    last.append(HeartbeatArrived("emea", b"beat 2"))
+    last.append(HelloArrived("emea", b"beat 2"))
     await listener.until(lambda events: events == last)
 
 
@@ -182,21 +184,53 @@ async def test_who_was_ever_heard_of_is_remembered_and_nobody_else(tree):
     assert listener.remembered.heard == frozenset()
     bus, _ = await tree.sprout("/emea", centre)
     await tree.sprout("/apac", centre)
-    while not await bus.send_heartbeat(b"here"):
+    while not await bus.send_hello(b"here"):
         pass
     await tree.close("/")
     _, listener = await tree.open()
     assert listener.remembered.heard == {"emea"}
 
 
-async def test_a_child_hears_of_its_session(tree):
+async def test_a_child_is_welcomed(tree):
     centre, _ = await tree.open()
     _, emea = await tree.sprout("/emea", centre)
-    message = SessionMessage("inc", 3, 17, 0, 5, "none")
+    message = Welcome("inc", "run", 17, b"snapshot", "say")
 
-    await centre.send_session("emea", encode(message))
+    await centre.send_welcome("emea", encode(message))
 
-    await emea.until(lambda events: SessionArrived(message) in events)
+    await emea.until(lambda events: Welcomed(message) in events)
+
+
+async def test_small_content_travels_along_and_the_record_is_as_it_was(tree):
+    centre, _ = await tree.open()
+    _, emea = await tree.sprout("/emea", centre)
+    carried = (blob_of(b"a"), blob_of(b"b" * 900))
+
+    await centre.write(mail=[letter("emea", 1, carried=carried), letter("emea", 2)])
+
+    came = await emea.mail(2)
+    assert [mail.data for mail in came] == [record(b"delta 1"), record(b"delta 2")]
+    assert [mail.carried for mail in came] == [carried, ()]
+
+
+async def test_what_is_written_at_once_is_all_kept_and_only_mail_is_answered(tree):
+    centre, _ = await tree.open()
+    await tree.plant("/emea", centre)
+    blob = store(OBJECT, b"x" * 100)
+
+    written = await centre.write(
+        blobs=blob.values,
+        own=[StoreOwn("a", b"1"), StoreOwn("b", None), StoreOwn("c", b"2")],
+        mail=[letter("emea", number) for number in range(3)],
+    )
+
+    assert [mail.key for mail in written] == [key(number) for number in range(3)]
+    await tree.close("/")
+    _, listener = await tree.open()
+    remembered = listener.remembered
+    assert [own.key for own in remembered.own] == ["a", "c"]
+    assert remembered.blobs == set(blob.values)
+    assert [slot.sequence for slot in remembered.mail] == [mail.sequence for mail in written]
 
 
 async def test_content_comes_from_the_parent_and_then_from_the_own_store(tree):
@@ -205,13 +239,13 @@ async def test_content_comes_from_the_parent_and_then_from_the_own_store(tree):
     plain = os.urandom(1_200_000)
     blob = store(OBJECT, plain)
     assert len(blob.values) == 4
-    await centre.keep_blobs(blob.values)
+    await centre.write(blobs=blob.values)
 
     came = await bus.load_blob(blob.reference)
 
     assert not came.local
     assert open_value(blob.reference, came.value, dict(came.parts)) == plain
-    await bus.keep_blobs({blob.reference.address: came.value, **dict(came.parts)})
+    await bus.write(blobs={blob.reference.address: came.value, **dict(came.parts)})
     await tree.cut("/emea")
     again = await bus.load_blob(blob.reference)
     assert again.local
@@ -221,7 +255,7 @@ async def test_content_comes_from_the_parent_and_then_from_the_own_store(tree):
 async def test_content_that_was_dropped_is_gone_and_the_rest_stays(tree):
     centre, _ = await tree.open()
     gone, stays = (store(OBJECT, os.urandom(100)) for _ in range(2))
-    await centre.keep_blobs({**gone.values, **stays.values})
+    await centre.write(blobs={**gone.values, **stays.values})
 
     await centre.drop_blobs([gone.reference.address, ContentHash("0" * 64)])
 
@@ -237,7 +271,7 @@ async def test_content_that_nobody_has_is_none(tree):
     bus, _ = await tree.sprout("/emea", centre)
     nothing = Reference(OBJECT, ContentHash("0" * 64), 10)
     blob = store(OBJECT, os.urandom(1_200_000))
-    await centre.keep_blobs({blob.reference.address: blob.values[blob.reference.address]})
+    await centre.write(blobs={blob.reference.address: blob.values[blob.reference.address]})
 
     lacked = BlobArrived(nothing, None, local=False)
     assert await centre.load_blob(nothing) == lacked
@@ -249,7 +283,7 @@ async def test_that_the_parent_does_not_answer_for_content_is_not_its_word_that_
     centre, _ = await tree.open()
     bus, _ = await tree.sprout("/emea", centre)
     there = store(OBJECT, os.urandom(100))
-    await centre.keep_blobs(there.values)
+    await centre.write(blobs=there.values)
 
     await tree.cut("/emea")
 
@@ -262,7 +296,7 @@ async def test_many_letters_in_one_call_are_all_kept_and_all_arrive(tree):
     _, emea = await tree.sprout("/emea", centre)
     count = 5000
 
-    written = await centre.write_mail([letter("emea", number) for number in range(count)])
+    written = await centre.write(mail=[letter("emea", number) for number in range(count)])
 
     assert len({mail.sequence for mail in written}) == count
     came = await emea.mail(count)
@@ -279,7 +313,7 @@ async def test_mail_comes_however_much_of_it_waits_unacknowledged(tree):
     _, emea = await tree.sprout("/emea", centre)
     count = 20_100
 
-    await centre.write_mail([letter("emea", number) for number in range(count)])
+    await centre.write(mail=[letter("emea", number) for number in range(count)])
 
     assert (await emea.mail(count))[-1].pending == 0
 
@@ -289,13 +323,11 @@ async def test_a_reader_that_comes_late_finds_everything(tree):
     await tree.plant("/emea", centre)
     bus = tree.new_bus("/emea")
     await bus.start()
-    written = await centre.write_mail([letter("emea", number) for number in range(5000)])
+    written = await centre.write(mail=[letter("emea", number) for number in range(5000)])
 
     came = []
-    async for event in bus.events():
-        came += mails([event])
-        if came and came[-1].sequence == written[-1].sequence:
-            break
+    while not came or came[-1].sequence != written[-1].sequence:
+        came += mails(await bus.inbox.next_batch(1000))
     await bus.close()
 
     assert [mail.sequence for mail in came] == [mail.sequence for mail in written]
@@ -307,12 +339,12 @@ async def test_mail_and_content_go_down_two_tiers(tree):
     emea, _ = await tree.sprout("/emea", centre)
     store_1, listener = await tree.sprout("/emea/s1", emea)
     blob = store(OBJECT, b"y" * 5000)
-    await centre.keep_blobs(blob.values)
+    await centre.write(blobs=blob.values)
 
     assert (await store_1.load_blob(blob.reference)).value is None
     found = await emea.load_blob(blob.reference)
-    await emea.keep_blobs({blob.reference.address: found.value})
-    (written,) = await emea.write_mail([letter("s1", 4)])
+    await emea.write(blobs={blob.reference.address: found.value})
+    (written,) = await emea.write(mail=[letter("s1", 4)])
 
     assert (await store_1.load_blob(blob.reference)).value == found.value
     assert [mail.sequence for mail in await listener.mail(1)] == [written.sequence]
@@ -322,12 +354,12 @@ async def test_mail_and_content_go_down_two_tiers(tree):
 async def test_the_last_reset_counts(tree):
     centre, _ = await tree.open()
     bus, emea = await tree.sprout("/emea", centre)
-    await centre.write_mail([letter("emea", number) for number in range(300)])
+    await centre.write(mail=[letter("emea", number) for number in range(300)])
     await emea.mail(300)
 
     await bus.reset_mail(200)
     await bus.reset_mail(1)
-    await centre.write_mail([letter("emea", 300)])
+    await centre.write(mail=[letter("emea", 300)])
 
     await emea.until(lambda events: mails(events)[-1].sequence == 301)
     assert [mail.sequence for mail in mails(emea.events)[-301:]] == list(range(1, 302))

@@ -7,7 +7,7 @@ import pytest
 from relay.adapters.jetstream import mailbox as jetstream_mailbox
 from relay.adapters.jetstream.delivery import place_of
 from relay.core.effects import AckMail, ClearMail, StoreOwn
-from relay.core.events import HeartbeatArrived, ReportArrived
+from relay.core.events import HelloArrived, ReportArrived
 from relay.ports import BusBroken
 from tests.contract.buses import TREES, NatsTree, key, letter, links, mails, of
 
@@ -22,18 +22,18 @@ async def tree(request, tmp_path):
 async def test_a_link_cut_and_healed_is_told_and_loses_nothing(tree):
     centre, listener = await tree.open()
     bus, emea = await tree.sprout("/emea", centre)
-    await centre.write_mail([letter("emea", number) for number in range(3)])
+    await centre.write(mail=[letter("emea", number) for number in range(3)])
     await emea.mail(3)
 
     await tree.cut("/emea")
-    await centre.write_mail([letter("emea", number) for number in range(3, 6)])
-    assert not await bus.send_heartbeat(b"beat")
+    await centre.write(mail=[letter("emea", number) for number in range(3, 6)])
+    assert not await bus.send_hello(b"beat")
     assert not await bus.send_report({"a": b"1"})
     await emea.linked(up=False)
-    await centre.write_mail([letter("emea", number) for number in range(6, 9)])
+    await centre.write(mail=[letter("emea", number) for number in range(6, 9)])
     await tree.heal("/emea")
     await emea.linked()
-    await centre.write_mail([letter("emea", 9)])
+    await centre.write(mail=[letter("emea", 9)])
 
     await emea.until(lambda events: any(mail.key == key(9) for mail in mails(events)))
     assert {mail.key for mail in mails(emea.events)} == {key(number) for number in range(10)}
@@ -45,11 +45,11 @@ async def test_a_link_cut_and_healed_is_told_and_loses_nothing(tree):
 async def test_a_reset_while_the_link_is_cut_is_made_up_for(tree):
     centre, _ = await tree.open()
     bus, emea = await tree.sprout("/emea", centre)
-    written = await centre.write_mail([letter("emea", number) for number in range(5)])
+    written = await centre.write(mail=[letter("emea", number) for number in range(5)])
     await emea.mail(5)
     await bus.ack_mail(AckMail(written[-1].sequence))
     await tree.cut("/emea")
-    assert not await bus.send_heartbeat(b"beat")
+    assert not await bus.send_hello(b"beat")
     await emea.linked(up=False)
 
     reading = await bus.reset_mail(2)
@@ -65,13 +65,13 @@ async def test_a_removed_child_is_cut_off_and_its_mail_is_gone(tree):
     bus, emea = await tree.sprout("/emea", centre)
     _, apac = await tree.sprout("/apac", centre)
     await bus.send_report({"a": b"1"})
-    (written,) = await centre.write_mail([letter("emea", 1)])
-    await centre.write_mail([letter("apac", 2)])
+    (written,) = await centre.write(mail=[letter("emea", 1)])
+    await centre.write(mail=[letter("apac", 2)])
 
     await centre.remove_child("emea")
     await centre.remove_child("emea")
 
-    assert not await bus.send_heartbeat(b"beat")
+    assert not await bus.send_hello(b"beat")
     await emea.linked(up=False)
     assert not await centre.clear_mail(ClearMail("emea", key(1), written.sequence))
     await apac.mail(1)
@@ -84,13 +84,13 @@ async def test_a_removed_child_is_cut_off_and_its_mail_is_gone(tree):
 async def test_a_child_added_twice_keeps_its_place(tree):
     centre, _ = await tree.open()
     _, emea = await tree.sprout("/emea", centre)
-    await centre.write_mail([letter("emea", 1)])
+    await centre.write(mail=[letter("emea", 1)])
     await emea.mail(1)
     await tree.close("/")
 
     centre, _ = await tree.open()
     await tree.readmit("/emea", centre)
-    await centre.write_mail([letter("emea", 2)])
+    await centre.write(mail=[letter("emea", 2)])
 
     assert [mail.key for mail in await emea.mail(2)] == [key(1), key(2)]
 
@@ -98,18 +98,18 @@ async def test_a_child_added_twice_keeps_its_place(tree):
 async def test_a_child_whose_server_restarts_goes_on(tree):
     centre, listener = await tree.open()
     bus, emea = await tree.sprout("/emea", centre)
-    await bus.store_own([StoreOwn("a", b"1")])
-    await centre.write_mail([letter("emea", 1)])
+    await bus.write(own=[StoreOwn("a", b"1")])
+    await centre.write(mail=[letter("emea", 1)])
     await emea.mail(1)
 
     await tree.kill_server("/emea")
-    await centre.write_mail([letter("emea", 2)])
+    await centre.write(mail=[letter("emea", 2)])
 
     await emea.until(lambda events: {mail.key for mail in mails(events)} == {key(1), key(2)})
     await emea.linked()
-    await bus.store_own([StoreOwn("b", b"2")])
-    assert await bus.send_heartbeat(b"beat")
-    await listener.until(lambda events: HeartbeatArrived("emea", b"beat") in events)
+    await bus.write(own=[StoreOwn("b", b"2")])
+    assert await bus.send_hello(b"beat")
+    await listener.until(lambda events: HelloArrived("emea", b"beat") in events)
 
 
 async def test_a_parent_whose_server_restarts_goes_on(tree):
@@ -119,7 +119,7 @@ async def test_a_parent_whose_server_restarts_goes_on(tree):
     await listener.until(lambda events: ReportArrived("emea", "a", b"1") in events)
 
     await tree.kill_server("/")
-    await centre.write_mail([letter("emea", 1)])
+    await centre.write(mail=[letter("emea", 1)])
     assert [mail.key for mail in await emea.mail(1)] == [key(1)]
     while not await bus.send_report({"a": b"2"}):
         emea.events.clear()
@@ -145,7 +145,7 @@ async def test_mail_written_while_the_link_flaps_is_all_delivered(tree):
     count = 0
 
     for _ in range(3):
-        await centre.write_mail([letter("emea", count + number) for number in range(2000)])
+        await centre.write(mail=[letter("emea", count + number) for number in range(2000)])
         await tree.cut("/emea")
         count += 2000
         await tree.heal("/emea")
@@ -191,7 +191,7 @@ async def test_mail_comes_to_its_end_though_its_server_said_that_one_more_follow
         bus, emea = await tree.sprout("/emea", centre)
         monkeypatch.setattr(jetstream_mailbox, "place_of", one_too_many)
 
-        written = await centre.write_mail([letter("emea", number) for number in range(3)])
+        written = await centre.write(mail=[letter("emea", number) for number in range(3)])
 
         last = await emea.until(lambda events: [m for m in mails(events) if not m.pending])
         assert [mail.sequence for mail in last] == [written[-1].sequence]

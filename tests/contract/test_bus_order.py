@@ -3,8 +3,9 @@
 import pytest
 
 from relay.core.effects import AckMail, ClearMail
-from relay.core.events import SessionArrived
-from schemas.reports import SessionMessage, encode
+from relay.core.events import Welcomed
+from schemas.link import Welcome
+from schemas.reports import encode
 from tests.contract.buses import TREES, key, letter, mails
 
 
@@ -18,9 +19,9 @@ async def tree(request, tmp_path):
 async def test_slots_are_read_in_the_order_of_their_last_writing(tree):
     centre, _ = await tree.open()
     await tree.plant("/emea", centre)
-    written = await centre.write_mail([letter("emea", number) for number in range(4)])
-    await centre.write_mail([letter("emea", 1, written[1].sequence)])
-    await centre.write_mail([letter("emea", 0, written[0].sequence)])
+    written = await centre.write(mail=[letter("emea", number) for number in range(4)])
+    await centre.write(mail=[letter("emea", 1, written[1].sequence)])
+    await centre.write(mail=[letter("emea", 0, written[0].sequence)])
 
     _, emea = await tree.open("/emea")
 
@@ -32,7 +33,7 @@ async def test_slots_are_read_in_the_order_of_their_last_writing(tree):
 async def test_mail_that_was_not_acknowledged_is_delivered_again_to_the_next_run(tree):
     centre, _ = await tree.open()
     _, emea = await tree.sprout("/emea", centre)
-    await centre.write_mail([letter("emea", number) for number in range(3)])
+    await centre.write(mail=[letter("emea", number) for number in range(3)])
     await emea.mail(3)
     await tree.close("/emea")
 
@@ -45,28 +46,28 @@ async def test_sequences_go_on_where_a_slot_was_cleared_or_a_child_erased(tree):
     centre, _ = await tree.open()
     await tree.plant("/emea", centre)
     await tree.plant("/apac", centre)
-    (first,) = await centre.write_mail([letter("emea", 1)])
+    (first,) = await centre.write(mail=[letter("emea", 1)])
     await centre.clear_mail(ClearMail("emea", key(1), first.sequence))
-    (second,) = await centre.write_mail([letter("emea", 1)])
+    (second,) = await centre.write(mail=[letter("emea", 1)])
     await centre.remove_child("emea")
-    (third,) = await centre.write_mail([letter("apac", 1)])
+    (third,) = await centre.write(mail=[letter("apac", 1)])
 
     assert first.sequence < second.sequence < third.sequence
 
 
-async def test_a_session_message_is_not_kept_for_a_child_that_is_away(tree):
+async def test_a_welcome_is_not_kept_for_a_child_that_is_away(tree):
     centre, _ = await tree.open()
     bus, emea = await tree.sprout("/emea", centre)
-    early, late = (SessionMessage("inc", epoch, 0, 0, 0, "none") for epoch in (1, 2))
+    early, late = (Welcome("inc", "run", last, b"") for last in (1, 2))
     await tree.close("/emea")
-    await centre.send_session("emea", encode(early))
+    await centre.send_welcome("emea", encode(early))
 
     bus, emea = await tree.open("/emea")
-    (written,) = await centre.write_mail([letter("emea", 1)])
+    (written,) = await centre.write(mail=[letter("emea", 1)])
     await emea.mail(1)
     await bus.ack_mail(AckMail(written.sequence))
-    await centre.send_session("emea", encode(late))
+    await centre.send_welcome("emea", encode(late))
 
-    await emea.until(lambda events: SessionArrived(late) in events)
-    assert SessionArrived(early) not in emea.events
+    await emea.until(lambda events: Welcomed(late) in events)
+    assert Welcomed(early) not in emea.events
     assert len(mails(emea.events)) == 1

@@ -1,7 +1,5 @@
 """Laws of the way up: merging, folding in blocks, results in parts."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,6 +29,7 @@ from schemas.reports import (
     Summary,
     encode,
 )
+from schemas.wire import replace
 
 mail_keys = st.binary(min_size=20, max_size=20).map(short_key)
 few = st.integers(0, 5)

@@ -1,7 +1,5 @@
 """What a child may report is bounded, and a merge of it is taken at the next hop."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +8,7 @@ from relay.core.reports.intake import ReportIntake, bounded, own_arms
 from relay.core.reports.reduce import merge_all, times
 from schemas.identity import NodePath, short_key
 from schemas.objects import ObjectKey
+from schemas.refusals import RecordRefused
 from schemas.reports import (
     ARM_NOTHING,
     ARM_OLDER,
@@ -24,11 +23,11 @@ from schemas.reports import (
     ObjectResult,
     Report,
     ReportPart,
-    ReportRefused,
     Summary,
     encode,
     part_key,
 )
+from schemas.wire import replace
 
 REGION, KEY = NodePath.parse("/r"), short_key(bytes(20))
 ARMS = tuple(f"{at:064x}" for at in range(200))
@@ -121,7 +120,7 @@ def wrong(**changes):
     ],
 )
 def test_what_no_child_may_say_is_refused(said):
-    with pytest.raises(ReportRefused):
+    with pytest.raises(RecordRefused):
         read(said)
 
 
@@ -132,10 +131,10 @@ def test_a_report_on_what_was_not_sent_or_in_another_slot_is_refused():
         (ReportPart(KEY, 1, "r", 1, 5, ()), KEY, 5),
         (ReportPart(KEY, 10_000, "r", 1, 5, ()), part_key(KEY, 10_000), 5),
     ):
-        with pytest.raises(ReportRefused):
+        with pytest.raises(RecordRefused):
             intake(sent=sent).read("c", slot, encode(data))
     result = ObjectResult(ObjectKey("", "x", "n", "a"), COUNT_MAX + 1, "d")
-    with pytest.raises(ReportRefused):
+    with pytest.raises(RecordRefused):
         read(ReportPart(KEY, 1, "r", 1, 5, (result,)), slot=part_key(KEY, 1))
 
 
@@ -143,6 +142,6 @@ def test_a_report_on_what_was_not_sent_or_in_another_slot_is_refused():
 def test_any_bytes_are_a_report_or_refused(data, slot):
     try:
         said = intake().read("c", slot, data)
-    except ReportRefused:
+    except RecordRefused:
         return
     assert said is None or slot in (KEY, "_progress")

@@ -40,6 +40,14 @@ records = st.lists(
 ).map(lambda some: {item.key: item for item in some})
 
 
+def always(_key):
+    return True
+
+
+def never(_key):
+    return False
+
+
 def carry_out(actions, applied):
     after = dict(applied)
     for action in actions:
@@ -111,3 +119,10 @@ def test_what_was_only_meant_to_be_applied_is_applied():
     done = Done(key, "u", "a" * 64, ("p",), made=True, order=item.order)
     assert plan({key: item}, {key: done}, may_prune=always) == []
     assert plan({key: item}, {key: replace(done, uid="")}, may_prune=always) == [Apply(item)]
+
+
+@given(wants, records, st.sets(keys))
+def test_what_goes_is_decided_object_by_object(wanted, applied, settled):
+    actions = plan(wanted, applied, may_prune=settled.__contains__)
+    pruned = {action.done.key for action in actions if isinstance(action, Prune)}
+    assert pruned == (applied.keys() - wanted.keys()) & settled

@@ -15,8 +15,7 @@ from functools import partial
 from tests.simulation import mutants, soak
 from tests.simulation.faults import NO_FAULTS, Faults
 from tests.simulation.replay import again, check, end_of
-from tests.simulation.run import Outcome, build_shapes, run
-from tests.simulation.signatures import REAL_EVERY, many_lives
+from tests.simulation.run import Outcome, run
 from tests.simulation.sizes import SIZES
 
 FAILED_TOLD = 3
@@ -107,22 +106,14 @@ def _chunks(given: argparse.Namespace, chosen: Faults | None) -> Iterator[Chunk]
     if min(given.jobs, len(chunks)) < 2:
         yield from map(some, chunks)
         return
-    begun = time.process_time()
-    with many_lives():
-        build_shapes(SIZES[given.size], range(given.first, last))
-    yield [], time.process_time() - begun
     with ProcessPoolExecutor(min(given.jobs, len(chunks))) as pool:
         yield from pool.map(some, chunks)
 
 
 def _some(size: str, chosen: Faults | None, seeds: range) -> Chunk:
     begun = time.process_time()
-    # Those with real signatures last, as they have all put back: no life bears on another.
-    ordered = sorted(seeds, key=lambda seed: seed % REAL_EVERY == 0)
-    with many_lives():
-        done = [replace(run(seed, chosen, size=SIZES[size]), story=[]) for seed in ordered]
-    outcomes = sorted(done, key=lambda outcome: outcome.seed)
-    return outcomes, time.process_time() - begun
+    done = [replace(run(seed, chosen, size=SIZES[size]), story=[]) for seed in seeds]
+    return done, time.process_time() - begun
 
 
 if __name__ == "__main__":

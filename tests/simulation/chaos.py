@@ -9,14 +9,17 @@ from relay.adapters.memory.streams import Kept, MemoryStreams
 from relay.core.records.accepted import read_record
 from relay.core.effects import WriteMail
 from relay.core.events import MailArrived
+from relay.core.records.accepted import read_record
 from schemas import wire
 from schemas.blobs import Reference
 from schemas.identity import MailKey, NodePath
 from schemas.records import encode_payload
 from schemas.signing import Signer, decode_envelope
-from tests.simulation.centre import INVENTORY_KEY, OTHER_TREE, SIGNING_KEY, TREE, Centre
+from schemas.snapshots import encode, read_snapshot
+from tests.simulation.centre import Centre
 from tests.simulation.faults import Faults
 from tests.simulation.host import Host
+from tests.simulation.model import INVENTORY_KEY, OTHER_TREE, SIGNING_KEY, TREE
 from tests.simulation.world import World
 
 FORGER = Signer(TREE, SIGNING_KEY.key_id, b"f" * 32)
@@ -42,10 +45,6 @@ class Chaos:
         self._round = 0
         self._liar: NodePath | None = None
         self._copies: dict[NodePath, MemoryStreams] = {}
-
-    def choose(self, faults: Faults) -> None:
-        """What may go wrong from the next start on."""
-        self._faults = faults
 
     def start(self) -> None:
         """Let things go wrong from now on."""
@@ -153,7 +152,6 @@ class Chaos:
             return None
         key, data = write.key, write.data
         key, data = self._made_up(key, data)
-        self._note_ahead(self._world.hosts.get(host.path.child(write.child)), key, data)
         self._world.note(host.path, f"lies to {write.child} about {key[:8]}", data)
         return MailArrived(sequence, key, data, 0)
 
@@ -167,17 +165,8 @@ class Chaos:
             return
         recent = self._centre.history[-RECENT:] if random.random() < 0.5 else self._centre.history
         key, data = self._made_up(*random.choice(recent))
-        self._note_ahead(child, key, data)
         self._world.note(liar.path, f"lies to {child.path} about {key[:8]}", data)
         child.receive_mail(MailArrived(child.read_through, key, data, 0))
-
-    def _note_ahead(self, child: Host | None, key: MailKey, data: bytes) -> None:
-        """Who is told what is true ahead of its turn lacks what should have come before it."""
-        if child is not None and child.node is not None and (key, data) in self._centre.history:
-            held = child.node.records.get(key)
-            news = held is None or held.generation < read_record(data, 0)[1].generation
-            if news:
-                self._world.withheld[child.path] = None
 
     def _withholds(self, host: Host, kept: Kept) -> bool:
         """Whether to keep a message from a child, and go on as if it had been sent.
@@ -186,17 +175,14 @@ class Chaos:
         """
         if host.path != self._liar or kept.mail is None or not kept.mail.has_body:
             return False
-        withheld = self._world.random.random() < WITHHELD
-        if withheld:
-            self._world.withheld[host.path.child(kept.mail.child)] = None
-        return withheld
+        return self._world.random.random() < WITHHELD
 
     def _come_clean(self) -> None:
-        """The relay is put right: its children begin new sessions."""
-        for host in self._hosts():
-            if self._brief and not host.path.is_root and host.path.parent == self._liar:
-                host.link_changed(up=False)
-                self._world.links_changed(host.path)
+        """The relay is put right: an honest program starts in its place."""
+        liar = self._world.hosts.get(self._liar) if self._liar is not None else None
+        if liar is not None and liar.node is not None:
+            liar.stop()
+            liar.start()
         self._liar = None
 
     def _lie_about_blob(self, host: Host, reference: Reference, value: bytes) -> bytes | None:
@@ -258,6 +244,11 @@ def put_back(host: Host, streams: MemoryStreams) -> None:
 
 def newer(data: bytes, signer: Signer) -> bytes:
     """The record as if it were issued again, by whom it was not."""
-    envelope, held = read_record(data, 0)
+    envelope = decode_envelope(data)
+    if envelope.kind == "snapshot":
+        snapshot = read_snapshot(envelope.payload)
+        later = wire.replace(snapshot, generation=snapshot.generation + 1)
+        return signer.seal("snapshot", encode(later)).encode()
+    envelope, held = read_record(data)
     payload = encode_payload(wire.replace(held.record, generation=held.generation + 1))
     return signer.seal(held.kind, payload, envelope.body).encode()  # type: ignore[arg-type]

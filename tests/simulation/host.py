@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from relay.adapters.memory.streams import MemoryStreams
 from relay.core import effects as fx
+from relay.core.config import NodeConfig
 from relay.core.events import (
     Event,
     HelloArrived,
@@ -23,10 +24,11 @@ from relay.core.events import (
     Tick,
     Welcomed,
 )
-from relay.core.node import Node, NodeConfig
+from relay.core.node import Node
 from schemas.blobs import Reference
 from schemas.identity import MailKey, NodePath
-from schemas.link import decode_welcome
+from schemas.link import Welcome
+from schemas.wire import decode
 from tests.simulation.disk import looked_up, read_back, staged
 from tests.simulation.space import EdgeSpace
 from tests.simulation.telling import bytes_of, told_effect, told_event
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 
 BATCH_MAX = 8
 HELLO = "_node.self"
+KEPT = (HELLO, "_progress")
+"""What no fault takes out of a stream that goes on: who lost these would not know it."""
 
 
 class Host:
@@ -366,7 +370,7 @@ class Host:
 
     def welcome(self, data: bytes) -> None:
         """Have the parent's answer come over the link."""
-        self._arrive("welcome", Welcomed(decode_welcome(data)))
+        self._arrive("welcome", Welcomed(decode(Welcome, data)))
 
     def _send(self, key: str, data: bytes) -> None:
         if not self._outgoing:
@@ -391,7 +395,7 @@ class Host:
         if link != self.link_epoch or parent is None or self.world.mute.get(self.path) == "up":
             return
         for key, data in said.items():
-            if key == HELLO or not self.world.loses_report():
+            if key in KEPT or not self.world.loses_report():
                 parent.streams.stat.put((self.path.name, key), data)
         self.world.after(self.world.delay(), parent.read_reports, parent.run)
 

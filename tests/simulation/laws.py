@@ -1,4 +1,4 @@
-"""What the laws are called: the safety properties by their names, and what they rest on."""
+"""What the laws are called: the ten safety properties by their names, and what they rest on."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ LEAST_PRIVILEGE = "Least privilege"
 NO_IGNORANCE = "No deletion from ignorance"
 WITHHOLDING = "Withholding is seen"
 
-ACKNOWLEDGED = "What is acknowledged is kept"
 CONTENT_FIRST = "Content before its delta"
-ONE_SESSION = "The older session stops"
+ONE_SESSION = "One run has a node's place"
+NO_EXCEPTION = "No exception"

@@ -1,49 +1,51 @@
 """The laws, by their names in the architecture: safety at each step, convergence after settling.
 
+Judged by what the centre's spaces say and by what is in the clusters, never by a node's own words.
+
 | safety property | where it is checked |
 | --- | --- |
 | 1 Convergence | `settled`; in `rest` also that nothing moves any more |
-| 2 No resurrection | `_stored`: no generation goes back, nothing comes that the index had dropped |
+| 2 No resurrection | `_stored`: no generation goes back, nothing comes that a snapshot dropped |
 | 3 Only signed, only mine | `_stored`, `_kept`, `applying`; `pruning` tells who made an object |
-| 4 No loss on reject | `settled`: all else is as it should be, `_untold`: it is said why; |
-|   | `Conduct.asked`, `missed`: content is asked for with backoff, and called missing only by |
-|   | the word of one who was asked; the worlds `refused`, `lost_content` |
-| 5 Bounded | `leftover_faults` at each rest, `World.run`: steps; `soak`: bytes over a year |
-| 6 Autonomy | `spaces_as_wanted`, in the worlds where the parent is gone (`test_swarm`) |
-| 7 Exactly once counting | `_counted`, and `_summary_faults` once all is settled |
-| 8 Least privilege | `Conduct.written`: each child is told of what is its own; the world |
-|   | `lying_child`; that the server enforces it: `tests/nats/test_isolation.py` |
-| 9 No deletion from ignorance | `pruning`, `_cleared`, `_dropped`, `Conduct.cleared`, `read_on` |
-| 10 Withholding is seen | `Conduct.handled`: within 20 minutes by the node's own clock, and |
-|   | `view_faults`: only if it is so; the worlds `old_index`, `no_end`, `withheld` |
-Besides: what is acknowledged is kept, content comes before its delta, the older session stops.
+| 4 No loss on reject | `settled`, `_untold`, `_asked`; the lives `refused`, `lost_content` |
+| 5 Bounded | `leftovers` at each rest, `World.run`: steps; `soak`: bytes over a year |
+| 6 Autonomy | `spaces_as_wanted`, in the tests where the parent is gone |
+| 7 Exactly once counting | `_counted`, and `_count_faults` once all is settled |
+| 8 Least privilege | `_written`; the lives of hostile children; `tests/nats/test_isolation.py` |
+| 9 No deletion from ignorance | `pruning`, `_cleared`, `_dropped` |
+| 10 Withholding is seen | `handled`: within 20 minutes by the node's own clock |
 """
 
 from __future__ import annotations
 
+from collections import Counter, deque
+
 from relay.core import effects as fx
-from relay.core.tombstones import SWEPT_KEY
-from schemas import blobs
-from schemas.identity import ContentHash, MailKey, NodePath
+from relay.core.events import Welcomed
+from relay.core.node import Node
+from relay.core.records.accepted import read_record
+from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, ContentHash, MailKey, NodePath
 from schemas.objects import ObjectKey
-from schemas.records import DeltaHead
-from schemas.reports import Summary
-from schemas.subjects import CURSOR_KEY
-from tests.simulation.acknowledging import Acknowledging
-from tests.simulation.centre import Centre, arms_of, placement_key
-from tests.simulation.conduct import Conduct
+from schemas.records import DeltaHead, NodeRecord, Profile
+from schemas.signing import decode_envelope
+from schemas.snapshots import read_snapshot
+from tests.simulation.centre import NOTES, Centre
 from tests.simulation.content import missing
 from tests.simulation.host import Host
 from tests.simulation.laws import (
     AUTONOMY,
+    BOUNDED,
     CONTENT_FIRST,
     CONVERGENCE,
     EXACTLY_ONCE,
+    LEAST_PRIVILEGE,
     NO_IGNORANCE,
     NO_LOSS,
     NO_RESURRECTION,
     ONLY_SIGNED,
+    WITHHOLDING,
 )
+from tests.simulation.model import arms_of, placement_key
 from tests.simulation.places import Places, all_of, forget, rename
 from tests.simulation.prescribed import (
     arm_for,
@@ -52,12 +54,13 @@ from tests.simulation.prescribed import (
     prescribed,
     was_meant,
 )
-from tests.simulation.signatures import read_record
 from tests.simulation.telling import differing, shortened
 from tests.simulation.world import LawBroken, Watcher, World
 
-NOTES = (CURSOR_KEY, SWEPT_KEY)
-"""What a node keeps in OWN of its own."""
+FAILURES_MAX, FAILURES_SECONDS = 40, 10.0
+"""So often a blob that is not here may be asked for within so long in one run over one link."""
+SEEN_AFTER_SECONDS = 20 * 60.0 + 2 * 60.0
+"""StaleView is said after 20 minutes, looked at each minute."""
 
 
 class Oracle(Watcher):
@@ -65,31 +68,39 @@ class Oracle(Watcher):
 
     def __init__(self, world: World, centre: Centre) -> None:
         self.world, self.centre = world, centre
-        self.conduct = Conduct(world, centre)
-        self.handled = self.conduct.handled
+        self.quiet = False
+        # The highest generation that each node kept of each key, while its disk lasts.
         self._highest: dict[tuple[NodePath, str], int] = {}
-        self.acknowledging = Acknowledging(world, centre, self._highest)
-        self._behind: dict[NodePath, None] = {}
-        self._wiped: dict[NodePath, None] = {}
+        # The newest snapshot that each node kept, or was welcomed with in this run.
+        self._judged_by: dict[NodePath, int] = {}
+        # Objects in clusters whose edges do not know any more that they made them.
         self._orphans: dict[NodePath, dict[ObjectKey, None]] = {}
+        # What was wanted when all was last as it should be, and when it was not wanted since.
+        self._held: dict[NodePath, dict[ObjectKey, str]] = {}
         self._not_wanted: dict[tuple[NodePath, ObjectKey], float] = {}
         self._settled_at: float | None = None
-        self._held: dict[NodePath, dict[ObjectKey, str]] = {}
         self._places = Places()
-        self.quiet = False
+        # Disks that were lost or put back since all was as it should be.
+        self._disturbed: dict[NodePath, None] = {}
+        self._failures: dict[tuple[NodePath, int, int, str], deque[float]] = {}
+        # Who says that its view is old.
+        self._stale: dict[NodePath, None] = {}
+        self._shown: dict[NodePath, tuple[Node, int, float]] = {}
         world.watcher = self
 
     # At every step.
 
+    def event(self, host: Host, event: object) -> None:
+        if isinstance(event, Welcomed) and event.message.snapshot:
+            self._judges_by(host, event.message.snapshot)
+
     def effect(self, host: Host, effect: object) -> None:
         match effect:
             case fx.StoreOwn() if effect.key not in NOTES and effect.data is not None:
-                self._stored(host, effect.key, effect.generation, effect.data)
+                self._stored(host, effect.key, effect.data)
             case fx.WriteMail():
-                self.conduct.written(host, effect)
-                if effect.has_body and effect.key in self.centre.records:
-                    self._sent(host, effect)
-            case fx.SummaryChanged():
+                self._written(host, effect)
+            case fx.CountChanged():
                 self._counted(effect.key)
             case fx.KeepBlob():
                 self._kept(host, effect.address, effect.value)
@@ -97,41 +108,63 @@ class Oracle(Watcher):
                 self._dropped(host, effect.addresses)
             case fx.ClearMail():
                 self._cleared(host, effect)
-                self.conduct.cleared(host, effect)
-            case _:
-                self.acknowledging.effect(host, effect)
-                self.conduct.effect(host, effect)
+            case fx.Noted() if effect.reason in ("StaleView", "FreshView"):
+                self._stale.pop(host.path, None)
+                if effect.reason == "StaleView":
+                    self._stale[host.path] = None
+            case fx.LoadBlob():
+                self._asked(host, effect.reference.address)
+            case fx.Noted() if effect.reason == "MissingBlob":
+                self._missed(host, effect)
         if self.quiet:
             self._rests(host, effect)
 
-    def _stored(self, host: Host, key: str, generation: int, data: bytes) -> None:
+    def handled(self, host: Host) -> None:
+        """A node whose parent shows it no newer snapshot says so within 20 minutes."""
+        if host.path.is_root:
+            for name in self.centre.model.placements:
+                self._counted(placement_key(name))
+            return
+        node, now = host.node, self.world.now
+        newest = self._judged_by.get(host.path, 0)
+        known = self._shown.get(host.path)
+        if node is None or known is None or known[:2] != (node, newest):
+            if node is not known_node(known):
+                self._stale.pop(host.path, None)
+            assert node is not None
+            self._shown[host.path] = (node, newest, now)
+        elif now - known[2] > SEEN_AFTER_SECONDS and host.path not in self._stale:
+            what = f"{host.path} has seen no newer snapshot for {now - known[2]:.0f} s"
+            raise LawBroken(WITHHOLDING, f"{what}, and is silent")
+
+    def _judges_by(self, host: Host, data: bytes) -> None:
+        """A snapshot that the centre signed is shown to a node."""
+        if data in self.centre.issued:
+            snapshot = read_snapshot(decode_envelope(data).payload).generation
+            self._judged_by[host.path] = max(self._judged_by.get(host.path, 0), snapshot)
+
+    def _stored(self, host: Host, key: str, data: bytes) -> None:
         if data not in self.centre.issued:
             raise LawBroken(ONLY_SIGNED, f"{host.path} keeps under {key} what no one issued")
-        highest = self._highest.get((host.path, key), 0)
+        if key == SNAPSHOT_KEY:
+            former = self._judged_by.get(host.path, 0)
+            self._judges_by(host, data)
+            if self._judged_by[host.path] < former:
+                raise LawBroken(NO_RESURRECTION, f"{host.path} goes back to an older snapshot")
+            return
+        _, record = read_record(data)
+        highest, generation = self._highest.get((host.path, key), 0), record.generation
         if generation < highest:
             what = f"{host.path} goes back from {highest} to {generation} under {key}"
             raise LawBroken(NO_RESURRECTION, what)
         self._highest[host.path, key] = generation
-        record = self.centre.records.get(MailKey(key))  # None: lost, and still on its way.
-        if isinstance(record, DeltaHead) and host.node is not None:
-            self._not_gone(host, MailKey(key), generation)
-
-    def _not_gone(self, host: Host, key: MailKey, generation: int) -> None:
-        """What no index that a node read in this turn lists, and is no newer, is not in force."""
-        node = host.node
-        assert node is not None
-        taken = node.records.get(key)
-        if taken is None or not taken.has_body:
+        if key == KEYS_KEY or not record.full or key in host.streams.own:
             return
-        if key in host.streams.own:
-            # Newer than what is held of it: that needs no index.
-            return
-        read = sorted(index for index in host.indexes_read if index)
-        if not read:
-            raise LawBroken(NO_RESURRECTION, f"{host.path} takes {key} before it saw any index")
-        listed = [self.centre.listed(index, key) for index in read]
-        if generation <= min(read) and all(at is None or at > generation for at in listed):
-            what = f"{host.path} takes {key} of {generation}, its index lists {listed[-1]}"
+        newest = self._judged_by.get(host.path, 0)
+        if not newest:
+            raise LawBroken(NO_RESURRECTION, f"{host.path} takes {key} before any snapshot")
+        if self.centre.is_superseded(MailKey(key), generation, newest):
+            what = f"{host.path} takes {key} of {generation}, which snapshot {newest} does not list"
             raise LawBroken(NO_RESURRECTION, what)
 
     def _kept(self, host: Host, address: ContentHash, value: bytes) -> None:
@@ -140,96 +173,169 @@ class Oracle(Watcher):
             raise LawBroken(ONLY_SIGNED, f"{host.path} keeps another value as {address[:12]}")
 
     def _dropped(self, host: Host, addresses: tuple[ContentHash, ...]) -> None:
-        """No blob goes that something in force leads to, at a node that keeps the record.
-
-        Who has nobody below needs what is meant for its own cluster, of the arm that it is in.
-        """
-        own, paths = host.streams.own, self.world.hosts
-        last = host.attached and all(p.is_root or p.parent != host.path for p in paths)
+        """No blob goes that something in force leads to, at a node that keeps the record."""
+        hosts, gone = self.world.hosts, set(addresses)
+        last = host.attached and all(p.is_root or p.parent != host.path for p in hosts)
         targets = [t for t in self.centre.model.targets.values() if t.path == host.path]
         for name, placed in self.centre.model.placements.items():
-            if placement_key(name) not in own:
+            key = placement_key(name)
+            newest = self._highest.get((host.path, key), 0) == self.centre.records[key].generation
+            if key not in host.streams.own or not newest:
                 continue
             mine = [arm_for(placed, t) for t in targets if is_meant(self.centre.model, placed, t)]
-            for arm in mine if last else arms_of(placed):
-                led = {arm.root.address, *(c.reference.address for _, c in arm.contents)}
-                if led & set(addresses) and self._is_newest(host, placement_key(name)):
+            meant = last or not self._concerns(host, name)
+            for arm in mine if meant else arms_of(placed):
+                if gone & {arm.root.address, *(c.reference.address for _, c in arm.contents)}:
                     what = f"{host.path} drops content of {name}, which is in force"
                     raise LawBroken(NO_IGNORANCE, what)
 
-    def _is_newest(self, host: Host, key: MailKey) -> bool:
-        return self._highest.get((host.path, key), 0) == self.centre.records[key].generation
+    def _concerns(self, host: Host, name: str) -> bool:
+        """Whether a placement is meant for someone at a host or below."""
+        model = self.centre.model
+        placed = model.placements[name]
+        below = [t for t in model.targets.values() if host.path.holds(t.path)]
+        return any(is_meant(model, placed, target) for target in below)
 
     def _cleared(self, host: Host, clear: fx.ClearMail) -> None:
-        """No slot is cleared that holds what is in force."""
+        """No slot is cleared that holds what is in force, and meant there, as the host knows."""
         kept = host.streams.mail.get((clear.child, clear.key))
         record = self.centre.records.get(clear.key)
-        if kept is None or kept.mail is None or record is None or kept.sequence != clear.sequence:
+        if kept is None or kept.mail is None or not isinstance(record, DeltaHead):
             return
-        if kept.mail.has_body and kept.mail.generation == record.generation and not record.deleted:
-            what = (
-                f"{host.path} takes {clear.key}, which is in force, out of {clear.child}'s mailbox"
-            )
+        name, path = record.source.name, host.path.child(clear.child)
+        newest = kept.mail.generation == record.generation and kept.sequence == clear.sequence
+        if not newest or not kept.mail.has_body or name not in self.centre.model.placements:
+            return
+        if self._knows_inventory(host) and any(
+            is_meant(self.centre.model, self.centre.model.placements[name], target)
+            for target in self.centre.model.targets.values()
+            if path.holds(target.path)
+        ):
+            what = f"{host.path} takes {name}, which is in force, out of {clear.child}'s mailbox"
             raise LawBroken(NO_IGNORANCE, what)
 
-    def _sent(self, host: Host, write: fx.WriteMail) -> None:
-        """What a delta leads to is in the sender's own store."""
-        for reference in self.centre.records[write.key].references:
-            if reference.kind == blobs.MANIFEST and missing(host, write):
-                what = f"{host.path} sends {write.child} a delta before its content"
-                raise LawBroken(CONTENT_FIRST, what)
+    def _knows_inventory(self, host: Host) -> bool:
+        """Whether a node holds all profiles below it and all Locations, as they are now."""
+        own = host.streams.own
+        for key, record in self.centre.records.items():
+            if isinstance(record, Profile) and not host.path.holds(record.path):
+                continue
+            if record.source.name in self.centre.model.placements or key == KEYS_KEY:
+                continue
+            held = own.get(key)
+            if held is None or read_record(held.data)[1].generation != record.generation:
+                return False
+        return True
+
+    def _written(self, host: Host, write: fx.WriteMail) -> None:
+        """A child is told of what is its own, and of content only once that is in the store."""
+        if write.child not in host.streams.children:
+            what = f"{host.path} writes to {write.child}, which is none of its children"
+            raise LawBroken(LEAST_PRIVILEGE, what)
+        record = self.centre.records.get(write.key)
+        if isinstance(record, Profile | NodeRecord):
+            child, past = host.path.child(write.child), self.centre.past.targets
+            named = [p for p, ts in past.items() if any(t.name == record.source.name for t in ts)]
+            if not any(child.holds(path) for path in (record.path, *named)):
+                what = f"{host.path} tells {write.child} of {record.source.name}, elsewhere"
+                raise LawBroken(LEAST_PRIVILEGE, what)
+        if isinstance(record, DeltaHead) and write.has_body and missing(host, write):
+            what = f"{host.path} sends {write.child} a delta before its content"
+            raise LawBroken(CONTENT_FIRST, what)
+        if isinstance(record, DeltaHead) and write.has_body:
+            self._only_theirs(host, write, record)
+
+    def _only_theirs(self, host: Host, write: fx.WriteMail, record: DeltaHead) -> None:
+        """What a delta brings goes to no child of which nobody was ever meant."""
+        child = host.path.child(write.child)
+        paths = [path for path in self.centre.past.targets if child.holds(path)]
+        if not was_meant(self.centre, paths, write.key):
+            what = f"{host.path} tells {write.child} what {record.source.name} brings others"
+            raise LawBroken(LEAST_PRIVILEGE, what)
 
     def _counted(self, key: MailKey) -> None:
-        """A complete summary has each destination that is meant once; who leaves is extra."""
-        node = self.world.root.node
-        if node is None or key not in node.records or self.world.withheld:
+        """An exact count has each destination that is meant once, and none synced that is not."""
+        root = self.world.root
+        if root.node is None or self.centre.deleting or self._in_flight():
             return
-        summary = node.summary(key)
-        states = summary.states
-        if not summary.complete or states.get("unreachable") or self.world.lying:
+        count = self.world.ports.count(root, key, root.node.count(key))
+        record = self.centre.records.get(key)
+        placed = self.centre.model.placements.get(record.source.name) if record else None
+        if not count.exact or placed is None or record is None:
             return
-        name = node.records[key].record.source.name
-        placed = self.centre.model.placements.get(name)
-        issued, held = self.centre.records.get(key), node.records[key]
-        stale = issued is None or held.generation != issued.generation
-        if placed is None or stale or self._in_flight():
-            return
-        model = self.centre.model
+        states, model = count.summary.states, self.centre.model
         targets = [t for t in model.targets.values() if t.path in model.nodes]
-        meant = sum(1 for target in targets if is_meant(model, placed, target))
-        # Who is meant and gets nothing any more is leaving, too.
-        least = summary.destinations - states.get("leaving", 0)
-        if not least <= meant <= summary.destinations:
-            what = f"{name}: complete with {dict(states)}, though {meant} destinations are meant"
+        meant = [target for target in targets if is_meant(model, placed, target)]
+        counted = sum(states.values()) - states.get("leaving", 0)
+        name = record.source.name
+        if counted != len(meant):
+            what = f"{name}: exactly {dict(states)}, though {len(meant)} destinations are meant"
             raise LawBroken(EXACTLY_ONCE, what)
+        holding = sum(1 for target in meant if self._holds(target.path, placed, target))
+        if states.get("synced", 0) > holding and not self.world.disturbed:
+            what = f"{name}: exactly {dict(states)}, though {holding} hold it"
+            raise LawBroken(EXACTLY_ONCE, what)
+
+    def _holds(self, path: NodePath, placed: object, target: object) -> bool:
+        """Whether the cluster at a path ever held what a placement brings this destination."""
+        host = self.world.hosts.get(path)
+        contents = arm_for(placed, target).contents  # type: ignore[arg-type]
+        return host is not None and all(
+            host.space.objects.get(key, ("",))[0] == content.reference.address
+            or self._wins(path, key, content.reference.address)
+            for key, content in contents
+        )
+
+    def _wins(self, path: NodePath, key: ObjectKey, address: str) -> bool:
+        """Whether another placement brings the object there, as newer or by priority."""
+        return prescribed(self.centre).get(path, {}).get(key, address) != address
 
     def _in_flight(self) -> bool:
         """Whether the root's node has not been told yet of all that was issued."""
-        root = self.world.root.node
+        root, own = self.world.root.node, self.world.root.streams.own
         assert root is not None
         return any(
             key not in root.records or root.records[key].generation < record.generation
             for key, record in self.centre.records.items()
+            if key in own
         )
 
     def _rests(self, host: Host, effect: object) -> None:
         match effect:
-            case fx.WriteMail() | fx.StoreOwn() if effect.key in ("_index", CURSOR_KEY):
+            case fx.WriteMail() | fx.StoreOwn() if effect.key in (SNAPSHOT_KEY, *NOTES):
+                return
+            case fx.SendReport() if effect.key == "_progress":
                 return
             case fx.WriteMail() | fx.StoreOwn() | fx.ClearMail() | fx.SendReport() | fx.ResetMail():
                 does = f"{type(effect).__name__} {getattr(effect, 'key', '')}"
                 raise LawBroken(CONVERGENCE, f"no quiescence: {host.path} still does {does}")
-            case _:
-                return
+
+    def _asked(self, host: Host, address: str) -> None:
+        """What cannot be had is asked for with patience."""
+        if address in host.streams.blobs:
+            return
+        key = (host.path, host.run, host.link_epoch, address)
+        times = self._failures.setdefault(key, deque(maxlen=FAILURES_MAX))
+        times.append(self.world.now)
+        if len(times) == FAILURES_MAX and times[-1] - times[0] < FAILURES_SECONDS:
+            what = f"{host.path} asks for {address[:12]} {len(times)} times in {FAILURES_SECONDS} s"
+            raise LawBroken(NO_LOSS, what)
+
+    def _missed(self, host: Host, noted: fx.Noted) -> None:
+        """Content is called missing by the word of one who was asked, not for want of a link."""
+        heard = host.denied.pop(noted.subject, -1) >= host.link_epoch - 1
+        if not host.path.is_root and not host.linked and not heard:
+            what = f"{host.path} says that {noted.subject} is missing, and has no link to ask by"
+            raise LawBroken(NO_LOSS, what)
+
+    # What clusters suffer.
 
     def applying(self, host: Host, key: ObjectKey, address: str, placements: tuple) -> None:
         self._orphans.get(host.path, {}).pop(key, None)
-        self.conduct.applying(host, placements)
         paths = all_of(self._places, host.path, host.former)
         for placement in placements:
-            if (placement, key, address) in self.centre.contents:
-                if self.world.brief and not was_meant(self.centre, paths, placement):
-                    break
+            said = (placement, key, address) in self.centre.contents
+            if said and was_meant(self.centre, paths, placement):
                 return
         raise LawBroken(ONLY_SIGNED, f"{host.path} applies {key} as no placement ever said there")
 
@@ -237,9 +343,6 @@ class Oracle(Watcher):
         """What was wanted here all the time since the last rest may not be removed."""
         if not made:
             self._orphans.setdefault(host.path, {})[key] = None
-        if self.world.lacks(host):
-            # Who is shown what takes and not what gives cannot know it.
-            return
         at = self._places.of(host.path)
         if self._settled_at is None or key not in self._held.get(at, {}):
             return
@@ -247,25 +350,28 @@ class Oracle(Watcher):
             what = f"{host.path} removes {key}, which was wanted there all the time"
             raise LawBroken(NO_IGNORANCE, what)
 
+    # Disks and places.
+
     def disk_lost(self, host: Host) -> None:
         """Without its record of what it did, an edge leaves what it no longer knows."""
-        if host.former or host.path in self._behind or self.world.lied:  # Its parent may know less.
-            forget(self._highest, host.path)
-        self._wiped[host.path] = None
+        self._disturbed[host.path] = None
+        forget(self._highest, host.path)
+        self._judged_by.pop(host.path, None)
         self._orphans.setdefault(host.path, {}).update(dict.fromkeys(host.space.objects))
 
     def disk_restored(self, host: Host) -> None:
-        """What nodes here and below may be told again starts from what each of them holds."""
-        self.conduct.forgets(host)
-        for below in [h for path, h in self.world.hosts.items() if host.path.holds(path)]:
-            self._behind[below.path] = None
-            self._knows_what_it_keeps(below, below.path)
+        """A host knows what it knew once."""
+        self._disturbed[host.path] = None
+        self._knows_what_it_keeps(host, host.path)
 
     def _knows_what_it_keeps(self, host: Host, at: NodePath) -> None:
         forget(self._highest, at)
+        self._judged_by.pop(at, None)
         for key, kept in host.streams.own.items():
-            if key not in NOTES:
-                self._highest[at, key] = read_record(kept.data, 0)[1].generation
+            if key == SNAPSHOT_KEY:
+                self._judges_by(host, kept.data)
+            elif key not in NOTES:
+                self._highest[at, key] = read_record(kept.data)[1].generation
 
     def said_elsewhere(self, old: NodePath, new: NodePath) -> None:
         """A destination is about to be said to have moved; its machine is where it is."""
@@ -276,12 +382,9 @@ class Oracle(Watcher):
     def arrived(self, host: Host, old: NodePath, *, keeps: bool) -> None:
         """A machine has come to another place, with what it knows or without; none runs on it."""
         self._places.arrive(old, host.path)
-        self.conduct.arrived(host, old)
         rename(self._orphans, old, host.path)
-        if old in self._wiped:  # Who would have told it anew what it lost is not its parent here.
-            del self._wiped[old]
-            self._knows_what_it_keeps(host, old)
         rename(self._highest, old, host.path)
+        rename(self._judged_by, old, host.path)
         if not keeps:
             self.disk_lost(host)
 
@@ -295,19 +398,15 @@ class Oracle(Watcher):
     # After settling.
 
     def settled(self, *, leftovers: bool = False) -> None:
-        """Everything is as it should be; raises LawBroken with all that is not.
-
-        What is gone may be remembered until the next index came, so leftovers are judged last.
-        """
+        """Everything is as it should be; raises LawBroken with all that is not."""
         wanted = prescribed(self.centre)
-        faults = [*self._space_faults(wanted), *self._summary_faults()]
-        faults += self.conduct.faults() if leftovers else []
+        faults = [*self._space_faults(wanted), *self._count_faults()]
+        faults += [*self._leftovers(), *self._stale_words()] if leftovers else []
         if faults:
             raise LawBroken(CONVERGENCE, "\n    ".join(faults[:12]))
         self._settled_at = self.world.now
         self._held = wanted
-        self._behind.clear()
-        self.conduct.settled()
+        self._disturbed.clear()
 
     def spaces_as_wanted(self) -> None:
         """Every edge that runs holds what is wanted, whatever else is broken."""
@@ -323,53 +422,47 @@ class Oracle(Watcher):
         for host in self.world.hosts.values():
             want = dict(wanted.get(host.path, {}))
             if host.node is None:
-                if host.attached:
-                    faults.append(f"{host.path} does not run")
+                faults += [f"{host.path} does not run"] if host.attached else []
                 continue
-            asked = {k: w.reference.address for k, w in host.node.wanted.items()}
-            if asked != want:
-                faults.append(f"{host.path} wants {differing(asked, want)}")
-            for key in host.space.refused_for_good:
-                want.pop(key, None)
+            refused = host.space.refused_for_good
             orphans = self._orphans.get(host.path, {})
             held = {
                 key: address
                 for key, (address, _) in host.space.objects.items()
-                if key not in orphans or key in want
+                if (key not in orphans or key in want) and key not in refused
             }
-            for key in host.space.refused_for_good:
-                held.pop(key, None)
+            want = {key: address for key, address in want.items() if key not in refused}
             if held != want:
                 faults.append(f"{host.path} holds {differing(held, want)}")
         return faults
 
-    def _summary_faults(self) -> list[str]:
-        faults = []
-        node = self.world.root.node
-        assert node is not None
+    def _count_faults(self) -> list[str]:
+        faults, root = [], self.world.root
+        assert root.node is not None
         for name in self.centre.model.placements:
-            summary = node.summary(placement_key(name))
-            expected = expected_summary(self.centre, name, self._refused())
-            if not summary.complete:
-                faults.append(f"summary of {name} is not complete: {summary.blocking}")
-            if dict(summary.states) != expected.states:
-                faults.append(f"{name}: states {dict(summary.states)}, truly {expected.states}")
+            key = placement_key(name)
+            count = self.world.ports.count(root, key, root.node.count(key))
+            summary, expected = count.summary, expected_summary(self.centre, name, self._refused())
+            states = {state: n for state, n in summary.states.items() if n}
+            if not count.exact:
+                faults.append(f"count of {name} is not exact: {count.waiting_for} {states}")
+            if states != expected.states:
+                faults.append(f"{name}: states {states}, truly {expected.states}")
             elif dict(summary.arms) != expected.arms:
                 faults.append(
                     f"{name}: arms {shortened(summary.arms)}, truly {shortened(expected.arms)}"
                 )
             faults += self._untold(name, summary)
         for key, record in self.centre.records.items():
-            if record.deleted and key in node.records and node.records[key].kind == "delta":
-                summary = node.summary(key)
-                if summary.destinations or not summary.complete:
-                    what = f"{dict(summary.states)} {summary.blocking}"
-                    faults.append(f"deleted {record.source.name} counts {what}")
+            gone = isinstance(record, DeltaHead) and key not in root.streams.own
+            if gone and sum(root.node.count(key).summary.states.values()):
+                faults.append(f"deleted {record.source.name} still counts")
         return faults
 
-    def _untold(self, name: str, summary: Summary) -> list[str]:
+    def _untold(self, name: str, summary: object) -> list[str]:
         """What a cluster does not take is told with its reason."""
-        told = {item.object for item in summary.exceptions if "Refused" in item.reason}
+        exceptions = summary.exceptions  # type: ignore[attr-defined]
+        told = {item.object for item in exceptions if "Refused" in item.reason}
         placed, model = self.centre.model.placements[name], self.centre.model
         return [
             f"{NO_LOSS}: {target.path} does not take {key.name} of {name}, and no one is told why"
@@ -378,3 +471,30 @@ class Oracle(Watcher):
             for key, _ in arm_for(placed, target).contents
             if key in self.world.hosts[target.path].space.refused_for_good and str(key) not in told
         ]
+
+    def _leftovers(self) -> list[str]:
+        """Slots and records of what is gone: memory that would grow with time."""
+        faults, in_force = [], self.world.root.streams.own
+        for host in self.world.hosts.values():
+            for (child, key), _kept in host.streams.mail.items():  # noqa: PERF102
+                if key not in in_force:
+                    faults.append(f"{host.path} keeps mail to {child} of what is gone")
+            for key in host.streams.own:
+                if key not in in_force and key not in NOTES:
+                    faults.append(f"{host.path} keeps a record of what is gone")
+        return [f"{BOUNDED}: {fault} ({count} times)" for fault, count in Counter(faults).items()]
+
+    def _stale_words(self) -> list[str]:
+        """Who says that its view is old though nobody shows it one."""
+        return [
+            f"{WITHHOLDING}: {host.path} says that its view is old"
+            for host in self.world.hosts.values()
+            if host.path in self._stale
+        ]
+
+
+
+
+def known_node(known: tuple[Node, int, float] | None) -> Node | None:
+    """The run of a node that was looked at before."""
+    return known[0] if known is not None else None

@@ -44,13 +44,13 @@ class Ports:
         """In which order a batch is carried out."""
         return effects
 
-    def issued(self, record: Any) -> Any:
-        """What the centre signs in place of a record."""
-        return record
+    def issued(self, draft: Any) -> Any:
+        """Which draft the centre signs in place of one."""
+        return draft
 
-    def snapshot(self, issued: Any) -> Any:
-        """What the centre signs in place of a snapshot."""
-        return issued
+    def snapshot(self, record: Any) -> Any:
+        """What the centre signs in place of the record of a snapshot."""
+        return record
 
 
 HONEST = Ports()

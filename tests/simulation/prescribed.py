@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
 from schemas.records import bucket
-from tests.simulation.centre import Arm, Centre, Content, Model, Placed, Target, placement_key
+from tests.simulation.centre import Centre
+from tests.simulation.model import Arm, Content, Model, Placed, Target, placement_key
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,9 @@ class Expected:
 def is_meant(model: Model, placed: Placed, target: Target) -> bool:
     """Whether some alternative of the placement selects the destination."""
     labels = dict(target.labels)
-    mine = [loc for loc in model.locations.values() if loc.instances.matches(labels)]
+    mine = [
+        at for at in model.locations.values() if at.instances and at.instances.matches(labels)
+    ]
     for alternative in placed.alternatives:
         if alternative.over == "synctarget":
             if alternative.selector.matches(labels):

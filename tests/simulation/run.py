@@ -12,20 +12,18 @@ from pathlib import Path
 from random import Random
 
 from tests.simulation import faults
-from tests.simulation.centre import ROOTS, TREE, Centre
+from tests.simulation.centre import Centre
 from tests.simulation.chaos import Chaos
+from tests.simulation.laws import NO_EXCEPTION
+from tests.simulation.model import ROOTS, TREE
 from tests.simulation.oracle import Oracle
 from tests.simulation.signatures import REAL_EVERY, cheap_signatures
 from tests.simulation.sizes import WIDE, Size
-from tests.simulation.snapshots import Snapshot
 from tests.simulation.workload import Workload
 from tests.simulation.world import CENTRE, LawBroken, World
 
 SETTLE_SECONDS, SETTLE_STEP_MAX_SECONDS = 1500.0, 25.0
 QUIET_SECONDS, QUIET_AFTER_SECONDS = 1200.0, 660.0
-OWN_TREE_EVERY = 32
-"""Every so many seeds build a tree of their own, under their faults."""
-_SNAPSHOTS: dict[tuple[str, str], Snapshot] = {}
 
 
 @dataclass
@@ -68,7 +66,6 @@ class Run:
         self.faults = chosen if chosen is not None else size.draw(Random(f"faults {seed}"))
         self.world = World(seed, TREE, ROOTS, self.faults)
         self.world.traced, self.world.story = traced or story, [] if story else None
-        self.world.brief = size.brief
         self.world.add(CENTRE, attached=False)
         self.centre = Centre(self.world)
         self.oracle = Oracle(self.world, self.centre)
@@ -79,12 +76,6 @@ class Run:
         """Let the tree be as it is before anything changes."""
         self.workload.build()
         self.settle()
-
-    def begin(self, seed: int, chosen: faults.Faults | None) -> None:
-        """Let another seed decide from here on."""
-        self.faults = chosen if chosen is not None else self.size.draw(Random(f"faults {seed}"))
-        self.world.random.seed(seed)
-        self.chaos.choose(self.faults)
 
     def live(self, *, rest: bool) -> None:
         """Change under faults, suffer faults alone, rest."""
@@ -121,10 +112,12 @@ class Run:
         self.oracle.settled()
 
     def mend(self) -> None:
-        """What people do about what is not as wanted yet: here nothing."""
+        """What people do about what is not as wanted yet: let go of what is held."""
+        if self.centre.ready and self.centre.held:
+            self.centre.accept()
 
     def rest(self) -> None:
-        """Without events there are no effects but heartbeats and the index's renewal."""
+        """Without events there are no effects but hellos and the snapshot's renewal."""
         self.world.run(QUIET_AFTER_SECONDS)
         self.oracle.quiet = True
         self.world.run(QUIET_SECONDS)
@@ -153,67 +146,15 @@ def run(
     size: Size = WIDE,
     story: bool = False,
     traced: bool = False,
-    afresh: bool = False,
 ) -> Outcome:
-    """Run one seed; the outcome says which law it broke, if any.
-
-    What is told or traced is so from the beginning, so the tree is built `afresh`.
-    """
-    real = seed % REAL_EVERY == 0
-    with cheap_signatures(real=real, afresh=afresh):
-        if story or traced or real or afresh:
-            made = _lived_by(size)
-            one = made(*_beginning(seed, chosen, size), size, traced=traced, story=story)
-            law, what = broken_by(one.build)
-        else:
-            one, law, what = _built(*_beginning(seed, chosen, size), size)
+    """Run one seed; the outcome says which law it broke, if any."""
+    with cheap_signatures(real=seed % REAL_EVERY == 0):
+        one = Run(seed, chosen, size, traced=traced, story=story)
+        law, what = broken_by(one.build)
         if not law:
-            if _shaped(seed, size):
-                one.begin(seed, chosen)
             law, what = broken_by(partial(one.live, rest=seed % size.rest_every == 0))
     told = one.world.story or []
     return Outcome(seed, size.name, one.world.trace(), one.world.now, law, what, one.faults, told)
-
-
-def _lived_by(size: Size) -> type[Run]:
-    """What runs a seed of the size."""
-    if not size.spaced:
-        return Run
-    from tests.simulation.spaced_run import SpacedRun
-
-    return SpacedRun
-
-
-def _shaped(seed: int, size: Size) -> bool:
-    return bool(size.shapes) and seed % OWN_TREE_EVERY != 0
-
-
-def _beginning(
-    seed: int, chosen: faults.Faults | None, size: Size
-) -> tuple[int | str, faults.Faults | None]:
-    """Which seed builds the tree, and what goes wrong meanwhile."""
-    if _shaped(seed, size):
-        return f"shape {seed % size.shapes}", faults.NO_FAULTS
-    return seed, chosen
-
-
-def build_shapes(size: Size, seeds: Iterable[int]) -> None:
-    """Build the trees that lives of these seeds begin with: what is forked off then has them."""
-    own = [seed for seed in seeds if _shaped(seed, size) and seed % REAL_EVERY]
-    with cheap_signatures(afresh=False):
-        for seed in {seed % size.shapes: seed for seed in own}.values():
-            _built(*_beginning(seed, None, size), size)
-
-
-def _built(beginning: int | str, chosen: faults.Faults | None, size: Size) -> tuple[Run, str, str]:
-    """A tree of the shape, as it is once it is built, and the law that this broke."""
-    if isinstance(beginning, str) and (known := _SNAPSHOTS.get((size.name, beginning))):
-        return known.copy(), "", ""
-    one = _lived_by(size)(beginning, chosen, size)
-    law, what = broken_by(one.build)
-    if isinstance(beginning, str) and not law:
-        _SNAPSHOTS[size.name, beginning] = Snapshot(one)
-    return one, law, what
 
 
 def broken_by(act: Callable[[], None]) -> tuple[str, str]:
@@ -224,7 +165,7 @@ def broken_by(act: Callable[[], None]) -> tuple[str, str]:
         return broken.law, str(broken)
     except Exception as error:  # noqa: BLE001
         # Whatever the core raises is a finding, too: the driver would end with it.
-        return "No exception", "".join(traceback.format_exception(error)[-4:])
+        return NO_EXCEPTION, "".join(traceback.format_exception(error)[-4:])
     return "", ""
 
 

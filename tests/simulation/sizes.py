@@ -24,9 +24,6 @@ class Size:
     changes, `gap_seconds` apart on average, and up to `tail_seconds` of faults after them. The tree
     rests at the end of every `rest_every`-th seed, which takes long: nothing may move. A
     `brief` life has faults that the seeds of the first sizes did not know.
-    With `shapes` most seeds begin with one of so many trees, built before. A `spaced` centre is the
-    real controllers over spaces that misbehave. Edges may move to other parents where it `moves`.
-    No disk below the centre is lost in an `apart` life in which the centre's own may be.
     """
 
     name: str
@@ -46,10 +43,6 @@ class Size:
     draw: Callable[[Random], Faults]
     attached: float = 0.15
     brief: bool = True
-    shapes: int = 0
-    spaced: bool = False
-    moves: bool = True
-    apart: bool = False
 
 
 TINY = Size(
@@ -67,7 +60,6 @@ TINY = Size(
     tail_seconds=1.0,
     settle_step_seconds=1.0,
     rest_every=256,
-    shapes=31,
     draw=faults.draw_brief,
 )
 SMALL = Size(
@@ -85,7 +77,6 @@ SMALL = Size(
     tail_seconds=3.0,
     settle_step_seconds=1.0,
     rest_every=64,
-    shapes=63,
     draw=faults.draw_brief,
 )
 WIDE = Size(
@@ -107,37 +98,7 @@ WIDE = Size(
     brief=False,
 )
 DEEP = replace(WIDE, name="deep", depths=(2, 3), rounds=((4, 12), (0, 4)))
-BLIND = Size(
-    "blind",
-    depths=(1, 1),
-    regions=(1, 2),
-    edges=(1, 1),
-    edges_max=2,
-    locations=(2, 2),
-    placements=(1, 3),
-    placements_max=3,
-    objects_max=16,
-    rounds=((2, 6), (0, 3)),
-    gap_seconds=1.5,
-    tail_seconds=3.0,
-    settle_step_seconds=2.0,
-    rest_every=32,
-    draw=faults.draw_brief,
-    spaced=True,
-)
-MOVING = (SMALL, WIDE, DEEP, BLIND)
-EVEN = tuple(replace(s, name=f"{s.name}-even", draw=faults.draw) for s in (WIDE, DEEP))
-"""The same where links are cut both ways and clocks are right: seeds that once broke a law so."""
-APART = replace(BLIND, name="blind-apart", apart=True)
-"""The same where no disks are lost together with the centre's: seeds that once broke a law so."""
-LONGER = replace(TINY, name="tiny-longer", rounds=((1, 3),))
-"""The same with more changes in a life, of which the last seldom shows what the first did not."""
-STILL = tuple(
-    replace(size, name=f"{size.name.partition('-')[0]}-still", moves=False)
-    for size in (SMALL, *EVEN, APART)
-)
-"""The same where no edge moves: seeds that once broke a law without it go on as they went."""
-SIZES = {size.name: size for size in (TINY, LONGER, *MOVING, *EVEN, APART, *STILL)}
+SIZES = {size.name: size for size in (TINY, SMALL, WIDE, DEEP)}
 
 
 def seed_of(name: str) -> tuple[Size, int]:

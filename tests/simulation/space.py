@@ -70,13 +70,18 @@ class EdgeSpace:
         if run != self._host.run or node is None:
             return
         self._planned = False
+        ports = self._world.ports
         wanted = {
             key: DesiredObject(key, want.reference, want.order, want.flags, want.placements)
-            for key, want in node.wanted.items()
+            for key, want in ports.wanted(self._host, node.wanted).items()
         }
         applied = self.applied()
         drifted = [key for key in applied if self._drifted(applied[key])]
-        actions = plan(wanted, applied, may_prune=node.may_prune, drifted=drifted)
+
+        def may_prune(key: ObjectKey) -> bool:
+            return ports.may_prune(self._host, key, honest=node.may_prune(key))
+
+        actions = plan(wanted, applied, may_prune=may_prune, drifted=drifted)
         planned = {a.wanted.key if isinstance(a, Apply) else a.done.key for a in actions}
         for key in [k for k, said in self._said.items() if said.error and k not in planned]:
             self._say(key)

@@ -11,15 +11,8 @@ from schemas.moves import MOVED_ANNOTATION, after_move, former_paths
 from schemas.objects import ObjectKey
 from schemas.records import Alternative
 from schemas.selectors import LabelSelector, Requirement
-from tests.simulation.centre import (
-    WORKLOADS,
-    Arm,
-    Centre,
-    Content,
-    Located,
-    Placed,
-    Target,
-)
+from tests.simulation.centre import Centre
+from tests.simulation.model import WORKLOADS, Arm, Content, Located, Placed, Target
 from tests.simulation.moving import Moving, Register, Said
 from tests.simulation.oracle import Oracle
 from tests.simulation.sizes import Size
@@ -103,7 +96,7 @@ class Workload:
         if not self._centre.ready:
             return
         size = self._size
-        moving = self._world.faults.moving if size.moves and size.depths[1] else 0.0
+        moving = self._world.faults.moving if size.depths[1] else 0.0
         if moving and self._random.random() < moving:
             self._do(self._rehang)
         else:
@@ -324,7 +317,7 @@ class Workload:
             self._centre.put_placement(name, replace(placed, arm=self._arm(keys), canary=None))
 
     def _move(self) -> None:
-        """An object goes from one placement to another, which gains it first."""
+        """An object goes from one placement to another, in either order of the file."""
         model = self._centre.model
         if len(model.placements) < 2:
             return
@@ -334,11 +327,14 @@ class Workload:
             return
         key = self._random.choice(given)
         held = [k for k, _ in model.placements[target].arm.contents]
-        for name, keys in ((target, {*held, key}), (source, {*given} - {key})):
-            placed = model.placements[name]
-            placed = replace(placed, arm=self._arm(list(keys)), canary=None)
-            self._centre.put_placement(name, placed)
-            self._oracle.model_changed()
+        both = {target: {*held, key}, source: {*given} - {key}}
+        names = self._random.sample(list(both), 2)
+        self._centre.put_together(
+            {
+                name: replace(model.placements[name], arm=self._arm(list(both[name])), canary=None)
+                for name in names
+            }
+        )
 
     def _new_version(self) -> None:
         """An object changes in its source: all placements that hold it say so."""

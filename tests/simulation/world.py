@@ -84,7 +84,6 @@ class World:
         self.lying_blobs: Callable[[Host, Reference, bytes], bytes | None] | None = None
         self.lied = False
         self.withholds: Callable[[Host, Kept], bool] | None = None
-        self.withheld: dict[NodePath, None] = {}
         self.mute: dict[NodePath, str] = {}
         self._cut: dict[NodePath, None] = {}
         self._trace: Any = None
@@ -209,14 +208,10 @@ class World:
             if host.node is None:
                 host.start()
 
-    def settled(self) -> None:
-        """Everyone holds what is in force: unless someone goes on lying, nothing is withheld."""
-        if self.lying is None and self.withholds is None:
-            self.withheld.clear()
-
-    def lacks(self, host: Host) -> bool:
-        """Whether a node, or one above it, was not shown all since everything settled last."""
-        return any(above.holds(at) for above in self.withheld for at in (host.path, *host.former))
+    @property
+    def disturbed(self) -> bool:
+        """Whether someone else may change what is in clusters now."""
+        return bool(self.faults.drift_every)
 
     def remove(self, path: NodePath) -> None:
         """Take a host and all below it away for good."""

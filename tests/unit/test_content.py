@@ -188,7 +188,7 @@ def test_what_nobody_answers_for_is_asked_for_again_and_nothing_is_said_of_it():
         bench.content.arrived(unheard(reference), 10.0)
     bench.content.link(up=False)
     assert bench.out == []
-    assert bench.content.troubled == {}
+    assert bench.content.take_troubled() == []
     assert bench.content.refused_since("a") is None
     assert bench.content.deadline() == 10.0 + RETRY_FIRST_SECONDS
     now = 10.0

@@ -1,4 +1,4 @@
-"""A node that moves: its names and records, its folder, and whom it takes itself for."""
+"""A node that moves: its names and records, and its folder."""
 
 from dataclasses import replace
 
@@ -12,9 +12,6 @@ from leafcast.data_dir import DataDirUnusable
 from leafcast.join.bundle import read_bundle, write_bundle
 from leafcast.join.folder import JoinedFolder, default_folder, joined_folder
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.core.content.content import Content
-from relay.core.destination.destination import Edge
-from relay.core.where import Where
 from schemas import subjects
 from schemas.identity import NodePath
 from schemas.moves import FORMER_MAX, MOVED_ANNOTATION, after_move, former_paths
@@ -152,53 +149,6 @@ def test_what_is_typed_wrong_is_said_before_anything_is_asked(arguments, said):
     done = CliRunner().invoke(move, arguments)
     assert done.exit_code == 2
     assert said in " ".join(done.output.split())
-
-
-# Whom an edge takes itself for.
-
-
-def edge_at(path, *former):
-    where = Where(path)
-    edge = Edge(path, where, Content(frozenset(), []), [], former)
-
-    def take(record):
-        held = record.source.key
-        where.set_profile(held, None if record.deleted else record)
-        return edge.take_profile(held, record)
-
-    return edge, take
-
-
-def test_at_its_new_place_it_stays_who_it_was_until_that_place_is_told():
-    edge, take = edge_at(NEW, OLD)
-    before, after = profile(OLD), profile(NEW, 2, (OLD,))
-    assert take(before)
-    assert edge.profile == before
-    assert take(after)
-    assert edge.profile == after
-    assert not take(profile(FAR, name="another"))
-    assert edge.profile == after
-    assert take(profile(NEW, 3, deleted=True))
-    assert edge.profile is None
-
-
-def test_at_its_old_place_it_keeps_what_moved_and_gives_back_what_was_only_hung_elsewhere():
-    edge, take = edge_at(OLD)
-    take(profile(OLD))
-    moved = profile(NEW, 2, (OLD,))
-    assert take(moved)
-    assert edge.profile == moved
-    edge, take = edge_at(OLD)
-    take(profile(OLD))
-    assert take(profile(NEW, 2))
-    assert edge.profile is None
-
-
-def test_a_deleted_profile_of_its_old_place_is_no_ones():
-    edge, take = edge_at(NEW, OLD)
-    take(profile(OLD))
-    assert take(profile(OLD, 2, deleted=True))
-    assert edge.profile is None
 
 
 # The folder it takes along.

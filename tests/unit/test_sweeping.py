@@ -1,165 +1,156 @@
-"""What nothing leads to any more leaves the blob stores, and nothing else does."""
+"""What nothing leads to any more leaves the blob store, and nothing else does."""
 
-import asyncio
+import random
 
 import pytest
 
-from relay.core.effects import DropBlobs, LoadBlob
-from relay.core.events import BlobArrived, Instant, Remembered
-from relay.core.node import Node
-from relay.core.state import NodeConfig
-from relay.core.content.sweeping import SWEEP_EVERY_SECONDS, SWEEP_FIRST_SECONDS, Sweeper
-from schemas.chunks import build_index, read_root
-from schemas.identity import NodePath, TreeId, random_id
-from schemas.objects import ObjectKey
-from tests.awaiting import eventually, until_object
-from tests.memory_tree import config_map, memory_tree, placement
-from tests.unit.test_inbox import SHOP, opened
-from tests.unit.test_parked import index_of
-
-CENTRE, REGION, SITE = (NodePath.parse(path) for path in ("/", "/emea", "/emea/s1"))
-NODES = (CENTRE, REGION, SITE)
-LARGE = "".join(chr(33 + at * 7919 % 90) for at in range(1_000_000))
+from relay.core.content.content import Content
+from relay.core.content.sweeping import (
+    SWEEP_EVERY_SECONDS,
+    SWEEP_FIRST_SECONDS,
+    SWEEP_RETRY_SECONDS,
+    Sweeper,
+)
+from relay.core.effects import DropBlobs, LoadBlob, Noted
+from relay.core.events import BlobArrived
+from schemas import blobs
+from schemas.blobs import Reference
+from schemas.chunks import ManifestEntry, build_manifest
 
 
-def synced(summary):
-    return summary.complete and summary.states == {"synced": 1}
+class Store:
+    """A blob store with its sweeper; `roots` lead to what is in force."""
+
+    def __init__(self):
+        self.values, self.out, self.roots, self.kept = {}, [], [], set()
+        self.content = Content((), self.out)
+        self.knows_all = True
+        self.sweeper = Sweeper(
+            self.content,
+            lambda: self.roots,
+            lambda: self.knows_all,
+            lambda: self.kept,
+            self.out,
+            0.0,
+        )
+
+    def put(self, *texts):
+        """A placement's content; its manifest, and the addresses of all that it leads to."""
+        stored = [blobs.store("object", text) for text in texts]
+        entries = [
+            ManifestEntry(
+                "", "x", "n", f"o{at}", blob.reference.address, blob.reference.size, "s", "u", at
+            )
+            for at, blob in enumerate(stored)
+        ]
+        manifest = build_manifest(entries)
+        values = {a: v for blob in (*stored, *manifest) for a, v in blob.values.items()}
+        self.values |= values
+        self.content.keep(values)
+        return manifest[0].reference, set(values)
+
+    def sweep(self, meanwhile=lambda: None):
+        """Sweep once, when that is due."""
+        self.sweeper.tick(self.sweeper.deadline())
+        meanwhile()
+        while self.out:
+            effect = self.out.pop(0)
+            match effect:
+                case LoadBlob(reference):
+                    self.sweeper.arrived(self.answer(reference))
+                case DropBlobs(addresses):
+                    for address in addresses:
+                        del self.values[address]
+                case Noted(reason):
+                    assert reason == "SweepEnded"
+            self.sweeper.check()
+            self.content.check()
+        assert not self.sweeper.is_sweeping
+
+    def answer(self, reference):
+        value = self.values.get(reference.address)
+        parts = blobs.parts_of(reference, value) if value else ()
+        found = tuple((part.address, self.values[part.address]) for part in parts)
+        return BlobArrived(reference, value, local=True, parts=found)
 
 
-async def swept(tree, seconds):
-    """Let time pass until each node has swept once more."""
-    before = {path: tree.drivers[path].node._upkeep.sweeper.ended for path in NODES}
-    await tree.leap(seconds)
-    for path in NODES:
-        driver = tree.drivers[path]
-        async with asyncio.timeout(60):
-            while driver.node._upkeep.sweeper.ended == before[path]:
-                try:
-                    async with asyncio.timeout(1):
-                        await driver.progress()
-                except TimeoutError:
-                    # It was not calm just then, and looks again in a minute.
-                    await tree.leap(61)
+LARGE = random.Random(1).randbytes(1_000_000)
 
 
-def stored(tree):
-    return {path: set(tree.network.streams(path).blobs) for path in NODES}
+@pytest.mark.parametrize("old", [b"old", LARGE], ids=["small", "in parts"])
+def test_what_was_superseded_goes_with_the_second_sweep(old):
+    store = Store()
+    _, former = store.put(old, b"same")
+    root, now = store.put(b"new", b"same")
+    store.roots = [root]
+    store.sweep()
+    assert store.values.keys() == former | now
+    store.sweep()
+    assert store.values.keys() == now
+    assert store.content.held == now
 
 
-async def deliver(tree, value):
-    await tree.apply(config_map("a", "shop", text=value), placement("shop", "shop"))
-    driver, key = tree.drivers[SITE], ObjectKey("", "configmaps", "shop", "a")
-    async with asyncio.timeout(60):
-        while True:
-            found = await tree.clusters[SITE].get(key)
-            if found is not None and found["data"]["text"] == value:
-                break
-            await driver.progress()
-    await tree.until("shop", synced)
+def test_what_is_in_force_stays_however_often_it_is_swept():
+    store = Store()
+    root, addresses = store.put(LARGE, b"small")
+    store.roots = [root]
+    for _ in range(4):
+        store.sweep()
+    assert store.values.keys() == addresses
 
 
-@pytest.mark.parametrize("old", ["old", LARGE], ids=["small", "in parts"])
-async def test_a_superseded_version_leaves_every_store_an_hour_later(tmp_path, old):
-    async with memory_tree(tmp_path, ["/emea", "/emea/s1"]) as tree:
-        await deliver(tree, old)
-        first = stored(tree)
-        await deliver(tree, "new")
-        second = stored(tree)
-        await swept(tree, SWEEP_FIRST_SECONDS)
-        assert all(stored(tree)[path] >= second[path] for path in NODES)
-        await swept(tree, SWEEP_EVERY_SECONDS)
-        await eventually(lambda: all(first[path] - stored(tree)[path] for path in NODES))
-        # What is left is what the records in force lead to: a node that is new gets it all.
-        tree.network.streams(SITE).own.clear()
-        tree.network.streams(SITE).blobs.clear()
-        await tree.stop(SITE)
-        await tree.start(SITE, tree.group, attached=True)
-        await tree.until("shop", synced)
-        assert tree.drivers[SITE].counters.noted["MissingBlob"] == 0
-
-
-async def test_what_is_in_force_stays_however_often_it_is_swept(tmp_path):
-    async with memory_tree(tmp_path, ["/emea", "/emea/s1"]) as tree:
-        await deliver(tree, LARGE)
-        await swept(tree, SWEEP_FIRST_SECONDS)
-        await swept(tree, SWEEP_EVERY_SECONDS)
-        once = {path: tree.drivers[path].counters.blobs_dropped for path in NODES}
-        for _ in range(2):
-            await swept(tree, SWEEP_EVERY_SECONDS)
-        held = tree.drivers[SITE].node.wanted
-        for path in NODES:
-            assert {w.reference.address for w in held.values()} <= stored(tree)[path]
-        assert once[SITE] <= 4
-        # A repair finds what it needs at the edge, also with its parent out of reach.
-        tree.network.cut(SITE)
-        key = ObjectKey("", "configmaps", "shop", "a")
-        await tree.clusters[SITE].delete(key)
-        await until_object(tree.clusters[SITE], key, lambda found: found is not None)
-
-
-async def test_what_comes_into_force_again_during_a_sweep_stays(tmp_path):
-    async with memory_tree(tmp_path, ["/emea", "/emea/s1"]) as tree:
-        await deliver(tree, "one")
-        await deliver(tree, "two")
-        await swept(tree, SWEEP_FIRST_SECONDS)
-        suspects = tree.drivers[REGION].node._upkeep.sweeper.suspects
-        assert suspects
-        await asyncio.gather(swept(tree, SWEEP_EVERY_SECONDS), deliver(tree, "one"))
-        await deliver(tree, "one")
-        for path in NODES:
-            held = tree.drivers[SITE].node.wanted
-            assert {w.reference.address for w in held.values()} <= stored(tree)[path]
-
-
-async def test_a_structure_that_cannot_be_read_ends_the_sweep_and_nothing_goes(tmp_path):
-    async with memory_tree(tmp_path, ["/emea", "/emea/s1"]) as tree:
-        await deliver(tree, "old")
-        await deliver(tree, "new")
-        await swept(tree, SWEEP_FIRST_SECONDS)
-        key = await tree.placement_key("shop")
-        root = tree.centre.node.records[key].record.references[0].address
-        tree.network.streams(CENTRE).blobs[root] = b"\0damaged"
-        await swept(tree, SWEEP_EVERY_SECONDS)
-        assert tree.centre.counters.blobs_dropped == 0
-        assert tree.centre.counters.noted["SweepEnded"] == 1
-
-
-def test_the_last_index_that_was_all_here_stays_until_a_newer_one_is():
-    lists = {generation: build_index([(SHOP.key, generation)]) for generation in (8, 9)}
-    values = {a: v for listed in lists.values() for b in listed for a, v in b.values.items()}
-    (lacked,) = lists[9][1].values
-    config = NodeConfig(NodePath.parse("/emea"), TreeId(random_id(bytes(16))), {}, "run")
-    remembered = Remembered(blobs=frozenset(values.keys() - {lacked}))
-    state = Node(config, remembered, [], Instant(0.0, 1))._state
-    state.inbox.remembers = state.inbox.settled = True
-    held = {at: index_of(at, listed[0].reference) for at, listed in lists.items()}
-    sweeper = Sweeper(state)
-    for at, (root, chunk) in lists.items():
-        state.hold(held[at])
-        state.index.adopt(held[at].record, read_root(opened(root)), held[at].data)
-        if at == 8:
-            state.index.add_chunk(chunk.reference.address, opened(chunk))
-    former = {address for blob in lists[8] for address in blob.values}
-    assert not dropped(state, sweeper, values)
-    assert state.content.held >= former
-    state.index.add_chunk(lists[9][1].reference.address, opened(lists[9][1]))
-    assert dropped(state, sweeper, values) == former
-
-
-def dropped(state, sweeper, values):
-    """What two sweeps in a row, with nothing between them, let go."""
-    gone = set()
+def test_the_snapshot_s_nodes_that_are_kept_stay_without_being_read():
+    store = Store()
+    store.values |= dict.fromkeys(("a" * 64, "b" * 64), b"node")
+    store.content.keep(store.values)
+    store.kept = {"a" * 64}
     for _ in range(2):
-        state.now = Instant(state.now.seconds + SWEEP_EVERY_SECONDS, 1)
-        ended = sweeper.ended
-        sweeper.tick()
-        while sweeper.ended == ended:
-            # What is read leads to more that is to be read, until all was.
-            asked, state.out[:] = list(state.out), []
-            for load in asked:
-                assert isinstance(load, LoadBlob)
-                value = values[load.reference.address]
-                sweeper.arrived(BlobArrived(load.reference, value, local=True))
-        gone |= {a for drop in state.out if isinstance(drop, DropBlobs) for a in drop.addresses}
-        state.out.clear()
-    return gone
+        store.sweep()
+    assert store.values.keys() == {"a" * 64}
+
+
+def test_what_comes_into_force_during_a_sweep_stays():
+    store = Store()
+    one, addresses = store.put(b"one")
+    other, _ = store.put(b"other")
+    store.roots = [other]
+    store.sweep()
+    store.sweep(meanwhile=lambda: store.roots.append(one))
+    assert addresses <= store.values.keys()
+
+
+def test_what_is_fetched_or_was_passed_on_the_way_stays():
+    store = Store()
+    root, addresses = store.put(b"one")
+    store.content.begin("mail/x", (root,))
+    store.out.clear()
+    store.sweep()
+    store.sweep()
+    assert root.address in store.values
+    assert addresses & store.content.in_use() <= store.values.keys()
+
+
+def test_a_structure_that_cannot_be_read_ends_the_sweep_and_nothing_goes():
+    store = Store()
+    _, former = store.put(b"old")
+    root, _ = store.put(b"new")
+    store.roots = [root]
+    store.sweep()
+    store.values[root.address] = b"damaged"
+    store.sweep()
+    assert former <= store.values.keys()
+
+
+def test_who_does_not_know_all_or_understand_all_sweeps_nothing():
+    store = Store()
+    store.put(b"old")
+    store.knows_all = False
+    store.sweeper.tick(SWEEP_FIRST_SECONDS)
+    assert store.sweeper.deadline() == SWEEP_FIRST_SECONDS + SWEEP_RETRY_SECONDS
+    store.knows_all, store.roots = True, [Reference("of a newer version", "a" * 64, 1)]
+    store.sweeper.tick(SWEEP_FIRST_SECONDS + SWEEP_RETRY_SECONDS)
+    assert not store.sweeper.is_sweeping
+    store.roots = []
+    store.sweep()
+    assert store.sweeper.deadline() > SWEEP_EVERY_SECONDS
+    assert store.values

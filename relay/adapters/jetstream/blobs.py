@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from relay.adapters.jetstream.connection import Connection
-from relay.adapters.jetstream.enclosures import Enclosed
-from relay.adapters.jetstream.publish import Outgoing, Publisher
+from relay.adapters.jetstream.publish import Outgoing
 from relay.adapters.jetstream.reading import Stored, StreamReader
 from relay.adapters.jetstream.streams import purge
 from relay.adapters.jetstream.uplink import Unheard, Uplink, blob_value
@@ -37,12 +36,8 @@ class _Found:
 class Blobs:
     """The node's own store, with the parent's behind it."""
 
-    def __init__(
-        self, connection: Connection, publisher: Publisher, path: NodePath, uplink: Uplink | None
-    ) -> None:
-        self.enclosed = Enclosed()
+    def __init__(self, connection: Connection, path: NodePath, uplink: Uplink | None) -> None:
         self._connection = connection
-        self._publisher = publisher
         self._path = path
         self._uplink = uplink
 
@@ -56,11 +51,10 @@ class Blobs:
         await StreamReader(self._connection, clock, "BLOB", headers_only=True).read_all(take)
         return frozenset(found)
 
-    async def keep(self, values: Mapping[ContentHash, bytes]) -> None:
-        """Raises BusBroken."""
-        await self._publisher.publish(
-            [Outgoing(subjects.blob(self._path, address), data) for address, data in values.items()]
-        )
+    def outgoing(self, values: Mapping[ContentHash, bytes]) -> list[Outgoing]:
+        """The messages that keep these values."""
+        path = self._path
+        return [Outgoing(subjects.blob(path, address), data) for address, data in values.items()]
 
     async def drop(self, addresses: Sequence[ContentHash]) -> None:
         """Raises BusBroken."""
@@ -73,11 +67,6 @@ class Blobs:
         async with asyncio.TaskGroup() as group:
             for address in addresses:
                 group.create_task(erase(address))
-
-    def at_hand(self, reference: Reference) -> BlobArrived | None:
-        """What came along with mail, once."""
-        value = self.enclosed.take(reference.address)
-        return None if value is None else BlobArrived(reference, value, local=False)
 
     async def load(self, reference: Reference, *, fresh: bool = False) -> BlobArrived:
         """From the own store, unless `fresh`, or from the parent."""

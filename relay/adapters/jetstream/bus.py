@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Protocol, TypeVar
 
-from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
 from relay.adapters.jetstream.asks import AskLines
 from relay.adapters.jetstream.blobs import Blobs
-from relay.adapters.jetstream.connection import ApiError, Connection, links_of
-from relay.adapters.jetstream.enclosures import Enclosing
-from relay.adapters.jetstream.inbox import Inbox
+from relay.adapters.jetstream.child_reports import ChildReports
+from relay.adapters.jetstream.connection import ApiError, Connection
 from relay.adapters.jetstream.publish import Publisher
 from relay.adapters.jetstream.reading import Stored, StreamReader
 from relay.adapters.jetstream.records import (
@@ -29,7 +26,6 @@ from relay.adapters.jetstream.records import (
     outgoing_mail,
     outgoing_own,
     own_record,
-    reported,
 )
 from relay.adapters.jetstream.streams import (
     children_heard,
@@ -39,19 +35,19 @@ from relay.adapters.jetstream.streams import (
     make_mail_consumer,
     make_streams,
     purge,
+    purge_all,
 )
 from relay.adapters.jetstream.uplink import Uplink
 from relay.core.asks.asking import AnswerArrived, AskArrived
 from relay.core.effects import AckMail, ClearMail, DropReport, StoreOwn, WriteMail
 from relay.core.events import (
     BlobArrived,
-    ChildUnlinked,
-    Event,
     MailSlot,
     MailWritten,
     OwnRecord,
     Remembered,
 )
+from relay.inbox import Inbox
 from relay.ports import BusBroken, Clock, Dice
 from schemas import subjects
 from schemas.blobs import Reference
@@ -60,7 +56,6 @@ from schemas.reports import Done, decode
 
 CONSUMER_ATTEMPTS, CONSUMERS_AT_ONCE = 4, 32
 """Of thousands asked for at once the last ones would not be answered in time."""
-LINKS_SUBJECT = "$SYS.ACCOUNT.*.SERVER.CONNS"
 
 logger = logging.getLogger(__name__)
 
@@ -104,7 +99,7 @@ class JetStreamBus:
         self.path = path
         self._server = server
         self._clock = clock
-        self._inbox = Inbox()
+        self.inbox = Inbox()
         label = f"leafcast {path}"
         self._relay = Connection(address.url, address.relay_seed, label, "_INBOX.relay")
         self._connections = [self._relay]
@@ -118,12 +113,12 @@ class JetStreamBus:
         if address.uplink_seed is not None:
             up = Connection(address.url, address.uplink_seed, f"{label} uplink", "_INBOX.uplink")
             self._connections.append(up)
-            self._uplink = Uplink(up, path, self._inbox, clock, dice)
+            self._uplink = Uplink(up, path, self.inbox, clock, dice)
             self._uplink.system = self._system
         uplink = self._connections[-1] if self._uplink is not None else None
         self._asks = AskLines(path, self._relay, uplink)
-        self._blobs = Blobs(self._relay, self._publisher, path, self._uplink)
-        self._enclosing = Enclosing(clock)
+        self._blobs = Blobs(self._relay, path, self._uplink)
+        self._reports = ChildReports(self._relay, clock, path, self.inbox)
         self._making = asyncio.Semaphore(CONSUMERS_AT_ONCE)
         self._running: asyncio.Task[None] | None = None
 
@@ -151,12 +146,7 @@ class JetStreamBus:
             heard=await children_heard(self._relay, self.path),
         )
         if self._uplink is not None:
-            await self._connections[-1].client.subscribe(
-                subjects.content(self.path.name), cb=self._blobs.enclosed.came
-            )
             await self._uplink.start()
-        if self._system is not None:
-            await self._system.client.subscribe(LINKS_SUBJECT, cb=self._links_counted)
         await self._asks.start()
         # Owned by the bus from start to close, which no `async with` of a caller's can span.
         self._running = asyncio.get_running_loop().create_task(self._run(), name=f"bus:{self.path}")
@@ -165,14 +155,13 @@ class JetStreamBus:
 
     async def _run(self) -> None:
         async with asyncio.TaskGroup() as group:
-            reader = StreamReader(self._relay, self._clock, "STAT")
-            group.create_task(reader.follow(self._report_came), name=f"reports:{self.path}")
+            group.create_task(self._reports.run(), name=f"reports:{self.path}")
             if self._uplink is not None:
                 group.create_task(self._uplink.run(), name=f"uplink:{self.path}")
 
     def _ended(self, running: asyncio.Task[None]) -> None:
         error = None if running.cancelled() else running.exception()
-        self._inbox.fail(error or BusBroken("the bus is closed"))
+        self.inbox.fail(error or BusBroken("the bus is closed"))
 
     async def close(self) -> None:
         running, self._running = self._running, None
@@ -183,33 +172,36 @@ class JetStreamBus:
         for connection in self._connections:
             await connection.close()
 
-    def events(self) -> AsyncIterator[Event]:
-        return self._inbox.events()
-
-    async def store_own(self, writes: Sequence[StoreOwn]) -> None:
-        for kept, group in groupby(writes, lambda write: write.data is not None):
-            if kept:
-                await self._publisher.publish([outgoing_own(self.path, write) for write in group])
-            else:
-                for write in group:
-                    await purge(self._relay, "OWN", subjects.own(self.path, write.key))
-
-    async def write_mail(self, writes: Sequence[WriteMail]) -> list[MailWritten]:
-        await self._enclosing.send(self._relay.client, writes)
+    async def write(
+        self,
+        *,
+        blobs: Mapping[ContentHash, bytes] | None = None,
+        own: Iterable[StoreOwn] = (),
+        mail: Sequence[WriteMail] = (),
+    ) -> list[MailWritten]:
+        # Only the last word on a key is kept. Of one connection the server takes content first.
+        last = {write.key: write for write in own}
+        kept = [outgoing_own(self.path, w) for w in last.values() if w.data is not None]
+        erased = [subjects.own(self.path, w.key) for w in last.values() if w.data is None]
+        letters = [outgoing_mail(self.path, write) for write in mail]
         sequences = await self._publisher.publish(
-            [outgoing_mail(self.path, write) for write in writes]
+            [*self._blobs.outgoing(blobs or {}), *kept, *letters]
         )
+        await purge_all(self._relay, "OWN", erased)
         return [
             MailWritten(write.child, write.key, write.generation, sequence)
-            for write, sequence in zip(writes, sequences, strict=True)
+            for write, sequence in zip(mail, sequences[len(sequences) - len(mail) :], strict=True)
         ]
 
     async def clear_mail(self, clear: ClearMail) -> bool:
         return await delete_message(self._relay, "MAIL", clear.sequence)
 
     async def drop_reports(self, drops: Sequence[DropReport]) -> None:
+        anyhow = [drop for drop in drops if not drop.sequence]
+        slots = [subjects.stat(self.path.child(drop.child), drop.key) for drop in anyhow]
         try:
-            await delete_messages(self._relay, "STAT", [drop.sequence for drop in drops])
+            await delete_messages(self._relay, "STAT", [d.sequence for d in drops if d.sequence])
+            await purge_all(self._relay, "STAT", slots)
         except BusBroken as error:
             logger.debug("%s: reports are erased at the next start: %s", self.path, error)
 
@@ -220,15 +212,8 @@ class JetStreamBus:
     async def reset_mail(self, sequence: int) -> int:
         return await self._uplink.mailbox.read_from(sequence) if self._uplink else 0
 
-    async def keep_blobs(self, values: Mapping[ContentHash, bytes]) -> None:
-        await self._blobs.keep(values)
-        self._enclosing.kept(values)
-
     async def drop_blobs(self, addresses: Sequence[ContentHash]) -> None:
         await self._blobs.drop(addresses)
-
-    def blob_at_hand(self, reference: Reference) -> BlobArrived | None:
-        return self._blobs.at_hand(reference)
 
     async def load_blob(self, reference: Reference, *, fresh: bool = False) -> BlobArrived:
         return await self._blobs.load(reference, fresh=fresh)
@@ -237,16 +222,16 @@ class JetStreamBus:
         values = {subjects.stat(self.path, key): data for key, data in reports.items()}
         return self._uplink is not None and await self._uplink.send(values)
 
-    async def send_heartbeat(self, data: bytes) -> bool:
+    async def send_hello(self, data: bytes) -> bool:
         values = {subjects.node_self(self.path): data}
         return self._uplink is not None and await self._uplink.send(values)
 
-    async def send_session(self, child: str, data: bytes) -> None:
+    async def send_welcome(self, child: str, data: bytes) -> None:
         await self._relay.ready()
         try:
-            await self._relay.client.publish(subjects.session(child), data)
+            await self._relay.client.publish(subjects.welcome(child), data)
         except (NatsError, OSError) as error:
-            raise BusBroken(f"the session of {child} could not be sent: {error}") from error
+            raise BusBroken(f"the welcome of {child} could not be sent: {error}") from error
 
     def asks(self) -> AsyncIterator[AskArrived | AnswerArrived]:
         return self._asks.heard()
@@ -301,25 +286,20 @@ class JetStreamBus:
         return list(found.values())
 
     async def _read_mail(self) -> list[MailSlot]:
+        """What the children's mailboxes hold; a slot that cannot be read is erased.
+
+        All of it is derived from records: what is missing is written again.
+        """
         found: list[MailSlot] = []
+        damaged: list[int] = []
 
         async def take(stored: Stored) -> None:
-            found.append(mail_slot(stored))
+            slot = mail_slot(stored)
+            if slot is None:
+                damaged.append(stored.sequence)
+            else:
+                found.append(slot)
 
         await StreamReader(self._relay, self._clock, "MAIL", headers_only=True).read_all(take)
+        await delete_messages(self._relay, "MAIL", damaged)
         return found
-
-    async def _links_counted(self, message: Msg) -> None:
-        """The own server says who is connected as an account now: a child's is named as it."""
-        try:
-            linked = links_of(message, "total_conns")
-        except ApiError as error:
-            logger.warning("%s: an unreadable count of links: %s", self.path, error)
-            return
-        if not linked:
-            await self._inbox.put(ChildUnlinked(message.subject.split(".")[2]))
-
-    async def _report_came(self, stored: Stored) -> None:
-        event = reported(stored)
-        if event is not None:
-            await self._inbox.put(event)

@@ -32,11 +32,12 @@ from relay.adapters.jetstream.connection import (
     is_control,
 )
 from relay.adapters.jetstream.delivery import Place, count_of, place_of
-from relay.adapters.jetstream.inbox import Inbox
-from relay.adapters.jetstream.records import hops_of, says_more
+from relay.adapters.jetstream.records import hops_of
 from relay.core.events import MailArrived
+from relay.inbox import Inbox
 from relay.ports import Clock
 from schemas import subjects
+from schemas.carried import without_carried
 from schemas.identity import MailKey
 from schemas.refusals import BadIdentity
 
@@ -170,9 +171,9 @@ class Mailbox:
         except BadIdentity as error:
             logger.warning("mail on a strange subject: %s", error)
             return
-        headers, reading = message.headers or {}, self._inbox.reading
-        hops, more = hops_of(headers), says_more(headers)
-        arrived = MailArrived(place.sequence, key, message.data, place.pending, reading, hops, more)
+        data, carried = without_carried(message.data)
+        hops, reading = hops_of(message.headers or {}), self._inbox.reading
+        arrived = MailArrived(place.sequence, key, data, place.pending, reading, hops, carried)
         self._open_end = arrived if arrived.pending else None
         if arrived.pending:
             self._end_opened.set()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,16 +51,27 @@ Take = Callable[[Stored], Awaitable[None]]
 
 
 class StreamReader:
-    """Reads a stream from its first message on; `take` is awaited, and so slows the server."""
+    """Reads a stream from a message on; `take` is awaited, and so slows the server.
+
+    With `filters` it reads only messages on these subjects.
+    """
 
     def __init__(
-        self, connection: Connection, clock: Clock, stream: str, *, headers_only: bool = False
+        self,
+        connection: Connection,
+        clock: Clock,
+        stream: str,
+        *,
+        headers_only: bool = False,
+        filters: Sequence[str] = (),
+        first: int = 1,
     ) -> None:
         self._connection = connection
         self._clock = clock
         self._stream = stream
         self._headers_only = headers_only
-        self._next_sequence = 1
+        self._filters = list(filters)
+        self._next_sequence = first
         self._deliveries = 0
         self._taking = self._dropped = False
         self._heard = 0.0
@@ -70,13 +81,18 @@ class StreamReader:
 
     async def follow(self, take: Take) -> None:
         """Read without end."""
-        self._connection.when_back.append(self._torn.set)
-        while True:
-            try:
-                await self._read(take)
-            except BusBroken as error:
-                logger.debug("reading %s: %s", self._stream, error)
-            await self._clock.sleep(AGAIN_SECONDS)
+        when_back = self._connection.when_back
+        when_back.append(self._torn.set)
+        try:
+            while True:
+                try:
+                    await self._read(take)
+                except BusBroken as error:
+                    logger.debug("reading %s: %s", self._stream, error)
+                await self._clock.sleep(AGAIN_SECONDS)
+        finally:
+            if self._torn.set in when_back:
+                when_back.remove(self._torn.set)
 
     async def read_all(self, take: Take) -> None:
         """Read what the stream holds now.
@@ -152,6 +168,8 @@ class StreamReader:
             "idle_heartbeat": HEARTBEAT_SECONDS * _SECOND,
             "headers_only": self._headers_only,
         }
+        if self._filters:
+            config["filter_subjects"] = self._filters
         made = await self._connection.api(
             f"CONSUMER.CREATE.{self._stream}", stream_name=self._stream, config=config
         )

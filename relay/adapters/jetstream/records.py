@@ -5,18 +5,21 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
+from relay.adapters.jetstream.delivery import count_of
 from relay.adapters.jetstream.publish import EXPECTED_SEQUENCE, REPLACES, Outgoing
 from relay.adapters.jetstream.reading import Stored
+from relay.adapters.jetstream.streams import MAIL_MAX_BYTES
 from relay.core.effects import StoreOwn, WriteMail
-from relay.core.events import HeartbeatArrived, MailSlot, OwnRecord, ReportArrived
-from relay.ports import BusBroken
+from relay.core.events import HelloArrived, MailSlot, OwnRecord, ReportArrived
 from schemas import subjects
+from schemas.carried import with_carried
 from schemas.identity import DEPTH_MAX, MailKey, NodePath
 from schemas.refusals import BadIdentity
 from schemas.reports import Done, encode
 
 _YES, _NO = "1", "0"
 HOPS_MAX = 2 * DEPTH_MAX
+_HASH_BYTES = 32
 
 logger = logging.getLogger(__name__)
 
@@ -35,25 +38,22 @@ def outgoing_done(path: NodePath, key: str, done: Done) -> Outgoing:
 
 
 def own_record(stored: Stored) -> OwnRecord:
-    """Read a record back; raises BusBroken if its headers are damaged."""
-    try:
-        return OwnRecord(
-            key=subjects.parse(stored.subject).key,
-            data=stored.data,
-            incarnation=stored.headers.get(subjects.HEADER_INCARNATION, ""),
-            sequence=int(stored.headers.get(subjects.HEADER_SEQUENCE, "0")),
-            hops=hops_of(stored.headers),
-        )
-    except ValueError as error:
-        raise BusBroken(f"the record {stored.subject} in OWN is unreadable: {error}") from error
+    """Read a record back; headers that are damaged count as missing."""
+    return OwnRecord(
+        key=subjects.parse(stored.subject).key,
+        data=stored.data,
+        incarnation=stored.headers.get(subjects.HEADER_INCARNATION, ""),
+        sequence=max(count_of(stored.headers.get(subjects.HEADER_SEQUENCE, "")), 0),
+        hops=hops_of(stored.headers),
+    )
 
 
 def outgoing_mail(path: NodePath, write: WriteMail) -> Outgoing:
     """A message for MAIL, that the stream takes only if the slot is as the writer believes."""
     headers = _told(write) | {EXPECTED_SEQUENCE: str(write.expected)}
-    if write.more:
-        headers[subjects.HEADER_MORE] = _YES
-    return Outgoing(subjects.mail(path.child(write.child), write.key), write.data, headers)
+    subject = subjects.mail(path.child(write.child), write.key)
+    message = with_carried(write.data, write.carried)
+    return Outgoing(subject, message if len(message) <= MAIL_MAX_BYTES else write.data, headers)
 
 
 def _told(write: StoreOwn | WriteMail) -> dict[str, str]:
@@ -77,35 +77,30 @@ def hops_of(headers: Mapping[str, str]) -> tuple[int, ...]:
     return tuple(int(part) for part in parts[:HOPS_MAX] if part.isdecimal() and len(part) < 16)
 
 
-def says_more(headers: Mapping[str, str]) -> bool:
-    """Whether a message of MAIL goes together with the one after it."""
-    return headers.get(subjects.HEADER_MORE) == _YES
-
-
-def mail_slot(stored: Stored) -> MailSlot:
-    """Read a slot's headers back; raises BusBroken if they are damaged."""
+def mail_slot(stored: Stored) -> MailSlot | None:
+    """Read a slot's headers back; None if they are damaged: then it is to be written again."""
     try:
         subject = subjects.parse(stored.subject)
-        return MailSlot(
-            child=subject.path.name,
-            key=MailKey(subject.key),
-            sequence=stored.sequence,
-            generation=int(stored.headers[subjects.HEADER_GENERATION]),
-            payload_hash=bytes.fromhex(stored.headers[subjects.HEADER_HASH]),
-            has_body=stored.headers[subjects.HEADER_HAS_BODY] == _YES,
-            more=says_more(stored.headers),
-        )
+        generation = count_of(stored.headers[subjects.HEADER_GENERATION])
+        payload_hash = bytes.fromhex(stored.headers[subjects.HEADER_HASH])
+        has_body = stored.headers[subjects.HEADER_HAS_BODY]
     except (ValueError, KeyError) as error:
-        raise BusBroken(f"the slot {stored.subject} in MAIL has no headers: {error}") from error
+        logger.warning("the slot %s in MAIL is unreadable: %s", stored.subject, error)
+        return None
+    if generation < 0 or len(payload_hash) not in (0, _HASH_BYTES) or has_body not in (_YES, _NO):
+        logger.warning("the slot %s in MAIL has strange headers", stored.subject)
+        return None
+    child, key = subject.path.name, MailKey(subject.key)
+    return MailSlot(child, key, stored.sequence, generation, payload_hash, has_body == _YES)
 
 
-def reported(stored: Stored) -> ReportArrived | HeartbeatArrived | None:
-    """A child's report part or heartbeat; None if the subject is neither's."""
+def reported(stored: Stored) -> ReportArrived | HelloArrived | None:
+    """A child's report part or hello; None if the subject is neither's."""
     try:
         subject = subjects.parse(stored.subject)
     except BadIdentity as error:
         logger.warning("a report on a strange subject: %s", error)
         return None
     if subject.tail == "_node":
-        return HeartbeatArrived(subject.path.name, stored.data)
+        return HelloArrived(subject.path.name, stored.data)
     return ReportArrived(subject.path.name, subject.key, stored.data, stored.sequence)

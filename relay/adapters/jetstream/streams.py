@@ -14,6 +14,10 @@ from schemas.identity import NodePath
 from schemas.reports import PART_MAX_BYTES
 
 MESSAGE_MAX_BYTES = 1024 * 1024
+MAIL_MAX_BYTES = MESSAGE_MAX_BYTES - 4096
+"""Of a message's data, beside its headers; what would go along with more stays behind."""
+DUPLICATE_WINDOW_SECONDS = 0.1
+"""The least there is: the server keeps the ids of so long in memory, beyond all limits."""
 SAID_MAX_BYTES = PART_MAX_BYTES + 1024
 """What children may say in a message: a part of a report, and room for headers."""
 STAT_MAX_BYTES, UP_MAX_BYTES = 1024 * 1024 * 1024, 64 * 1024 * 1024
@@ -24,7 +28,7 @@ Beyond, the oldest goes first; that was read long ago, and a new session says it
 CONSUMERS_MAX = 5000
 """Said explicitly: without a limit of its own a stream takes 1,000."""
 ACK_PENDING_MAX = -1
-"""No bound: mail that waits for the index is acknowledged after that, and the index comes last."""
+"""No bound: mail that waits for a snapshot is acknowledged after that, and may be all there is."""
 IDLE_HEARTBEAT_SECONDS = 30
 ACK_WAIT_SECONDS = 300
 
@@ -65,6 +69,7 @@ async def make_stream(connection: Connection, name: str, captured: Iterable[str]
         "max_bytes": -1,
         "max_consumers": CONSUMERS_MAX,
         "allow_direct": True,
+        "duplicate_window": int(DUPLICATE_WINDOW_SECONDS * _SECOND),
     }
     if name in REPLACING:
         config |= {"max_msgs_per_subject": REPLACED_MAX, "allow_rollup_hdrs": True}
@@ -127,6 +132,22 @@ async def purge(connection: Connection, stream: str, subject: str) -> None:
     await connection.api(f"STREAM.PURGE.{stream}", filter=subject)
 
 
+async def purge_all(connection: Connection, stream: str, slots: Iterable[str]) -> None:
+    """Erase what is kept under each of the subjects; raises BusBroken if the server does not."""
+    limit = asyncio.Semaphore(DELETED_AT_ONCE)
+
+    async def erase(subject: str) -> None:
+        async with limit:
+            await purge(connection, stream, subject)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for subject in slots:
+                group.create_task(erase(subject))
+    except* BusBroken as broken:
+        raise first_of(broken) from broken
+
+
 async def delete_message(connection: Connection, stream: str, sequence: int) -> bool:
     """Delete one message; False if it is not there, for instance because it was overwritten."""
     verb = f"STREAM.MSG.DELETE.{stream}"
@@ -156,7 +177,7 @@ async def delete_messages(connection: Connection, stream: str, sequences: Iterab
 
 
 async def children_heard(connection: Connection, path: NodePath) -> frozenset[str]:
-    """The names of the children of which STAT holds a heartbeat; raises BusBroken."""
+    """The names of the children of which STAT holds a hello; raises BusBroken."""
     selves, heard = subjects.children_selves(path), set[str]()
     while True:
         answer = await connection.api("STREAM.INFO.STAT", subjects_filter=selves, offset=len(heard))

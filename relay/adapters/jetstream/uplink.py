@@ -18,15 +18,16 @@ from relay.adapters.jetstream.connection import (
     links_of,
     status_of,
 )
-from relay.adapters.jetstream.inbox import Inbox
 from relay.adapters.jetstream.mailbox import Mailbox
 from relay.adapters.jetstream.publish import Outgoing, Publisher
-from relay.core.events import LinkChanged, SessionArrived
+from relay.core.events import LinkChanged, Welcomed
+from relay.inbox import Inbox
 from relay.ports import BusBroken, Clock, Dice
 from schemas import subjects
 from schemas.identity import ContentHash, NodePath
+from schemas.link import Welcome
 from schemas.refusals import RecordRefused
-from schemas.reports import PART_MAX_BYTES, SessionMessage, decode
+from schemas.reports import PART_MAX_BYTES, decode
 
 PROBE_SECONDS = 2.0
 BACKOFF_SECONDS_MIN, BACKOFF_SECONDS_MAX = 0.25, 5.0
@@ -75,8 +76,8 @@ class Uplink:
         self._connection.when_lost.append(self.lost)
         await self.mailbox.listen(subjects.deliveries(self._path.name), self._mail_came)
         await self._connection.client.subscribe(
-            subjects.session(self._path.name),
-            cb=self._session_came,
+            subjects.welcome(self._path.name),
+            cb=self._welcome_came,
             pending_msgs_limit=PENDING_MESSAGES_MAX,
             pending_bytes_limit=PENDING_BYTES_MAX,
         )
@@ -225,13 +226,13 @@ class Uplink:
         else:
             self.lost()
 
-    async def _session_came(self, message: Msg) -> None:
+    async def _welcome_came(self, message: Msg) -> None:
         try:
-            session = decode(SessionMessage, message.data)
+            welcome = decode(Welcome, message.data)
         except RecordRefused as error:
-            logger.warning("%s: the parent sent an unreadable session: %s", self._path, error)
+            logger.warning("%s: the parent sent an unreadable welcome: %s", self._path, error)
             return
-        await self._inbox.put(SessionArrived(session))
+        await self._inbox.put(Welcomed(welcome))
 
 
 def mailbox_info(answer: Msg) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 
 from relay.adapters.memory.streams import Kept, MemoryStreams
 from relay.core.asks.asking import AnswerArrived, AskArrived
@@ -16,7 +16,7 @@ from relay.core.effects import AckMail, ClearMail, DropReport, StoreOwn, WriteMa
 from relay.core.events import (
     BlobArrived,
     Event,
-    HeartbeatArrived,
+    HelloArrived,
     LinkChanged,
     MailArrived,
     MailSlot,
@@ -24,18 +24,21 @@ from relay.core.events import (
     OwnRecord,
     Remembered,
     ReportArrived,
-    SessionArrived,
+    Welcomed,
 )
+from relay.inbox import Inbox
 from relay.ports import BusBroken, MailConflict
 from schemas.blobs import Reference, parts_of
+from schemas.carried import with_carried, without_carried
 from schemas.identity import ContentHash, MailKey, NodePath
+from schemas.link import Welcome
 from schemas.refusals import BlobRefused, RecordRefused
-from schemas.reports import Done, SessionMessage, decode
+from schemas.reports import Done, decode
 from schemas.subjects import NODE_SELF
 
-SESSIONS_MAX = 64
+WELCOMES_MAX = 64
 ASKS_MAX = 64
-_HEARTBEAT = "_node." + NODE_SELF
+_HELLO = "_node." + NODE_SELF
 
 
 class MemoryNetwork:
@@ -93,18 +96,19 @@ class MemoryBus:
 
     def __init__(self, network: MemoryNetwork, path: NodePath) -> None:
         self.path = path
+        self.inbox = Inbox()
         self._network = network
         self._streams = network.streams(path)
         self._news = asyncio.Event()
         self._links: deque[bool] = deque()
         self._linked = False
-        self._sessions: deque[SessionMessage] = deque(maxlen=SESSIONS_MAX)
+        self._welcomes: deque[Welcome] = deque(maxlen=WELCOMES_MAX)
         self._asks: deque[AskArrived | AnswerArrived] = deque(maxlen=ASKS_MAX)
         self._asked = asyncio.Event()
         self._reports_read = 0
         self._mail_read = 0
-        self._reading = 0
         self._started = False
+        self._pumping: asyncio.Task[None] | None = None
 
     async def start(self) -> Remembered:
         self._network.attach(self)
@@ -113,6 +117,7 @@ class MemoryBus:
             parent = self._network.streams(self.path.parent)
             self._mail_read = parent.acknowledged.get(self.path.name, 0)
         self.link_changed(up=self._network.is_linked(self.path))
+        self._pumping = asyncio.get_running_loop().create_task(self._pump())
         return Remembered(
             own=tuple(self._streams.own.values()),
             mail=tuple(
@@ -121,15 +126,18 @@ class MemoryBus:
             ),
             blobs=frozenset(self._streams.blobs),
             heard=frozenset(
-                child for (child, key), _ in self._streams.stat.items() if key == _HEARTBEAT
+                child for (child, key), _ in self._streams.stat.items() if key == _HELLO
             ),
         )
 
     async def close(self) -> None:
         self._network.detach(self)
         self._started = False
-        self._news.set()
         self._asked.set()
+        if self._pumping is not None:
+            self._pumping.cancel()
+            await asyncio.wait([self._pumping])
+        self.inbox.fail(BusBroken("the bus is closed"))
 
     def link_changed(self, *, up: bool) -> None:
         """The network's word; the node learns of each change."""
@@ -138,41 +146,39 @@ class MemoryBus:
             self._links.append(up)
         self._news.set()
 
-    def session_came(self, message: SessionMessage) -> None:
-        self._sessions.append(message)
+    def welcome_came(self, message: Welcome) -> None:
+        self._welcomes.append(message)
         self._news.set()
 
     def wake(self) -> None:
         """Something that this bus reads has changed."""
         self._news.set()
 
-    async def events(self) -> AsyncIterator[Event]:
-        for event in self._new_reports():
-            yield event
-        while self._started:
+    async def _pump(self) -> None:
+        """Put what is new into the inbox, without end."""
+        while True:
             self._news.clear()
-            quiet = True
-            for source in (self._new_links, self._new_sessions, self._new_reports, self._new_mail):
+            for source in (self._new_reports, self._new_links, self._new_welcomes, self._new_mail):
                 for event in source():
-                    quiet = False
-                    yield event
-            if quiet:
-                await self._news.wait()
-        raise BusBroken("the bus is closed")
+                    if isinstance(event, ReportArrived | HelloArrived):
+                        await self.inbox.put_from_child(event)
+                    else:
+                        await self.inbox.put(event)
+            await self._news.wait()
 
     def _new_links(self) -> Iterator[Event]:
         while self._links:
             yield LinkChanged(up=self._links.popleft())
 
-    def _new_sessions(self) -> Iterator[Event]:
-        while self._sessions:
-            yield SessionArrived(self._sessions.popleft())
+    def _new_welcomes(self) -> Iterator[Event]:
+        while self._welcomes:
+            yield Welcomed(self._welcomes.popleft())
 
     def _new_reports(self) -> Iterator[Event]:
         for (child, key), kept in self._streams.stat.after(self._reports_read):
             self._reports_read = kept.sequence
-            if key == _HEARTBEAT:
-                yield HeartbeatArrived(child, kept.data)
+            if key == _HELLO:
+                yield HelloArrived(child, kept.data)
             else:
                 yield ReportArrived(child, key, kept.data, kept.sequence)
 
@@ -194,13 +200,21 @@ class MemoryBus:
                 pending = (
                     len(batch) - place - 1 + mail.count_after(batch[-1][1].sequence, self.path.name)
                 )
-                hops, more = (kept.mail.hops, kept.mail.more) if kept.mail else ((), False)
+                hops = kept.mail.hops if kept.mail else ()
+                data, carried = without_carried(kept.data)
                 yield MailArrived(
-                    kept.sequence, MailKey(key), kept.data, pending, self._reading, hops, more
+                    kept.sequence, MailKey(key), data, pending, self.inbox.reading, hops, carried
                 )
 
-    async def store_own(self, writes: Sequence[StoreOwn]) -> None:
-        for write in writes:
+    async def write(
+        self,
+        *,
+        blobs: Mapping[ContentHash, bytes] | None = None,
+        own: Iterable[StoreOwn] = (),
+        mail: Sequence[WriteMail] = (),
+    ) -> list[MailWritten]:
+        self._streams.blobs.update(blobs or {})
+        for write in own:
             self._streams.own.pop(write.key, None)
             if write.data is not None:
                 record = OwnRecord(
@@ -208,17 +222,17 @@ class MemoryBus:
                 )
                 self._streams.own[write.key] = record
 
-    async def write_mail(self, writes: Sequence[WriteMail]) -> list[MailWritten]:
-        written = []
-        for write in writes:
-            slot = (write.child, str(write.key))
-            before = self._streams.mail.get(slot)
-            if (before.sequence if before else 0) != write.expected:
-                raise MailConflict(f"{write.child} {write.key} was written by another since")
-            sequence = self._streams.mail.put(slot, write.data, write)
-            written.append(MailWritten(write.child, write.key, write.generation, sequence))
-            self._wake_child(write.child)
-        return written
+        return [self._write_letter(letter) for letter in mail]
+
+    def _write_letter(self, letter: WriteMail) -> MailWritten:
+        slot = (letter.child, str(letter.key))
+        before = self._streams.mail.get(slot)
+        if (before.sequence if before else 0) != letter.expected:
+            raise MailConflict(f"{letter.child} {letter.key} was written by another since")
+        message = with_carried(letter.data, letter.carried)
+        sequence = self._streams.mail.put(slot, message, letter)
+        self._wake_child(letter.child)
+        return MailWritten(letter.child, letter.key, letter.generation, sequence)
 
     async def clear_mail(self, clear: ClearMail) -> bool:
         slot = (clear.child, str(clear.key))
@@ -232,7 +246,7 @@ class MemoryBus:
         stat = self._streams.stat
         for drop in drops:
             kept = stat.get((drop.child, drop.key))
-            if kept is not None and kept.sequence == drop.sequence:
+            if kept is not None and drop.sequence in (0, kept.sequence):
                 stat.erase((drop.child, drop.key))
 
     async def ack_mail(self, ack: AckMail) -> None:
@@ -242,22 +256,16 @@ class MemoryBus:
             acknowledged[name] = max(acknowledged.get(name, 0), ack.sequence)
 
     async def reset_mail(self, sequence: int) -> int:
-        self._reading += 1
+        reading = self.inbox.forget_mail()
         self._mail_read = max(sequence - 1, 0)
         if self._linked:
             self._network.streams(self.path.parent).acknowledged[self.path.name] = self._mail_read
         self._news.set()
-        return self._reading
-
-    async def keep_blobs(self, values: Mapping[ContentHash, bytes]) -> None:
-        self._streams.blobs.update(values)
+        return reading
 
     async def drop_blobs(self, addresses: Sequence[ContentHash]) -> None:
         for address in addresses:
             self._streams.blobs.pop(address, None)
-
-    def blob_at_hand(self, reference: Reference) -> BlobArrived | None:  # noqa: ARG002 - none is
-        return None
 
     async def load_blob(self, reference: Reference, *, fresh: bool = False) -> BlobArrived:
         unheard = not self._linked and not self.path.is_root
@@ -286,8 +294,8 @@ class MemoryBus:
     async def send_report(self, reports: Mapping[str, bytes]) -> bool:
         return self._send(reports)
 
-    async def send_heartbeat(self, data: bytes) -> bool:
-        return self._send({_HEARTBEAT: data})
+    async def send_hello(self, data: bytes) -> bool:
+        return self._send({_HELLO: data})
 
     def _send(self, values: Mapping[str, bytes]) -> bool:
         if not self._linked:
@@ -300,12 +308,12 @@ class MemoryBus:
             parent.wake()
         return True
 
-    async def send_session(self, child: str, data: bytes) -> None:
+    async def send_welcome(self, child: str, data: bytes) -> None:
         bus = self._network.bus(self.path.child(child))
         if bus is None or not self._network.is_linked(bus.path):
             return
         try:
-            bus.session_came(decode(SessionMessage, data))
+            bus.welcome_came(decode(Welcome, data))
         except RecordRefused:
             return
 
@@ -364,4 +372,4 @@ def _slot(child: str, key: MailKey, kept: Kept) -> MailSlot:
     write = kept.mail
     assert write is not None
     hashed, content = write.payload_hash, write.has_body
-    return MailSlot(child, key, kept.sequence, write.generation, hashed, content, write.more)
+    return MailSlot(child, key, kept.sequence, write.generation, hashed, content)

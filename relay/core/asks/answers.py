@@ -7,9 +7,8 @@ what to name for the one that follows ("" at the end). Data of Secrets is never 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from relay.core.node import Node
 from relay.objects.merge import copied
 from schemas import codec
 from schemas.asks import REDACTED
@@ -31,7 +30,67 @@ class BadArguments(ValueError):
     """The arguments of an ask do not fit its verb; says which one, and what it should be."""
 
 
-def node_answer(node: Node, path: str) -> Json:
+class ChildStanding(Protocol):
+    """How it is with a child."""
+
+    @property
+    def silent_since_ms(self) -> int | None: ...
+    @property
+    def left(self) -> bool: ...
+    @property
+    def in_session(self) -> bool: ...
+    @property
+    def joined(self) -> bool: ...
+
+
+class Generated(Protocol):
+    """A record."""
+
+    @property
+    def generation(self) -> int: ...
+
+
+class CountView(Protocol):
+    """What is counted of a placement."""
+
+    @property
+    def summary(self) -> Summary: ...
+    @property
+    def exact(self) -> bool: ...
+    @property
+    def waiting_for(self) -> tuple[str, ...]: ...
+
+
+class NodeView(Protocol):
+    """What a node says of itself."""
+
+    @property
+    def ready(self) -> bool: ...
+    @property
+    def records(self) -> Mapping[MailKey, Generated]: ...
+    def own_state(self) -> dict[str, Any]:
+        """Figures for people; `refusedOf` and `contestedOf` are by child."""
+        ...
+
+    def children(self) -> Iterable[str]: ...
+    def standing_of(self, child: str) -> ChildStanding | None:
+        """None if there is no such child."""
+        ...
+
+    def lag(self, child: str) -> int:
+        """How many records wait to be read by the child."""
+        ...
+
+    def destination_of(self, child: str) -> str | None:
+        """The destination that the child is, if it is an edge."""
+        ...
+
+    def nkey_of(self, child: str) -> str: ...
+    def count(self, key: MailKey) -> CountView: ...
+    def child_counts(self, key: MailKey) -> Mapping[str, Summary]: ...
+
+
+def node_answer(node: NodeView, path: str) -> Json:
     """Who the node is, and how it is with its parent and its children."""
     own = node.own_state()
     refused, contested = own.pop("refusedOf"), own.pop("contestedOf")
@@ -53,7 +112,7 @@ def node_answer(node: Node, path: str) -> Json:
     return {"path": path, "ready": node.ready, "children": children, **own}
 
 
-def status_answer(node: Node, path: str, arguments: Mapping[str, str]) -> Json:
+def status_answer(node: NodeView, path: str, arguments: Mapping[str, str]) -> Json:
     """The node's own summary of a placement, and what each child counts for.
 
     Arguments: `placement` (its mail key), `after` (a child's name), `limit`. A child with a
@@ -64,7 +123,7 @@ def status_answer(node: Node, path: str, arguments: Mapping[str, str]) -> Json:
     if held is None:
         return {"path": path, "known": False, "children": [], "next": ""}
     after = arguments.get("after", "")
-    children = sorted(item for item in node.child_summaries(key).items() if item[0] > after)
+    children = sorted(item for item in node.child_counts(key).items() if item[0] > after)
 
     def said(child: tuple[str, Summary]) -> Json:
         name, summary = child
@@ -76,11 +135,14 @@ def status_answer(node: Node, path: str, arguments: Mapping[str, str]) -> Json:
         return {**found, **told, "joined": standing.joined}
 
     page, following = paged(children, _limit(arguments), lambda item: item[0], said)
+    count = node.count(key)
     return {
         "path": path,
         "known": True,
         "generation": held.generation,
-        **_counts(node.summary(key)),
+        "exact": count.exact,
+        "waitingFor": list(count.waiting_for),
+        **_counts(count.summary),
         "children": page,
         "next": following,
     }
@@ -131,8 +193,6 @@ def _counts(summary: Summary) -> Json:
     return {
         "states": dict(summary.states),
         "health": dict(summary.health),
-        "complete": summary.complete,
-        "blocking": list(summary.blocking),
         "exceptions": [
             {"object": x.object, "reason": x.reason, "count": x.count, "path": x.path}
             for x in summary.exceptions

@@ -6,6 +6,8 @@ done when nothing is missing any more. Each value is checked against its address
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from relay.core.effects import Effect, KeepBlob, LoadBlob, Noted
@@ -22,7 +24,7 @@ UNHEARD_MAX_SECONDS = 60.0
 """A parent that is there and does not answer for so long counts as one that lacks it: what takes
 waits for what was to come before it, and must not wait for ever."""
 _LACKED, _UNHEARD = "neither here nor at the parent", "not here, and the parent does not answer"
-_BRANCHING = frozenset({blobs.MANIFEST, blobs.MANIFEST_CHUNK, blobs.INDEX_LIST})
+_BRANCHING = frozenset({blobs.MANIFEST, blobs.MANIFEST_CHUNK})
 
 
 @dataclass(slots=True)
@@ -51,18 +53,32 @@ class Content:
     """All walks of a node, and what is in its own blob store.
 
     Nothing is known of what nobody answers for: it is asked for again, and no more comes of that
-    while the link is lost. `troubled` gathers the owners whose content was refused, for the one who
-    empties it.
+    while the link is lost.
     """
 
-    def __init__(self, held: frozenset[ContentHash], out: list[Effect]) -> None:
-        self.held = set(held)
+    def __init__(self, held: Iterable[ContentHash], out: list[Effect]) -> None:
+        self._held = set(held)
         self._out = out
         self._whole: set[ContentHash] = set()
         self._walks: dict[str, Walk] = {}
         self._wants: dict[ContentHash, _Want] = {}
         self._linked = False
-        self.troubled: dict[str, None] = {}
+        # Owners whose content was refused since someone asked.
+        self._troubled: dict[str, None] = {}
+
+    @property
+    def held(self) -> AbstractSet[ContentHash]:
+        """What is in the node's own store."""
+        return self._held
+
+    def keep(self, addresses: Iterable[ContentHash]) -> None:
+        """These are in the store: the centre put them there, or they came along with a record."""
+        self._held.update(addresses)
+
+    def take_troubled(self) -> list[str]:
+        """The owners whose content was refused since this was asked last."""
+        taken, self._troubled = list(self._troubled), {}
+        return taken
 
     def begin(
         self,
@@ -121,7 +137,7 @@ class Content:
         parts = dict(event.parts)
         try:
             plain = blobs.open_value(want.reference, event.value, parts)
-            children = _children(want.reference.kind, plain)
+            children = references_in(want.reference.kind, plain)
         except WireRefused as error:
             self._lost(want.reference.address)
             want.fresh = True
@@ -130,19 +146,14 @@ class Content:
         self._keep(event, event.value, parts)
         return self._advance(want, plain, children)
 
-    def take_troubled(self) -> dict[str, None]:
-        """The owners whose content was refused since the last call."""
-        taken, self.troubled = self.troubled, {}
-        return taken
-
     def in_use(self) -> set[ContentHash]:
         """What is being fetched, and what walks have passed on their way."""
         passed = (walk.seen for walk in self._walks.values())
         return set(self._wants).union(*passed)
 
-    def forget(self, addresses: set[ContentHash]) -> None:
+    def forget(self, addresses: AbstractSet[ContentHash]) -> None:
         """Note that these leave the store: walks past them are made again."""
-        self.held -= addresses
+        self._held -= addresses
         self._whole.clear()
 
     def deadline(self) -> float | None:
@@ -159,6 +170,13 @@ class Content:
             if want.retry_at is not None and want.retry_at <= now:
                 want.retry_at = None
                 self._out.append(LoadBlob(want.reference, want.fresh))
+
+    def check(self) -> None:
+        """Assert that walks and wants are each other's reverse, and what is whole is held."""
+        missing = {(owner, a) for owner, walk in self._walks.items() for a in walk.missing}
+        assert missing == {(owner, a) for a, want in self._wants.items() for owner in want.owners}
+        assert all(want.owners for want in self._wants.values())
+        assert self._whole <= self._held
 
     def link(self, *, up: bool) -> None:
         """Take in whether the parent can be asked; a link that is lost takes no time from it."""
@@ -181,13 +199,13 @@ class Content:
         walk.seen.add(address)
         branching = walk.expand and reference.kind in _BRANCHING
         reads = walk.plains is not None and reference.kind != blobs.OBJECT
-        if address in self.held and (address in self._whole or not branching) and not reads:
+        if address in self._held and (address in self._whole or not branching) and not reads:
             return
         walk.missing[address] = None
         want = self._wants.get(address)
         if want is None:
             want = self._wants[address] = _Want(reference, {})
-            self._out.append(LoadBlob(reference, fresh=address not in self.held))
+            self._out.append(LoadBlob(reference, fresh=address not in self._held))
         want.owners[owner] = None
 
     def _advance(self, want: _Want, plain: bytes, children: tuple[Reference, ...]) -> list[str]:
@@ -213,12 +231,12 @@ class Content:
         if not event.local:
             self._out.extend(KeepBlob(address, parts[address]) for address in listed)
             self._out.append(KeepBlob(event.reference.address, value))
-        self.held.update(listed, (event.reference.address,))
+        self._held.update(listed, (event.reference.address,))
 
     def _lost(self, address: ContentHash) -> None:
         """Note that a value is missing or damaged in the store: walks past it are made again."""
-        if address in self.held:
-            self.held.discard(address)
+        if address in self._held:
+            self._held.discard(address)
             self._whole.clear()
 
     def _missed(self, want: _Want, now: float, *, unheard: bool) -> None:
@@ -245,7 +263,7 @@ class Content:
             walk.noted.add(reason)
             if walk.refused_since is None:
                 walk.refused_since = now
-                self.troubled[owner] = None
+                self._troubled[owner] = None
         if news:
             subject = f"{want.reference.kind} {want.reference.address[:12]}"
             self._out.append(Noted(reason, subject, detail))
@@ -263,8 +281,9 @@ def entries_of(plains: dict[ContentHash, bytes], root: Reference) -> tuple[Manif
     return tuple(entry for c in chunks for entry in read_manifest_chunk(plains[c.address]))
 
 
-def _children(kind: str, plain: bytes) -> tuple[Reference, ...]:
-    if kind in (blobs.MANIFEST, blobs.INDEX_LIST):
+def references_in(kind: str, plain: bytes) -> tuple[Reference, ...]:
+    """What a blob leads to; raises RecordRefused if it is not of its kind."""
+    if kind == blobs.MANIFEST:
         return read_root(plain).chunks
     if kind == blobs.MANIFEST_CHUNK:
         return tuple(entry.reference for entry in read_manifest_chunk(plain))

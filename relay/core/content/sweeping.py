@@ -10,21 +10,22 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
-from relay.core.content.content import Content
+from relay.core.content.content import Content, references_in
 from relay.core.effects import DropBlobs, Effect, LoadBlob, Noted
 from relay.core.events import BlobArrived
 from schemas import blobs
 from schemas.blobs import Reference
-from schemas.chunks import read_manifest_chunk, read_root
+
 from schemas.identity import ContentHash
 from schemas.refusals import BlobRefused, WireRefused
+from schemas.snapshots import SNAPSHOT_TERMS
 
 SWEEP_FIRST_SECONDS = 600.0
 SWEEP_EVERY_SECONDS = 3600.0
 SWEEP_RETRY_SECONDS = 60.0
 READS_AT_ONCE = 32
 _BRANCHING = frozenset({blobs.MANIFEST, blobs.MANIFEST_CHUNK})
-_LEAVES = frozenset({blobs.OBJECT, blobs.PROGRAM, blobs.PART})
+_LEAVES = frozenset({blobs.OBJECT, blobs.PROGRAM, blobs.PART, SNAPSHOT_TERMS})
 
 
 class Sweeper:
@@ -39,28 +40,38 @@ class Sweeper:
         out: list[Effect],
         now: float,
     ) -> None:
-        # The blobs that the last sweep found no way to.
-        self.suspects: frozenset[ContentHash] = frozenset()
-        # How many sweeps came to their end, or could not.
-        self.ended = 0
+        """`roots` lead to all content that records held, wants and the snapshot's terms name.
+
+        `kept` are the nodes of the snapshot's tree that stay: nothing is read to find them.
+        `knows_all` says whether these are all that there should be. `now` is in monotonic seconds.
+        """
         self._content = content
-        self._roots = roots
-        self._knows_all = knows_all
-        self._kept = kept
         self._out = out
+        self._roots = roots
+        self._kept = kept
+        self._knows_all = knows_all
         self._due = now + SWEEP_FIRST_SECONDS
+        # What the last sweep found no way to.
+        self._suspects: frozenset[ContentHash] = frozenset()
+        # None while no sweep is under way.
         self._marked: set[ContentHash] | None = None
         self._unread: deque[Reference] = deque()
         self._reading: dict[ContentHash, Reference] = {}
 
+    @property
+    def is_sweeping(self) -> bool:
+        return self._marked is not None
+
     def deadline(self) -> float | None:
-        return self._due if self._marked is None else None
+        """When the next sweep is due, in monotonic seconds; None while one is under way."""
+        return None if self.is_sweeping else self._due
 
     def tick(self, now: float) -> None:
         """Begin a sweep if one is due, and if what the node holds is all that it should hold."""
-        if self._marked is not None or self._due > now:
+        if self.is_sweeping or self._due > now:
             return
-        if not self._is_known():
+        understood = _BRANCHING | _LEAVES
+        if not self._knows_all() or any(root.kind not in understood for root in self._roots()):
             self._due = now + SWEEP_RETRY_SECONDS
             return
         self._due = now + SWEEP_EVERY_SECONDS
@@ -82,10 +93,11 @@ class Sweeper:
             return
         self._go_on()
 
-    def _is_known(self) -> bool:
-        """Whether every record in force is here, and every reference in it is understood."""
-        understood = _BRANCHING | _LEAVES
-        return self._knows_all() and all(root.kind in understood for root in self._roots())
+    def check(self) -> None:
+        """Assert that something is under way only during a sweep, and that all of it is marked."""
+        marked = self._marked or set()
+        assert {reference.address for reference in self._unread} <= marked
+        assert self._reading.keys() <= marked
 
     def _mark(self, reference: Reference) -> None:
         assert self._marked is not None
@@ -110,17 +122,15 @@ class Sweeper:
             self._sweep(self._marked)
 
     def _sweep(self, marked: set[ContentHash]) -> None:
-        content = self._content
         self._end()
-        unmarked = content.held - marked - content.in_use() - set(self._kept())
-        gone = unmarked & self.suspects
-        self.suspects = frozenset(unmarked - gone)
+        unmarked = self._content.held - marked - self._content.in_use() - set(self._kept())
+        gone = unmarked & self._suspects
+        self._suspects = frozenset(unmarked - gone)
         if gone:
-            content.forget(gone)
+            self._content.forget(gone)
             self._out.append(DropBlobs(tuple(sorted(gone))))
 
     def _end(self) -> None:
-        self.ended += 1
         self._marked = None
         self._unread.clear()
         self._reading.clear()
@@ -132,7 +142,4 @@ def _children(reference: Reference, event: BlobArrived) -> Iterator[Reference]:
         raise BlobRefused(reference.address, "it is missing")
     yield from blobs.parts_of(reference, event.value)
     plain = blobs.open_value(reference, event.value, dict(event.parts))
-    if reference.kind == blobs.MANIFEST:
-        yield from read_root(plain).chunks
-    elif reference.kind == blobs.MANIFEST_CHUNK:
-        yield from (entry.reference for entry in read_manifest_chunk(plain))
+    yield from references_in(reference.kind, plain)

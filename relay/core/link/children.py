@@ -71,6 +71,8 @@ class Child:
     snapshot_time_ms: int = 0
     in_flight: dict[MailKey, InFlight] = field(default_factory=dict)
     refused: int = 0
+    # How often another home's run asked for its place.
+    contests: int = 0
 
 
 class Children:
@@ -100,6 +102,8 @@ class Children:
         presence = Presence.CATCHING_UP if joined else Presence.NEVER_JOINED
         mailbox = MailboxWriter(name, self._target, self._out)
         self.by_name[name] = Child(nkey, ChildSession(now, presence), mailbox)
+        if self._reached is not None:
+            mailbox.offer(self._reached, (), due=True)
         self._to_flush[name] = None
 
     def remove(self, name: str) -> None:
@@ -121,7 +125,9 @@ class Children:
         child = self.by_name[name]
         identity = child.session.identify(hello)
         if identity is Identity.SECOND:
-            self._out.append(Noted("SecondHome", name, "it runs elsewhere; told to stop"))
+            child.contests += 1
+            if child.contests == 1:
+                self._out.append(Noted("SecondHome", name, "it runs elsewhere; told to stop"))
             self._welcome(name, child, hello, Repair.STOP)
             return False
         if hello.farewell:
@@ -136,7 +142,7 @@ class Children:
             return False
         else:
             self.heard(name, now)
-        child.levels, child.wants, child.refused = hello.levels, hello.wants, hello.refused
+        child.levels, child.wants = hello.levels, hello.wants
         self._welcome(name, child, hello, self._repair(name, child, hello, now))
         self._to_flush[name] = None
         return identity is Identity.SUPERSEDES
@@ -163,11 +169,9 @@ class Children:
                 self._changed(name)
             elif child.overdue is not None and self._overdue_at(child) <= now:
                 child.through = child.mailbox.place(child.through)
-                self._look_overdue(child, now)
-                if child.overdue is None:
-                    continue
-                self._out.append(Noted("Behind", name, "it does not read what it is sent"))
-                self._fall_behind(name, child)
+                if self._is_behind(child, now):
+                    self._out.append(Noted("Behind", name, "it does not read what it is sent"))
+                    self._fall_behind(name, child)
 
     def deadline(self) -> float | None:
         """When the next child may have been silent, or behind, for too long."""
@@ -274,7 +278,7 @@ class Children:
         child.unsaid_since, child.say_due = None, False
         child.through = max(child.through, child.mailbox.place(progress.through))
         child.answers.answered(child.through)
-        self._look_overdue(child, now)
+        self._is_behind(child, now)
         for key, flying in list(child.in_flight.items()):
             if flying.sequence is not None and flying.sequence <= child.through:
                 del child.in_flight[key]
@@ -375,12 +379,12 @@ class Children:
         child.overdue = None
         self._changed(name)
 
-    def _look_overdue(self, child: Child, now: float) -> None:
-        """Look at what the child has not reached yet, from now on, if it got further."""
-        if child.overdue is None or child.through < child.overdue[0]:
-            return
-        behind = child.through < child.mailbox.last_sequence
-        child.overdue = (child.mailbox.last_sequence, now) if behind else None
+    def _is_behind(self, child: Child, now: float) -> bool:
+        """Whether something written is not reached; if it got further, from now on the rest."""
+        if child.overdue is not None and child.through >= child.overdue[0]:
+            behind = child.through < child.mailbox.last_sequence
+            child.overdue = (child.mailbox.last_sequence, now) if behind else None
+        return child.overdue is not None
 
     def _overdue_at(self, child: Child) -> float:
         assert child.overdue is not None

@@ -155,3 +155,7 @@ class Acceptance:
 
 def _unbelieved(verdict: Verdict) -> Refuse:
     return Refuse(verdict.name.title().replace("_", ""), verdict.value)
+
+
+UNKNOWN_KEY = _unbelieved(Verdict.UNKNOWN_KEY)
+"""Of what a newer `keys` record may still settle."""

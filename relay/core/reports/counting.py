@@ -238,6 +238,7 @@ class ChildReports:
 
     def check(self) -> None:
         """Assert that folds and digests agree with the rows."""
+        self._parts.check()
         held: dict[int, list[tuple[str, int, int]]] = {}
         for key, fold in self._folds.items():
             fold.check()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import get_args
 
 from relay.core.reports.parts import PARTS_MAX
@@ -35,6 +34,7 @@ from schemas.reports import (
     part_key,
 )
 from schemas.subjects import PROGRESS_KEY
+from schemas.wire import replace
 
 SEVERITY_MAX = 9
 RUN_MAX_BYTES = 64

@@ -1,0 +1,43 @@
+"""The rooms of one node, as they are handed to the parts that work across them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from relay.core.audience import Audience
+from relay.core.content.content import Content
+from relay.core.destination.destination import Destination
+from relay.core.effects import Effect
+from relay.core.events import Instant
+from relay.core.link.children import Children
+from relay.core.link.target import Targets
+from relay.core.records.acceptance import Acceptance
+from relay.core.records.book import RecordBook
+from relay.core.records.judge import SnapshotJudge
+from relay.core.records.trust import Trust
+from relay.core.reports.counting import ChildReports
+from relay.core.reports.sender import ReportSender
+
+
+@dataclass(frozen=True, slots=True)
+class Rooms:
+    """Each keeps its own state, and is used by its methods alone."""
+
+    clock: Callable[[], Instant]
+    # What is to be done, in order.
+    out: list[Effect]
+    trust: Trust
+    book: RecordBook
+    judge: SnapshotJudge
+    acceptance: Acceptance
+    audience: Audience
+    content: Content
+    targets: Targets
+    children: Children
+    reports: ChildReports
+    sender: ReportSender
+    # None where no space is attached.
+    destination: Destination | None
+    # The children of which anything was ever heard, by any run of this node.
+    joined: set[str]

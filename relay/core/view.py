@@ -1,0 +1,287 @@
+"""What controllers, asks and people may know of a node; nothing here changes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from relay.core.asks.asking import Heard
+from relay.core.audience import HERE, Audience
+from relay.core.config import NodeConfig
+from relay.core.content.content import Content
+from relay.core.destination.claims import DesiredObject
+from relay.core.destination.destination import CONTENT_REFUSED, Destination
+from relay.core.downstream import Downstream
+from relay.core.events import Instant
+from relay.core.link.children import Children
+from relay.core.link.session import Presence
+from relay.core.link.target import mail_owner
+from relay.core.records.accepted import Accepted, is_delta
+from relay.core.records.book import RecordBook
+from relay.core.records.judge import SnapshotJudge
+from relay.core.records.trust import Trust, Verdict
+from relay.core.reports.counting import ChildReports
+from relay.core.reports.reduce import EMPTY, merge
+from relay.core.upstream import STALE, Upstream
+from schemas.identity import ContentHash, DestinationId, MailKey
+from schemas.objects import ObjectKey
+from schemas.records import LocationRecord, Profile, Record
+from schemas.reports import NEVER_JOINED, Count, ExceptionSample, ObjectResult, Summary
+from schemas.signing import Envelope
+
+OUTDATED = "Withheld: a newer version is in force, and missing from the mailbox at the parent"
+WITHHELD = "Withheld: it is in force here, and its content is missing from the mailbox"
+WAITING_FOR_MAX = 20
+
+
+class Orphan(NamedTuple):
+    """A record in force that the centre does not know."""
+
+    key: MailKey
+    kind: str
+    namespace: str
+    name: str
+    generation: int
+    term: str
+
+
+class Standing(NamedTuple):
+    """How it is with a child, by its parent's word."""
+
+    presence: Presence
+    # Since when it is silent or has left, ms since 1970.
+    silent_since_ms: int | None
+
+    @property
+    def left(self) -> bool:
+        return self.presence is Presence.LEFT
+
+    @property
+    def in_session(self) -> bool:
+        return self.presence in (Presence.CATCHING_UP, Presence.IN_STEP)
+
+    @property
+    def joined(self) -> bool:
+        return self.presence is not Presence.NEVER_JOINED
+
+    @property
+    def word(self) -> str:
+        """The same in a word or two, as people are told it everywhere."""
+        return _WORDS[self.presence]
+
+
+_WORDS = {
+    Presence.NEVER_JOINED: NEVER_JOINED,
+    Presence.SILENT: "unreachable",
+    Presence.LEFT: "stopped",
+    Presence.CATCHING_UP: "catching up",
+    Presence.IN_STEP: "up",
+}
+
+
+class NodeView:
+    """What a node knows, for those who ask it. The rooms are a node's own."""
+
+    config: NodeConfig
+    _now: Instant
+    _trust: Trust
+    _book: RecordBook
+    _audience: Audience
+    _content: Content
+    _judge: SnapshotJudge
+    _children: Children
+    _reports: ChildReports
+    _destination: Destination | None
+    _upstream: Upstream | None
+    _downstream: Downstream
+
+    @property
+    def ready(self) -> bool:
+        """Whether the node is in session with its parent, and read its mailbox to the end."""
+        upstream = self._upstream
+        return upstream is None or (upstream.has_memory and upstream.caught_up)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether another run has this node's place, so that this one does nothing."""
+        return self._upstream is not None and self._upstream.link.stopped
+
+    @property
+    def records(self) -> dict[MailKey, Accepted]:
+        """What the node holds, by mail key; not to be changed."""
+        return self._book.by_key
+
+    @property
+    def wanted(self) -> Mapping[ObjectKey, DesiredObject]:
+        """At an edge: what its space shall hold."""
+        return self._destination.wanted if self._destination is not None else {}
+
+    def may_prune(self, key: ObjectKey) -> bool:
+        """Whether the removal of an object that is wanted no more is settled."""
+        reached = self._judge.reached
+        if self._destination is None or reached is None:
+            return False
+        return self._destination.may_prune(key, reached.record.settled)
+
+    def summary(self, key: MailKey) -> Summary:
+        """What became of a placement in this subtree, as far as it is known now."""
+        own = EMPTY
+        if self._destination is not None:
+            own = self._destination.summary(key, self._now)
+        troubles = self._troubles(key)
+        if troubles is not EMPTY:
+            own = merge(own, troubles)
+        return self._reports.summary(key, own)
+
+    def count(self, key: MailKey) -> Count:
+        """The same, with whether it is exact: it reflects all that was sent, and sums up."""
+        summary = self.summary(key)
+        names = dict.fromkeys(self._audience.concerned(key))
+        names |= dict.fromkeys(self._children.having(key))
+        expected = sum(self._audience.expected(key, name) for name in (*names, HERE))
+        counted = summary.destinations - summary.states.get("leaving", 0)
+
+        def bears_on(accepted: Accepted) -> bool:
+            record = accepted.record
+            return isinstance(record, Profile | LocationRecord) and self._audience.bears_on(
+                record, key
+            )
+
+        waiting = [n for n in names if not self._children.has_answered(n, key, bears_on)]
+        exact = not waiting and counted == expected
+        return Count(summary, exact, tuple(sorted(waiting)[:WAITING_FOR_MAX]))
+
+    def results(self, key: MailKey) -> dict[ObjectKey, ObjectResult]:
+        """The objects' returned states in this subtree."""
+        own = self._destination.results(key) if self._destination is not None else ()
+        return self._reports.results(key, own)
+
+    def child_counts(self, key: MailKey) -> dict[str, Summary]:
+        """What each child counts for now in a placement, by name."""
+        return self._reports.by_child(key)
+
+    def presence_of(self, child: str) -> Presence | None:
+        """How it is with a child; None if there is none of this name."""
+        return self._children.presence(child) if child in self._children.by_name else None
+
+    def orphans(self) -> list[Orphan]:
+        """What is in force here though the centre does not know the term that issued it."""
+        found = []
+        for key in sorted(self._judge.standings.orphaned):
+            accepted = self._book.by_key[key]
+            source, record = accepted.record.source, accepted.record
+            found.append(
+                Orphan(
+                    key,
+                    accepted.kind,
+                    source.namespace,
+                    source.name,
+                    record.generation,
+                    record.term,
+                )
+            )
+        return found
+
+    def judge(self, envelope: Envelope, record: Record) -> Verdict:
+        """Whether the node believes a record that the envelope's payload says."""
+        return self._trust.judge(envelope, record)
+
+    def lacks(self, addresses: Iterable[ContentHash]) -> frozenset[ContentHash]:
+        """Which of these blobs are not in the node's store."""
+        return frozenset(addresses) - self._content.held
+
+    def _is_meant(self, key: MailKey) -> bool:
+        return bool(self._audience.concerned(key)) or self._audience.expected(key, HERE) > 0
+
+    def _troubles(self, key: MailKey) -> Summary:
+        """What to say of a placement because of how it is here: no content, or no fresh view."""
+        held = self._book.get(key)
+        if held is None:
+            return EMPTY
+        stale = self._upstream is not None and self._upstream.stale
+        reasons = [(1, STALE)] if stale else []
+        if key in self._judge.standings.outdated:
+            reasons.append((1, OUTDATED))
+        if is_delta(held) and not held.full and self._is_meant(key):
+            reasons.append((1, WITHHELD))
+        if self._content.refused_since(mail_owner(key)) is not None:
+            reasons.append((0, CONTENT_REFUSED))
+        if not reasons:
+            return EMPTY
+        path = str(self.config.path)
+        return Summary(exceptions=tuple(ExceptionSample(n, "", why, 1, path) for n, why in reasons))
+
+    def disbelief(self, envelope: Envelope, record: Record) -> str:
+        """Why a record that the envelope's payload says is not believed; empty if it is."""
+        verdict = self._trust.judge(envelope, record)
+        return "" if verdict is Verdict.BELIEVED else verdict.value
+
+    def children(self) -> list[str]:
+        """The children by name."""
+        return list(self._children.by_name)
+
+    def standing_of(self, child: str) -> Standing | None:
+        """How it is with a child; None if there is none of this name."""
+        known = self._children.by_name.get(child)
+        return None if known is None else Standing(known.session.presence, known.session.since_ms)
+
+    def heard(self, child: str) -> Heard | None:
+        """When a child was last heard of; None if there is none of this name."""
+        known, now = self._children.by_name.get(child), self._now
+        if known is None:
+            return None
+        if known.session.presence is Presence.NEVER_JOINED:
+            return Heard(0, silent=True)
+        ago_ms = int((now.seconds - known.session.heard) * 1000)
+        return Heard(now.wall_ms - ago_ms, silent=not known.session.is_there)
+
+    def nkey_of(self, child: str) -> str:
+        """The public key by which a child is let in; "" if there is none of this name."""
+        known = self._children.by_name.get(child)
+        return known.nkey if known is not None else ""
+
+    def destination_of(self, child: str) -> DestinationId | None:
+        """The destination that a child is, if it is an edge and this node holds its profile."""
+        if not self._book.is_edge(child):
+            return None
+        profile = self._book.by_key[next(iter(self._book.through(child)))].record
+        return profile.destination if isinstance(profile, Profile) else None
+
+    def lag(self, child: str, read_through: int | None = None) -> int:
+        """How many messages in the child's mailbox it has not answered.
+
+        `read_through` is the child's own word, if one can ask it; else its progress counts.
+        """
+        known = self._children.by_name.get(child)
+        if known is None:
+            return 0
+        cursor = known.through if read_through is None else read_through
+        return sum(1 for slot in known.mailbox.slots.values() if slot.sequence > cursor)
+
+    @property
+    def read_through(self) -> int:
+        """The sequence of the parent's mail up to which all is judged."""
+        return self._upstream.link.reader.judged if self._upstream is not None else 0
+
+    def own_state(self) -> dict[str, Any]:
+        """The node's session and cursor, and how much it holds and refused, for people."""
+        upstream, reached = self._upstream, self._judge.reached
+        refused = self._downstream.refused + (upstream.refused if upstream is not None else 0)
+        age_ms = self._now.wall_ms - reached.record.time_ms if reached is not None else 0
+        cursor = ""
+        if upstream is not None:
+            cursor = upstream.link.reader.incarnation
+        by_name = self._children.by_name
+        return {
+            "session": upstream.link.session.state.name.lower() if upstream is not None else "",
+            "cursor": {"incarnation": cursor, "sequence": self.read_through},
+            "snapshotGeneration": reached.generation if reached is not None else 0,
+            "snapshotAgeMs": max(age_ms, 0),
+            "stale": upstream.stale if upstream is not None else False,
+            "placements": len(self._book.deltas()),
+            "refused": refused,
+            "orphaned": len(self._judge.standings.orphaned),
+            "withheld": len(self._judge.standings.outdated),
+            "refusedOf": {name: child.refused for name, child in by_name.items() if child.refused},
+            "contestedOf": {name: c.contests for name, c in by_name.items() if c.contests},
+        }

@@ -1,0 +1,43 @@
+"""What a delta leads to, read from its blobs; read once for all who keep the same bytes."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from relay.core.effects import WriteMail
+from relay.core.records.accepted import read_record
+from schemas import blobs
+from schemas.blobs import Reference
+from schemas.chunks import read_manifest_chunk, read_root
+from tests.simulation.host import Host
+
+KNOWN_MAX = 4096
+
+
+def missing(host: Host, write: WriteMail) -> set[str]:
+    """What of all that the delta written leads to is not in the host's store."""
+    _, delta = read_record(write.data)
+    stored, lacks = host.streams.blobs, set[str]()
+    for root in delta.body.content if delta.body is not None else ():
+        if root.kind != blobs.MANIFEST:
+            continue
+        if root.address not in stored:
+            lacks.add(root.address)
+            continue
+        for chunk in _chunks(root, stored[root.address]):
+            if chunk.address not in stored:
+                lacks.add(chunk.address)
+            else:
+                lacks |= _listed(chunk, stored[chunk.address]) - stored.keys()
+    return lacks
+
+
+@lru_cache(maxsize=KNOWN_MAX)
+def _chunks(root: Reference, value: bytes) -> tuple[Reference, ...]:
+    return read_root(blobs.open_value(root, value)).chunks
+
+
+@lru_cache(maxsize=KNOWN_MAX)
+def _listed(chunk: Reference, value: bytes) -> frozenset[str]:
+    plain = blobs.open_value(chunk, value)
+    return frozenset(entry.address for entry in read_manifest_chunk(plain))

@@ -1,0 +1,232 @@
+"""What users want, and the records that say it: a model is the truth that the oracle compares with."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from controllers.core.drafts import Draft
+from schemas.blobs import Reference
+from schemas.chunks import ManifestEntry
+from schemas.identity import (
+    DestinationId,
+    KeyId,
+    MailKey,
+    NodePath,
+    TreeId,
+    destination_id,
+    random_id,
+)
+from schemas.moves import MOVED_ANNOTATION
+from schemas.objects import ObjectKey
+from schemas.records import (
+    API_KEYS,
+    API_LOCATION,
+    API_NODE,
+    API_PLACEMENT,
+    API_SYNC_TARGET,
+    BUCKETS,
+    Alternative,
+    DeltaBody,
+    DeltaHead,
+    Gate,
+    KeyGrant,
+    KeysRecord,
+    LocationRecord,
+    NodeRecord,
+    Profile,
+    Source,
+)
+from schemas.selectors import LabelSelector
+from schemas.signing import Signer
+from tests.simulation.signatures import public_key_of
+
+TREE = TreeId(random_id(b"simulated tree  "))
+ROOT_KEY = Signer(TREE, KeyId(random_id(b"root key        ")), b"r" * 32)
+SIGNING_KEY = Signer(TREE, KeyId(random_id(b"signing key     ")), b"s" * 32)
+ROOTS = {ROOT_KEY.key_id: public_key_of(ROOT_KEY)}
+INVENTORY_KEY = Signer(TREE, KeyId(random_id(b"inventory key   ")), b"i" * 32)
+OTHER_TREE = TreeId(random_id(b"another tree    "))
+SIGNED = ("delta", "profile", "location", "node", "snapshot", "ask")
+INVENTORY, WORKLOADS = "inventory", "workloads"
+
+
+@dataclass(frozen=True)
+class Target:
+    """A SyncTarget: who it is, where it hangs and what it says of where it hung, and its labels."""
+
+    name: str
+    path: NodePath
+    labels: tuple[tuple[str, str], ...]
+    moved_from: str = ""
+
+    @property
+    def destination(self) -> DestinationId:
+        return destination_id(INVENTORY, f"uid-{self.name}")
+
+
+@dataclass(frozen=True)
+class Located:
+    """A Location: its labels, and which SyncTargets belong to it."""
+
+    labels: tuple[tuple[str, str], ...]
+    instances: LabelSelector | None
+
+
+@dataclass(frozen=True)
+class Content:
+    """One version of an object: which source, its revision there, and its address."""
+
+    space: str
+    revision: int
+    reference: Reference
+
+
+@dataclass(frozen=True)
+class Arm:
+    """What some of a placement's destinations get: its manifest, and the contents by object."""
+
+    root: Reference
+    contents: tuple[tuple[ObjectKey, Content], ...]
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A placement in force: who is meant, and which arm for a bucket below `canary`, else `arm`."""
+
+    alternatives: tuple[Alternative, ...]
+    arm: Arm
+    canary: Arm | None = None
+    below: int = 0
+    salt: str = ""
+    priority: int = 0
+
+
+@dataclass
+class Model:
+    """What is wanted now."""
+
+    targets: dict[str, Target] = field(default_factory=dict)
+    locations: dict[str, Located] = field(default_factory=dict)
+    placements: dict[str, Placed] = field(default_factory=dict)
+    nodes: dict[NodePath, str] = field(default_factory=dict)
+
+
+@dataclass
+class Past:
+    """All that was ever wanted, in every version."""
+
+    targets: dict[NodePath, list[Target]] = field(default_factory=dict)
+    locations: list[Located] = field(default_factory=list)
+    placements: dict[str, list[Placed]] = field(default_factory=dict)
+
+
+def manifest_entry(key: ObjectKey, content: Content) -> ManifestEntry:
+    return ManifestEntry(
+        group=key.group,
+        resource=key.resource,
+        namespace=key.namespace,
+        name=key.name,
+        address=content.reference.address,
+        size=content.reference.size,
+        space=content.space,
+        uid=f"uid-{key.name}",
+        revision=content.revision,
+    )
+
+
+def node_draft(path: NodePath, nkey: str) -> Draft:
+    source = Source(API_NODE, TREE, "", str(path))
+    return Draft("node", NodeRecord(*_common(source), path=path, nkey=nkey))
+
+
+def target_draft(target: Target) -> Draft:
+    record = Profile(
+        *_common(Source(API_SYNC_TARGET, INVENTORY, "", target.name)),
+        destination=target.destination,
+        path=target.path,
+        labels=dict(target.labels),
+        annotations={MOVED_ANNOTATION: target.moved_from} if target.moved_from else {},
+        properties={},
+    )
+    return Draft("profile", record)
+
+
+def location_draft(name: str, located: Located) -> Draft:
+    record = LocationRecord(
+        *_common(Source(API_LOCATION, INVENTORY, "", name)),
+        labels=dict(located.labels),
+        annotations={},
+        instance_selector=located.instances,
+    )
+    return Draft("location", record)
+
+
+def placement_draft(
+    name: str, placed: Placed, *, loses: bool = False, last_loss: int = 0
+) -> Draft:
+    return Draft("delta", _head(name, placed, last_loss), _body(placed), loses=loses)
+
+
+def keys_draft() -> Draft:
+    """One key for everything, and one that may sign profiles below a path that nobody has."""
+    grant = KeyGrant(SIGNING_KEY.key_id, public_key_of(SIGNING_KEY), SIGNED)
+    elsewhere = NodePath(("x",))
+    scoped = KeyGrant(
+        INVENTORY_KEY.key_id, public_key_of(INVENTORY_KEY), ("profile",), path=elsewhere
+    )
+    record = KeysRecord(*_common(Source(API_KEYS, TREE, "", "keys")), grants=(grant, scoped))
+    return Draft("keys", record)
+
+
+def all_drafts(model: Model) -> Iterator[Draft]:
+    """All that a model wants in force."""
+    yield from (node_draft(path, nkey) for path, nkey in model.nodes.items())
+    yield from (target_draft(target) for target in model.targets.values())
+    yield from (location_draft(name, at) for name, at in model.locations.items())
+    yield from (placement_draft(name, placed) for name, placed in model.placements.items())
+
+
+def placement_key(name: str) -> MailKey:
+    return Source(API_PLACEMENT, WORKLOADS, "", name).key
+
+
+def arms_of(placed: Placed | None) -> list[Arm]:
+    if placed is None:
+        return []
+    return [placed.arm] if placed.canary is None else [placed.canary, placed.arm]
+
+
+def keys_of(placed: Placed | None, *, common: bool = False) -> set[ObjectKey]:
+    """Objects in some arm, or in all of them."""
+    found = [{key for key, _ in arm.contents} for arm in arms_of(placed)]
+    if not found:
+        return set()
+    return set.intersection(*found) if common else set.union(*found)
+
+
+def _common(source: Source) -> tuple[Source, int, str, str, tuple[Reference, ...]]:
+    return (source, 0, "", "", ())
+
+
+def _gates(placed: Placed) -> tuple[Gate, ...]:
+    last = Gate(placed.arm.root)
+    if placed.canary is None:
+        return (last,)
+    return (Gate(placed.canary.root, below=min(placed.below, BUCKETS - 1), salt=placed.salt), last)
+
+
+def _body(placed: Placed) -> bytes:
+    roots = dict.fromkeys(arm.root for arm in arms_of(placed))
+    return DeltaBody(tuple(roots), _gates(placed)).encode()
+
+
+def _head(name: str, placed: Placed, last_loss: int) -> DeltaHead:
+    return DeltaHead(
+        *_common(Source(API_PLACEMENT, WORKLOADS, "", name)),
+        body_hash=hashlib.sha256(_body(placed)).digest(),
+        alternatives=placed.alternatives,
+        last_loss=last_loss,
+        priority=placed.priority,
+    )

@@ -1,0 +1,412 @@
+"""What a destination wants, reports and may prune; one change costs as much beside many others."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from relay.core.content.content import Content
+from relay.core.destination import claims
+from relay.core.destination.destination import (
+    WITHHELD,
+    WITHHELD_AFTER_SECONDS,
+    Destination,
+    Inventory,
+    placement_of,
+)
+from relay.core.effects import LoadBlob
+from relay.core.events import BlobArrived, Instant, ObjectObserved
+from schemas.chunks import ManifestEntry, build_manifest
+from schemas.identity import DestinationId, NodePath, short_key
+from schemas.moves import MOVED_ANNOTATION
+from schemas.objects import ObjectKey
+from schemas.records import (
+    API_PLACEMENT,
+    API_SYNC_TARGET,
+    DeltaBody,
+    DeltaHead,
+    Gate,
+    Profile,
+    Source,
+)
+from schemas.reports import Done
+
+PATH = NodePath.parse("/r/e")
+MANY = 300
+NOW = Instant(5.0, 5)
+
+
+def mail_key(number):
+    return short_key(number.to_bytes(20, "big"))
+
+
+def listed(number, revision=1, objects=1):
+    """The entries of a placement; no two placements list the same object."""
+    return [
+        ManifestEntry(
+            "", "configmaps", "shop", f"c{number}-{at}", f"{number * 1000 + at:063x}{revision:x}",
+            10, "s", "u", revision, order=12,
+        )
+        for at in range(objects)
+    ]  # fmt: skip
+
+
+def mine(generation=1, path=PATH, former=()):
+    source = Source(API_SYNC_TARGET, "i", "", "e")
+    said = {MOVED_ANNOTATION: ",".join(map(str, former))} if former else {}
+    return Profile(source, generation, "", "", (), DestinationId("d"), path, {"a": "b"}, said, {})
+
+
+class Bench:
+    """One destination, told of deltas whose content is at hand."""
+
+    def __init__(self, done=(), highest_held=0):
+        self.out, self.values, self.unselected = [], {}, set()
+        self.content = Content((), self.out)
+        inventory = Inventory(lambda _profile, key: key not in self.unselected, lambda _profile: ())
+        self.edge = Destination(PATH, inventory, self.content, done, highest_held=highest_held)
+        self.edge.put_profile(mail_key(0), mine())
+
+    def put(self, number, revision=1, objects=1, names=None, serve=True):
+        """A delta; names the placements of which something else may be to be said."""
+        entries = listed(number, revision, objects) if names is None else named(names)
+        stored = build_manifest(entries)
+        self.values |= {a: v for blob in stored for a, v in blob.values.items()}
+        self.content.keep(entry.address for entry in entries)
+        self.evaluate(number, revision, DeltaBody((), (Gate(stored[0].reference),)))
+        return self.serve() if serve else None
+
+    def evaluate(self, number, revision, body=None, cause=None, now=0.0):
+        key, source = mail_key(number + 1), Source(API_PLACEMENT, "s", "", f"p{number}")
+        head = DeltaHead(source, revision, "", "", (), b"h" * 32, (), 0)
+        self.edge.evaluate(key, head, body, cause=revision if cause is None else cause, now=now)
+
+    def serve(self):
+        while self.out:
+            wanted = self.out.pop()
+            assert isinstance(wanted, LoadBlob)
+            value = self.values[wanted.reference.address]
+            for owner in self.content.arrived(BlobArrived(wanted.reference, value, True), 0.0):
+                self.edge.content_ready(placement_of(owner))
+        return self.resolve()
+
+    def resolve(self):
+        touched = self.edge.resolve().touched
+        self.edge.check()
+        self.content.check()
+        return touched
+
+    def see(self, entry, health="healthy"):
+        return self.edge.observe(ObjectObserved(entry.key, True, entry.address, "", health, None))
+
+    def gone(self, key):
+        return self.edge.observe(ObjectObserved(key, False, "", "", "unknown", None))
+
+    def state(self, number, now=NOW):
+        (state,) = self.edge.summary(mail_key(number + 1), now).states
+        return state
+
+
+def named(names):
+    """The entries of objects by name, which several placements may list."""
+    return [
+        ManifestEntry(
+            "", "configmaps", "shop", name, f"{ord(name):064x}", 10, "s", "u", 1, order=12
+        )
+        for name in names
+    ]
+
+
+X, Y = named("xy")
+
+
+def counted(monkeypatch, owner, name):
+    """Count the calls of a function."""
+    honest, calls = getattr(owner, name), []
+
+    def counting(*args):
+        calls.append(args)
+        return honest(*args)
+
+    monkeypatch.setattr(owner, name, counting)
+    return calls
+
+
+def test_a_change_of_one_placement_chooses_of_its_objects_only_and_touches_no_other(monkeypatch):
+    bench = Bench()
+    for number in range(MANY):
+        assert bench.put(number).keys() == {mail_key(number + 1)}
+    monkeypatch.setattr(Destination, "check", lambda _edge: None)
+    chosen = counted(monkeypatch, claims, "choose")
+    assert bench.put(7, revision=2).keys() == {mail_key(8)}
+    assert [key.name for key, _ in chosen] == ["c7-0"]
+
+
+def test_what_is_seen_of_one_object_judges_no_other(monkeypatch):
+    bench = Bench()
+    bench.put(0, objects=MANY)
+    bench.edge.summary(mail_key(1), NOW)
+    judged = counted(monkeypatch, Destination, "_judged")
+    entries = listed(0, objects=MANY)
+    for entry in entries:
+        assert bench.see(entry) == [mail_key(1)]
+        bench.edge.summary(mail_key(1), NOW)
+    assert len(judged) == MANY
+    assert bench.edge.summary(mail_key(1), NOW).states == {"synced": 1}
+
+
+def test_a_delta_looked_at_again_without_news_leaves_nothing_to_choose():
+    bench = Bench()
+    bench.put(0)
+    former = dict(bench.edge.wanted)
+    root = build_manifest(listed(0))[0].reference
+    bench.evaluate(0, 1, DeltaBody((), (Gate(root),)))
+    assert not bench.edge.is_stale
+    assert bench.edge.wanted == former
+
+
+def test_an_object_that_is_degraded_or_well_again_is_said_so():
+    bench = Bench()
+    bench.put(0, objects=2)
+    one, other = listed(0, objects=2)
+    for entry, health in ((one, "degraded"), (other, "healthy")):
+        bench.see(entry, health)
+    summary = bench.edge.summary(mail_key(1), NOW)
+    assert (summary.health, [sample.object for sample in summary.exceptions]) == (
+        {"degraded": 1},
+        [str(one.key)],
+    )
+    bench.see(one)
+    summary = bench.edge.summary(mail_key(1), NOW)
+    assert (summary.health, summary.exceptions) == ({"healthy": 1}, ())
+
+
+# What may be pruned.
+
+
+def test_what_a_new_version_lost_goes_once_its_generation_is_settled():
+    bench = Bench()
+    bench.put(0, 10, names="xy")
+    assert not bench.edge.may_prune(X.key, 99)
+    bench.put(0, 20, names="y")
+    assert [bench.edge.may_prune(X.key, settled) for settled in (19, 20)] == [False, True]
+    bench.put(0, 30, names="y")
+    assert bench.edge.may_prune(X.key, 20)
+
+
+def test_what_moves_from_one_placement_to_another_is_never_to_be_pruned():
+    bench = Bench()
+    bench.put(0, 10, names="x")
+    bench.put(0, 20, names="y")
+    bench.put(1, 21, names="x")
+    assert not bench.edge.may_prune(X.key, 99)
+    bench.put(1, 30, names="y")
+    assert [bench.edge.may_prune(X.key, settled) for settled in (29, 30)] == [False, True]
+
+
+@pytest.mark.parametrize(("cause", "settled"), [(50, 50), (0, 1)])
+def test_what_matches_no_more_waits_for_the_profile_that_says_so_or_for_nothing(cause, settled):
+    bench = Bench()
+    bench.put(0, 10, names="x")
+    bench.unselected.add(mail_key(1))
+    bench.evaluate(0, 10, cause=cause)
+    bench.resolve()
+    assert not bench.edge.may_prune(X.key, settled - 1) or not cause
+    assert bench.edge.may_prune(X.key, settled)
+
+
+def test_a_drop_does_not_hurry_what_another_record_took_before():
+    bench = Bench()
+    bench.put(0, 10, names="x")
+    bench.put(1, 11, names="x")
+    bench.put(0, 20, names="y")
+    bench.edge.drop(mail_key(2))
+    bench.resolve()
+    assert [bench.edge.may_prune(X.key, settled) for settled in (19, 20)] == [False, True]
+
+
+def done(name, placement):
+    (entry,) = named(name)
+    return Done(entry.key, "u", entry.address, (mail_key(placement + 1),), made=True, order=12)
+
+
+def test_after_a_restart_what_is_not_wanted_waits_for_all_that_was_held():
+    bench = Bench([done("x", 0), done("y", 1)], highest_held=40)
+    bench.put(1, 10, names="y")
+    assert [bench.edge.may_prune(X.key, settled) for settled in (39, 40)] == [False, True]
+    assert not bench.edge.may_prune(Y.key, 99)
+    bench.edge.drop(mail_key(2))
+    bench.resolve()
+    assert bench.edge.may_prune(Y.key, 0)
+
+
+def test_nothing_goes_of_a_placement_whose_content_is_still_to_come():
+    bench = Bench([done("x", 0)], highest_held=40)
+    bench.put(0, 50, names="y", serve=False)
+    assert not bench.edge.may_prune(X.key, 99)
+    bench.serve()
+    assert [bench.edge.may_prune(X.key, settled) for settled in (49, 50)] == [False, True]
+
+
+def test_an_implied_namespace_waits_for_what_it_held():
+    bench = Bench(highest_held=5)
+    namespace = ObjectKey("", "namespaces", "", "shop")
+    bench.put(0, 10, names="x")
+    bench.put(0, 20, names="")
+    assert [bench.edge.may_prune(namespace, settled) for settled in (19, 20)] == [False, True]
+    bench.gone(X.key)
+    assert bench.edge.may_prune(namespace, 5)
+
+
+def test_a_placement_is_pending_until_what_it_lost_is_gone():
+    bench = Bench()
+    bench.put(0, 10, names="xy")
+    for entry in (X, Y):
+        bench.see(entry)
+    assert bench.state(0) == "synced"
+    bench.put(0, 20, names="y")
+    assert bench.state(0) == "pending"
+    bench.edge.observe(ObjectObserved(X.key, True, X.address, "no", "unknown", None))
+    assert bench.state(0) == "failing"
+    assert mail_key(1) in bench.gone(X.key)
+    assert bench.state(0) == "synced"
+    bench.edge.drop(mail_key(1))
+    bench.resolve()
+    assert bench.state(0) == "leaving"
+    bench.gone(Y.key)
+    assert bench.edge.is_clean(mail_key(1))
+    bench.edge.check()
+
+
+def test_what_another_placement_wants_leaves_nothing_to_wait_for():
+    bench = Bench()
+    bench.put(0, 10, names="xy")
+    bench.put(1, 11, names="x")
+    for entry in (X, Y):
+        bench.see(entry)
+    bench.put(0, 20, names="y")
+    assert bench.state(0) == "synced"
+
+
+# Heads.
+
+
+def test_a_head_keeps_what_was_held_and_is_withheld_after_a_minute():
+    bench = Bench()
+    bench.put(0, 10, names="x")
+    bench.see(X)
+    bench.evaluate(0, 20, now=100.0)
+    bench.resolve()
+    assert X.key in bench.edge.wanted
+    assert bench.state(0) == "pending"
+    assert bench.edge.deadline() == 100.0 + WITHHELD_AFTER_SECONDS
+    assert bench.edge.tick(159.0) == []
+    assert bench.edge.tick(160.0) == [mail_key(1)]
+    assert bench.edge.deadline() is None
+    summary = bench.edge.summary(mail_key(1), NOW)
+    assert summary.states == {"failing": 1}
+    assert [sample.reason for sample in summary.exceptions] == [WITHHELD]
+    assert mail_key(1) in bench.put(0, 20, names="x")
+    assert bench.state(0) == "synced"
+
+
+def test_a_head_that_nothing_signed_selects_lets_go():
+    bench = Bench()
+    bench.put(0, 10, names="x")
+    bench.unselected.add(mail_key(1))
+    bench.evaluate(0, 20)
+    bench.resolve()
+    assert not bench.edge.wanted
+    assert bench.edge.may_prune(X.key, 20)
+
+
+def test_after_a_restart_a_head_prunes_nothing():
+    bench = Bench([done("x", 0)], highest_held=40)
+    bench.evaluate(0, 50)
+    bench.resolve()
+    assert not bench.edge.may_prune(X.key, 99)
+
+
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(["put", "late", "head", "unselect", "drop", "seen", "gone", "serve"]),
+        st.integers(0, 2),
+        st.text("xyz", max_size=3),
+    ),
+    max_size=25,
+)
+
+
+def follow(bench, step, number, names, generation):
+    """Let something happen at a destination."""
+    key = mail_key(number + 1)
+    match step:
+        case "put" | "late":
+            bench.unselected.discard(key)
+            bench.put(number, generation, names=names, serve=step == "put")
+        case "head":
+            bench.evaluate(number, generation)
+        case "unselect":
+            bench.unselected.add(key)
+            bench.evaluate(number, 1, cause=generation)
+        case "drop":
+            bench.edge.drop(key)
+        case "seen":
+            for entry in named(names):
+                bench.see(entry)
+        case "gone":
+            for entry in named(names):
+                if entry.key not in bench.edge.wanted:
+                    bench.gone(entry.key)
+        case _:
+            bench.serve()
+    bench.resolve()
+
+
+@given(steps)
+def test_nothing_goes_that_is_wanted_or_before_what_took_it_is_settled(some):
+    bench, late = Bench(), False
+    for generation, (step, number, text) in enumerate(some, 10):
+        before = set(bench.edge.wanted)
+        follow(bench, step, number, "".join(dict.fromkeys(text)), generation)
+        for key in bench.edge.wanted:
+            assert not bench.edge.may_prune(key, 2**62)
+        for key in before - bench.edge.wanted.keys():
+            # What is served late was taken by an earlier record; what is dropped, by none.
+            if step in ("put", "unselect") and not late:
+                assert not bench.edge.may_prune(key, generation - 1)
+        late = step == "late" or (late and step not in ("put", "serve"))
+
+
+# Whom it takes itself for.
+
+OLD, NEW, FAR = map(NodePath.parse, ("/r1/s1", "/r2/s1", "/r3/s1"))
+
+
+def at(path, *former):
+    inventory = Inventory(lambda _profile, _key: False, lambda _profile: ())
+    return Destination(path, inventory, Content((), []), [], former=former)
+
+
+def test_at_its_new_place_it_stays_who_it_was_until_that_place_is_told():
+    edge = at(NEW, OLD)
+    before, after = mine(path=OLD), mine(2, NEW, (OLD,))
+    assert edge.put_profile(mail_key(0), before)
+    assert edge.profile == before
+    assert edge.put_profile(mail_key(0), after)
+    assert edge.profile == after
+    assert not edge.put_profile(mail_key(1), mine(path=FAR))
+    assert edge.profile == after
+    assert edge.put_profile(mail_key(0), None)
+    assert edge.profile is None
+
+
+def test_at_its_old_place_it_keeps_what_moved_and_gives_back_what_was_only_hung_elsewhere():
+    edge = at(OLD)
+    edge.put_profile(mail_key(0), mine(path=OLD))
+    moved = mine(2, NEW, (OLD,))
+    assert edge.put_profile(mail_key(0), moved)
+    assert edge.profile == moved
+    edge = at(OLD)
+    edge.put_profile(mail_key(0), mine(path=OLD))
+    assert edge.put_profile(mail_key(0), mine(2, NEW))
+    assert edge.profile is None
