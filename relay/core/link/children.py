@@ -64,7 +64,6 @@ class Child:
     rewritten: float = float("-inf")
     # Since when its report digest differs.
     unsaid_since: float | None = None
-    say_due: bool = False
     # The run whose reports alone count; what others said is erased with its first progress.
     progress_run: str = ""
     wants: tuple[MailKey, ...] = ()
@@ -121,7 +120,7 @@ class Children:
             self._out.append(SendWelcome(name, encode(greeting(self._incarnation))))
 
     def hello(self, name: str, hello: Hello, now: float, now_ms: int) -> bool:
-        """Take a child's hello and answer it; whether its run is a new one."""
+        """Take a child's hello and answer it; whether it is to report everything from now on."""
         child = self.by_name[name]
         identity = child.session.identify(hello)
         if identity is Identity.SECOND:
@@ -137,15 +136,16 @@ class Children:
         if identity is Identity.SUPERSEDES:
             child.session.begin(hello, now)
             self._fall_behind(name, child)
-            child.say_due, child.unsaid_since = False, None
+            child.unsaid_since = None
         elif child.session.presence is Presence.LEFT:
             return False
         else:
             self.heard(name, now)
         child.levels, child.wants = hello.levels, hello.wants
-        self._welcome(name, child, hello, self._repair(name, child, hello, now))
+        repair = self._repair(name, child, hello, now)
+        self._welcome(name, child, hello, repair)
         self._to_flush[name] = None
-        return identity is Identity.SUPERSEDES
+        return identity is Identity.SUPERSEDES or repair is Repair.SAY
 
     def heard(self, name: str, now: float) -> None:
         """Something of the child's present run came."""
@@ -272,10 +272,9 @@ class Children:
             return False
         if progress.digest != digest:
             child.unsaid_since = now if child.unsaid_since is None else child.unsaid_since
-            child.say_due = now - child.unsaid_since >= SAY_AFTER_SECONDS
             self._fall_behind(name, child)
             return False
-        child.unsaid_since, child.say_due = None, False
+        child.unsaid_since = None
         child.through = max(child.through, child.mailbox.place(progress.through))
         child.answers.answered(child.through)
         self._is_behind(child, now)
@@ -352,8 +351,8 @@ class Children:
                 child.rewritten, child.mismatches = now, 0
                 child.mailbox.rewrite()
                 return Repair.NONE
-        if child.say_due:
-            child.say_due, child.unsaid_since = False, None
+        if child.unsaid_since is not None and now >= child.unsaid_since + SAY_AFTER_SECONDS:
+            child.unsaid_since = now
             return Repair.SAY
         return Repair.NONE
 
