@@ -1,5 +1,7 @@
 """What one child can take of its parent's server: each attack was carried out once, and worked."""
 
+from pathlib import Path
+
 import pytest
 from nats.aio.client import Client
 
@@ -17,8 +19,7 @@ SUBSCRIPTIONS, LINKS = 20_000, 12
 
 def memory(node) -> int:
     """Resident bytes of a node's server."""
-    with open(f"/proc/{node.server.pid}/statm", encoding="ascii") as statm:
-        return int(statm.read().split()[1]) * 4096
+    return int(Path(f"/proc/{node.server.pid}/statm").read_text().split()[1]) * 4096
 
 
 def leaf_port(node) -> int:
