@@ -58,10 +58,10 @@ async def test_junk_of_one_child_delays_a_siblings_change_twofold_at_most(tmp_pa
         loud, worst = await changes(tree, key, honest.driver, "loud")
         still = flooding.returncode is None
         said = (await flooding.communicate())[0].decode().strip()
-        print(f"\n{said} junk reports; quiet {quiet}, loud {loud}, worst {worst}; all amid: {still}")
-        after, _ = await changes(tree, key, honest.driver, "after")
-        assert loud[0] <= 2 * quiet[0] + 0.2
-        assert loud[1] <= 2 * quiet[1] + 0.2
+        print(f"\n{said} junk reports; quiet {quiet}, loud {loud}, worst {worst}")
+        # By the median, at the edge and counted; busy cores may add a tenth to so little.
+        assert still
+        assert all(there <= 2 * before + 0.1 for there, before in zip(loud, quiet, strict=True))
 
 
 if __name__ == "__main__":
