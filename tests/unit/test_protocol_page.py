@@ -1,4 +1,4 @@
-"""The protocol's page says what the code does: diagrams, records, figures, and rules with a number."""
+"""The protocol's page says what the code does: diagrams, records, figures; rules have numbers."""
 
 import re
 from enum import Enum
