@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from controllers.core.drafts import Draft
@@ -48,6 +48,10 @@ class Issuer:
         self._lock = asyncio.Lock()
         # The next snapshot may be due earlier than was thought.
         self._changed = asyncio.Event()
+        # Set when the next snapshot is in the store.
+        self._signed = asyncio.Event()
+        # Whether the ledger held nothing at the start: it is a new tree's, or was lost.
+        self.is_new = not core.ledger.records
 
     @property
     def tree(self) -> TreeId:
@@ -63,9 +67,9 @@ class Issuer:
         return self._core.ledger.records
 
     @property
-    def lost(self) -> int:
-        """How many records the last snapshot lists that the ledger lost: they are held."""
-        return len(self._core.lost)
+    def lost(self) -> frozenset[MailKey]:
+        """What the last snapshot lists and the ledger lost: it stays in force in the tree."""
+        return frozenset(self._core.lost)
 
     async def issue(self, drafts: Sequence[Draft], delete: Iterable[MailKey] = ()) -> list[Record]:
         """Stamp, sign and publish these records, in order; raises BusBroken.
@@ -85,6 +89,11 @@ class Issuer:
         async with self._lock:
             gone = self._core.delete(keys, self._clock.now())
         self._told(gone)
+
+    async def dropped(self, keys: Collection[MailKey]) -> None:
+        """Wait until no snapshot lists these any more, which are deleted."""
+        while not self.ledger.deleted.keys().isdisjoint(keys):
+            await self._signed.wait()
 
     async def begin(self) -> None:
         """Issue what a new tree needs, or one whose last snapshot is lost.
@@ -151,6 +160,8 @@ class Issuer:
                     snapshot.blobs, snapshot.envelope, snapshot.dropped
                 )
                 gone = self._core.snapshot_published(snapshot)
+            self._signed.set()
+            self._signed = asyncio.Event()
             self._told(gone)
 
     async def _until_due(self) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from controllers.core.drafts import Draft
 from controllers.core.moving import move_fault, nodes_below
 from controllers.issuing import Issuer
-from schemas.identity import NodePath, TreeId
+from schemas.identity import MailKey, NodePath, TreeId
 from schemas.records import API_NODE, NodeRecord, Source
 
 NewNkey = Callable[[bytes], tuple[str, str]]
@@ -76,6 +76,21 @@ async def enrol_nodes(issuer: Issuer, tree: TreeId, nkeys: Mapping[NodePath, str
     await issuer.issue(drafts)
 
 
+async def enrol_lost_nodes(issuer: Issuer, tree: TreeId, nkeys: Mapping[NodePath, str]) -> None:
+    """Issue the records of nodes that the ledger lost, by the public keys that others kept.
+
+    What it does not lack is left as it is: a node that is not there was removed.
+    """
+    lacking = {
+        path: nkey
+        for path, nkey in sorted(nkeys.items())
+        if node_record(issuer, tree, path) is None
+        and (issuer.is_new or _source(tree, path).key in issuer.lost)
+    }
+    if lacking:
+        await enrol_nodes(issuer, tree, lacking)
+
+
 def check_move(issuer: Issuer, tree: TreeId, old: NodePath, new: NodePath) -> None:
     """Raises NodeRefused unless a node without others below it can move to the path."""
 
@@ -86,8 +101,11 @@ def check_move(issuer: Issuer, tree: TreeId, old: NodePath, new: NodePath) -> No
         raise NodeRefused(*fault)
 
 
-async def remove_node(issuer: Issuer, tree: TreeId, path: NodePath) -> None:
-    """Delete the record of a node; raises NodeRefused if it is none, or has nodes below it."""
+async def remove_node(issuer: Issuer, tree: TreeId, path: NodePath) -> MailKey:
+    """Delete the record of a node, and return its key.
+
+    Raises NodeRefused if it is none, or has nodes below it.
+    """
     record = node_record(issuer, tree, path)
     if record is None:
         raise NodeRefused(
@@ -97,6 +115,7 @@ async def remove_node(issuer: Issuer, tree: TreeId, path: NodePath) -> None:
         reason = f"there are nodes below it: {', '.join(map(str, below))}"
         raise NodeRefused(path, reason, "remove them first")
     await issuer.delete([record.source.key])
+    return record.source.key
 
 
 def nodes(issuer: Issuer) -> list[NodeRecord]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from relay.core.effects import WriteMail
-from schemas.identity import INDEX_KEY
+from schemas.identity import SNAPSHOT_KEY
 
 
 @dataclass(slots=True)
@@ -16,14 +16,14 @@ class Counters:
 
     mail_written: int = 0
     mail_bytes: int = 0
-    index_written: int = 0
+    snapshots_written: int = 0
     blobs_kept: int = 0
     blobs_dropped: int = 0
     noted: Counter[str] = field(default_factory=Counter)
 
     def wrote(self, writes: Sequence[WriteMail]) -> None:
-        """Count mail; index mail is counted apart."""
-        index = sum(1 for write in writes if write.key == INDEX_KEY)
-        self.index_written += index
-        self.mail_written += len(writes) - index
+        """Count mail; snapshots are counted apart."""
+        snapshots = sum(1 for write in writes if write.key == SNAPSHOT_KEY)
+        self.snapshots_written += snapshots
+        self.mail_written += len(writes) - snapshots
         self.mail_bytes += sum(len(write.data) for write in writes)

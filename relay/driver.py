@@ -1,22 +1,24 @@
-"""The shell around a node: event → core → effects → ports, with bounded queues.
+"""The shell around a node: event → core → effects → ports, over one bounded queue.
 
-Effects of a batch are carried out in stages, each kept before the next: blobs and own records,
-mail, acknowledgements. What the bus cannot keep ends the run; the next one starts from the streams.
+Of a batch, blobs, own records and mail are written side by side; only the acknowledgement to the
+parent waits for all of it. What the bus cannot keep ends the run; the next one starts from the
+streams.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from typing import TypeVar
 
+from relay.core.config import NodeConfig
 from relay.core.effects import (
     AckMail,
     AddChild,
     ClearMail,
+    CountChanged,
     DropBlobs,
     DropReport,
     Effect,
@@ -25,59 +27,35 @@ from relay.core.effects import (
     Noted,
     RemoveChild,
     ResetMail,
-    SendHeartbeat,
+    SendHello,
     SendReport,
-    SendSession,
+    SendWelcome,
+    SnapshotShown,
     StoreOwn,
-    SummaryChanged,
     WantsChanged,
     WriteMail,
     still_meant,
 )
-from relay.core.events import (
-    Ending,
-    Event,
-    Issued,
-    LinkChanged,
-    MailArrived,
-    Tick,
-)
+from relay.core.events import Ending, Event, LinkChanged, Tick
 from relay.core.node import Node
-from relay.core.records.accepted import read_record, to_keep
-from relay.core.state import NodeConfig
-from relay.core.turns import together
 from relay.counters import Counters
+from relay.note_log import NoteLog
+from relay.outbox import Outbox
 from relay.ports import Bus, BusBroken, Clock, first_of
-from relay.recent import Recent
+from relay.publisher import CentrePublisher
+from relay.recent import RecentBlobs
 from schemas.blobs import Reference, open_value
-from schemas.identity import ContentHash, MailKey, NodePath, TreeId
 from schemas.refusals import BlobRefused
-from schemas.reports import ObjectResult, Summary, greeting
-from schemas.signing import Envelope, decode_envelope
 
-INBOX_MAX = 1_024
-"""A change waits behind what is in it: of a flood by a child behind no more than that."""
 BATCH_MAX = 512
 LOADS_AT_ONCE = 32
 LEAVE_SECONDS = 1.0
 
-IN_STAGES = frozenset({KeepBlob, StoreOwn, WriteMail, AckMail, LoadBlob, DropReport})
-"""Effects that are carried out many at a time, each kind at its own stage."""
-
-log = logging.getLogger("leafcast.relay")
-
-
-class Superseded(Exception):
-    """Another run of this same node has the session: a newer one, or if `second` an older."""
-
-    def __init__(self, path: NodePath, *, second: bool) -> None:
-        why = "another run of it is up" if second else "a newer run with its identity took over"
-        super().__init__(f"node {path}: {why}; this one stops")
-        self.second = second
+E = TypeVar("E", bound=Effect)
 
 
 class Driver:
-    """Runs one node on a bus. At the centre it is what the controllers publish through."""
+    """Runs one node on a bus; at the centre `publisher` is what the controllers publish through."""
 
     def __init__(
         self,
@@ -96,18 +74,18 @@ class Driver:
         self._on_wants = on_wants
         self._on_noted = on_noted
         self._node: Node | None = None
-        self._inbox: asyncio.Queue[Event] = asyncio.Queue(INBOX_MAX)
+        # What follows from effects, and goes before all that comes in.
         self._back: deque[Event] = deque()
-        self._reports: dict[str, bytes] = {}
-        self._heartbeat: bytes | None = None
         self._loads = asyncio.Semaphore(LOADS_AT_ONCE)
-        self._summaries: dict[MailKey, None] = {}
-        self._outgoing, self._summarized = asyncio.Event(), asyncio.Event()
         self._progress = asyncio.Event()
-        self._reading = 0
-        self._publishing: list[frozenset[ContentHash]] = []
-        self._sweeping, self._issuing = asyncio.Lock(), asyncio.Lock()
-        self._recent = Recent(wanted=config.attached)
+        self._outbox = Outbox(bus)
+        self._notes = NoteLog(config.path, clock)
+        self._recent = RecentBlobs()
+        self._publisher: CentrePublisher | None = None
+        if config.path.is_root:
+            self._publisher = CentrePublisher(
+                bus, clock, config.tree, lambda: self.node, self.load, self.counters
+            )
 
     @property
     def node(self) -> Node:
@@ -117,34 +95,35 @@ class Driver:
         return self._node
 
     @property
-    def tree(self) -> TreeId:
-        return self.config.tree
+    def publisher(self) -> CentrePublisher:
+        """At the centre only."""
+        assert self._publisher is not None
+        return self._publisher
 
     async def run(self) -> None:
-        """Run until cancelled; raises BusBroken if the bus gives out, or Superseded."""
+        """Run until cancelled; raises BusBroken if the bus gives out."""
         remembered = await self._bus.start()
         done = await self._bus.load_done() if self.config.attached else []
+        if self._publisher is not None:
+            self._publisher.restore(remembered.own)
         node = self._node = Node(self.config, remembered, done, self._clock.now())
         try:
             async with asyncio.TaskGroup() as group:
                 await self._perform(node.start(), group)
-                group.create_task(self._pump(), name=f"pump {self.config.path}")
                 group.create_task(self._send_up(), name=f"send {self.config.path}")
                 self.started.set()
                 await self._loop(node, group)
         except* BusBroken as broken:
             raise BusBroken(f"node {self.config.path}: {first_of(broken)}") from broken
-        except* Superseded as stopped:
-            raise Superseded(self.config.path, second=self.node.second) from stopped
 
-    async def leave(self, last: Sequence[Effect] = ()) -> None:
-        """Once the run is over: tell the parent its last, or that it ended, if it can be soon."""
-        effects = last or (self._node.handle(Ending(), self._clock.now()) if self._node else ())
+    async def leave(self) -> None:
+        """Once the run is over: tell the parent that it ended, if it can be soon."""
+        effects = self._node.handle(Ending(), self._clock.now()) if self._node else ()
         with suppress(TimeoutError, BusBroken):
             async with asyncio.timeout(LEAVE_SECONDS):
                 for effect in effects:
-                    if isinstance(effect, SendHeartbeat):
-                        await self._bus.send_heartbeat(effect.data)
+                    if isinstance(effect, SendHello):
+                        await self._bus.send_hello(effect.data)
 
     async def until(self, met: Callable[[Node], bool]) -> None:
         """Wait until the node is in a state that meets the condition."""
@@ -156,18 +135,16 @@ class Driver:
         await self._progress.wait()
 
     async def observe(self, event: Event) -> None:
-        """Take the word of who works beside the node: of an object, or of the ledger."""
-        await self._inbox.put(event)
-
-    async def greet(self, child: str) -> None:
-        """Tell a child that this run is new; one that hears it begins a session."""
-        await self._bus.send_session(child, greeting(self.config.incarnation))
+        """Take the word of who works beside the node: of an object."""
+        await self._bus.inbox.put(event)
 
     async def load(self, reference: Reference) -> bytes | None:
         """The plain bytes of a blob, checked; None if it is missing or damaged."""
-        loaded = self._recent.pop(reference.address)
-        if loaded is None:
-            loaded = await self._bus.load_blob(reference)
+        value = self._recent.pop(reference.address)
+        if value is not None:
+            with suppress(BlobRefused):
+                return open_value(reference, value)
+        loaded = await self._bus.load_blob(reference)
         try:
             if loaded.value is None:
                 return None
@@ -176,141 +153,107 @@ class Driver:
             self._note(Noted("BadBlob", reference.address[:12], error.reason))
             return None
 
-    def lacks(self, addresses: Iterable[ContentHash]) -> frozenset[ContentHash]:
-        """Which of these blobs are not kept here."""
-        return self.node.lacks(addresses).difference(*self._publishing)
-
-    def ledger(self) -> Mapping[str, Envelope]:
-        """All records held, by OWN key."""
-        return {key: decode_envelope(held.data) for key, held in self.node.records.items()}
-
-    async def publish(
-        self, blobs: Mapping[ContentHash, bytes], envelopes: Sequence[Envelope]
-    ) -> None:
-        """Keep blobs, then records in the ledger, then send them to whom they concern."""
-        hops, fresh = (self._clock.now().wall_ms,), frozenset(blobs)
-        more = together([envelope.kind for envelope in envelopes])
-        issued = [Issued(e.encode(), hops, more=m) for e, m in zip(envelopes, more, strict=True)]
-        if issued and blobs:
-            issued[-1] = replace(issued[-1], blobs=fresh)
-            self._publishing.append(fresh)
-        if blobs:
-            self.counters.blobs_kept += len(blobs)
-            async with self._sweeping:
-                await self._bus.keep_blobs(blobs)
-        await self._bus.store_own([to_keep(read_record(e.data, 0, hops)[1]) for e in issued])
-        async with self._issuing:
-            for event in issued:
-                await self._inbox.put(event)
-
-    def summary(self, key: MailKey) -> Summary | None:
-        """What is known of a placement in the whole tree; None if it is not in force."""
-        return self.node.summary(key) if key in self.node.records else None
-
-    def results(self, key: MailKey) -> Sequence[ObjectResult]:
-        """The objects' returned states for a placement."""
-        return tuple(self.node.results(key).values())
-
-    async def summaries_changed(self) -> frozenset[MailKey]:
-        """Wait until summaries changed since the last call, and name them."""
-        await self._summarized.wait()
-        self._summarized.clear()
-        changed, self._summaries = self._summaries, {}
-        return frozenset(changed)
-
     async def _loop(self, node: Node, group: asyncio.TaskGroup) -> None:
+        is_current = self._bus.inbox.is_current
         while True:
             effects: list[Effect] = []
-            published: list[frozenset[ContentHash]] = []
             batch = await self._next_batch(node)
+            handled: list[Event] = []
             while batch:
                 event = batch.popleft()
-                if isinstance(event, MailArrived) and event.reading < self._reading:
+                if not is_current(event):
                     continue
                 made = node.handle(event, self._clock.now())
-                effects.extend(self._come_already(made, batch))
-                if isinstance(event, Issued) and event.blobs:
-                    published.append(event.blobs)
+                handled.append(event)
+                effects += made
                 if any(isinstance(effect, ResetMail) for effect in made):
-                    self._back.extend(batch)
+                    self._back += batch
                     break
-            await self._perform(still_meant(effects), group)
-            for fresh in published:
-                self._publishing.remove(fresh)
+            if effects:
+                await self._perform(still_meant(effects), group)
+            if self._publisher is not None:
+                for event in handled:
+                    self._publisher.handled(event)
             progress, self._progress = self._progress, asyncio.Event()
             progress.set()
-            if node.superseded:
-                await self.leave(effects)
-                raise Superseded(self.config.path, second=node.second)
-
-    def _come_already(self, made: Sequence[Effect], batch: deque[Event]) -> list[Effect]:
-        """What is left to be done: blobs that came unasked are dealt with in the same batch."""
-        left: list[Effect] = []
-        for effect in made:
-            if isinstance(effect, LoadBlob) and (came := self._bus.blob_at_hand(effect.reference)):
-                self._recent.put(came)
-                batch.append(came)
-            else:
-                left.append(effect)
-        return left
 
     async def _next_batch(self, node: Node) -> deque[Event]:
-        batch = self._back
-        self._back = deque()
-        if not batch:
-            due = node.deadline()
+        batch, self._back = self._back, deque()
+        inbox, due = self._bus.inbox, node.deadline()
+        if batch:
+            batch += await inbox.next_batch(BATCH_MAX, 0)
+        else:
             wait = None if due is None else max(0.0, due - self._clock.now().seconds)
-            try:
-                async with asyncio.timeout(wait):
-                    batch.append(await self._inbox.get())
-            except TimeoutError:
-                batch.append(Tick())
-        while len(batch) < BATCH_MAX and not self._inbox.empty():
-            batch.append(self._inbox.get_nowait())
-        due = node.deadline()
+            batch = await inbox.next_batch(BATCH_MAX, wait)
         if due is not None and due <= self._clock.now().seconds:
             batch.append(Tick())
         return batch
 
     async def _perform(self, effects: Sequence[Effect], group: asyncio.TaskGroup) -> None:
         bus = self._bus
-        for effect in effects:
-            if isinstance(effect, LoadBlob):
-                # Reading need not wait for what is written first.
-                group.create_task(self._load(effect))
-        await self._keep(effects)
-        await self._change_children([e for e in effects if isinstance(e, AddChild | RemoveChild)])
-        await self._write([e for e in effects if isinstance(e, WriteMail)])
-        acks = [e for e in effects if isinstance(e, AckMail)]
+        for load in _of(LoadBlob, effects):
+            # Reading need not wait for what is written first.
+            group.create_task(self._load(load))
+        await self._write(effects)
+        acks = _of(AckMail, effects)
         if acks:
             await bus.ack_mail(acks[-1])
-        for drop in effects:
-            if isinstance(drop, DropBlobs):
-                await self._drop(drop)
-        told = False
+        for drop in _of(DropBlobs, effects):
+            await self._drop(drop)
+        wants_changed = False
         for effect in effects:
-            # Whoever hears of wants looks at all of them, as they are after the batch.
-            if type(effect) not in IN_STAGES and not (told and isinstance(effect, WantsChanged)):
-                told = told or isinstance(effect, WantsChanged)
-                await self._perform_one(effect)
-        if drops := [effect for effect in effects if isinstance(effect, DropReport)]:
-            await bus.drop_reports(drops)
+            match effect:
+                case SendReport(key, data):
+                    self._outbox.report(key, data)
+                case SendHello(data):
+                    self._outbox.hello(data)
+                case SendWelcome(child, data):
+                    await bus.send_welcome(child, data)
+                case ResetMail(sequence):
+                    await bus.reset_mail(sequence)
+                case CountChanged(key):
+                    self.publisher.count_changed(key)
+                case SnapshotShown(generation):
+                    self.publisher.snapshot_shown(generation)
+                case Noted():
+                    self._note(effect)
+                case WantsChanged():
+                    wants_changed = True
+                case _:
+                    pass
+        # Whoever hears of wants looks at all of them, as they are after the batch.
+        if wants_changed and self._on_wants is not None:
+            self._on_wants(self.node)
+        await self._erase(_of(ClearMail, effects), _of(DropReport, effects))
 
-    async def _keep(self, effects: Sequence[Effect]) -> None:
-        """Keep blobs and own records; neither waits for the other."""
-        blobs = {e.address: e.value for e in effects if isinstance(e, KeepBlob)}
-        own = {e.key: e for e in effects if isinstance(e, StoreOwn)}
+    async def _write(self, effects: Iterable[Effect]) -> None:
+        """Keep blobs and own records, and write mail, after accounts were opened and closed."""
+        blobs = {effect.address: effect.value for effect in _of(KeepBlob, effects)}
+        own = {effect.key: effect for effect in _of(StoreOwn, effects)}
+        mail = _of(WriteMail, effects)
+        changes = [e for e in effects if isinstance(e, AddChild | RemoveChild)]
         self.counters.blobs_kept += len(blobs)
-        async with asyncio.TaskGroup() as group:
-            if blobs:
-                group.create_task(self._bus.keep_blobs(blobs))
-            if own:
-                group.create_task(self._bus.store_own(list(own.values())))
+        self.counters.wrote(mail)
+        if self.config.attached:
+            for address, value in blobs.items():
+                self._recent.put(address, value)
+        if changes:
+            await self._bus.write(blobs=blobs, own=own.values())
+            await self._change_children(changes)
+            blobs, own = {}, {}
+        if blobs or own or mail:
+            self._back += await self._bus.write(blobs=blobs, own=own.values(), mail=mail)
 
-    async def _change_children(self, changes: list[AddChild | RemoveChild]) -> None:
+    async def _erase(self, clears: Sequence[ClearMail], drops: Sequence[DropReport]) -> None:
+        if clears:
+            async with asyncio.TaskGroup() as group:
+                for clear in clears:
+                    group.create_task(self._bus.clear_mail(clear))
+        if drops:
+            await self._bus.drop_reports(drops)
+
+    async def _change_children(self, changes: Iterable[AddChild | RemoveChild]) -> None:
         """Open and close accounts: different children at once, one child in order."""
-        if not changes:
-            return
         by_name: dict[str, list[AddChild | RemoveChild]] = {}
         for change in changes:
             by_name.setdefault(change.path.name, []).append(change)
@@ -329,72 +272,29 @@ class Driver:
                 # A record whose key no server takes: the others go on without this child.
                 self._note(Noted("BadChild", str(change.path), str(error)))
 
-    async def _write(self, writes: list[WriteMail]) -> None:
-        if not writes:
-            return
-        self.counters.wrote(writes)
-        self._back.extend(await self._bus.write_mail(writes))
-
-    async def _perform_one(self, effect: Effect) -> None:
-        match effect:
-            case ClearMail():
-                await self._bus.clear_mail(effect)
-            case ResetMail():
-                self._reading = await self._bus.reset_mail(effect.sequence)
-            case SendReport():
-                self._reports[effect.key] = effect.data
-                self._outgoing.set()
-            case SendHeartbeat():
-                self._heartbeat = effect.data
-                self._outgoing.set()
-            case SendSession():
-                await self._bus.send_session(effect.child, effect.data)
-            case SummaryChanged():
-                self._summaries[effect.key] = None
-                self._summarized.set()
-            case WantsChanged():
-                if self._on_wants is not None:
-                    self._on_wants(self.node)
-            case Noted():
-                self._note(effect)
-            case _:
-                pass
-
     async def _drop(self, drop: DropBlobs) -> None:
-        """Erase what no record leads to, but not what a record names that is on its way here."""
-        async with self._sweeping:
-            coming = frozenset[ContentHash]().union(*self._publishing)
-            gone = [address for address in drop.addresses if address not in coming]
-            self.counters.blobs_dropped += len(gone)
-            await self._bus.drop_blobs(gone)
+        if self._publisher is not None:
+            self.counters.blobs_dropped += await self._publisher.drop_blobs(drop.addresses)
+        else:
+            self.counters.blobs_dropped += len(drop.addresses)
+            await self._bus.drop_blobs(drop.addresses)
 
     def _note(self, noted: Noted) -> None:
         self.counters.noted[noted.reason] += 1
         if self._on_noted is not None:
             self._on_noted(noted)
-        log.info("%s: %s: %s: %s", self.config.path, noted.reason, noted.subject, noted.detail)
+        self._notes.write(noted)
 
     async def _load(self, effect: LoadBlob) -> None:
         async with self._loads:
             loaded = await self._bus.load_blob(effect.reference, fresh=effect.fresh)
-        self._recent.put(loaded)
-        await self._inbox.put(loaded)
-
-    async def _pump(self) -> None:
-        async for event in self._bus.events():
-            await self._inbox.put(event)
+        await self._bus.inbox.put(loaded)
 
     async def _send_up(self) -> None:
-        """Send reports, then the heartbeat that speaks of them; the newest of each slot counts."""
         while True:
-            await self._outgoing.wait()
-            self._outgoing.clear()
-            reports, self._reports = self._reports, {}
-            heartbeat, self._heartbeat = self._heartbeat, None
-            sent = True
-            if reports:
-                sent = await self._bus.send_report(reports)
-            if heartbeat is not None:
-                sent = await self._bus.send_heartbeat(heartbeat) and sent
-            if not sent:
-                await self._inbox.put(LinkChanged(up=False))
+            if not await self._outbox.send():
+                await self._bus.inbox.put(LinkChanged(up=False))
+
+
+def _of(kind: type[E], effects: Iterable[Effect]) -> list[E]:
+    return [effect for effect in effects if isinstance(effect, kind)]

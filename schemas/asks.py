@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from schemas.wire import Natural, WireRecord
 
 GET, STATUS, NODE = "get", "status", "node"
-RECORDS, CONTENT = "records", "content"
-VERBS = (GET, STATUS, NODE, RECORDS, CONTENT)
+ORPHANS = "orphans"
+VERBS = (GET, STATUS, NODE, ORPHANS)
 
 PART_DATA_MAX_BYTES = 900 * 1024 - 4096
 """What of an answer goes into one message, which has at most 900 KiB."""

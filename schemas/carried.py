@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from schemas import codec
 from schemas.identity import ContentHash
+from schemas.refusals import CodecError
 
 CARRIED_MAX_BYTES = 8 * 1024
 """Of all values in one message; what claims to carry more carries nothing."""
@@ -41,7 +42,7 @@ def without_carried(message: bytes) -> tuple[bytes, Carried]:
     try:
         end = codec.fields_end(message, _FIELDS)
         carried = _carried(codec.unpack(message[end:], 2 * CARRIED_MAX_BYTES))
-    except codec.CodecError:
+    except CodecError:
         return message, ()
     return _BARE + message[1:end], carried
 

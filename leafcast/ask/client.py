@@ -50,7 +50,7 @@ class CentreAsks:
         record = AskRecord(
             source=Source(API_ASK, keys.tree, "", random_id(self._dice.entropy(16))),
             generation=now_ms,
-            deleted=False,
+            term="",
             trace="",
             references=(),
             verb=verb,

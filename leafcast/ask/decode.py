@@ -6,13 +6,14 @@ page, each beyond the one before, so that it ends.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 OBJECTS_MAX = 100_000
-RECORDS_BYTES_MAX = 256 * 1024 * 1024
-PAGES_MAX = 1000
-"""Of one list of records: those of 100,000 placements and more."""
+TEXT_MAX_CHARACTERS = 1000
+_TERM = re.compile(r"[0-9a-f]{16}\Z")
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
 
 
 class BadAnswer(ValueError):
@@ -27,24 +28,40 @@ def read_objects(answer: object, after: str) -> tuple[list[dict[str, Any]], str]
     return objects, _next_in(answer, after, objects, _place)
 
 
-def read_records(answer: object, after: str) -> tuple[list[bytes], str, bool]:
-    """Records of a page, where the next begins, and whether the node has read its own mailbox.
+class OrphanForm(NamedTuple):
+    """A record that a node holds and whose term the centre does not know."""
 
-    Raises BadAnswer.
-    """
-    records = _list_in(answer, "records")
-    if not all(isinstance(record, bytes) and record for record in records):
-        raise BadAnswer("it lists what is no record")
-    following = _next_in(answer, after, records, str)
-    return records, following, _field(answer, "ready") is True
+    key: str
+    kind: str
+    namespace: str
+    name: str
+    generation: int
+    # 16 hex digits.
+    term: str
 
 
-def read_content(answer: object, _after: str = "") -> bytes | None:
-    """The plain bytes of a blob, None if the node has it not; raises BadAnswer."""
-    data = _field(answer, "data")
-    if data is not None and not isinstance(data, bytes):
-        raise BadAnswer("its content is no bytes")
-    return data
+def read_orphans(answer: object, after: str) -> tuple[list[OrphanForm], list[str], str]:
+    """Orphans of a page, the node's children, where the next page begins; raises BadAnswer."""
+    found = [_orphan(item) for item in _list_in(answer, "orphans")]
+    children = _list_in(answer, "children")
+    if not all(isinstance(name, str) and _NAME.match(name) for name in children):
+        raise BadAnswer("it lists what is no child")
+    return found, children, _next_in(answer, after, found, str)
+
+
+def _orphan(item: object) -> OrphanForm:
+    if not isinstance(item, Mapping):
+        raise BadAnswer("it lists what is no orphan")
+    texts = [item.get(name) for name in ("key", "kind", "namespace", "name", "term")]
+    generation = item.get("generation")
+    if type(generation) is not int or generation < 0:
+        raise BadAnswer("an orphan has no generation")
+    if not all(isinstance(text, str) and len(text) <= TEXT_MAX_CHARACTERS for text in texts):
+        raise BadAnswer("an orphan lacks a text")
+    key, kind, namespace, name, term = map(str, texts)
+    if not _TERM.match(term):
+        raise BadAnswer("an orphan has no term")
+    return OrphanForm(key, kind, namespace, name, generation, term)
 
 
 def _field(answer: object, name: str) -> object:

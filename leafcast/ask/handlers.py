@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib.metadata import version
 from typing import Protocol
 
 from relay.asker import Answerer, AskFailed
 from relay.core.asks.answers import BadArguments, node_answer, objects_answer, status_answer
-from relay.core.records.accepted import is_delta
 from relay.core.node import Node
-from relay.core.recalling import records_answer, reference_of
+from relay.core.records.accepted import is_delta
 from relay.core.reports.reduce import merge_all
+from relay.core.view import Orphan
 from relay.driver import Driver
 from relay.ports import Object, Space
-from schemas.asks import CONTENT, GET, NODE, RECORDS, STATUS, AskFault
+from schemas.asks import GET, NODE, ORPHANS, STATUS, AskFault
 from schemas.codec import from_json
-from schemas.identity import NodePath
+from schemas.identity import MailKey, NodePath
 from schemas.objects import ObjectKey
 from schemas.records import AskRecord
-from schemas.reports import Summary
+from schemas.reports import Count
 from schemas.selectors import LabelSelector
+
+ORPHANS_PAGE_MAX = 1000
 
 
 class AskedNode(Protocol):
@@ -83,36 +85,69 @@ def answerers(
     async def get(record: AskRecord) -> object:
         return objects_answer(await _objects(runtime, record.arguments), record.arguments)
 
-    async def records(record: AskRecord) -> object:
+    async def orphans(record: AskRecord) -> object:
         if runtime.node is None:
             raise AskFailed(AskFault("NotReady", f"{path} is starting", path))
-        return records_answer(runtime.node, record.arguments)
+        return orphans_answer(runtime.node, record.arguments)
 
-    async def content(record: AskRecord) -> object:
-        driver = runtime.driver
-        assert driver is not None
-        return {"data": await driver.load(reference_of(record.arguments))}
+    return {GET: get, STATUS: status, NODE: node, ORPHANS: orphans}
 
-    return {GET: get, STATUS: status, NODE: node, RECORDS: records, CONTENT: content}
+
+class OrphanHolder(Protocol):
+    """What of a node tells of orphans."""
+
+    def orphans(self) -> Sequence[Orphan]: ...
+
+    def children(self) -> Collection[str]: ...
+
+
+def orphans_answer(node: OrphanHolder, arguments: Mapping[str, str]) -> dict[str, object]:
+    """A page of what is in force here and of no term that the centre knows, and the children.
+
+    `{orphans: [{key, kind, namespace, name, generation, term}], children: [name], next: key}`.
+    """
+    after = arguments.get("after", "")
+    found = sorted((it for it in node.orphans() if it.key > after), key=lambda it: it.key)
+    page = found[:ORPHANS_PAGE_MAX]
+    return {
+        "orphans": [orphan._asdict() for orphan in page],
+        "children": sorted(node.children()),
+        "next": page[-1].key if len(found) > len(page) else "",
+    }
 
 
 def _counted_by_child(node: Node) -> dict[str, dict[str, object]]:
     """What each child counts for in all placements together, in the words of `tree_facts`."""
-    found: dict[str, list[Summary]] = {name: [] for name in node.children()}
+    found: dict[str, list[Count]] = {name: [] for name in node.children()}
     for held in node.records.values():
-        if is_delta(held) and not held.record.deleted:
-            for name, summary in node.child_summaries(held.key).items():
-                found[name].append(summary)
-    return {name: figures_of(merge_all(summaries)) for name, summaries in found.items()}
+        if is_delta(held):
+            for name, count in children_counts(node, held.key).items():
+                found[name].append(count)
+    return {
+        name: figures_of(
+            Count(merge_all(it.summary for it in counts), all(it.exact for it in counts))
+        )
+        for name, counts in found.items()
+    }
 
 
-def figures_of(summary: Summary) -> dict[str, object]:
+def children_counts(node: Node, key: MailKey) -> dict[str, Count]:
+    """What each child counts for in a placement, and whether that is exact."""
+    whole = node.count(key)
+    return {
+        name: Count(summary, whole.exact or name not in whole.waiting_for)
+        for name, summary in node.child_counts(key).items()
+    }
+
+
+def figures_of(count: Count) -> dict[str, object]:
     """How many destinations have joined, and how many of them are synced and healthy."""
+    summary = count.summary
     return {
         "destinations": summary.joined,
         "synced": summary.states.get("synced", 0),
         "healthy": summary.health.get("healthy", 0),
-        "complete": summary.complete,
+        "complete": count.exact,
     }
 
 

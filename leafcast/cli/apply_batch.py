@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from secrets import token_hex
 from typing import Any
 
 from leafcast.ask.resource_names import ResourceKind, ResourceKinds
-from leafcast.ask.session import USER_MANAGER, Session
+from leafcast.ask.session import USER_MANAGER, CallFailed, Session
 from leafcast.manifest_sources import BadManifests
 from relay.objects.merge import same, wish_of
 from relay.objects.serving import DEFINITIONS, NAMESPACES, Serving
@@ -132,6 +134,22 @@ class _Brought:
 
 def _kind_of(wish: Wish) -> tuple[str, str]:
     return wish.key.group, wish.key.resource
+
+
+@asynccontextmanager
+async def held_removals(session: Session) -> AsyncIterator[None]:
+    """While objects are written one by one, nothing goes that a later one may want: 60 s at most.
+
+    A centre that does not answer keeps nothing from being written.
+    """
+    name = token_hex(8)
+    with suppress(CallFailed):
+        await session.call("apply-begin", name=name)
+    try:
+        yield
+    finally:
+        with suppress(CallFailed):
+            await session.call("apply-end", name=name)
 
 
 async def make(session: Session, change: Change) -> Change:

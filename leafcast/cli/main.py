@@ -23,8 +23,8 @@ except KeyboardInterrupt:
 
 _COMMANDS = {
     "accept": "leafcast.cli.commands.accept:accept",
-    "adopt": "leafcast.cli.commands.adopt:adopt",
     "apply": "leafcast.cli.commands.apply:apply",
+    "backup": "leafcast.cli.commands.backup:backup",
     "completion": "leafcast.cli.commands.completion:completion",
     "crds": "leafcast.cli.commands.crds:crds",
     "delete": "leafcast.cli.commands.delete:delete",
@@ -40,18 +40,20 @@ _COMMANDS = {
     "get": "leafcast.cli.commands.get:get",
     "layout": "leafcast.cli.commands.layout:layout",
     "nats-config": "leafcast.cli.commands.nats_config:nats_config",
+    "orphans": "leafcast.cli.commands.orphans:orphans",
+    "restore": "leafcast.cli.commands.backup:restore",
     "run": "leafcast.cli.commands.run:run",
     "status": "leafcast.cli.commands.status:status",
     "tree": "leafcast.cli.commands.tree:tree",
     "up": "leafcast.cli.commands.up:up",
-    "withdraw": "leafcast.cli.commands.adopt:withdraw",
+    "withdraw": "leafcast.cli.commands.orphans:withdraw",
     "wait": "leafcast.cli.commands.wait:wait",
 }
 _GROUPS = (
     ("Every day", ("demo", "up", "down", "apply", "delete", "diff", "wait")),
     ("Look", ("status", "get", "describe", "tree", "events")),
     ("Nodes", ("node", "join")),
-    ("Repair", ("doctor", "accept", "adopt", "withdraw")),
+    ("Repair", ("doctor", "accept", "orphans", "withdraw", "backup", "restore")),
     ("Run it yourself", ("run", "install", "layout", "nats-config", "crds", "completion")),
 )
 _INTERRUPTED = 130

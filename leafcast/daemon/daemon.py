@@ -17,10 +17,12 @@ from leafcast.ask.api import Api
 from leafcast.ask.client import CentreAsks, register_asks
 from leafcast.ask.session import API_PREFIX, WORKLOADS_BUCKET
 from leafcast.daemon.approvals import register_approvals
+from leafcast.daemon.backups import register_backups
 from leafcast.daemon.diagnosis import register_diagnosis
 from leafcast.daemon.event_log import EventLog, follow_conditions
 from leafcast.daemon.logs import set_up_logs
 from leafcast.daemon.membership import Membership, register_membership
+from leafcast.daemon.orphans import register_orphans
 from leafcast.daemon.running_centre import RunningCentre
 from leafcast.daemon.tree_facts import placement_of, reached
 from leafcast.daemon.tree_verbs import register_tree_verbs
@@ -78,6 +80,8 @@ class Daemon:
         verbs = register_tree_verbs(self.api, self.tree, self.events, asks, self._clock)
         register_diagnosis(self.api, self.tree, asks, self._clock)
         register_approvals(self.api, self.tree)
+        register_orphans(self.api, self.tree, asks)
+        register_backups(self.api, self.tree, place, self._clock)
         register_asks(self.api, asks)
         register_membership(self.api, Membership(centre, asks, verbs, self._clock, dice))
 

@@ -10,7 +10,7 @@ from controllers.centre import Controllers
 from leafcast.ask.api import Api
 from leafcast.ask.client import CentreAsks
 from leafcast.ask.remote import Form, ask_nodes
-from leafcast.daemon.approvals import HELD_END, awaited_for_ledger, held_inventory, orphan_names
+from leafcast.daemon.approvals import HELD_END, held_inventory, lost_records, lost_spaces
 from leafcast.daemon.tree_facts import placement_form, placement_names, tree_form
 from leafcast.doctor.findings import LedgerFacts, NodeFacts, PlacementFacts, StuckFacts
 from leafcast.local.tree import LocalTree
@@ -47,7 +47,7 @@ class Diagnosis:
                 asdict(_placement(placement_form(tree, name, by_node=False)))
                 for name in placement_names(tree)
             ],
-            "ledger": asdict(_ledger(controllers) if controllers else LedgerFacts(recovering=True)),
+            "ledger": asdict(_ledger(controllers) if controllers else LedgerFacts()),
         }
 
     def _node(self, form: Form, said: Mapping[NodePath, Form | AskFault], now_ms: int) -> NodeFacts:
@@ -122,13 +122,10 @@ def _placement(form: Form) -> PlacementFacts:
 
 
 def _ledger(controllers: Controllers) -> LedgerFacts:
-    awaited = awaited_for_ledger(controllers)
-    if awaited is not None:
-        return LedgerFacts(recovering=True, awaited=awaited)
     held = held_inventory(controllers)
     return LedgerFacts(
-        orphans=orphan_names(controllers),
-        strangers=len(controllers.mailboxes.strangers()),
+        lost_spaces=lost_spaces(controllers),
+        lost=lost_records(controllers),
         held=held,
         wrong={
             about: why

@@ -198,7 +198,7 @@ class Enrolment:
     def edges_at(self) -> dict[str, str]:
         """By path, the SyncTargets in force that hang there."""
         records = self._tree.issuer().records.values()
-        profiles = [r for r in records if isinstance(r, Profile) and not r.deleted]
+        profiles = [r for r in records if isinstance(r, Profile)]
         return {str(profile.path): profile.source.name for profile in profiles}
 
     def record(self, path: NodePath) -> NodeRecord | None:

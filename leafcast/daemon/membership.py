@@ -142,12 +142,15 @@ class Membership:
             answers = await self._answers(where, force=force)
             hanging = await self._enrolling.hanging()
             left: list[str] = []
+            keys = []
             for gone in sorted(going, key=lambda node: len(node.names), reverse=True):
                 await self._unregister(hanging.get(str(gone), ""))
                 seconds = 0.0 if force else DRAIN_SECONDS_MAX
                 left += _left(gone, await self._drained(gone, seconds) if answers else None)
-                await remove_node(issuer, tree, gone)
+                keys.append(await remove_node(issuer, tree, gone))
                 self._tree.retire(gone)
+            # Before that a centre that is started again would not know of it.
+            await issuer.dropped(keys)
         return {"removed": [str(node) for node in going], "left": left}
 
     async def all(self) -> Json:
@@ -185,7 +188,7 @@ class Membership:
             for resource in ("synctargets", "locations")
         ]
         if target is None or path_of(target) != str(old):
-            remedy = "apply it with that path, or see `leafcast adopt`"
+            remedy = "apply it with that path"
             raise NodeRefused(old, f'SyncTarget "{name}" does not say that it hangs here', remedy)
         return valid(moved_objects(target, location, new, labels))
 

@@ -9,19 +9,21 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+from controllers.core.status import UNCOUNTED
 from controllers.nodes import nodes as node_records
-from leafcast.ask.handlers import figures_of
+from leafcast.ask.handlers import children_counts, figures_of
 from leafcast.ask.remote import standing_of
 from leafcast.daemon.selection import selection_form
 from leafcast.local.tree import LocalTree
 from relay.core.asks.answers import node_answer
-from relay.core.records.accepted import is_delta
 from relay.core.node import Node
+from relay.core.records.accepted import is_delta
 from relay.core.reports.reduce import EMPTY, merge_all
 from schemas.identity import MailKey, NodePath
-from schemas.reports import NEVER_JOINED, Summary
+from schemas.reports import NEVER_JOINED, Count
 
 Form = dict[str, Any]
+NOTHING = Count(EMPTY, exact=True)
 
 UNREACHABLE_NAMED_MAX = 20
 
@@ -34,7 +36,7 @@ def tree_form(tree: LocalTree, elsewhere: Mapping[NodePath, Mapping[str, Any]]) 
     """
     counts, paths = _counts(tree, _in_force(tree)), _paths(tree)
     relays = _relays(paths)
-    forms = [_node_form(tree, path, counts.get(path, EMPTY), relays) for path in paths]
+    forms = [_node_form(tree, path, counts.get(path, NOTHING), relays) for path in paths]
     edges = _edges_within(form["path"] for form in forms if form["role"] == "edge")
     for form in forms:
         path = NodePath.parse(form["path"])
@@ -89,12 +91,12 @@ def placement_form(tree: LocalTree, name: str, *, by_node: bool) -> Form:
     key = controllers.translator.source(name).key
     centre = tree.nodes[NodePath()].node
     known = centre is not None and key in centre.records
-    summary = centre.summary(key) if centre is not None and known else Summary(complete=False)
+    count = centre.count(key) if centre is not None and known else UNCOUNTED
     counts = _counts(tree, (key,)) if known else {}
     direct = [path for path in counts if len(path.names) == 1]
     form = {
         "name": name,
-        **summary_form(summary),
+        **count_form(count),
         **selection_form(controllers, name),
         "problem": controllers.errors.get(f"edgeplacement/{name}", ""),
         "held": controllers.translator.held.get(name, ""),
@@ -104,7 +106,7 @@ def placement_form(tree: LocalTree, name: str, *, by_node: bool) -> Form:
         ],
     }
     if by_node:
-        whole = {NodePath(): summary, **counts}
+        whole = {NodePath(): count, **counts}
         relays = _relays(_known(tree))
         form["nodes"] = [_counted(tree, path, whole[path], relays) for path in sorted(whole)]
         form |= {"key": key, "elsewhere": [str(path) for path, _ in _held_elsewhere(tree, counts)]}
@@ -137,26 +139,28 @@ def destination_forms(tree: LocalTree, name: str) -> Form:
     return {
         "key": key,
         "destinations": [
-            _destination(tree, path, summary)
-            for path, summary in _outermost(counts)
-            if summary.destinations == 1 and _is_edge(tree, path)
+            _destination(tree, path, count)
+            for path, count in _outermost(counts)
+            if count.summary.destinations == 1 and _is_edge(tree, path)
         ],
         "elsewhere": [str(path) for path, _ in _held_elsewhere(tree, counts)],
     }
 
 
-def _outermost(counts: Mapping[NodePath, Summary]) -> list[tuple[NodePath, Summary]]:
+def _outermost(counts: Mapping[NodePath, Count]) -> list[tuple[NodePath, Count]]:
     """The nodes behind which none is known, sorted by path."""
     within = {path.parent for path in counts if not path.is_root}
     return [(path, counts[path]) for path in sorted(counts.keys() - within)]
 
 
 def _held_elsewhere(
-    tree: LocalTree, counts: Mapping[NodePath, Summary]
-) -> list[tuple[NodePath, Summary]]:
+    tree: LocalTree, counts: Mapping[NodePath, Count]
+) -> list[tuple[NodePath, Count]]:
     """The relays that count destinations which are not known here one by one."""
     found = _outermost(counts)
-    return [(path, it) for path, it in found if it.destinations and not _is_edge(tree, path)]
+    return [
+        (path, it) for path, it in found if it.summary.destinations and not _is_edge(tree, path)
+    ]
 
 
 def reached(tree: LocalTree) -> dict[NodePath, str]:
@@ -171,18 +175,19 @@ def reached(tree: LocalTree) -> dict[NodePath, str]:
     return found
 
 
-def summary_form(summary: Summary) -> Form:
-    """A summary in JSON; counts are of destinations, and exact only if it is complete.
+def count_form(count: Count) -> Form:
+    """A count in JSON, of destinations; it is exact only if `complete`.
 
     `destinations` have joined; who never did counts apart.
     """
+    summary = count.summary
     return {
         "destinations": summary.joined,
         "never_joined": summary.never_joined,
         "states": dict(summary.states),
         "health": dict(summary.health),
-        "complete": summary.complete,
-        "blocking": list(summary.blocking),
+        "complete": count.exact,
+        "blocking": list(count.waiting_for),
         "oldest_ms": summary.oldest_ms,
         "exceptions": [
             {
@@ -198,12 +203,13 @@ def summary_form(summary: Summary) -> Form:
 
 
 def _node_form(
-    tree: LocalTree, path: NodePath, counts: Summary, relays: Collection[NodePath]
+    tree: LocalTree, path: NodePath, counts: Count, relays: Collection[NodePath]
 ) -> Form:
     runtime, node = tree.nodes.get(path), _node(tree, path)
     driver = runtime.driver if runtime else None
     centre = path.is_root and node is not None
-    summary = merge_all(node.summary(key) for key in _in_force(tree)) if centre and node else counts
+    if centre and node:
+        counts = _together(node.count(key) for key in _in_force(tree))
     return {
         "path": str(path),
         "role": _role(tree, path, relays),
@@ -214,10 +220,10 @@ def _node_form(
         "refused": 0,
         "contested": 0,
         "mail_written": driver.counters.mail_written if driver else 0,
-        "index_written": driver.counters.index_written if driver else 0,
+        "snapshots_written": driver.counters.snapshots_written if driver else 0,
         "blobs_kept": driver.counters.blobs_kept if driver else 0,
         "objects_applied": runtime.objects_applied if runtime else None,
-        **figures_of(summary),
+        **figures_of(counts),
     }
 
 
@@ -280,11 +286,9 @@ def _lag(tree: LocalTree, path: NodePath) -> int:
     return above.lag(path.name, node.read_through if node else None)
 
 
-def _counted(
-    tree: LocalTree, path: NodePath, summary: Summary, relays: Collection[NodePath]
-) -> Form:
+def _counted(tree: LocalTree, path: NodePath, count: Count, relays: Collection[NodePath]) -> Form:
     role = _role(tree, path, relays)
-    return {"path": str(path), "role": role, **_state(tree, path), **summary_form(summary)}
+    return {"path": str(path), "role": role, **_state(tree, path), **count_form(count)}
 
 
 def _is_edge(tree: LocalTree, path: NodePath) -> bool:
@@ -294,14 +298,15 @@ def _is_edge(tree: LocalTree, path: NodePath) -> bool:
     return known or (runtime is not None and runtime.attached)
 
 
-def _destination(tree: LocalTree, path: NodePath, summary: Summary) -> Form:
+def _destination(tree: LocalTree, path: NodePath, count: Count) -> Form:
+    summary = count.summary
     state, health = (next(iter(found), "") for found in (summary.states, summary.health))
     worst = summary.exceptions[0] if summary.exceptions else None
     return {
         "path": str(path),
         "state": state,
         "health": health,
-        "complete": summary.complete,
+        "complete": count.exact,
         "silent_since_ms": _state(tree, path)["silent_since_ms"],
         "left": _state(tree, path)["state"] == "stopped",
         "object": worst.object if worst else "",
@@ -309,15 +314,15 @@ def _destination(tree: LocalTree, path: NodePath, summary: Summary) -> Form:
     }
 
 
-def _unreachable(tree: LocalTree, counts: dict[NodePath, Summary]) -> list[Form]:
+def _unreachable(tree: LocalTree, counts: Mapping[NodePath, Count]) -> list[Form]:
     """The nodes whose silence makes destinations unreachable, the longest silent first.
 
     Who is behind one of them is not named: it is counted there.
     """
     silent = {
         path: since
-        for path, summary in counts.items()
-        if summary.states.get("unreachable")
+        for path, count in counts.items()
+        if count.summary.states.get("unreachable")
         and (since := _state(tree, path)["silent_since_ms"]) is not None
     }
     found = [
@@ -330,28 +335,35 @@ def _unreachable(tree: LocalTree, counts: dict[NodePath, Summary]) -> list[Form]
             "path": str(path),
             "since_ms": since,
             "state": _state(tree, path)["state"],
-            "destinations": counts[path].states.get("unreachable", 0),
+            "destinations": counts[path].summary.states.get("unreachable", 0),
         }
         for since, path in sorted(found)[:UNREACHABLE_NAMED_MAX]
     ]
 
 
-def _counts(tree: LocalTree, keys: Collection[MailKey]) -> dict[NodePath, Summary]:
+def _counts(tree: LocalTree, keys: Collection[MailKey]) -> dict[NodePath, Count]:
     """What each node counts for at its parent, in these placements together."""
-    found: dict[NodePath, list[Summary]] = defaultdict(list)
+    found: dict[NodePath, list[Count]] = defaultdict(list)
     for path in list(tree.nodes):
         node = _node(tree, path)
         for key in keys if node else ():
             assert node is not None
-            for child, summary in node.child_summaries(key).items():
-                found[path.child(child)].append(summary)
-    return {path: merge_all(summaries) for path, summaries in found.items()}
+            for child, count in children_counts(node, key).items():
+                found[path.child(child)].append(count)
+    return {path: _together(counts) for path, counts in found.items()}
+
+
+def _together(counts: Iterable[Count]) -> Count:
+    """The counts of several placements as one."""
+    listed = list(counts)
+    summary = merge_all(count.summary for count in listed)
+    return Count(summary, all(count.exact for count in listed))
 
 
 def _in_force(tree: LocalTree) -> list[MailKey]:
     node = _node(tree, NodePath())
     records = node.records.values() if node else ()
-    return [held.key for held in records if is_delta(held) and not held.record.deleted]
+    return [held.key for held in records if is_delta(held)]
 
 
 def _paths(tree: LocalTree) -> list[NodePath]:

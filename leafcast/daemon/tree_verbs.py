@@ -7,11 +7,10 @@ from collections.abc import Collection
 from contextlib import suppress
 from typing import Any
 
-from controllers.centre import Controllers
 from leafcast.ask.api import Api, ApiError
 from leafcast.ask.client import CentreAsks
 from leafcast.ask.remote import Form, ask_nodes
-from leafcast.daemon.approvals import awaited_for_ledger, orphan_names, orphan_remedy, reading_back
+from leafcast.daemon.approvals import lost_spaces
 from leafcast.daemon.event_log import EventLog
 from leafcast.daemon.selection import register_selection
 from leafcast.daemon.tree_facts import (
@@ -51,9 +50,7 @@ class TreeVerbs:
         return tree_form(self._tree, await self._elsewhere(also))
 
     async def status(self, placement: str = "", *, by_node: bool = False) -> dict[str, Any]:
-        """One placement, or all of them by name; raises ApiError while none can be known."""
-        if self._tree.controllers is not None:
-            await _until_sure(self._tree.controllers)
+        """One placement, or all of them by name; raises ApiError if there is none."""
         names = [await self._named(placement)] if placement else placement_names(self._tree)
         forms = [placement_form(self._tree, name, by_node=by_node) for name in names]
         for form in forms if placement else ():
@@ -61,8 +58,8 @@ class TreeVerbs:
             if form["states"].get("unreachable", 0) > named:
                 form["unreachable"] += silent_below(await self._elsewhere())
         controllers = self._tree.controllers
-        orphans = orphan_names(controllers) if controllers is not None and not placement else []
-        return {"placements": forms, "orphans": orphans}
+        lost = lost_spaces(controllers) if controllers is not None and not placement else {}
+        return {"placements": forms, "lostSpaces": lost}
 
     async def destinations(self, placement: str) -> dict[str, Any]:
         """The destinations of a placement one by one, as far as they are known here."""
@@ -90,23 +87,8 @@ class TreeVerbs:
         names = placement_names(self._tree)
         if placement in names:
             return placement
-        if controllers is not None and placement in orphan_names(controllers):
-            message = f'"{placement}" is an orphan: edges hold it, and no EdgePlacement says it'
-            raise ApiError("Orphan", message, orphan_remedy(placement))
         remedy = f"there are: {', '.join(names)}" if names else "there are none yet: apply one"
         raise ApiError("NotFound", f'there is no EdgePlacement "{placement}"', remedy)
-
-
-async def _until_sure(controllers: Controllers) -> None:
-    """Wait while a centre that starts looks whether it has its ledger; ApiError if it has not."""
-    recovery = controllers.recovery
-    if recovery is not None and not recovery.lost:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(CAUGHT_UP_SECONDS_MAX):
-                await recovery.done.wait()
-    awaited = awaited_for_ledger(controllers)
-    if awaited is not None:
-        raise reading_back(awaited)
 
 
 def register_tree_verbs(

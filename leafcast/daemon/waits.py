@@ -12,16 +12,17 @@ from typing import Any
 
 from controllers.centre import Controllers
 from controllers.core.missing import Lack
+from controllers.core.status import UNCOUNTED
 from leafcast.ask.api import Api, ApiError
 from leafcast.daemon.running_centre import running
 from leafcast.daemon.selection import selection_form
-from leafcast.daemon.tree_facts import summary_form
+from leafcast.daemon.tree_facts import count_form
 from leafcast.local.tree import LocalTree
 from relay.core.node import Node
 from relay.ports import BusBroken, SpaceError
 from schemas.api import GROUP
 from schemas.identity import NodePath
-from schemas.reports import Summary
+from schemas.reports import Count
 
 CONDITIONS = ("synced", "healthy")
 WAIT_SECONDS_MAX = 24 * 3600.0
@@ -41,7 +42,7 @@ class _Waiting:
     async def wait(self, placements: list[str], condition: str, timeout: float) -> dict[str, Any]:  # noqa: ASYNC109 - part of the verb
         """Answer once all placements meet the condition, or when time is up, with their states.
 
-        `placements` in the answer has for each its `name`, its summary (see summary_form) and its
+        `placements` in the answer has for each its `name`, its summary (see count_form) and its
         `problem`; `met` names those that meet the condition. Raises ApiError if one does not exist,
         or lacks what it names: no waiting mends that.
         """
@@ -106,22 +107,21 @@ class _Waiting:
     def _met(self, name: str, condition: str) -> bool:
         if f"edgeplacement/{name}" in self._controllers().errors or self._lack(name):
             return False
-        summary = self._summary(name)
-        counted = summary.states if condition == "synced" else summary.health
-        return _all(summary, counted.get(condition, 0)) and (
-            condition == "synced" or _all(summary, summary.states.get("synced", 0))
-        )
+        count = self._count(name)
+        states, health = count.summary.states, count.summary.health
+        synced = _all(count, states.get("synced", 0))
+        return synced if condition == "synced" else synced and _all(count, health.get(condition, 0))
 
-    def _summary(self, name: str) -> Summary:
+    def _count(self, name: str) -> Count:
         node = self._tree.nodes[NodePath()].node
         key = self._controllers().translator.source(name).key
         if node is None or key not in node.records:
-            return Summary(complete=False)
-        return node.summary(key)
+            return UNCOUNTED
+        return node.count(key)
 
     def _form(self, name: str) -> dict[str, Any]:
         problem = self._controllers().errors.get(f"edgeplacement/{name}", "")
-        form = summary_form(self._summary(name))
+        form = count_form(self._count(name))
         return {
             "name": name,
             **form,
@@ -151,6 +151,6 @@ class _Waiting:
         return running(self._tree.controllers)
 
 
-def _all(summary: Summary, count: int) -> bool:
+def _all(count: Count, reached: int) -> bool:
     """Whether that is every destination that ever joined; of none nobody can say it."""
-    return summary.complete and 0 < summary.joined == count
+    return count.exact and 0 < count.summary.joined == reached

@@ -107,11 +107,11 @@ def _emptied(facts: Facts, node: NodeFacts) -> Check:
     if node.path == "/":
         cause = (
             "someone or something removed its folder, and with it all objects that were applied; "
-            "its ledger is read back from the nodes below, and every edge keeps what it has"
+            "every edge keeps what it has, as an orphan"
         )
         remedy = (
-            "leafcast adopt --inventory brings SyncTargets and Locations back, and leafcast adopt "
-            "NAME each placement that it lists; or apply your manifests again, and withdraw those"
+            "leafcast restore brings a backup back; or apply your manifests again, and then "
+            "leafcast orphans lists what is left, to be withdrawn"
         )
     else:
         cause = "someone or something removed its folder; its parent sends it again what is meant"

@@ -99,17 +99,15 @@ class PlacementFacts:
 
 @dataclass(frozen=True, slots=True)
 class LedgerFacts:
-    """What waits at the centre: `awaited` children while it reads back a ledger that it lost.
+    """What waits at the centre.
 
-    `orphans` are names of placements in force that no object says, `strangers` counts SyncTargets
-    and Locations of a lost inventory, `held` says why removals of those in force wait, and `wrong`
-    what is wrong with one of them, by `synctarget/NAME` or `location/NAME`.
+    `lost_spaces` says what spaces said that are gone, by their ids, `lost` what the ledger lost,
+    `held` why removals of SyncTargets and Locations in force wait, and `wrong` what is wrong with
+    one of them, by `synctarget/NAME` or `location/NAME`.
     """
 
-    recovering: bool = False
-    awaited: Sequence[str] = ()
-    orphans: Sequence[str] = ()
-    strangers: int = 0
+    lost_spaces: Mapping[str, str] = field(default_factory=dict)
+    lost: str = ""
     held: Mapping[str, str] = field(default_factory=dict)
     wrong: Mapping[str, str] = field(default_factory=dict)
 

@@ -12,7 +12,7 @@ from leafcast.doctor.findings import (
     SpaceFact,
     StuckFacts,
 )
-from leafcast.show.plurals import inventory_objects, many
+from leafcast.show.plurals import many
 
 GROUP = "Objects"
 OLD_VIEWS = ("StaleView", "Withheld")
@@ -22,48 +22,31 @@ CONTENT, OVERRIDDEN = "ContentRefused", "Overridden"
 
 def placement_checks(facts: Facts) -> Iterator[Check]:
     """What is stuck, placement by placement, and how many are well."""
-    # What becomes of an orphan is told with the ledger.
-    told = [item for item in facts.placements if item.name not in facts.ledger.orphans]
-    judged = [[*_placement(item)] for item in told]
+    judged = [[*_placement(item)] for item in facts.placements]
     for found in judged:
         yield from found
     fine = sum(1 for found in judged if not found)
-    if fine or not (judged or facts.ledger.recovering or facts.ledger.orphans):
+    if fine or not judged:
         yield Check(GROUP, "ok", f"{many(fine, 'placement')} without anything stuck")
 
 
 def ledger_checks(ledger: LedgerFacts) -> Iterator[Check]:
-    """What waits for a person's word, or for the centre's children."""
-    if ledger.recovering:
-        awaited = ", ".join(ledger.awaited) or "its children"
-        first = next(iter(ledger.awaited), "")
-        yield Check(
-            GROUP,
-            "failure",
-            f"the centre reads its ledger back; it waits for {awaited}",
-            "the ledger was lost, or is older than what its children were shown; until it is back "
-            "no change goes out, and every edge keeps what it has",
-            f"start {first} again, or go on without it: leafcast adopt --without {first}"
-            if first
-            else "look again in a moment",
-            "/",
-        )
-    for name in ledger.orphans:
+    """What waits for a person's word."""
+    if ledger.lost:
         yield Check(
             GROUP,
             "warning",
-            f"{name} is an orphan: edges hold it, and no EdgePlacement says it",
-            "the centre's objects were lost or restored; it is kept as it is",
-            f"leafcast adopt {name}, or, to remove it everywhere: leafcast withdraw {name}",
-            f"edgeplacement/{name}",
+            ledger.lost,
+            "its stream lost records; what nodes hold of them stays in force",
+            "apply them again, or let them go: leafcast accept --ledger",
         )
-    if ledger.strangers:
+    for space, what in ledger.lost_spaces.items():
         yield Check(
             GROUP,
             "warning",
-            f"of an inventory that is lost: {inventory_objects(ledger.strangers)}",
-            "the centre's objects were lost or restored; the edges stay registered as they were",
-            "leafcast adopt --inventory",
+            f"of a space that is lost: {what}",
+            "the centre's objects were lost or restored; what they said stays in force",
+            f"apply them again, then let the former go: leafcast accept --space {space}",
         )
     for resource, why in ledger.held.items():
         cause = "a large removal that nobody said is held until a person says so"
@@ -117,7 +100,7 @@ def _why(stuck: StuckFacts, see: str) -> tuple[str, str]:
         return cause, "it is asked for again and again; if it stays, apply the placement again"
     if stuck.reason.startswith(OVERRIDDEN):
         cause = "two placements say the same object, from different spaces, and the other counts"
-        return cause, f"leafcast adopt names orphans, to be withdrawn; or rename the object; {see}"
+        return cause, f"leafcast accept names spaces that are lost; or rename the object; {see}"
     if stuck.severity >= 2:
         cause = "it was delivered, and does not work there"
         return cause, f"leafcast describe {_described(stuck)} --at {stuck.path}"

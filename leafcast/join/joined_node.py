@@ -18,7 +18,6 @@ from relay.adapters.jetstream.rekeying import rekey_streams
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_config import ParentLink
 from relay.adapters.spaces.simulated_cluster import Settings
-from relay.driver import Superseded
 from relay.ports import Clock, Dice
 
 logger = logging.getLogger(__name__)
@@ -26,6 +25,7 @@ logger = logging.getLogger(__name__)
 LOOK_SECONDS = 0.2
 REFUSED_SECONDS = 3.0
 _REFUSED, _OPENED, _UNREACHED = "authorization violation", "leafnode connection created", "away"
+_ELSEWHERE = "elsewhere"
 _LOST = ("error trying to connect as leafnode", "leafnode connection closed")
 
 
@@ -82,8 +82,6 @@ class JoinedNode:
                     if (health := self._health) is not None:
                         endpoint = HealthEndpoint(runtime.unready, health.port, health.host)
                         group.create_task(endpoint.run(), name="health")
-        except* Superseded as stopped:
-            raise _other_run(bundle, stopped) from stopped
         except* JoinFailed as failed:
             raise _first(failed) from None
 
@@ -107,7 +105,10 @@ class JoinedNode:
         patient_until = self._clock.now().seconds + REFUSED_SECONDS
         while True:
             trouble = _trouble(runtime.server.log)
-            ready = runtime.node is not None and runtime.node.ready
+            node = runtime.node
+            ready = node is not None and node.ready
+            if node is not None and node.stopped:
+                trouble = _ELSEWHERE
             patient = trouble == _REFUSED and self._clock.now().seconds <= patient_until
             if trouble == _REFUSED and not admitted and not patient:
                 raise _void(self.bundle)
@@ -131,6 +132,8 @@ class JoinedNode:
     def _news(self, trouble: str) -> str:
         if not trouble:
             return f"{self.bundle.path} is in session with its parent"
+        if trouble == _ELSEWHERE:
+            return _elsewhere(self.bundle)
         if trouble == _REFUSED:
             return f"{_void(self.bundle)}; until then it keeps what it has"
         return f"its parent {self.bundle.path.parent} is not reached; trying again"
@@ -162,20 +165,14 @@ def _void(bundle: Bundle) -> JoinFailed:
     return JoinFailed(bundle.path, reason, remedy)
 
 
-def _other_run(bundle: Bundle, stopped: BaseExceptionGroup[Superseded]) -> JoinFailed:
-    """Which of two runs this one is, and what to do."""
-    found: BaseException = stopped
-    while isinstance(found, BaseExceptionGroup):
-        found = found.exceptions[0]
+def _elsewhere(bundle: Bundle) -> str:
+    """That another run has this node's place, and what to do."""
     made = f"`leafcast node add {bundle.path} --replace`"
-    anew = f"make a new bundle with {made}, which voids this one"
-    if isinstance(found, Superseded) and found.second:
-        reason = "it runs elsewhere already, with the same bundle, so this run was not let in"
-        remedy = f"stop the other one (if its machine is cut off, wait 90 seconds), or {anew}"
-    else:
-        reason = "a newer run with the same identity was started elsewhere, so this older one stops"
-        remedy = f"if that was a mistake, stop it there and start this one again; or {anew}"
-    return JoinFailed(bundle.path, reason, remedy)
+    return (
+        f"{bundle.path} runs elsewhere already, with the same bundle, so this run does nothing. Stop "
+        "the other one (if its machine is cut off, wait 90 seconds), or make a new bundle with "
+        f"{made}, which voids this one"
+    )
 
 
 def _first(group: BaseExceptionGroup[JoinFailed]) -> JoinFailed:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from leafcast.local.node_runtime import NodeRuntime
 from leafcast.local.views import NodeView, PlacementView, TreeView
-from relay.core.records.accepted import is_delta
 from relay.core.node import Node
+from relay.core.records.accepted import is_delta
 from schemas.identity import NodePath
 from schemas.reports import ExceptionSample
 
@@ -48,15 +48,16 @@ def _node_view(runtime: NodeRuntime) -> NodeView:
 def _placements(node: Node) -> tuple[PlacementView, ...]:
     views = []
     for held in list(node.records.values()):
-        if is_delta(held) and not held.record.deleted:
-            summary = node.summary(held.key)
+        if is_delta(held):
+            count = node.count(held.key)
+            summary = count.summary
             views.append(
                 PlacementView(
                     name=held.record.source.name,
                     destinations=summary.destinations,
                     states=summary.states,
                     health=summary.health,
-                    complete=summary.complete,
+                    complete=count.exact,
                     exceptions=tuple(map(_sample_text, summary.exceptions)),
                 )
             )

@@ -11,15 +11,19 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from controllers.centre import Controllers
+from controllers.issuing import Issuer
 from controllers.keys import load_or_make_keys
-from controllers.ledger_notes import LedgerNotes
-from controllers.nodes import NodeCredentials, add_node, enrol_node, node_record
-from controllers.recovery import Recovery
-from leafcast.ask.client import CentreAsks
-from leafcast.ask.recall import AskedChildren
+from controllers.nodes import (
+    NodeCredentials,
+    add_node,
+    enrol_lost_nodes,
+    enrol_node,
+    node_record,
+)
 from leafcast.ask.session import INVENTORY_BUCKET, NODE_MANAGER, USER_MANAGER, WORKLOADS_BUCKET
 from leafcast.data_dir import DataDir
 from leafcast.local.attached_cluster import attachment
+from leafcast.local.backup import RELAY, SPACE, CentreServer, restore_pending
 from leafcast.local.credentials import keep_credentials, load_credentials
 from leafcast.local.inventory import edge_objects
 from leafcast.local.node_runtime import NodeRuntime, World
@@ -30,13 +34,13 @@ from leafcast.show.plurals import many
 from leafcast.space_settings import SIMULATED, SpaceSetting
 from leafcast.spaces import open_space
 from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.jetstream.request_reply import CannotConnect
 from relay.adapters.server.external_server import ServerPlace
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_config import ParentLink
 from relay.adapters.server.nkey_pairs import new_user_nkey
-from relay.asker import Asker
 from relay.core.effects import Noted
-from relay.driver import Driver, Superseded
+from relay.driver import Driver
 from relay.ports import BusBroken, Space, SpaceError
 from schemas.identity import NodePath
 from schemas.objects import BUILT_IN_KINDS
@@ -82,6 +86,8 @@ class LocalTree:
         self.controllers: Controllers | None = None
         self.world: World | None = None
         self.centre_up = asyncio.Event()
+        # Whether the centre began without a ledger: nodes that it does not know were not removed.
+        self._ledger_lost = False
         self._changed = asyncio.Event()
         self.noted: Callable[[NodePath, Noted], None] = lambda _, __: None
 
@@ -148,12 +154,25 @@ class LocalTree:
     async def _start_centre(self, world: World, group: asyncio.TaskGroup) -> None:
         folder = self._place.node(NodePath())
         runtime = NodeRuntime(
-            world, NodePath(), folder, beside=self._control, external=self._external
+            world,
+            NodePath(),
+            folder,
+            beside=self._control,
+            before=self._restore,
+            external=self._external,
         )
         group.create_task(self._add(runtime).run(), name="centre")
         await self.centre_up.wait()
         await self._registered(lambda: self._enrol(world))
         self._progress("the centre is running")
+
+    async def _restore(self, centre: NodeRuntime) -> None:
+        """Make the centre's streams of a backup that `leafcast restore` put here."""
+        try:
+            if await restore_pending(self._place, streams_of(centre)):
+                self._progress("the centre's streams are those of the backup")
+        except CannotConnect as error:
+            raise BusBroken(str(error)) from error
 
     async def _enrol(self, world: World) -> None:
         """Register the nodes that were laid out to run elsewhere, and are not yet in the tree."""
@@ -183,17 +202,16 @@ class LocalTree:
                     for setting in spaces.inventory
                 ]
                 self.workloads, self.inventory = workloads[0], inventory[0]
-                self.controllers = Controllers(
-                    relay,
+                self.controllers = await Controllers.open(
+                    relay.publisher,
                     workloads,
                     inventory,
                     self._clock,
                     self._dice,
                     self._place.keys,
-                    self._recovery(relay, centre),
+                    lambda *said: self.noted(NodePath(), Noted(*said)),
                 )
-                self.controllers.noted = lambda *said: self.noted(NodePath(), Noted(*said))
-                await self.controllers.start()
+                await self._enrol_children(self.controllers.issuer, centre)
                 self.centre_up.set()
                 await self.controllers.run()
         except* SpaceError as broken:
@@ -205,45 +223,21 @@ class LocalTree:
         embedded = partial(centre.space, bucket, stack)
         return await open_space(setting, embedded, self._clock, self._dice, stack)
 
-    def _recovery(self, relay: Driver, centre: NodeRuntime) -> Recovery:
-        """How this run of the centre makes sure of its ledger."""
-
-        def asker() -> Asker:
-            if centre.asker is None:
-                raise BusBroken("the centre is starting")
-            return centre.asker
-
-        keys = load_or_make_keys(self._place.keys, self._dice)
-        asks = CentreAsks(asker, lambda: keys, self._clock, self._dice)
-        notes, children = LedgerNotes(self._place.keys), AskedChildren(relay, asks)
-        return Recovery(notes, centre.enrolled or self._kept_children(), children, self._clock)
-
-    def _kept_children(self) -> dict[str, str]:
-        """The centre's children that start here, by their own folders: its own may be lost."""
+    async def _enrol_children(self, issuer: Issuer, centre: NodeRuntime) -> None:
+        """Let the children in whose records the ledger lost: its server knew them last."""
+        self._ledger_lost |= issuer.is_new
         first = next(iter(self.shape.tiers()), [])
         kept = {path: load_credentials(self._place.node(path), path) for path in first}
-        return {path.name: its.nkey for path, its in kept.items() if its is not None}
+        known = {path: its.nkey for path, its in kept.items() if its is not None}
+        known |= {NodePath().child(name): nkey for name, nkey in centre.enrolled.items()}
+        await enrol_lost_nodes(issuer, issuer.tree, known)
 
     async def _start_tiers(self, world: World, group: asyncio.TaskGroup) -> None:
         for tier in self.shape.tiers():
-            if len(tier[0].names) > 1:
-                await self._sure_of_ledger()
             async with asyncio.TaskGroup() as starting:
                 for path in tier:
                     starting.create_task(self._start_node(world, path, group))
             self._progress(f"tier {len(tier[0].names)}: {many(len(tier), 'node')}")
-
-    async def _sure_of_ledger(self) -> None:
-        """Wait until the ledger names all nodes: one that it lost may still be read back."""
-        assert self.controllers is not None
-        told = False
-        # Each run of the centre looks for itself, and one that the bus ended never comes to an end.
-        while (recovery := self.controllers.recovery) is not None and recovery.lost:
-            if not told:
-                awaited = ", ".join(f"/{name}" for name in sorted(recovery.awaited))
-                self._progress(f"the ledger was lost, and is read back from {awaited}")
-            told = True
-            await self.changed()
 
     async def _start_node(self, world: World, path: NodePath, group: asyncio.TaskGroup) -> None:
         parent = self.nodes.get(path.parent)
@@ -261,7 +255,7 @@ class LocalTree:
         cluster = self._clusters.get(path, SIMULATED)
         attached = attachment(cluster) if edge else None
         node = self._add(NodeRuntime(world, path, folder, parent=link, attached=attached))
-        self._runs[path] = group.create_task(_run_one(node), name=str(path))
+        self._runs[path] = group.create_task(node.run(), name=str(path))
         await node.until(lambda node: node.ready)
 
     async def _registered(self, work: Callable[[], Awaitable[T]]) -> T:
@@ -287,6 +281,9 @@ class LocalTree:
         issuer = self.controllers.issuer
         kept = load_credentials(folder, path)
         record = node_record(issuer, world.tree, path)
+        if kept is not None and record is None and self._ledger_lost:
+            await enrol_node(issuer, world.tree, path, kept.nkey)
+            return kept
         if kept is not None:
             return kept if record is not None and record.nkey == kept.nkey else None
         fresh = await add_node(issuer, world.tree, path, self._dice.entropy(32), new_user_nkey)
@@ -312,6 +309,12 @@ class LocalTree:
         changed.set()
 
 
+def streams_of(centre: NodeRuntime) -> CentreServer:
+    """Where the centre's streams are."""
+    seeds = {RELAY: centre.relay_seed, SPACE: centre.space_seed}
+    return CentreServer(centre.server.url, seeds)
+
+
 def _title(obj: Mapping[str, Any]) -> str:
     """`deployment.apps/web`, as kubectl says it."""
     group = str(obj["apiVersion"]).rpartition("/")[0]
@@ -326,11 +329,3 @@ def _title(obj: Mapping[str, Any]) -> str:
 def _verb(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     same = before["metadata"]["resourceVersion"] == after["metadata"]["resourceVersion"]
     return "unchanged" if same else "configured"
-
-
-async def _run_one(node: NodeRuntime) -> None:
-    """Run a node until it is cancelled, or another run with its identity took over elsewhere."""
-    try:
-        await node.run()
-    except* Superseded as stopped:
-        log.warning("%s", stopped.exceptions[0])

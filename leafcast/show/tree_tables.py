@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -20,7 +21,6 @@ from schemas.reports import NEVER_JOINED
 Form = Mapping[str, Any]
 
 UNREACHABLE_LINES_MAX = 10
-ORPHANS_NAMED_MAX = 10
 ABSENT_NAMED_MAX = 5
 NAME_WIDTH_MAX = 32
 _STATE_STYLES = {
@@ -63,20 +63,21 @@ def tree_view(form: Form, now_ms: int) -> RenderableType:
 
 
 def placements_view(
-    placements: Sequence[Form], now_ms: int, orphans: Sequence[str] = ()
+    placements: Sequence[Form], now_ms: int, lost_spaces: Mapping[str, str] = MappingProxyType({})
 ) -> RenderableType:
-    """A row a placement, the worst first; then those that edges hold and nobody says any more."""
-    if not orphans:
+    """A row a placement, the worst first; then what spaces said that are lost."""
+    if not lost_spaces:
         return _placements(placements, now_ms)
-    named = ", ".join(orphans[:ORPHANS_NAMED_MAX])
-    more = f" and {len(orphans) - ORPHANS_NAMED_MAX} more" if orphans[ORPHANS_NAMED_MAX:] else ""
-    what = Text.assemble(
-        (f"Orphans: {named}{more}\n", "yellow"),
-        "Edges hold them, and no EdgePlacement says them. For each: leafcast adopt NAME\n",
-        "brings it back, leafcast withdraw NAME removes it from all edges.",
-        overflow="fold",
-    )
-    return Group(_placements(placements, now_ms), Text(), what) if placements else what
+    parts: list[RenderableType] = [_placements(placements, now_ms), Text()] if placements else []
+    for space, what in sorted(lost_spaces.items()):
+        said = Text.assemble(
+            (f"Of a space that is lost: {what}\n", "yellow"),
+            "It stays in force. Apply it again, then let the former go: ",
+            f"leafcast accept --space {space}",
+            overflow="fold",
+        )
+        parts.append(said)
+    return Group(*parts)
 
 
 def _placements(placements: Sequence[Form], now_ms: int) -> RenderableType:

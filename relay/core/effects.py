@@ -200,9 +200,11 @@ def still_meant(effects: Sequence[Effect]) -> list[Effect]:
 
     A removal erases the mailbox before mail is written, so mail to a child that the same batch
     removes after it would meet a conflict. And mail is written before slots are cleared, so mail to
-    a slot that was to be cleared before is written over what is there.
+    a slot that was to be cleared before is written over what is there. Blobs are dropped last, but
+    not those that are kept again after it.
     """
     kept: list[Effect] = []
+    blobs: set[ContentHash] = set()
     removed: set[str] = set()
     written: dict[tuple[str, MailKey], int] = {}
     for effect in reversed(effects):
@@ -213,6 +215,11 @@ def still_meant(effects: Sequence[Effect]) -> list[Effect]:
                 if child in removed:
                     continue
                 written[child, key] = len(kept)
+            case KeepBlob(address):
+                blobs.add(address)
+            case DropBlobs(addresses) if not blobs.isdisjoint(addresses):
+                kept.append(DropBlobs(tuple(a for a in addresses if a not in blobs)))
+                continue
             case ClearMail(child, key, sequence) if (at := written.get((child, key))) is not None:
                 write = kept[at]
                 assert isinstance(write, WriteMail)

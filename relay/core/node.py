@@ -74,7 +74,7 @@ class Node(NodeView):
         self._book = RecordBook(path)
         self._audience = Audience(path)
         self._content = Content(remembered.blobs, self._out)
-        self._judge = SnapshotJudge(self._book.judged, self._interest)
+        self._judge = SnapshotJudge(self._book.judged, self._interest, path)
         self._acceptance = Acceptance(path, config.tree, self._trust, self._book, self._judge)
         self._targets = Targets(
             self._book,

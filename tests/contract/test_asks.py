@@ -122,8 +122,9 @@ class Place:
         grant = KeyGrant(SIGNER.key_id, SIGNER.public_key, ("ask",))
         self._trust = Trust(SIGNER.tree, {}, {SIGNER.key_id: grant})
 
-    def judge(self, envelope, record) -> Verdict:
-        return self._trust.judge(envelope, record)
+    def disbelief(self, envelope, record) -> str:
+        verdict = self._trust.judge(envelope, record)
+        return "" if verdict is Verdict.BELIEVED else verdict.value
 
     def heard(self, child):
         return self.children.get(child)

@@ -8,46 +8,46 @@ import pytest
 from relay.adapters.clock import SystemClock
 from relay.adapters.memory.bus import MemoryBus, MemoryNetwork
 from relay.core import effects as fx
-from relay.core.state import NodeConfig
+from relay.core.config import NodeConfig
 from relay.driver import Driver
 from relay.ports import BusBroken
 from schemas.blobs import OBJECT, store
 from schemas.identity import NodePath, TreeId, random_id
 from tests.contract.buses import key, letter
-from tests.simulation.stages import STAGES, staged
+from tests.simulation.disk import staged, stages_of
 
 BLOB = store(OBJECT, b"x" * 100)
 (ADDRESS,) = BLOB.values
-EFFECTS = [
+OTHER = store(OBJECT, b"y" * 100).reference.address
+WRITTEN = [
+    letter("emea", 1),
+    fx.StoreOwn("a", b"1"),
+    fx.StoreOwn("a", b"2"),
+    fx.KeepBlob(ADDRESS, BLOB.values[ADDRESS]),
+]
+LATER = [
     fx.AckMail(1),
     fx.ClearMail("emea", key(9), 1),
-    letter("emea", 1),
-    fx.DropBlobs((ADDRESS,)),
-    fx.StoreOwn("a", b"1"),
-    fx.RemoveChild(NodePath(("apac",))),
+    fx.DropBlobs((OTHER,)),
     fx.ResetMail(1),
-    fx.StoreOwn("a", b"2"),
     fx.AckMail(2),
-    fx.KeepBlob(ADDRESS, BLOB.values[ADDRESS]),
-    fx.AddChild(NodePath(("emea",)), "nkey"),
 ]
+CHANGES = [fx.AddChild(NodePath(("emea",)), "nkey"), fx.RemoveChild(NodePath(("apac",)))]
 CALLS = {
-    "keep_blobs": fx.KeepBlob,
-    "store_own": fx.StoreOwn,
     "add_child": fx.AddChild,
     "remove_child": fx.RemoveChild,
-    "write_mail": fx.WriteMail,
     "ack_mail": fx.AckMail,
     "drop_blobs": fx.DropBlobs,
     "clear_mail": fx.ClearMail,
     "reset_mail": fx.ResetMail,
 }
+KINDS = {"blobs": fx.KeepBlob, "own": fx.StoreOwn, "mail": fx.WriteMail}
 
 
 class Noting:
     """A bus that notes what is asked of it, and may fail at one thing."""
 
-    def __init__(self, bus, failing="") -> None:
+    def __init__(self, bus, failing=None) -> None:
         self.calls = []
         self._bus, self._failing = bus, failing
 
@@ -57,41 +57,53 @@ class Noting:
             return honest
 
         async def noted(*given):
-            self.calls.append((CALLS[name], given))
-            await asyncio.sleep(0)
-            if name == self._failing:
-                raise BusBroken(name)
+            await self._note([(CALLS[name], given)])
             return await honest(*given)
 
         return noted
 
+    async def write(self, **given):
+        what = [(KINDS[name], tuple(value)) for name, value in given.items() if value]
+        await self._note(what)
+        return await self._bus.write(**given)
 
-async def performed(effects, failing=""):
-    """The calls that the driver makes for a batch, in order."""
+    async def _note(self, calls):
+        self.calls += calls
+        await asyncio.sleep(0)
+        if any(kind is self._failing for kind, _ in calls):
+            raise BusBroken(str(self._failing))
+
+
+async def performed(effects, failing=None):
+    """The calls that the driver makes for a batch, in order; with whether it broke."""
     bus = MemoryBus(MemoryNetwork(), NodePath())
     noting = Noting(bus, failing)
-    config = NodeConfig(NodePath(), TreeId(random_id(bytes(16))), {}, "run", attached=False)
+    config = NodeConfig(NodePath(), TreeId(random_id(bytes(16))), {}, "run")
     driver = Driver(noting, config, SystemClock())
     await bus.start()
     try:
         async with asyncio.TaskGroup() as group:
             await driver._perform(effects, group)
+    except* BusBroken:
+        assert failing is not None
     finally:
         await bus.close()
     return noting.calls
 
 
-def stage(kind):
-    return STAGES.get(kind, len(STAGES))
-
-
-async def test_the_world_carries_a_batch_out_as_the_driver_does():
+@pytest.mark.parametrize("changes", [[], CHANGES], ids=["at rest", "children change"])
+async def test_the_world_carries_a_batch_out_as_the_driver_does(changes):
     for seed in range(5):
-        effects = EFFECTS[:]
+        effects = [*WRITTEN, *LATER, *changes]
         Random(seed).shuffle(effects)
+        stages = stages_of(effects)
         calls = await performed(effects)
         of_world = staged(effects)
-        assert [stage(kind) for kind, _ in calls] == [stage(type(effect)) for effect in of_world]
+
+        def stage(kind, stages=stages):
+            return stages.get(kind, 9)
+
+        assert [stage(kind) for kind, _ in calls] == sorted(stage(kind) for kind, _ in calls)
         assert sorted(kind.__name__ for kind, _ in calls) == sorted(
             type(effect).__name__ for effect in of_world
         )
@@ -99,21 +111,26 @@ async def test_the_world_carries_a_batch_out_as_the_driver_does():
         assert acked == [effect for effect in effects if isinstance(effect, fx.AckMail)][-1]
         assert acked in of_world
         last = [effect for effect in effects if isinstance(effect, fx.StoreOwn)][-1]
-        assert [given[0] for kind, given in calls if kind is fx.StoreOwn] == [[last]]
+        assert [given for kind, given in calls if kind is fx.StoreOwn] == [(last,)]
         assert last in of_world
 
 
-@pytest.mark.parametrize("failing", ["keep_blobs", "store_own", "add_child", "write_mail"])
+@pytest.mark.parametrize("failing", [fx.KeepBlob, fx.StoreOwn, fx.AddChild, fx.WriteMail])
 async def test_nothing_follows_what_could_not_be_kept(failing):
-    bus = MemoryBus(MemoryNetwork(), NodePath())
-    noting = Noting(bus, failing)
-    config = NodeConfig(NodePath(), TreeId(random_id(bytes(16))), {}, "run", attached=False)
-    driver = Driver(noting, config, SystemClock())
-    await bus.start()
-    with pytest.raises(ExceptionGroup) as broken:
-        async with asyncio.TaskGroup() as group:
-            await driver._perform(EFFECTS, group)
-    await bus.close()
-    assert broken.group_contains(BusBroken)
-    after = [kind for kind, _ in noting.calls if stage(kind) > stage(CALLS[failing])]
-    assert not after
+    effects = [*WRITTEN, *LATER, *CHANGES]
+    stages = stages_of(effects)
+    calls = await performed(effects, failing)
+    assert not [kind for kind, _ in calls if stages.get(kind, 9) > stages[failing]]
+
+
+async def test_a_batch_without_new_children_is_written_in_one_round():
+    calls = await performed(WRITTEN)
+    assert {kind for kind, _ in calls} == {fx.KeepBlob, fx.StoreOwn, fx.WriteMail}
+    assert len(calls) == 3
+
+
+async def test_blobs_that_are_kept_again_are_not_dropped():
+    keep = fx.KeepBlob(ADDRESS, BLOB.values[ADDRESS])
+    drop = fx.DropBlobs((OTHER, ADDRESS))
+    assert fx.still_meant([drop, keep]) == [fx.DropBlobs((OTHER,)), keep]
+    assert fx.still_meant([keep, drop]) == [keep, drop]

@@ -26,9 +26,8 @@ from relay.core.events import (
 )
 from relay.core.node import Node
 from relay.core.recalling import records_answer, reference_of
-from relay.core.reports.intake import read_slot
+from relay.core.reports.intake import ReportIntake
 from relay.core.state import NodeConfig
-from relay.core.records.trust import Verdict
 from relay.objects.stored_object import StoredObject, with_status
 from schemas import blobs, chunks, codec, wire
 from schemas.blobs import Reference
@@ -49,6 +48,8 @@ GRANT = KeyGrant(SIGNER.key_id, SIGNER.public_key, tuple(SIGNED))
 KEYS = ROOT.seal(
     "keys", encode_payload(KeysRecord(SIGNED["keys"].source, 1, False, "", (), (GRANT,)))
 ).encode()
+
+INTAKE = ReportIntake(NodePath(), lambda _child, _key: 2**62, lambda _key: None)
 
 
 def several(data: bytes) -> list[bytes]:
@@ -147,14 +148,14 @@ def slot(data: bytes) -> None:
     found = fields(data, str, bytes)
     if found is not None:
         with suppress(RecordRefused):
-            read_slot(*found)
+            INTAKE.read("s1", *found)
 
 
 class Believing:
     """A node that believes all, and has a child."""
 
-    def judge(self, envelope, record):
-        return Verdict.BELIEVED
+    def disbelief(self, envelope, record):
+        return ""
 
     def heard(self, name):
         return Heard(0, silent=False) if name == "s1" else None

@@ -63,14 +63,15 @@ class Scene:
 
 
 @asynccontextmanager
-async def staged(grove: Grove, way: str):
+async def staged(grove: Grove):
     async with grove:
         centre = await grove.plant()
         edge_a = await grove.plant("/ea", centre)
         edge_b = await grove.plant("/eb", centre)
         relay = await grove.connect(centre, centre.seeds.relay)
         await make_streams(relay, centre.path, "ea", "eb")
-        victim = await grove.connect(centre, edge_b.link_seed, inbox_prefix="_INBOX_eb")
+        victim = await grove.connect(edge_b, edge_b.seeds.uplink, inbox_prefix="_INBOX_eb")
+        await until_answered(victim, "lc.eb._node.self")
         space = await grove.connect(centre, centre.seeds.space)
         bucket = {"name": "KV_workloads", "subjects": ["$KV.workloads.>"], "allow_direct": True}
         assert "error" not in await call(space, "$JS.API.STREAM.CREATE.KV_workloads", bucket)
@@ -83,7 +84,7 @@ async def staged(grove: Grove, way: str):
             came.set()
 
         # A consumer notices interest in exactly its deliver subject; a wildcard would not do.
-        own = (".m", ".session", ".ask.get", ".content")
+        own = (".m", ".welcome", ".ask.get")
         for subject in [f"lc._d.eb{tail}" for tail in own]:
             await victim.subscribe(subject, cb=keep)
         await in_force(victim)
@@ -95,13 +96,8 @@ async def staged(grove: Grove, way: str):
             await relay.request(subject, body, timeout=30)
         async with asyncio.timeout(60):
             await came.wait()
-        if way == "client":
-            intruder = await grove.connect(centre, edge_a.link_seed)
-        else:
-            intruder = await grove.connect(edge_a, edge_a.seeds.uplink)
+        intruder = await grove.connect(edge_a, edge_a.seeds.uplink)
         await until_answered(intruder, "lc.ea._node.self")
-        edge_b_uplink = await grove.connect(edge_b, edge_b.seeds.uplink)
-        await until_answered(edge_b_uplink, "lc.eb._node.self")
         yield Scene(grove, centre, edge_a, edge_b, relay, intruder, victim, space, victim_mail)
 
 

@@ -49,7 +49,7 @@ def leaf_port(node) -> int:
 
 @pytest.mark.parametrize("claims", CLAIMS.values(), ids=CLAIMS)
 async def test_whatever_a_childs_own_server_says_it_reaches_nothing_of_anothers(grove, claims):
-    async with staged(grove, "client") as scene:
+    async with staged(grove) as scene:
         before, mail_before = await scene.stored(), len(scene.victim_mail)
         evil = RawLeaf()
         try:
@@ -79,7 +79,7 @@ async def test_whatever_a_childs_own_server_says_it_reaches_nothing_of_anothers(
             for number in range(3):
                 await scene.relay.request(f"lc.eb._mail.{number}", SECRET, timeout=30)
                 await scene.victim.request(f"lc.eb._stat.{number}", SECRET, timeout=30)
-                await scene.relay.publish("lc._d.eb.content", SECRET)
+                await scene.relay.publish("lc._d.eb.welcome", SECRET)
             await in_force(scene.relay)
             await in_force(scene.victim)
             await evil.taken_in()

@@ -17,7 +17,6 @@ from relay.core.asks.asking import (
     SendAnswer,
 )
 from relay.core.events import Instant
-from relay.core.records.trust import Verdict
 from schemas import codec
 from schemas.asks import RECEIPT, REDACTED, AnswerPart, AskFault, answer_parts, failure, receipt
 from schemas.identity import KeyId, NodePath, TreeId, random_id
@@ -30,8 +29,8 @@ HERE = NodePath.parse("/emea")
 
 
 class Believing:
-    def judge(self, envelope, record):
-        return Verdict.BELIEVED
+    def disbelief(self, envelope, record):
+        return ""
 
     def heard(self, child):
         return Heard(1000, silent=False) if child in ("s1", "s2") else None
@@ -41,7 +40,7 @@ def asked(number, path="/emea/s1"):
     ask = random_id(number.to_bytes(16, "big"))
     where = NodePath.parse(path)
     source = Source(API_ASK, SIGNER.tree, "", ask)
-    record = AskRecord(source, 1, False, "", (), "node", where, 10_000, {})
+    record = AskRecord(source, 1, "", "", (), "node", where, 10_000, {})
     return ask, AskArrived("node", SIGNER.seal("ask", encode_payload(record)).encode())
 
 
@@ -71,6 +70,7 @@ def test_every_ask_ends_once_and_only_through_the_child_that_was_asked(moves):
     asks = [asked(number) for number in range(4)]
     effects = [e for _, arrived in asks for e in asking.ask(arrived, Instant(now, 1000))]
     for move, *rest in moves:
+        asking.check()
         instant = Instant(now, 1000)
         match move, rest:
             case "answer", (number, child, last):

@@ -25,19 +25,15 @@ from relay.adapters.jetstream.publish import sequence_of
 from relay.adapters.jetstream.uplink import mailbox_info
 from relay.adapters.spaces.embedded_space import key_from
 from relay.asker import AskFailed, open_answer
-from relay.core.reports import digest
-from relay.core.reports.counting import Reporting
 from relay.objects.stored_object import decode as decode_object
 from relay.ports import BusBroken, SpaceError
 from schemas import codec
 from schemas.blobs import Reference
 from schemas.codec import from_json
-from schemas.identity import short_key
 from schemas.objects import ObjectKey
-from schemas.refusals import BlobRefused, CodecError, RecordRefused
-from schemas.reports import PART_MAX_BYTES, ObjectResult, Summary, decode_report, encode
+from schemas.refusals import BlobRefused, CodecError
+from schemas.reports import ObjectResult, Summary
 from tests.fuzz.openers import ROOT
-from tests.unit.test_reporting import facts, report
 
 AT = ObjectKey("", "configmaps", "n", "a")
 
@@ -194,13 +190,6 @@ def test_a_reference_of_less_than_nothing_is_refused():
         Reference("object", "0" * 64, -1)
 
 
-def test_a_summary_with_states_that_cannot_be_is_refused():
-    states = {f"s{n}": 1 for n in range(17)}
-    for summary in (Summary(states), Summary(health=states), Summary({"s" * 2000: 1})):
-        with pytest.raises(RecordRefused):
-            decode_report(encode(report(summary=summary)))
-
-
 def test_what_is_longer_than_a_record_is_counted_before_it_is_opened(monkeypatch):
     monkeypatch.setattr(codec, "VALUES_MAX", 100_000)
 
@@ -256,29 +245,3 @@ def test_a_bomb_of_the_largest_size_that_is_read_takes_a_bounded_process(reading
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert int(told.stdout) < most_kb, "kilobytes"
-
-
-def test_the_later_parts_of_one_child_take_bounded_memory(monkeypatch):
-    room = 8 * 1024 * 1024
-    monkeypatch.setattr(report_digest, "PARTS_BYTES_MAX", room)
-    reporting = Reporting(lambda _child: 0, lambda _child, _key: facts(edge=False, most=9))
-    tracemalloc.start()
-    taken = 0
-    try:
-        for number in range(1, 20):
-            results = [[["", "", "", str(at)], 0] for at in range(5_900)]
-            data = codec.pack([short_key(bytes(20)), number, 1, 1, 7, results])
-            assert len(data) <= PART_MAX_BYTES
-            part = decode_report(data)
-            if not reporting.has_room("a", part):
-                break
-            reporting.take_part("a", part)
-            taken += 1
-        assert tracemalloc.get_traced_memory()[0] < room * 3 // 2
-    finally:
-        tracemalloc.stop()
-    assert 1 < taken < 10
-    assert not reporting.has_room("a", part)
-    # What is said again instead, and what is said no more, gives its room back.
-    reporting.take("a", report(parts=0), "i")
-    assert reporting.has_room("a", part)

@@ -121,7 +121,7 @@ def test_whatever_a_parent_says_its_child_goes_on_and_holds_nothing_unsigned(sai
 class Nobody:
     """A node that believes nothing, and has one child."""
 
-    def judge(self, envelope, record):
+    def disbelief(self, envelope, record):
         raise AssertionError("judged without need")
 
     def heard(self, child):

@@ -10,11 +10,12 @@ from relay.core.records.accepted import read_record
 from relay.core.effects import WriteMail
 from relay.core.events import MailArrived
 from relay.core.records.accepted import read_record
-from schemas.blobs import Reference
 from schemas import wire
+from schemas.blobs import Reference
 from schemas.identity import MailKey, NodePath
 from schemas.records import encode_payload
 from schemas.signing import Signer, decode_envelope
+from schemas.snapshots import encode, read_snapshot
 from tests.simulation.centre import Centre
 from tests.simulation.faults import Faults
 from tests.simulation.host import Host
@@ -177,11 +178,11 @@ class Chaos:
         return self._world.random.random() < WITHHELD
 
     def _come_clean(self) -> None:
-        """The relay is put right: its children begin new sessions."""
-        for host in self._hosts():
-            if self._brief and not host.path.is_root and host.path.parent == self._liar:
-                host.link_changed(up=False)
-                self._world.links_changed(host.path)
+        """The relay is put right: an honest program starts in its place."""
+        liar = self._world.hosts.get(self._liar) if self._liar is not None else None
+        if liar is not None and liar.node is not None:
+            liar.stop()
+            liar.start()
         self._liar = None
 
     def _lie_about_blob(self, host: Host, reference: Reference, value: bytes) -> bytes | None:
@@ -243,6 +244,11 @@ def put_back(host: Host, streams: MemoryStreams) -> None:
 
 def newer(data: bytes, signer: Signer) -> bytes:
     """The record as if it were issued again, by whom it was not."""
+    envelope = decode_envelope(data)
+    if envelope.kind == "snapshot":
+        snapshot = read_snapshot(envelope.payload)
+        later = wire.replace(snapshot, generation=snapshot.generation + 1)
+        return signer.seal("snapshot", encode(later)).encode()
     envelope, held = read_record(data)
     payload = encode_payload(wire.replace(held.record, generation=held.generation + 1))
     return signer.seal(held.kind, payload, envelope.body).encode()  # type: ignore[arg-type]

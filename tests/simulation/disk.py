@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -18,16 +19,22 @@ if TYPE_CHECKING:
 STAGES: dict[type, int] = {
     fx.KeepBlob: 0,
     fx.StoreOwn: 0,
-    fx.AddChild: 2,
-    fx.RemoveChild: 2,
-    fx.WriteMail: 3,
+    fx.WriteMail: 0,
     fx.AckMail: 4,
     fx.DropBlobs: 5,
 }
 """The driver's stages, each kept before the next; what is not named here comes last.
 
-Blobs and own records are kept side by side: a crash may keep any of them.
+Blobs, own records and mail are kept side by side: a crash may keep any of them.
 """
+CHANGING_STAGES = STAGES | {fx.AddChild: 1, fx.RemoveChild: 1, fx.WriteMail: 2}
+"""Of a batch in which children come or go: their mail waits for that."""
+
+
+def stages_of(effects: Iterable[fx.Effect]) -> dict[type, int]:
+    """The stages of a batch."""
+    changing = any(isinstance(effect, fx.AddChild | fx.RemoveChild) for effect in effects)
+    return CHANGING_STAGES if changing else STAGES
 
 
 def staged(made: list[fx.Effect], random: Random | None = None) -> list[fx.Effect]:
@@ -46,10 +53,10 @@ def staged(made: list[fx.Effect], random: Random | None = None) -> list[fx.Effec
                 acks = [effect]
             case _:
                 others.append(effect)
-    last = len(STAGES)
-    ordered = sorted([*kept.values(), *acks, *others], key=lambda e: STAGES.get(type(e), last))
+    stages, last = stages_of(made), max(STAGES.values()) + 1
+    ordered = sorted([*kept.values(), *acks, *others], key=lambda e: stages.get(type(e), last))
     if random is not None:
-        together = sum(1 for e in ordered if STAGES.get(type(e)) == 0)
+        together = sum(1 for e in ordered if stages.get(type(e)) == 0)
         first = ordered[:together]
         random.shuffle(first)
         ordered[:together] = first

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 BATCH_MAX = 8
 HELLO = "_node.self"
+KEPT = (HELLO, "_progress")
+"""What no fault takes out of a stream that goes on: who lost these would not know it."""
 
 
 class Host:
@@ -393,7 +395,7 @@ class Host:
         if link != self.link_epoch or parent is None or self.world.mute.get(self.path) == "up":
             return
         for key, data in said.items():
-            if key == HELLO or not self.world.loses_report():
+            if key in KEPT or not self.world.loses_report():
                 parent.streams.stat.put((self.path.name, key), data)
         self.world.after(self.world.delay(), parent.read_reports, parent.run)
 

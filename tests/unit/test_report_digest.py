@@ -1,19 +1,30 @@
 """A report that was lost is missed: child and parent come to the same sum."""
 
 import random
+import tracemalloc
 
 import pytest
 
 from relay.core.effects import SendReport
 from relay.core.link.session import Presence
+from relay.core.reports import digest
 from relay.core.reports.counting import ChildReports, Facts
 from relay.core.reports.intake import ReportIntake
 from relay.core.reports.sender import ReportSender
+from schemas import codec
 from schemas.identity import NodePath, short_key
 from schemas.link import Progress
 from schemas.objects import ObjectKey
-from schemas.reports import ObjectResult, Report, Summary, decode
+from schemas.reports import (
+    PART_MAX_BYTES,
+    ObjectResult,
+    Report,
+    Summary,
+    decode,
+    decode_report,
+)
 from schemas.subjects import PROGRESS_KEY
+from tests.unit.test_reporting import facts, report, reports
 
 KEYS = [short_key(bytes([n]) * 20) for n in range(4)]
 FACTS = Facts(expected=1, sent=True, generation=9, presence=Presence.IN_STEP, edge=True)
@@ -124,3 +135,29 @@ def test_nothing_is_said_before_there_is_a_parent():
     sender.report(KEYS[0], Summary(), generation=1)
     sender.progress(1)
     assert not out
+
+
+def test_the_later_parts_of_one_child_take_bounded_memory(monkeypatch):
+    room = 8 * 1024 * 1024
+    monkeypatch.setattr(digest, "PARTS_BYTES_MAX", room)
+    found = reports(facts(edge=False, expected=9))
+    tracemalloc.start()
+    taken = 0
+    try:
+        for number in range(1, 20):
+            results = [[["", "", "", str(at)], 0] for at in range(5_900)]
+            data = codec.pack([short_key(bytes(20)), number, "r", 1, 7, results])
+            assert len(data) <= PART_MAX_BYTES
+            part = decode_report(data)
+            if not found.take_part("a", part):
+                break
+            taken += 1
+        assert tracemalloc.get_traced_memory()[0] < room * 3 // 2
+    finally:
+        tracemalloc.stop()
+    assert 1 < taken < 10
+    found.check()
+    # What is said again instead, and what is said no more, gives its room back.
+    found.take("a", report(parts=0))
+    assert found.take_part("a", part)
+    found.check()

@@ -19,21 +19,31 @@ _call = partial(call, seconds=SECONDS)
 @click.command()
 @click.argument("placement", required=False, default="")
 @click.option("--inventory", is_flag=True, help="SyncTargets and Locations, not a placement.")
+@click.option("--space", default="", metavar="ID", help="All that a lost space said.")
+@click.option("--ledger", is_flag=True, help="What the ledger lost, and nodes still hold.")
 @data_dir_option
-def accept(placement: str, data_dir: Path | None, *, inventory: bool) -> None:
+def accept(
+    placement: str, space: str, data_dir: Path | None, *, inventory: bool, ledger: bool
+) -> None:
     """Let a placement's held removals go; without PLACEMENT, list what is held.
 
     A removal that is only inferred, because objects are not seen any more after a restart, is held
-    if it is large or a whole kind vanished. What comes to be held later is held again.
+    if it is large or a whole kind vanished; so is all that a space said which is not there any
+    more. What comes to be held later is held again.
     """
-    if placement and inventory:
-        raise click.UsageError("name a placement, or --inventory, not both")
-    if not placement and not inventory:
+    if bool(placement) + bool(space) + inventory + ledger > 1:
+        raise click.UsageError("one at a time: a placement, --inventory, --space, or --ledger")
+    if not (placement or space or inventory or ledger):
         for line in _lines(_call(data_dir, "held")):
             click.echo(line)
         return
-    found = _call(data_dir, "accept", placement=placement, inventory=inventory)
-    what = "the inventory" if inventory else f"edgeplacement/{placement}"
+    found = _call(
+        data_dir, "accept", placement=placement, inventory=inventory, ledger=ledger, space=space
+    )
+    what = (
+        f"edgeplacement/{placement}" if placement else "the ledger" if ledger else "the inventory"
+    )
+    what = f"space {space}" if space else what
     click.echo(f"{what}: accepted, it goes now ({found['accepted'].partition(';')[0]})")
 
 
@@ -42,4 +52,9 @@ def _lines(found: dict[str, Any]) -> list[str]:
     lines = [f"edgeplacement/{name}: {why}" for name, why in sorted(placements.items())]
     remedy = "apply them again, or let them go with `leafcast accept --inventory`"
     lines += [f"{name}: {why}; {remedy}" for name, why in sorted(inventory.items())]
+    for space, what in sorted(found["spaces"].items()):
+        remedy = f"apply them again, then let these go with `leafcast accept --space {space}`"
+        lines.append(f"of a space that is lost: {what}; {remedy}")
+    if why := found["ledger"]:
+        lines.append(f"{why}; apply them again, or let them go with `leafcast accept --ledger`")
     return lines or ["No removal is held."]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -10,7 +11,7 @@ from typing import Literal
 import click
 
 from leafcast.ask.session import Session
-from leafcast.cli.apply_batch import Change, complete, judge, make
+from leafcast.cli.apply_batch import Change, complete, held_removals, judge, make
 from leafcast.cli.apply_warnings import warnings
 from leafcast.cli.object_options import (
     dry_run_option,
@@ -76,6 +77,21 @@ async def apply_all(
     Raises BadManifests, nothing being changed, if anything of the batch cannot be applied.
     """
     changes = await judge(session, await complete(session, loaded, namespace))
+    async with AsyncExitStack() as stack:
+        if dry_run == "none":
+            await stack.enter_async_context(held_removals(session))
+        made = await _make_all(session, changes, dry_run, output)
+    if output in ("yaml", "json") and made:
+        results = [change.after for change in made]
+        click.echo(document(results, output, single=len(results) == 1), nl=False)
+    for line in await warnings(session, made, dry=dry_run != "none"):
+        click.echo(sanitize(line), err=True)
+    return len(changes) - len(made)
+
+
+async def _make_all(
+    session: Session, changes: Sequence[Change], dry_run: DryRun, output: Output | None
+) -> list[Change]:
     made: list[Change] = []
     latest: dict[ObjectKey, Object] = {}
     for judged in changes:
@@ -92,9 +108,4 @@ async def apply_all(
             click.echo(f"{change.wish.title} {made[-1].verb}{_DRY[dry_run]}")
         elif output == "name":
             click.echo(change.wish.title)
-    if output in ("yaml", "json") and made:
-        results = [change.after for change in made]
-        click.echo(document(results, output, single=len(results) == 1), nl=False)
-    for line in await warnings(session, made, dry=dry_run != "none"):
-        click.echo(sanitize(line), err=True)
-    return len(changes) - len(made)
+    return made

@@ -69,7 +69,7 @@ def status(
 
     def draw(found: Any, now_ms: int) -> Any:
         if not placement:
-            return placements_view(found["placements"], now_ms, found.get("orphans", ()))
+            return placements_view(found["placements"], now_ms, found.get("lostSpaces", {}))
         return placement_view(found, now_ms)
 
     (watch if stays else show)(data_dir, ask, draw, output)

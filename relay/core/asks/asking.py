@@ -202,6 +202,11 @@ class Asking:
         """The monotonic second of the next end; None if nothing is under way."""
         return min((under.due for under in self._underway.values()), default=None)
 
+    def check(self) -> None:
+        """Assert that there is a bound, and an end, to what is under way."""
+        assert len(self._underway) <= ASKS_MAX
+        assert all(1 <= under.next_part <= PARTS_MAX + 1 for under in self._underway.values())
+
     def _junk(self, reason: str, child: str, said: str, now: Instant) -> tuple[AskEffect, ...]:
         """Count what a child says that is no answer, and note it now and then."""
         self.refused += 1

@@ -137,7 +137,7 @@ class Content:
         parts = dict(event.parts)
         try:
             plain = blobs.open_value(want.reference, event.value, parts)
-            children = _children(want.reference.kind, plain)
+            children = references_in(want.reference.kind, plain)
         except WireRefused as error:
             self._lost(want.reference.address)
             want.fresh = True
@@ -281,7 +281,8 @@ def entries_of(plains: dict[ContentHash, bytes], root: Reference) -> tuple[Manif
     return tuple(entry for c in chunks for entry in read_manifest_chunk(plains[c.address]))
 
 
-def _children(kind: str, plain: bytes) -> tuple[Reference, ...]:
+def references_in(kind: str, plain: bytes) -> tuple[Reference, ...]:
+    """What a blob leads to; raises RecordRefused if it is not of its kind."""
     if kind == blobs.MANIFEST:
         return read_root(plain).chunks
     if kind == blobs.MANIFEST_CHUNK:

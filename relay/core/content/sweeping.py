@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
-from relay.core.content.content import Content
+from relay.core.content.content import Content, references_in
 from relay.core.effects import DropBlobs, Effect, LoadBlob, Noted
 from relay.core.events import BlobArrived
 from schemas import blobs
 from schemas.blobs import Reference
-from schemas.chunks import read_manifest_chunk, read_root
 from schemas.identity import ContentHash
 from schemas.refusals import BlobRefused, WireRefused
 from schemas.snapshots import SNAPSHOT_TERMS
@@ -142,7 +141,4 @@ def _children(reference: Reference, event: BlobArrived) -> Iterator[Reference]:
         raise BlobRefused(reference.address, "it is missing")
     yield from blobs.parts_of(reference, event.value)
     plain = blobs.open_value(reference, event.value, dict(event.parts))
-    if reference.kind == blobs.MANIFEST:
-        yield from read_root(plain).chunks
-    elif reference.kind == blobs.MANIFEST_CHUNK:
-        yield from (entry.reference for entry in read_manifest_chunk(plain))
+    yield from references_in(reference.kind, plain)

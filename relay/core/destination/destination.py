@@ -352,6 +352,8 @@ class Destination:
         for key, assignment in self._assigned.items():
             assert (key in self._awaiting) == (assignment.entries is None)
             assert self._ownership.of(key).keys() == {each.key for each in assignment.in_force}
+        for tally in self._tallies.values():
+            tally.check()
         assert self._withheld.keys() <= self._assigned.keys()
         assert self._withheld_unsaid.keys() <= self._withheld.keys()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from heapq import nsmallest
 
@@ -54,6 +55,13 @@ class Tally:
     def worst(self, most: int) -> list[ExceptionSample]:
         """The first samples by rank, at most so many."""
         return nsmallest(most, self._samples.values(), key=lambda sample: sample.rank)
+
+    def check(self) -> None:
+        """Assert that the counts are those of the objects."""
+        counts = Counter(what for judged in self._judged.values() for what in judged[:2])
+        assert counts == Counter(self._counts)
+        samples = {key: judged[2] for key, judged in self._judged.items() if judged[2]}
+        assert self._samples == samples
 
     def _count(self, judged: Judged | None, by: int) -> None:
         for what in judged[:2] if judged is not None else ():

@@ -26,7 +26,7 @@ from schemas.link import Hello, Progress, Repair, Welcome, greeting
 from schemas.reports import encode
 
 REWRITE_EVERY_SECONDS = 60.0
-SAY_AFTER_SECONDS = 10.0
+SAY_AFTER_SECONDS, SAY_EVERY_SECONDS = 10.0, 60.0
 REACH_SECONDS = 60.0
 """So long per level below it a child may take to reach what was written to it."""
 IN_FLIGHT_MAX = 64
@@ -62,9 +62,8 @@ class Child:
     # How often in a row its mail digest differed.
     mismatches: int = 0
     rewritten: float = float("-inf")
-    # Since when its report digest differs.
-    unsaid_since: float | None = None
-    say_due: bool = False
+    # When it is to be told to report everything again, as its report digest differs.
+    say_at: float | None = None
     # The run whose reports alone count; what others said is erased with its first progress.
     progress_run: str = ""
     wants: tuple[MailKey, ...] = ()
@@ -121,7 +120,10 @@ class Children:
             self._out.append(SendWelcome(name, encode(greeting(self._incarnation))))
 
     def hello(self, name: str, hello: Hello, now: float, now_ms: int) -> bool:
-        """Take a child's hello and answer it; whether its run is a new one."""
+        """Take a child's hello and answer it; whether all reports are void until it says them.
+
+        So it is if its run is a new one, and if it is told to say everything again.
+        """
         child = self.by_name[name]
         identity = child.session.identify(hello)
         if identity is Identity.SECOND:
@@ -137,15 +139,16 @@ class Children:
         if identity is Identity.SUPERSEDES:
             child.session.begin(hello, now)
             self._fall_behind(name, child)
-            child.say_due, child.unsaid_since = False, None
+            child.say_at = None
         elif child.session.presence is Presence.LEFT:
             return False
         else:
             self.heard(name, now)
         child.levels, child.wants = hello.levels, hello.wants
-        self._welcome(name, child, hello, self._repair(name, child, hello, now))
+        repair = self._repair(name, child, hello, now)
+        self._welcome(name, child, hello, repair)
         self._to_flush[name] = None
-        return identity is Identity.SUPERSEDES
+        return identity is Identity.SUPERSEDES or repair is Repair.SAY
 
     def heard(self, name: str, now: float) -> None:
         """Something of the child's present run came."""
@@ -271,11 +274,10 @@ class Children:
             self._out.append(Noted("BadReport", name, "a progress beyond what was written to it"))
             return False
         if progress.digest != digest:
-            child.unsaid_since = now if child.unsaid_since is None else child.unsaid_since
-            child.say_due = now - child.unsaid_since >= SAY_AFTER_SECONDS
+            child.say_at = now + SAY_AFTER_SECONDS if child.say_at is None else child.say_at
             self._fall_behind(name, child)
             return False
-        child.unsaid_since, child.say_due = None, False
+        child.say_at = None
         child.through = max(child.through, child.mailbox.place(progress.through))
         child.answers.answered(child.through)
         self._is_behind(child, now)
@@ -352,8 +354,9 @@ class Children:
                 child.rewritten, child.mismatches = now, 0
                 child.mailbox.rewrite()
                 return Repair.NONE
-        if child.say_due:
-            child.say_due, child.unsaid_since = False, None
+        if child.say_at is not None and child.say_at <= now:
+            # Its answer may be lost, too.
+            child.say_at = now + SAY_EVERY_SECONDS
             return Repair.SAY
         return Repair.NONE
 

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 
 from relay.core.records.accepted import Accepted
 from relay.core.records.reading import SnapshotReading
-from relay.core.records.snapshot import Interest, SnapshotView
+from relay.core.records.snapshot import Interest, Listed, SnapshotView
 from relay.core.records.verdict import Admission, Standing, admit, judge, judge_all
 from schemas.blobs import Reference
-from schemas.identity import ContentHash, MailKey
-from schemas.snapshots import EntryKey, SnapshotRecord, SnapshotRefused
+from schemas.identity import ContentHash, MailKey, NodePath
+from schemas.records import Profile
+from schemas.snapshots import EntryKey, SnapshotRecord, SnapshotRefused, path_entry_key
 
 REACH_SECONDS_MAX = 60.0
 """So long a snapshot waits for what it lacks; then it is reached without, and that is reported."""
@@ -78,9 +79,11 @@ class SnapshotJudge:
         self,
         records: Callable[[], Iterable[Accepted]],
         interest: Callable[[], Interest],
+        path: NodePath | None = None,
     ) -> None:
         self._records = records
         self._interest = interest
+        self._path = path
         # The plain bytes of what was read of snapshots.
         self._nodes: dict[ContentHash, bytes] = {}
         self.reached: VerifiedSnapshot | None = None
@@ -135,7 +138,7 @@ class SnapshotJudge:
     def tick(self, now: float) -> None:
         """See whether the candidate waits for too long, and lets another go before it."""
         candidate = self._candidate
-        if candidate is not None and now - candidate.since >= REACH_SECONDS_MAX:
+        if candidate is not None and now >= candidate.since + REACH_SECONDS_MAX:
             candidate.overdue = True
         self.give_way(now)
 
@@ -145,7 +148,7 @@ class SnapshotJudge:
         stuck = (
             former is not None
             and former.standings is None
-            and now - former.since >= REACH_SECONDS_MAX
+            and now >= former.since + REACH_SECONDS_MAX
         )
         # Its slot was overwritten by the newer one before it was read.
         passed = (
@@ -268,11 +271,23 @@ class SnapshotJudge:
                     standings.outdated[record.key] = None
                 case Standing.ORPHANED:
                     standings.orphaned[record.key] = None
+                case Standing.DROPPED if self._came_here(record, view):
+                    standings.outdated[record.key] = None
                 case Standing.DROPPED:
                     standings.dropped[record.key] = record.generation
                 case Standing.IN_FORCE:
                     pass
         return standings
+
+    def _came_here(self, record: Accepted, view: SnapshotView) -> bool:
+        """Whether a destination held as elsewhere is listed at the own path: its profile is late.
+
+        A parent that withholds that has its child keep what it has.
+        """
+        profile, path = record.record, self._path
+        if path is None or not isinstance(profile, Profile) or profile.path == path:
+            return False
+        return isinstance(view.generation_of(path_entry_key(path, record.key)), Listed)
 
     def _forget_nodes(self) -> None:
         """Keep of what was read what the reached snapshot needs."""

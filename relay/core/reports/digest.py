@@ -201,3 +201,9 @@ class PartRoom:
     def forget_child(self, place: int) -> None:
         self._parts.pop(place, None)
         self._totals.pop(place, None)
+
+    def check(self) -> None:
+        """Assert that the totals are those of the parts."""
+        for place, (count, size) in self._totals.items():
+            parts = [said for each in self._parts.get(place, {}).values() for said in each.values()]
+            assert (count, size) == (len(parts), sum(said[2] for said in parts))

@@ -77,5 +77,9 @@ class ReportThrottle:
         self._end(until)
         return True
 
+    def check(self) -> None:
+        """Assert that whatever waits is reported in the end."""
+        assert self.ends is not None or not (self._waiting or self._hurried)
+
     def _end(self, at: float) -> None:
         self.ends = at if self.ends is None else min(self.ends, at)

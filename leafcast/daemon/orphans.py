@@ -1,0 +1,132 @@
+"""What nodes hold of terms that the centre does not know: listed, and ended by a person's word.
+
+Each node is asked; a node tells which children it has, so that those are found, too, whose records
+the centre lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from controllers.centre import Controllers
+from leafcast.ask.api import Api, ApiError
+from leafcast.ask.client import CentreAsks
+from leafcast.ask.decode import BadAnswer, OrphanForm, read_orphans
+from leafcast.daemon.running_centre import running
+from leafcast.local.tree import LocalTree
+from relay.asker import AskFailed
+from relay.ports import BusBroken
+from schemas.asks import ORPHANS
+from schemas.identity import NodePath
+
+ASKED_MAX = 500
+ASKED_AT_ONCE = 32
+SECONDS_MAX = 30.0
+
+Json = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Survey:
+    """What the nodes that answered hold: by term and key, with one node that holds it."""
+
+    found: dict[tuple[str, str], tuple[OrphanForm, NodePath]] = field(default_factory=dict)
+    silent: list[NodePath] = field(default_factory=list)
+
+    def take(self, path: NodePath, orphans: list[OrphanForm]) -> None:
+        for orphan in orphans:
+            self.found.setdefault((orphan.term, orphan.key), (orphan, path))
+
+    def form(self) -> Json:
+        """`{orphans: [{kind, namespace, name, generation, term, path}], silent: [path]}`."""
+        listed = sorted(self.found.values(), key=lambda it: (it[0].term, it[0].kind, it[0].name))
+        return {
+            "orphans": [
+                {
+                    "kind": orphan.kind,
+                    "namespace": orphan.namespace,
+                    "name": orphan.name,
+                    "generation": orphan.generation,
+                    "term": orphan.term,
+                    "path": str(path),
+                }
+                for orphan, path in listed
+            ],
+            "silent": [str(path) for path in sorted(self.silent)],
+        }
+
+
+class Orphans:
+    """The verbs `orphans` and `withdraw` of a daemon; both raise BusBroken while it starts."""
+
+    def __init__(self, tree: LocalTree, asks: CentreAsks) -> None:
+        self._tree = tree
+        self._asks = asks
+
+    async def orphans(self) -> Json:
+        """What nodes hold and the centre does not know, and who did not answer; see Survey."""
+        return (await self._survey()).form()
+
+    async def withdraw(self, term: str = "", *, every: bool = False) -> Json:
+        """End what a term (16 hex digits) issued and the centre does not list: `{terms: [term]}`.
+
+        With `every` each term that nodes report now. Raises ApiError.
+        """
+        issuer = self._controllers().issuer
+        survey = await self._survey()
+        reported = sorted({orphan.term for orphan, _ in survey.found.values()})
+        if not every and term not in reported:
+            known = ", ".join(reported) or "none"
+            raise ApiError(
+                "NotFound", f"no node reports an orphan of term {term}", f"terms: {known}"
+            )
+        terms = reported if every else [term]
+        for one in terms:
+            issuer.withdraw(one)
+        return {"terms": terms}
+
+    async def _survey(self) -> Survey:
+        self._controllers()
+        survey, limit = Survey(), asyncio.Semaphore(ASKED_AT_ONCE)
+        asked: set[NodePath] = set()
+
+        async def ask(path: NodePath, group: asyncio.TaskGroup) -> None:
+            async with limit:
+                children = await self._ask(path, survey)
+            for name in children:
+                below = path.child(name)
+                if len(asked) < ASKED_MAX and below not in asked:
+                    asked.add(below)
+                    group.create_task(ask(below, group))
+
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SECONDS_MAX), asyncio.TaskGroup() as group:
+                await ask(NodePath(), group)
+        return survey
+
+    async def _ask(self, path: NodePath, survey: Survey) -> list[str]:
+        """The children of a node, after taking what it and they hold."""
+        after, children = "", list[str]()
+        try:
+            while True:
+                answer = await self._asks.ask(path, ORPHANS, {"after": after})
+                page, children, after = read_orphans(answer, after)
+                survey.take(path, page)
+                if not after:
+                    return children
+        except (AskFailed, BusBroken, BadAnswer):
+            survey.silent.append(path)
+            return children
+
+    def _controllers(self) -> Controllers:
+        return running(self._tree.controllers)
+
+
+def register_orphans(api: Api, tree: LocalTree, asks: CentreAsks) -> None:
+    """Answer the verbs about orphans."""
+    orphans = Orphans(tree, asks)
+    api.register("orphans", orphans.orphans)
+    api.register("withdraw", orphans.withdraw)

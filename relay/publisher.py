@@ -1,0 +1,193 @@
+"""What the centre's controllers publish through, and learn from: the ledger, counts, snapshots."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+
+from relay.core.content.content import references_in
+from relay.core.effects import StoreOwn
+from relay.core.events import Event, Issued, OwnRecord, SnapshotIssued
+from relay.core.node import Node
+from relay.core.records.accepted import read_record, to_keep
+from relay.counters import Counters
+from relay.ports import Bus, Clock
+from schemas.blobs import Reference, open_value
+from schemas.carried import Carried
+from schemas.identity import SNAPSHOT_KEY, ContentHash, MailKey, TreeId
+from schemas.refusals import WireRefused
+from schemas.reports import Count, ObjectResult
+from schemas.signing import Envelope, decode_envelope
+
+CARRIED_MAX_BYTES = 2048
+"""Of the new content that travels along with one record."""
+
+Load = Callable[[Reference], Awaitable[bytes | None]]
+
+
+class CentrePublisher:
+    """The centre's relay as its controllers see it; `node` gives the state machine of the run."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        clock: Clock,
+        tree: TreeId,
+        node: Callable[[], Node],
+        load: Load,
+        counters: Counters,
+    ) -> None:
+        self.tree = tree
+        self._bus = bus
+        self._clock = clock
+        self._node = node
+        self._load = load
+        self._counters = counters
+        self._ledger: dict[str, bytes] = {}
+        # Blobs that are kept, or about to be, of records that the node was not told of yet.
+        self._coming: list[frozenset[ContentHash]] = []
+        # Erasing blobs and keeping them exclude each other.
+        self._erasing = asyncio.Lock()
+        self._in_order = asyncio.Lock()
+        self._counts: dict[MailKey, None] = {}
+        self._counted = asyncio.Event()
+        self._shown = 0
+        self._shown_news = asyncio.Event()
+
+    def restore(self, own: Iterable[OwnRecord]) -> None:
+        """Begin with what the stream holds."""
+        self._ledger = {record.key: record.data for record in own}
+
+    def ledger(self) -> Mapping[str, Envelope]:
+        """All that is kept, by OWN key; what cannot be read is left out."""
+        found = {}
+        for key, data in self._ledger.items():
+            try:
+                found[key] = decode_envelope(data)
+            except WireRefused:
+                continue
+        return found
+
+    async def publish(
+        self, blobs: Mapping[ContentHash, bytes], envelopes: Sequence[Envelope]
+    ) -> None:
+        """Keep blobs and records, then send the records to whom they concern; raises BusBroken."""
+        hops, fresh = (self._clock.now().wall_ms,), frozenset(blobs)
+        kept: list[StoreOwn] = []
+        issued: list[Event] = []
+        for at, envelope in enumerate(envelopes, 1):
+            data = envelope.encode()
+            _, accepted = read_record(data, hops)
+            content = accepted.body.content if accepted.body is not None else ()
+            carried = small_content(content, blobs) if blobs else ()
+            kept.append(to_keep(accepted))
+            last = fresh if at == len(envelopes) else frozenset[ContentHash]()
+            issued.append(Issued(data, hops, last, carried))
+        await self._keep(blobs, kept, issued)
+
+    async def publish_snapshot(
+        self,
+        blobs: Mapping[ContentHash, bytes],
+        envelope: Envelope,
+        dropped: Sequence[MailKey],
+    ) -> None:
+        """Keep blobs and the snapshot, erase what it lists no more, and send it."""
+        data = envelope.encode()
+        kept = [StoreOwn(SNAPSHOT_KEY, data), *(StoreOwn(key, None) for key in dropped)]
+        issued = SnapshotIssued(data, tuple(dropped), frozenset(blobs))
+        await self._keep(blobs, kept, [issued])
+
+    async def load(self, reference: Reference) -> bytes | None:
+        """The plain bytes of a blob kept earlier, checked; None if it is not there."""
+        return await self._load(reference)
+
+    def lacks(self, addresses: Iterable[ContentHash]) -> frozenset[ContentHash]:
+        """Which of these blobs are not kept here."""
+        return self._node().lacks(addresses).difference(*self._coming)
+
+    def count(self, key: MailKey) -> Count | None:
+        """What is counted over the tree for a placement; None if it is not in force."""
+        node = self._node()
+        return node.count(key) if key in node.records else None
+
+    def results(self, key: MailKey) -> Sequence[ObjectResult]:
+        """The objects' returned states for a placement."""
+        return tuple(self._node().results(key).values())
+
+    async def counts_changed(self) -> frozenset[MailKey]:
+        """Wait until counts changed since the last call, and name them."""
+        await self._counted.wait()
+        self._counted.clear()
+        changed, self._counts = self._counts, {}
+        return frozenset(changed)
+
+    async def shown(self) -> int:
+        """Wait for a child that shows a snapshot above the centre's last; its generation."""
+        await self._shown_news.wait()
+        self._shown_news.clear()
+        return self._shown
+
+    # What the driver tells.
+
+    def count_changed(self, key: MailKey) -> None:
+        self._counts[key] = None
+        self._counted.set()
+
+    def snapshot_shown(self, generation: int) -> None:
+        if generation > self._shown:
+            self._shown = generation
+            self._shown_news.set()
+
+    def handled(self, event: Event) -> None:
+        """The node knows of the blobs that came with an event."""
+        if isinstance(event, Issued | SnapshotIssued) and event.blobs:
+            self._coming.remove(event.blobs)
+
+    async def drop_blobs(self, addresses: Sequence[ContentHash]) -> int:
+        """Erase what no record leads to, but not what one names that is on its way; how many."""
+        async with self._erasing:
+            coming = frozenset[ContentHash]().union(*self._coming)
+            gone = [address for address in addresses if address not in coming]
+            await self._bus.drop_blobs(gone)
+        return len(gone)
+
+    async def _keep(
+        self, blobs: Mapping[ContentHash, bytes], own: Sequence[StoreOwn], events: Sequence[Event]
+    ) -> None:
+        if events and blobs:
+            self._coming.append(frozenset(blobs))
+        self._counters.blobs_kept += len(blobs)
+        # Side by side: a start finds out which blobs its ledger lacks, and publishes them again.
+        async with self._in_order:
+            async with self._erasing:
+                await self._bus.write(blobs=blobs, own=own)
+            for record in own:
+                self._ledger.pop(record.key, None)
+                if record.data is not None:
+                    self._ledger[record.key] = record.data
+            for event in events:
+                await self._bus.inbox.put(event)
+
+
+def small_content(
+    references: Iterable[Reference],
+    blobs: Mapping[ContentHash, bytes],
+    most: int = CARRIED_MAX_BYTES,
+) -> Carried:
+    """Of these stored values those that a record leads to, the nearest first, while they fit."""
+    found: dict[ContentHash, bytes] = {}
+    level = list(references)
+    while level:
+        below: list[Reference] = []
+        for reference in level:
+            value = blobs.get(reference.address)
+            if value is None or reference.address in found or len(value) > most:
+                continue
+            try:
+                below += references_in(reference.kind, open_value(reference, value))
+            except WireRefused:
+                continue
+            found[reference.address] = value
+            most -= len(value)
+        level = below
+    return tuple(found.items())
