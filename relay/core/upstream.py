@@ -80,6 +80,8 @@ class Upstream:
         self.was_welcomed = False
         self._snapshot_sequence = cursor.snapshot_sequence if cursor is not None else 0
         self._stored_cursor = cursor
+        # Whether records wait for parts of snapshots that are not being read.
+        self._interest_grew = False
         # When a hello is due because mail came.
         self._quiet_at: float | None = None
         now = rooms.clock().seconds
@@ -226,7 +228,7 @@ class Upstream:
             reader.parked.put(event)
             if ruling.lack is Lack.SNAPSHOT and newest is not None:
                 # Its place in the snapshot was not of interest so far.
-                self._judge.look_anew()
+                self._interest_grew = True
             return
         reader.parked.forget(event.key)
         match ruling:
@@ -330,9 +332,12 @@ class Upstream:
 
     def read_snapshots(self) -> None:
         """Have what is missing of snapshots fetched, and take in what is here."""
+        if self._content.knows(SNAPSHOT_OWNER):
+            return
+        if self._interest_grew:
+            self._interest_grew = False
+            self._judge.look_anew()
         while missing := self._judge.read_more():
-            if self._content.knows(SNAPSHOT_OWNER):
-                return
             if not self._content.begin(SNAPSHOT_OWNER, missing, read=True, expand=False):
                 return
             self._take_nodes()
