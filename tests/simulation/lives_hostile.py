@@ -15,11 +15,11 @@ from tests.simulation.model import Placed, placement_key
 from tests.simulation.ports import Ports
 from tests.simulation.run import Run
 from tests.simulation.scenes import (
+    NOWHERE,
     A,
     B,
     C,
     D,
-    NOWHERE,
     behaving,
     contents,
     edges_of,
@@ -70,7 +70,7 @@ def hostile_child(one: Run) -> None:
     root = one.world.root.node
     for name in ("p1", "p2"):
         count = root.count(placement_key(name)) if root else None
-        honest = count is not None and not count.exact or count is None
+        honest = (count is not None and not count.exact) or count is None
         total = sum(count.summary.states.values()) if count else 0
         edges = len(edges_of(one)) + region.attached
         require(honest or total == edges, EXACTLY_ONCE, f"{name} counts {total} of {edges}")
