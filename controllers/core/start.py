@@ -103,8 +103,11 @@ def read_stored_ledger(store: Mapping[str, Envelope]) -> Reading[StoredLedger]:
             record = decode_payload(stored.kind, stored.payload)
         except RecordRefused:
             found.damaged.add(key)
-        else:
+            continue
+        if _is_at_home(key, stored.kind, record):
             found.records[key] = StoredRecord(stored.kind, record, stored.body)
+        else:
+            found.damaged.add(key)
     snapshot = store.get(SNAPSHOT_KEY)
     if snapshot is not None:
         yield from _read_snapshot(snapshot, found)
@@ -132,6 +135,13 @@ def _read_snapshot(envelope: Envelope, found: StoredLedger) -> Reading[None]:
             found.last = last
     except SnapshotRefused:
         found.last, found.listed = None, {}
+
+
+def _is_at_home(key: MailKey, kind: str, record: Record) -> bool:
+    """Whether a record of the ledger lies at its own key."""
+    if key == KEYS_KEY or kind == "keys":
+        return key == KEYS_KEY and kind == "keys"
+    return key == record.source.key and bool(record.term) and entry_key_of(record) is not None
 
 
 def _held(key: MailKey, record: Record) -> HeldRecord:
