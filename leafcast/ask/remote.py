@@ -9,7 +9,8 @@ from typing import Any
 
 from leafcast.ask.client import CentreAsks
 from relay.asker import AskFailed
-from relay.core.children import Standing
+from relay.core.link.session import Presence
+from relay.core.view import Standing
 from relay.ports import BusBroken, Clock
 from schemas.asks import NODE, AskFault
 from schemas.identity import NodePath
@@ -20,14 +21,15 @@ ASKED_MAX = 500
 ASKED_AT_ONCE = 32
 ASK_SECONDS_MAX = 8.0
 _OWN_FIGURES = (
-    "indexGeneration",
-    "indexAgeMs",
+    "snapshotGeneration",
+    "snapshotAgeMs",
     "nowMs",
     "diskFree",
     "storeBytes",
     "serverStarts",
     "serverUpMs",
     "withheld",
+    "orphaned",
     "disbelieved",
     "storeRemovals",
     "objectsApplied",
@@ -100,7 +102,7 @@ def _checked_child(child: object) -> dict[str, Any] | None:
         "silentSinceMs": since if _is_count(since) else None,
         "inSession": child.get("inSession") is True,
         "left": child.get("left") is True,
-        "joined": child.get("joined") is not False,  # A relay of a version before does not say it.
+        "joined": child.get("joined") is not False,
         "nkey": _text(child, "nkey"),
         **_figures(child, ("lag", "refused", "contested")),
     }
@@ -112,8 +114,26 @@ def _checked_child(child: object) -> dict[str, Any] | None:
 
 def standing_of(child: Form) -> Standing:
     """How it is with a child, by what `checked_answer` lets through."""
-    joined = child.get("joined", True)
-    return Standing(child["silentSinceMs"], child["left"], child["inSession"], joined)
+    return standing(
+        child["silentSinceMs"],
+        left=child["left"],
+        in_session=child["inSession"],
+        joined=child.get("joined", True),
+    )
+
+
+def standing(
+    silent_since_ms: int | None, *, left: bool, in_session: bool, joined: bool
+) -> Standing:
+    """How it is with a child, by what its parent answered of it."""
+    presence = Presence.IN_STEP if in_session else Presence.CATCHING_UP
+    if not joined:
+        presence = Presence.NEVER_JOINED
+    elif left:
+        presence = Presence.LEFT
+    elif silent_since_ms is not None:
+        presence = Presence.SILENT
+    return Standing(presence, silent_since_ms)
 
 
 def _figures(form: Mapping[Any, Any], names: Iterable[str]) -> dict[str, int]:

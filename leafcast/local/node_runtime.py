@@ -31,10 +31,9 @@ from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from relay.adapters.spaces.simulated_cluster import Settings
 from relay.asker import Asker
 from relay.atomic_file import atomic_write
-from relay.core.admission import READS_AT_ONCE
+from relay.core.config import NodeConfig
 from relay.core.effects import Noted
 from relay.core.node import Node
-from relay.core.state import NodeConfig
 from relay.driver import Driver
 from relay.ports import BusBroken, Clock, Dice, Space, SpaceError, first_of
 from schemas.codec import from_json
@@ -58,7 +57,6 @@ class World:
     dice: Dice
     tree: TreeId
     roots: Mapping[KeyId, bytes]
-    reads_at_once: int = READS_AT_ONCE
 
 
 class NodeRuntime:
@@ -294,7 +292,6 @@ class NodeRuntime:
             self.attached,
             self._home,
             self._former,
-            world.reads_at_once,
         )
         driver = self._driver = Driver(
             bus, config, world.clock, on_wants=self._wants, on_noted=self._note

@@ -40,7 +40,7 @@ from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_config import ParentLink
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.core.effects import Noted
-from relay.driver import Driver, Superseded
+from relay.driver import Driver
 from relay.ports import BusBroken, Space, SpaceError
 from schemas.identity import NodePath
 from schemas.objects import BUILT_IN_KINDS
@@ -203,7 +203,7 @@ class LocalTree:
                 ]
                 self.workloads, self.inventory = workloads[0], inventory[0]
                 self.controllers = await Controllers.open(
-                    relay,
+                    relay.publisher,
                     workloads,
                     inventory,
                     self._clock,
@@ -255,7 +255,7 @@ class LocalTree:
         cluster = self._clusters.get(path, SIMULATED)
         attached = attachment(cluster) if edge else None
         node = self._add(NodeRuntime(world, path, folder, parent=link, attached=attached))
-        self._runs[path] = group.create_task(_run_one(node), name=str(path))
+        self._runs[path] = group.create_task(node.run(), name=str(path))
         await node.until(lambda node: node.ready)
 
     async def _registered(self, work: Callable[[], Awaitable[T]]) -> T:
@@ -329,11 +329,3 @@ def _title(obj: Mapping[str, Any]) -> str:
 def _verb(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     same = before["metadata"]["resourceVersion"] == after["metadata"]["resourceVersion"]
     return "unchanged" if same else "configured"
-
-
-async def _run_one(node: NodeRuntime) -> None:
-    """Run a node until it is cancelled, or another run with its identity took over elsewhere."""
-    try:
-        await node.run()
-    except* Superseded as stopped:
-        log.warning("%s", stopped.exceptions[0])
