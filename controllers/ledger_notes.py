@@ -8,7 +8,8 @@ from pathlib import Path
 from controllers.core.notes import Notes
 from relay.atomic_file import atomic_write
 from schemas.codec import from_json
-from schemas.identity import BadIdentity, MailKey, check_mail_key
+from schemas.identity import MailKey, check_mail_key
+from schemas.refusals import BadIdentity
 
 FILE = "ledger.json"
 

@@ -12,7 +12,7 @@ from relay.core.children import Standing
 from schemas.asks import STATUS
 from schemas.identity import NodePath
 from schemas.reports import NEVER_JOINED
-from schemas.shape import INT_MAX
+from schemas.wire import INT_MAX
 
 LISTED_MAX, ASKED_MAX = 10_000, 2_000
 _WORDS = ("object", "reason", "path")

@@ -12,8 +12,9 @@ from relay.asker import AskFailed
 from relay.core.children import Standing
 from relay.ports import BusBroken, Clock
 from schemas.asks import NODE, AskFault
-from schemas.identity import BadIdentity, NodePath
-from schemas.shape import INT_MAX
+from schemas.identity import NodePath
+from schemas.refusals import BadIdentity
+from schemas.wire import INT_MAX
 
 ASKED_MAX = 500
 ASKED_AT_ONCE = 32

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import re
 
-from schemas.selectors import (
-    DOES_NOT_EXIST,
-    EXISTS,
-    IN,
-    NOT_IN,
-    BadSelector,
-    LabelSelector,
-    Requirement,
-)
+from schemas.refusals import BadSelector
+from schemas.selectors import DOES_NOT_EXIST, EXISTS, IN, NOT_IN, LabelSelector, Requirement
 
 # A comma inside parentheses does not end a requirement.
 _COMMA = re.compile(r",(?![^(]*\))")

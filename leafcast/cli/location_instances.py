@@ -10,7 +10,8 @@ from leafcast.show.object_cells import at
 from leafcast.show.object_output import Group
 from relay.ports import Space
 from schemas.api import GROUP
-from schemas.selectors import BadSelector, LabelSelector
+from schemas.refusals import BadSelector
+from schemas.selectors import LabelSelector
 
 
 async def with_instances(inventory: Space, group: Group) -> Group:

@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 import click
 
 from leafcast.data_dir import ENVIRONMENT
-from schemas.identity import BadIdentity, NodePath
+from schemas.identity import NodePath
+from schemas.refusals import BadIdentity
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

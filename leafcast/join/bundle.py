@@ -18,6 +18,7 @@ from relay.adapters.server.nkey_pairs import BadNkey, public_nkey
 from relay.atomic_file import atomic_write
 from schemas import codec
 from schemas.identity import KeyId, NodePath, TreeId, check_id
+from schemas.refusals import CodecError
 
 FORMAT = 1
 KIND = "leafcast join bundle"
@@ -83,7 +84,7 @@ def read_bundle(file: Path) -> Bundle:
         raise BundleRefused(file, error.strerror or str(error), "name a join bundle") from error
     try:
         form = codec.from_json(data)
-    except codec.CodecError as error:
+    except CodecError as error:
         remedy = f"copy it again as it was, or {again}"
         raise BundleRefused(file, "it is damaged, or no join bundle", remedy) from error
     if not isinstance(form, dict) or form.get("kind") != KIND:

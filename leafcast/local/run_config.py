@@ -31,7 +31,8 @@ from leafcast.space_settings import (
 from leafcast.spaces import access_fault
 from relay.adapters.server.external_server import ServerPlace
 from schemas.faults import Fault, Faulty
-from schemas.identity import BadIdentity, KeyId, NodePath, TreeId
+from schemas.identity import KeyId, NodePath, TreeId
+from schemas.refusals import BadIdentity
 from schemas.yaml_documents import InvalidManifest, read_documents
 from schemas.yaml_writing import write_yaml
 

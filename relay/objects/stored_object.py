@@ -25,6 +25,7 @@ from schemas import codec
 from schemas.blobs import BLOB_MAX_BYTES, OBJECT_MAX_BYTES
 from schemas.faults import InvalidObject
 from schemas.objects import ObjectKey, validate_object
+from schemas.refusals import CodecError
 
 NOT_FOUND, CONFLICT, INVALID = "NotFound", "Conflict", "Invalid"
 TOO_LARGE = "RequestEntityTooLarge"
@@ -90,7 +91,7 @@ def check_values(obj: Mapping[str, Any]) -> None:
     """Hold an object to what JSON can say; raises Refused (Invalid), naming the field."""
     try:
         codec.canonical(obj)
-    except codec.CodecError as error:
+    except CodecError as error:
         said = f"{obj['kind']} {obj['metadata']['name']}: {error}"
         raise Refused(INVALID, said) from error
 
@@ -205,12 +206,12 @@ def encode(held: StoredObject) -> bytes:
 
 
 def decode(data: bytes) -> StoredObject:
-    """What `encode` wrote; raises codec.CodecError."""
+    """What `encode` wrote; raises CodecError."""
     match codec.unpack(data, 2 * BLOB_MAX_BYTES):
         case [1, dict(obj), dict(said), int(born)] if isinstance(obj.get("metadata"), dict):
             return StoredObject(copied(obj), copied(said), born)
         case _:
-            raise codec.CodecError("", "not an object at rest of version 1")
+            raise CodecError("", "not an object at rest of version 1")
 
 
 def labels_of(obj: Mapping[str, Any]) -> dict[str, str]:
@@ -256,7 +257,7 @@ def _canonical(key: ObjectKey, obj: Object) -> Object:
     """The object as it reads back from its canonical bytes; raises Refused."""
     try:
         plain = codec.canonical(obj)
-    except codec.CodecError as error:
+    except CodecError as error:
         raise Refused(INVALID, f"{key}: {error}") from error
     check_size(key, len(plain), OBJECT_MAX_BYTES)
     read: Object = copied(codec.unpack(plain, OBJECT_MAX_BYTES))

@@ -36,7 +36,7 @@ class Sight:
 
 
 def look_at(obj: Mapping[str, Any], hold: Hold | None = None) -> Sight:
-    """Take in an object; raises codec.CodecError if it is no JSON value."""
+    """Take in an object; raises CodecError if it is no JSON value."""
     health, reason = assess(obj)
     status = obj.get("status")
     hold = hold or hold_of(obj, MANAGER)

@@ -1,7 +1,5 @@
 """Small new content comes along with mail; nothing rests on it, and it is bounded."""
 
-from dataclasses import replace
-
 import pytest
 from nats.aio.msg import Msg
 
@@ -21,6 +19,7 @@ from schemas.blobs import OBJECT, store
 from schemas.identity import KeyId, TreeId, random_id
 from schemas.records import Source, encode_payload
 from schemas.signing import Signer
+from schemas.wire import replace
 from tests.contract.buses import NatsTree, letter
 
 TREE = TreeId(random_id(bytes(16)))

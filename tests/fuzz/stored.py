@@ -24,8 +24,8 @@ from relay.adapters.spaces.embedded_space import key_from, path_of
 from relay.objects import stored_object
 from relay.ports import BusBroken, SpaceError
 from schemas import codec, subjects
-from schemas.identity import BadIdentity
 from schemas.objects import ObjectKey
+from schemas.refusals import BadIdentity, CodecError
 from tests.fuzz.inputs import fields, text_of
 from tests.fuzz.target import Form, Target
 from tests.unit import test_wire_golden as golden
@@ -45,7 +45,7 @@ STORED = stored_object.StoredObject(KEPT, {"m": {"metadata": {"labels": {"a": "b
 
 def stored(data: bytes) -> None:
     """An object at rest comes back, or is refused."""
-    with suppress(codec.CodecError):
+    with suppress(CodecError):
         found = stored_object.decode(data)
         stored_object.labels_of(stored_object.at_revision(found, 0))
 
@@ -54,7 +54,7 @@ def admitted(data: bytes) -> None:
     """An object that someone applies to a space, twice: kept as JSON, or refused."""
     try:
         wish = codec.from_json(data)
-    except codec.CodecError:
+    except CodecError:
         return
     if not isinstance(wish, dict):
         return
@@ -134,7 +134,7 @@ def answer(data: bytes) -> None:
 
 def enclosed(data: bytes) -> None:
     """What came along with mail."""
-    with suppress(codec.CodecError):
+    with suppress(CodecError):
         for address, held in read_enclosed(data):
             assert isinstance(address, str)
             assert isinstance(held, bytes)

@@ -30,18 +30,12 @@ from relay.core.reporting import Reporting
 from relay.objects.stored_object import decode as decode_object
 from relay.ports import BusBroken, SpaceError
 from schemas import codec
-from schemas.blobs import BlobRefused, Reference
-from schemas.codec import CodecError, from_json
+from schemas.blobs import Reference
+from schemas.codec import from_json
 from schemas.identity import short_key
 from schemas.objects import ObjectKey
-from schemas.reports import (
-    PART_MAX_BYTES,
-    ObjectResult,
-    ReportRefused,
-    Summary,
-    decode_report,
-    encode,
-)
+from schemas.refusals import BlobRefused, CodecError, RecordRefused
+from schemas.reports import PART_MAX_BYTES, ObjectResult, Summary, decode_report, encode
 from tests.fuzz.openers import ROOT
 from tests.unit.test_reporting import facts, report
 
@@ -203,7 +197,7 @@ def test_a_reference_of_less_than_nothing_is_refused():
 def test_a_summary_with_states_that_cannot_be_is_refused():
     states = {f"s{n}": 1 for n in range(17)}
     for summary in (Summary(states), Summary(health=states), Summary({"s" * 2000: 1})):
-        with pytest.raises(ReportRefused):
+        with pytest.raises(RecordRefused):
             decode_report(encode(report(summary=summary)))
 
 

@@ -33,10 +33,10 @@ from relay.objects import stored_object
 from relay.ports import BusBroken, SpaceError
 from schemas import subjects
 from schemas.asks import AnswerPart, AskFault
-from schemas.codec import CodecError
-from schemas.identity import BadIdentity, KeyId, NodePath, TreeId
+from schemas.identity import KeyId, NodePath, TreeId
 from schemas.records import RECORDS, encode_payload
-from schemas.reports import Listed, ListPart, ReportRefused, SessionMessage, decode, encode
+from schemas.refusals import BadIdentity, CodecError, RecordRefused
+from schemas.reports import Listed, ListPart, SessionMessage, decode, encode
 from tests.property import wire_records as wire
 from tests.property.test_wire_laws import any_bytes, changed_fields, packable, signer
 from tests.unit.test_second_home import PATH, Meeting
@@ -85,7 +85,7 @@ def test_lists_and_answers_come_back_or_are_refused(kind, data, changes):
     fields = msgpack.unpackb(encode(record))
     for at, value in changes:
         fields[at % len(fields)] = value
-    with suppress(ReportRefused):
+    with suppress(RecordRefused):
         decode(kind, msgpack.packb(fields))
 
 

@@ -16,7 +16,7 @@ from leafcast.local.run_config import RunConfigRefused, read_run_config
 from relay.adapters.clock import SystemDice
 from relay.adapters.server.ports import PortsDamaged, kept_ports
 from relay.core.slots import read_slot
-from schemas.reports import ReportRefused
+from schemas.refusals import RecordRefused
 from tests.property.test_hostile_bytes import PATH, from_above, from_below, odd_json, slots
 from tests.property.test_wire_laws import any_bytes, signer
 
@@ -61,7 +61,7 @@ def test_a_file_that_is_refused_is_named_and_is_no_defect(tmp_path, name):
 @given(slots, from_below)
 @FEW
 def test_any_report_slot_is_read_or_is_refused(slot, data):
-    with suppress(ReportRefused):
+    with suppress(RecordRefused):
         read_slot(slot, data)
 
 

@@ -1,7 +1,6 @@
 """What the centre decides, without its errands: nothing before it was told, in force once kept."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 
@@ -22,6 +21,7 @@ from schemas.identity import KeyId, TreeId, random_id
 from schemas.objects import BUILT_IN_KINDS, ObjectKey
 from schemas.records import encode_payload
 from schemas.signing import Signer
+from schemas.wire import replace
 from tests.unit.centre_world import Centre, config, config_key, holds, placement, target
 
 TREE = TreeId(random_id(b"a tree of tests "))

@@ -20,7 +20,8 @@ from leafcast.cli.printing import WATCH_SECONDS, print_view, table_console
 from leafcast.cli.session_calls import in_session, keep_looking
 from leafcast.show.durations import span_text
 from relay.adapters.clock import SystemClock
-from schemas.identity import BadIdentity, NodePath
+from schemas.identity import NodePath
+from schemas.refusals import BadIdentity
 
 TYPES = ("Normal", "Warning")
 NAMED_MAX = 12

@@ -19,7 +19,8 @@ from leafcast.cli.session_calls import in_session
 from leafcast.show.plurals import many
 from relay.atomic_file import atomic_write
 from schemas import names
-from schemas.identity import BadIdentity, NodePath
+from schemas.identity import NodePath
+from schemas.refusals import BadIdentity
 
 ADDED_AT_ONCE, CHECKED_AT_ONCE = 500, 2_000
 ADD_SECONDS = 180.0

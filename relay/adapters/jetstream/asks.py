@@ -13,7 +13,8 @@ from relay.adapters.jetstream.connection import Connection
 from relay.core.asking import AnswerArrived, AskArrived
 from relay.ports import BusBroken
 from schemas import subjects
-from schemas.identity import BadIdentity, NodePath
+from schemas.identity import NodePath
+from schemas.refusals import BadIdentity
 
 WAITING_MAX = 64
 """Messages of up to 900 KiB that wait for their reader; more are dropped, as asks may be."""

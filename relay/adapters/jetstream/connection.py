@@ -21,7 +21,8 @@ from relay.adapters.jetstream.reconnecting_client import (
     ReconnectingClient,
 )
 from relay.ports import BusBroken
-from schemas.codec import CodecError, from_json
+from schemas.codec import from_json
+from schemas.refusals import CodecError
 
 CONNECT_SECONDS = 30.0
 RECONNECT_WAIT_SECONDS = 0.25

@@ -18,8 +18,9 @@ from relay.core.effects import WriteMail
 from relay.ports import Clock
 from schemas import codec, subjects
 from schemas.identity import ContentHash
-from schemas.records import RecordRefused, decode_base
-from schemas.signing import EnvelopeRefused, decode_envelope
+from schemas.records import decode_base
+from schemas.refusals import CodecError, RecordRefused
+from schemas.signing import decode_envelope
 
 VALUE_BYTES_MAX = 8 * 1024
 NEW_BYTES_MAX, NEW_SECONDS = 64 * 1024, 5.0
@@ -113,7 +114,7 @@ class Enclosing:
     def _enclosed(self, data: bytes) -> bytes:
         try:
             references = decode_base(decode_envelope(data).payload).references
-        except (EnvelopeRefused, RecordRefused):
+        except RecordRefused:
             return b""
         found = [(item.address, self._new.get(item.address)) for item in references]
         named = [[address, value] for address, value in found if value is not None]
@@ -130,7 +131,7 @@ class Enclosed:
         """Take a message of the parent's."""
         try:
             named = read_enclosed(message.data)
-        except codec.CodecError as error:
+        except CodecError as error:
             logger.warning("unreadable content came along with mail: %s", error)
             return
         for address, value in named:
@@ -150,5 +151,5 @@ def read_enclosed(data: bytes) -> list[tuple[ContentHash, bytes]]:
             case (str(address), bytes(value)) if len(value) <= VALUE_BYTES_MAX:
                 found.append((ContentHash(address), value))
             case _:
-                raise codec.CodecError("", "not [[address, value], ...]")
+                raise CodecError("", "not [[address, value], ...]")
     return found

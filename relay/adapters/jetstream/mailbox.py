@@ -37,7 +37,8 @@ from relay.adapters.jetstream.records import hops_of, says_more
 from relay.core.events import MailArrived
 from relay.ports import Clock
 from schemas import subjects
-from schemas.identity import BadIdentity, MailKey
+from schemas.identity import MailKey
+from schemas.refusals import BadIdentity
 
 RESET_SECONDS = 5.0
 BEGIN_SECONDS = 2.0

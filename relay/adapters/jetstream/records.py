@@ -11,7 +11,8 @@ from relay.core.effects import StoreOwn, WriteMail
 from relay.core.events import HeartbeatArrived, MailSlot, OwnRecord, ReportArrived
 from relay.ports import BusBroken
 from schemas import subjects
-from schemas.identity import DEPTH_MAX, BadIdentity, MailKey, NodePath
+from schemas.identity import DEPTH_MAX, MailKey, NodePath
+from schemas.refusals import BadIdentity
 from schemas.reports import Done, encode
 
 _YES, _NO = "1", "0"

@@ -25,7 +25,8 @@ from relay.core.events import LinkChanged, SessionArrived
 from relay.ports import BusBroken, Clock, Dice
 from schemas import subjects
 from schemas.identity import ContentHash, NodePath
-from schemas.reports import PART_MAX_BYTES, ReportRefused, SessionMessage, decode
+from schemas.refusals import RecordRefused
+from schemas.reports import PART_MAX_BYTES, SessionMessage, decode
 
 PROBE_SECONDS = 2.0
 BACKOFF_SECONDS_MIN, BACKOFF_SECONDS_MAX = 0.25, 5.0
@@ -227,7 +228,7 @@ class Uplink:
     async def _session_came(self, message: Msg) -> None:
         try:
             session = decode(SessionMessage, message.data)
-        except ReportRefused as error:
+        except RecordRefused as error:
             logger.warning("%s: the parent sent an unreadable session: %s", self._path, error)
             return
         await self._inbox.put(SessionArrived(session))

@@ -27,9 +27,10 @@ from relay.core.events import (
     SessionArrived,
 )
 from relay.ports import BusBroken, MailConflict
-from schemas.blobs import BlobRefused, Reference, parts_of
+from schemas.blobs import Reference, parts_of
 from schemas.identity import ContentHash, MailKey, NodePath
-from schemas.reports import Done, ReportRefused, SessionMessage, decode
+from schemas.refusals import BlobRefused, RecordRefused
+from schemas.reports import Done, SessionMessage, decode
 from schemas.subjects import NODE_SELF
 
 SESSIONS_MAX = 64
@@ -305,7 +306,7 @@ class MemoryBus:
             return
         try:
             bus.session_came(decode(SessionMessage, data))
-        except ReportRefused:
+        except RecordRefused:
             return
 
     async def asks(self) -> AsyncIterator[AskArrived | AnswerArrived]:

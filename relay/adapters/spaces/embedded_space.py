@@ -41,9 +41,9 @@ from relay.ports import (
     SpaceError,
     Tell,
 )
-from schemas import codec
 from schemas.identity import random_id
 from schemas.objects import ObjectKey
+from schemas.refusals import CodecError
 from schemas.selectors import LabelSelector
 
 ATTEMPTS_MAX = 16
@@ -369,7 +369,7 @@ def _text(encoded: str) -> str:
 def _decoded(entry: Entry) -> StoredObject:
     try:
         return rules.decode(entry.value)
-    except codec.CodecError as error:
+    except CodecError as error:
         said = f"{key_from(entry.key)}: its entry is unreadable: {error}"
         raise SpaceError("InternalError", said) from error
 
