@@ -23,6 +23,7 @@ from relay.ports import (
     SpaceEvent,
     Synced,
     Unserved,
+    number_of,
 )
 from schemas.objects import ObjectKey
 
@@ -30,6 +31,8 @@ log = logging.getLogger("leafcast.controllers")
 
 RETRY_SECONDS = 1.0
 AWAY_SECONDS = 2.0
+BELIEF_SECONDS = 0.2
+"""For so long an answer to who the space is holds: many lists and deletions come at once."""
 QUIET_SECONDS = 0.02
 """How long it must be quiet within a burst."""
 BURST_SECONDS = 0.2
@@ -88,12 +91,20 @@ async def identity_of(space: Space, clock: Clock) -> str:
 
 
 class Informer:
-    """Follows a space for a reconciler; what comes before the first sync is told as one list."""
+    """Follows a space for a reconciler; what comes before the first sync is told as one list.
 
-    def __init__(self, space: Space, interests: Interests, reconciler: Reconciler) -> None:
+    That something is not there any more is believed only of the space itself: a server whose store
+    was emptied tells deletions, too, and has lost its identity with the rest.
+    """
+
+    def __init__(
+        self, space: Space, interests: Interests, reconciler: Reconciler, clock: Clock
+    ) -> None:
         self._space = space
         self._interests = interests
         self._reconciler = reconciler
+        self._clock = clock
+        self._believed_at = float("-inf")
         self._first: dict[ObjectKey, Object] | None = {}
         self._synced: frozenset[Interest] | None = frozenset()
         self._read = ""
@@ -101,6 +112,11 @@ class Informer:
     async def run(self) -> None:
         """Follow until cancelled; raises AnotherSpace."""
         await self._space.follow(self._interests, self._tell)
+
+    @property
+    def synced(self) -> bool:
+        """Whether all that is of interest now was told."""
+        return self._synced == self._interests.wanted
 
     async def _tell(self, event: SpaceEvent) -> None:
         match event:
@@ -112,7 +128,7 @@ class Informer:
                 await self._believe()
                 self._list(interest, objects)
             case Change():
-                self._change(event)
+                await self._change(event)
             case Synced(wanted):
                 # Of what became of interest meanwhile this is said again, once it was listed.
                 if wanted == self._interests.wanted:
@@ -121,7 +137,7 @@ class Informer:
                 pass
         if isinstance(event, Change | Listed | Progress):
             self._read = max(self._read, event.revision, key=number_of)
-        if self._first is None and self._synced == self._interests.wanted:
+        if self._first is None and self.synced:
             self._reconciler.read_to(self._read)
 
     def _list(self, interest: Interest | None, objects: Mapping[ObjectKey, Object]) -> None:
@@ -131,7 +147,9 @@ class Informer:
             kind = (interest.group, interest.resource) if interest else None
             self._reconciler.listed(objects, kind)
 
-    def _change(self, change: Change) -> None:
+    async def _change(self, change: Change) -> None:
+        if change.kind == "deleted":
+            await self._believe()
         if self._first is None:
             self._reconciler.changed(change)
         elif change.kind == "deleted":
@@ -149,8 +167,12 @@ class Informer:
         self._reconciler.synced()
 
     async def _believe(self) -> None:
+        now = self._clock.now().seconds
+        if now - self._believed_at <= BELIEF_SECONDS:
+            return
         if not self._reconciler.believes(await self._space.identity()):
             raise AnotherSpace("AnotherSpace", "another space stands in its place")
+        self._believed_at = now
 
 
 class Gathering(Generic[T]):
@@ -217,8 +239,3 @@ class Gathering(Generic[T]):
     async def _move(self) -> None:
         await self._moved.wait()
         self._moved.clear()
-
-
-def number_of(revision: str) -> int:
-    """Revisions of one space grow in what stands before the first dot."""
-    return int(revision.partition(".")[0] or 0)

@@ -62,7 +62,7 @@ class MailboxController:
         self.notes.spaces.add(identity)
         self._registry = self._registry_of(identity)
         async with asyncio.TaskGroup() as group:
-            informer = Informer(self._space, Interests(_INTERESTS), self)
+            informer = Informer(self._space, Interests(_INTERESTS), self, self._clock)
             group.create_task(informer.run(), name="inventory")
             group.create_task(self._register_all(), name="register")
 

@@ -60,7 +60,7 @@ class PlacementTranslator:
         self._waiting: Gathering[str] = Gathering(clock)
         self._interests = Interests()
         self._kinds: tuple[Kind, ...] = ()
-        self._synced: frozenset[Interest] | None = None
+        self._informer: Informer | None = None
         self._reached: tuple[frozenset[Reach], tuple[Kind, ...]] = (frozenset(), ())
         self._ever: dict[KindName, Kind] = {}
         self._deferred: set[str] = set()
@@ -100,8 +100,8 @@ class PlacementTranslator:
         self._placements = Placements(identity, known, self.notes, self._issuer.records)
         self._interests = Interests(_CONTROL)
         async with asyncio.TaskGroup() as group:
-            informer = Informer(self._space, self._interests, self)
-            group.create_task(informer.run(), name="workloads")
+            self._informer = Informer(self._space, self._interests, self, self._clock)
+            group.create_task(self._informer.run(), name="workloads")
             group.create_task(self._translate_all(group), name="translate")
 
     def source(self, name: str) -> Source:
@@ -192,7 +192,6 @@ class PlacementTranslator:
 
     def synced(self) -> None:
         """Go on with what waited until all kinds that it may select were listed."""
-        self._synced = self._interests.wanted
         if not self._widen():
             deferred, self._deferred = self._deferred, set()
             self._waiting.add(deferred)
@@ -218,7 +217,7 @@ class PlacementTranslator:
             self._interests.set(_CONTROL | interests_of(reaches, self._ever.values()))
             followed = {(item.group, item.resource) for item in self._interests.wanted or ()}
             self.workloads.keep_kinds(followed)
-        return self._synced != self._interests.wanted
+        return self._informer is None or not self._informer.synced
 
     async def _translate_all(self, group: asyncio.TaskGroup) -> None:
         while True:
