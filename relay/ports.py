@@ -63,6 +63,7 @@ __all__ = [
     "Tell",
     "Unserved",
     "first_of",
+    "number_of",
 ]
 
 Object = dict[str, Any]

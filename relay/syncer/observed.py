@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from relay.core.edge import REASON_MAX_CHARACTERS
 from relay.core.events import ObjectObserved
 from relay.core.health import assess, terminating
 from relay.core.merge import SERVER_METADATA
@@ -75,7 +76,7 @@ class Observations:
 
     def news(self, key: ObjectKey, address: str, error: str) -> ObjectObserved | None:
         """The last word on the object, unless it was said already."""
-        sight = self._sights.get(key)
+        sight, error = self._sights.get(key), shortened(error)
         if sight is None:
             said = _absent(key, error=error)
         else:
@@ -86,7 +87,7 @@ class Observations:
                 error=error,
                 health=sight.health,
                 status=sight.status,
-                reason=sight.reason,
+                reason=shortened(sight.reason),
             )
         return self._tell(key, said)
 
@@ -97,7 +98,7 @@ class Observations:
         """
         self._sights.pop(key, None)
         self._told.pop(key, None)
-        return _absent(key, reason=reason)
+        return _absent(key, reason=shortened(reason))
 
     def forget(self, key: ObjectKey) -> ObjectObserved | None:
         """The object never came to be, and is not wanted any more: the last word, if one is due."""
@@ -110,6 +111,14 @@ class Observations:
             return None
         self._told[key] = said
         return said
+
+
+def shortened(text: str) -> str:
+    """At most so much of what is said as a node reports, and no half words."""
+    if len(text) <= REASON_MAX_CHARACTERS:
+        return text
+    start, space, _ = text[: REASON_MAX_CHARACTERS - 1].rpartition(" ")
+    return f"{start if space else text[: REASON_MAX_CHARACTERS - 2]} …"
 
 
 def _absent(key: ObjectKey, *, error: str = "", reason: str = "") -> ObjectObserved:
