@@ -135,4 +135,5 @@ def _ledger(controllers: Controllers) -> LedgerFacts:
             for about, why in sorted(controllers.mailboxes.errors.items())
             if not about.endswith(HELD_END)
         },
+        unplaced=dict(sorted(controllers.mailboxes.unplaced.items())),
     )

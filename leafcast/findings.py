@@ -112,6 +112,8 @@ class LedgerFacts:
     strangers: int = 0
     held: Mapping[str, str] = field(default_factory=dict)
     wrong: Mapping[str, str] = field(default_factory=dict)
+    unplaced: Mapping[str, str] = field(default_factory=dict)
+    """Why nothing reaches a SyncTarget, by name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,10 @@ def ledger_checks(ledger: LedgerFacts) -> Iterator[Check]:
         cause = "a large removal that nobody said is held until a person says so"
         remedy = "apply them again, or let them go: leafcast accept --inventory"
         yield Check(GROUP, "warning", f"{resource}: {why}", cause, remedy, resource)
+    for name, why in ledger.unplaced.items():
+        cause = "it is no destination: no placement counts it, and nothing is sent there"
+        said, _, remedy = why.rpartition("; ")
+        yield Check(GROUP, "warning", said, cause, remedy, f"synctarget/{name}")
     for about, why in ledger.wrong.items():
         cause = "it is not used as it is; what it said before stays in force"
         yield Check(GROUP, "failure", f"{about}: {why}", cause, "correct it and apply it", about)

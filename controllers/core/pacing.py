@@ -14,7 +14,7 @@ from schemas.reports import Summary
 
 QUIET_SECONDS = 0.5
 """Counts that nobody is expected to change are exact so long after the last report."""
-GAP_SECONDS_MIN, GAP_SECONDS_MAX = 2.0, 16.0
+GAP_SECONDS_MIN, GAP_SECONDS_MAX = 5.0, 20.0
 """Between two writes of counts that still move; each gap is twice the one before."""
 _COUNTS = frozenset(
     {
