@@ -31,8 +31,6 @@ log = logging.getLogger("leafcast.controllers")
 
 RETRY_SECONDS = 1.0
 AWAY_SECONDS = 2.0
-BELIEF_SECONDS = 0.2
-"""For so long an answer to who the space is holds: many lists and deletions come at once."""
 QUIET_SECONDS = 0.02
 """How long it must be quiet within a burst."""
 BURST_SECONDS = 0.2
@@ -104,7 +102,6 @@ class Informer:
         self._interests = interests
         self._reconciler = reconciler
         self._clock = clock
-        self._believed_at = float("-inf")
         self._first: dict[ObjectKey, Object] | None = {}
         self._synced: frozenset[Interest] | None = frozenset()
         self._read = ""
@@ -125,14 +122,13 @@ class Informer:
             case Unserved():
                 self._reconciler.not_served(event)
             case Listed(interest, objects):
-                await self._believe()
-                self._list(interest, objects)
+                await self._list(interest, objects)
             case Change():
                 await self._change(event)
             case Synced(wanted):
                 # Of what became of interest meanwhile this is said again, once it was listed.
                 if wanted == self._interests.wanted:
-                    self._sync()
+                    await self._sync()
             case Progress():
                 pass
         if isinstance(event, Change | Listed | Progress):
@@ -140,15 +136,16 @@ class Informer:
         if self._first is None and self.synced:
             self._reconciler.read_to(self._read)
 
-    def _list(self, interest: Interest | None, objects: Mapping[ObjectKey, Object]) -> None:
+    async def _list(self, interest: Interest | None, objects: Mapping[ObjectKey, Object]) -> None:
         if self._first is not None:
             self._first |= objects
         else:
+            await self._believe()
             kind = (interest.group, interest.resource) if interest else None
             self._reconciler.listed(objects, kind)
 
     async def _change(self, change: Change) -> None:
-        if change.kind == "deleted":
+        if self._first is None and change.kind == "deleted":
             await self._believe()
         if self._first is None:
             self._reconciler.changed(change)
@@ -157,22 +154,31 @@ class Informer:
         else:
             self._first[change.key] = change.object
 
-    def _sync(self) -> None:
+    async def _sync(self) -> None:
         if self._first is not None:
             if not self._reconciler.ready(self._first):
                 return
+            # Of all that was listed so far one answer tells, as it is given after that.
+            await self._believe_at_last()
             first, self._first = self._first, None
             self._reconciler.listed(first, None)
         self._synced = self._interests.wanted
         self._reconciler.synced()
 
+    async def _believe_at_last(self) -> None:
+        """As `_believe`; a space that cannot be asked is waited for."""
+        while True:
+            try:
+                return await self._believe()
+            except AnotherSpace:
+                raise
+            except SpaceError:
+                await self._clock.sleep(RETRY_SECONDS)
+
     async def _believe(self) -> None:
-        now = self._clock.now().seconds
-        if now - self._believed_at <= BELIEF_SECONDS:
-            return
+        """Raises AnotherSpace, and SpaceError if it cannot be asked."""
         if not self._reconciler.believes(await self._space.identity()):
             raise AnotherSpace("AnotherSpace", "another space stands in its place")
-        self._believed_at = now
 
 
 class Gathering(Generic[T]):

@@ -93,10 +93,12 @@ class EmbeddedSpace:
         await self._learn_kinds()
 
     async def identity(self) -> str:
-        fresh = random_id(self._dice.entropy(16)).encode()
-        if await self._bucket.write(_IDENTITY, kv.pack(fresh), 0):
-            return fresh.decode()
         entry = await self._bucket.read(_IDENTITY)
+        if entry is None:
+            fresh = random_id(self._dice.entropy(16)).encode()
+            if await self._bucket.write(_IDENTITY, kv.pack(fresh), 0):
+                return fresh.decode()
+            entry = await self._bucket.read(_IDENTITY)
         if entry is None:
             raise SpaceError("InternalError", "the space's identity was erased from its bucket")
         return entry.value.decode()

@@ -97,7 +97,7 @@ async def test_rights_lost_in_mid_work_are_said_of_what_needs_them_and_the_rest_
         ({"metadata": {"annotations": {"note": "x" * 1_000_000}}}, "annotations: Too long"),
         ({"data": {"text": "x" * 1_200_000}}, "Too long"),
         # Who owns each of the fields is more than etcd takes.
-        ({"data": {f"key-{at:06}": "x" * 10 for at in range(30_000)}}, "too large"),
+        ({"data": {f"key-{at:06}": "x" for at in range(60_000)}}, "larger than max"),
     ],
     ids=["annotations", "data", "fields"],
 )

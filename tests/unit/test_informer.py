@@ -34,6 +34,7 @@ class Taken:
 
     def __init__(self) -> None:
         self.deleted = []
+        self.lists = []
 
     def believes(self, identity):
         return identity == "one"
@@ -42,7 +43,7 @@ class Taken:
         return True
 
     def listed(self, objects, kind):
-        pass
+        self.lists.append(kind)
 
     def changed(self, change):
         self.deleted.append(change.key)
@@ -61,21 +62,24 @@ def informer(space):
 
 async def test_a_list_of_many_kinds_asks_once_who_the_space_is():
     lists = [Listed(kind, {}, "1") for kind in KINDS]
-    space = Told(*lists, Synced(frozenset(KINDS)), *lists)
+    space = Told(*lists, Synced(frozenset(KINDS)))
     following, _ = informer(space)
     await following.run()
     assert following.synced
-    assert space.asked <= 2
+    assert space.asked == 1
 
 
-async def test_a_deletion_that_another_space_tells_is_not_believed():
+@pytest.mark.parametrize("how", ["change", "list"])
+async def test_that_something_is_gone_is_not_believed_of_another_space(how):
     deleted = Change("deleted", KEY, config_map("one", "shop"), "2")
-    space = Told(Synced(frozenset(KINDS)), deleted)
-    space.names = iter(["another"])
+    told = deleted if how == "change" else Listed(KINDS[0], {}, "2")
+    space = Told(Synced(frozenset(KINDS)), told)
+    space.names = iter(["one", "another"])
     following, taken = informer(space)
     with pytest.raises(AnotherSpace):
         await following.run()
     assert taken.deleted == []
+    assert taken.lists == [None]
 
 
 @pytest.mark.parametrize(
