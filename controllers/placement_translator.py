@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 
 from controllers.core.notes import Notes
 from controllers.core.placements import Placements
@@ -34,6 +36,8 @@ from schemas.records import DeltaHead, Source
 from schemas.shape import ShapeError
 
 READS_AT_ONCE = 64
+LISTED_MIN = 32
+"""So many objects are read by one list rather than one by one."""
 NOT_FOUND = "NotFound"
 _VERBS_NEEDED = frozenset({"list", "watch"})
 _CONTROL = frozenset(Interest(*kind) for kind in CONTROL_KINDS)
@@ -246,12 +250,31 @@ class PlacementTranslator:
 
     async def _complete(self, names: Iterable[str]) -> bool:
         """Read what is selected and of which only metadata is known; whether all could be read."""
+        await self._complete_by_lists(names)
         partial = sorted({key for name in names for key in self.workloads.partial(name)})
         for at in range(0, len(partial), READS_AT_ONCE):
             async with asyncio.TaskGroup() as group:
                 for key in partial[at : at + READS_AT_ONCE]:
                     group.create_task(self._complete_one(key))
         return not any(self.workloads.partial(name) for name in names)
+
+    async def _complete_by_lists(self, names: Iterable[str]) -> None:
+        """Read at once what is most of a kind in a namespace."""
+        grouped: dict[tuple[KindName, str], set[ObjectKey]] = defaultdict(set)
+        for key in {key for name in names for key in self.workloads.partial(name)}:
+            grouped[(key.group, key.resource), key.namespace].add(key)
+        for (kind, namespace), keys in grouped.items():
+            if len(keys) < LISTED_MIN:
+                continue
+            known = self.workloads.resolver.of_kind(kind)
+            if 2 * len(keys) < sum(key.namespace == namespace for key in known):
+                continue
+            with suppress(SpaceError):
+                listing = await self._space.list(*kind, namespace=namespace)
+                for obj in listing.objects:
+                    key = ObjectKey(*kind, namespace, obj["metadata"]["name"])
+                    if key in keys:
+                        self._placements.put(key, obj)
 
     async def _complete_one(self, key: ObjectKey) -> None:
         try:
