@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
+from controllers.core.acting import acting, acting_text
 from controllers.core.notes import Notes
 from controllers.core.placements import Placements
 from controllers.core.recovery import Orphan
@@ -15,7 +16,7 @@ from controllers.core.translate import Entries, Issued, withdrawal
 from controllers.core.workloads import CONTROL_KINDS, Workloads, slices_among
 from controllers.following import RETRY_SECONDS, Gathering, Informer, KindName, identity_of
 from controllers.issuing import Issuer
-from controllers.ports import CentreRelay
+from controllers.ports import CentreRelay, FinalizingSpace
 from relay.ports import (
     Change,
     Clock,
@@ -122,6 +123,12 @@ class PlacementTranslator:
         record = self._issuer.records.get(key)
         ours = record is not None and self._placements.is_ours(record)
         return record.source.name if record is not None and ours else None
+
+    def acts(self, name: str) -> str:
+        """What a placement selects that acts on its own API server; "" if nothing does."""
+        if not isinstance(self._space, FinalizingSpace):
+            return ""
+        return acting_text(acting(self.workloads, name))
 
     def in_force(self, name: str) -> bool:
         """Whether the ledger holds the placement, and not its tombstone."""

@@ -130,6 +130,7 @@ class StatusSummarizer:
             selected=workloads.resolver.count(name),
             lack=workloads.lack(name),
             not_supported=workloads.resolver.not_supported.of(name),
+            acts=self._translator.acts(name),
         )
 
     def _concerned(self, names: Iterable[str]) -> set[ObjectKey]:

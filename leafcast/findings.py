@@ -93,6 +93,8 @@ class PlacementFacts:
     problem: str = ""
     held: str = ""
     lack: str = ""
+    acts: str = ""
+    """What of it acts on the hub itself, and what to do."""
     blocking: Sequence[str] = ()
     stuck: Sequence[StuckFacts] = ()
 

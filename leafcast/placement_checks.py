@@ -85,6 +85,10 @@ def _placement(item: PlacementFacts) -> Iterator[Check]:
         cause = "what it names is not there, so it does not do what it was meant to"
         remedy = f"apply what is missing, or correct it; leafcast describe epl/{item.name}"
         yield Check(GROUP, "warning", f"{item.name}: {item.lack}", cause, remedy, about)
+    if item.acts:
+        said, _, remedy = item.acts.partition("; ")
+        cause = "an API server obeys such an object wherever it lies"
+        yield Check(GROUP, "warning", f"{item.name}: {said}", cause, remedy, about)
     for stuck in item.stuck:
         what = ": ".join(filter(None, (stuck.object, stuck.reason)))
         said = f"{item.name}: {what} (at {stuck.count}, e.g. {stuck.path})"
