@@ -17,6 +17,9 @@ from schemas import codec
 from schemas.objects import ObjectKey
 from schemas.reports import Health
 
+END_CHARACTERS = 110
+_LEFT_OUT = " … "
+
 
 @dataclass(frozen=True, slots=True)
 class Sight:
@@ -114,11 +117,15 @@ class Observations:
 
 
 def shortened(text: str) -> str:
-    """At most so much of what is said as a node reports, and no half words."""
+    """At most so much of what is said as a node reports, in whole words: its begin and its end.
+
+    A server begins with what it refuses; the remedy stands at the end.
+    """
     if len(text) <= REASON_MAX_CHARACTERS:
         return text
-    start, space, _ = text[: REASON_MAX_CHARACTERS - 1].rpartition(" ")
-    return f"{start if space else text[: REASON_MAX_CHARACTERS - 2]} …"
+    start = text[: REASON_MAX_CHARACTERS - END_CHARACTERS - len(_LEFT_OUT)]
+    end = text[-END_CHARACTERS:]
+    return f"{start.rpartition(' ')[0] or start}{_LEFT_OUT}{end.partition(' ')[2] or end}"
 
 
 def _absent(key: ObjectKey, *, error: str = "", reason: str = "") -> ObjectObserved:

@@ -102,7 +102,7 @@ async def test_a_definition_goes_as_soon_as_the_last_object_of_it_is_gone(
         assert await space.get(defined) is None
 
 
-async def test_what_is_said_of_an_object_ends_with_a_whole_word(bench):
+async def test_of_much_that_is_said_of_an_object_begin_and_end_are_kept_in_whole_words(bench):
     long = " ".join(f"word{number}" for number in range(100))
     bench.space.refused["settings"] = SpaceError("Invalid", long)
     async with bench.running():
@@ -110,9 +110,9 @@ async def test_what_is_said_of_an_object_ends_with_a_whole_word(bench):
         await bench.until(lambda: CONFIG in bench.said and bench.said[CONFIG].error)
         said = bench.said[CONFIG].error
     assert len(said) <= REASON_MAX_CHARACTERS
-    whole, _, last = said.rpartition(" ")
-    assert last == "…"
-    assert f"Invalid: {long} ".startswith(f"{whole} ")
+    start, _, end = said.partition(" … ")
+    assert f"Invalid: {long}".startswith(f"{start} ")
+    assert long.endswith(f" {end}")
 
 
 def made_name(obj):
