@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from controllers.core.notes import Notes
+from controllers.core.recovery import Orphan
 from controllers.index_keeper import IndexKeeper
 from controllers.issuing import Issuer, first_start
 from controllers.keys import KeysUnusable, load_or_make_keys
@@ -85,6 +86,13 @@ class Controllers:
             "workloads": "" if workloads else NOT_LISTED,
             "inventory": "" if inventory else NOT_LISTED,
         }
+
+    def orphans(self) -> tuple[Orphan, ...]:
+        """The placements in force that no object stands for, once all spaces are known."""
+        # Whose a placement is cannot be told from a space that was not heard of yet.
+        if not all(one.translator.identified for one in self.workload_spaces):
+            return ()
+        return self.translator.orphans()
 
     async def caught_up(self) -> None:
         """Wait until what all spaces hold now is in the ledger; raises SpaceError."""

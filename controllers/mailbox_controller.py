@@ -35,6 +35,8 @@ class MailboxController:
         self.told: Callable[[], None] = lambda: None
         self.moved: Callable[[], None] = lambda: None
         self.notes = Notes()
+        self.unplaced: dict[str, str] = {}
+        """Why nothing reaches a SyncTarget that is valid, by name."""
         self._registry = self._registry_of("")
         self._waiting: Gathering[ObjectKey] = Gathering(clock)
 
@@ -62,7 +64,7 @@ class MailboxController:
         self.notes.spaces.add(identity)
         self._registry = self._registry_of(identity)
         async with asyncio.TaskGroup() as group:
-            informer = Informer(self._space, Interests(_INTERESTS), self)
+            informer = Informer(self._space, Interests(_INTERESTS), self, self._clock)
             group.create_task(informer.run(), name="inventory")
             group.create_task(self._register_all(), name="register")
 
@@ -146,10 +148,22 @@ class MailboxController:
             drafts, conditions = self._registry.next(keys)
             if drafts:
                 await self._issuer.issue(drafts)
+            self._note_unplaced(keys, conditions)
             self.moved()
             if any(key.resource == LOCATIONS for key in keys):
                 self.told()
             await self._write(conditions)
+
+    def _note_unplaced(
+        self, keys: Iterable[ObjectKey], conditions: Mapping[str, Condition]
+    ) -> None:
+        for key in keys:
+            if key == target_key(key.name):
+                self.unplaced.pop(key.name, None)
+        for name, said in conditions.items():
+            self.unplaced.pop(name, None)
+            if said.status != "True" and f"synctarget/{name}" not in self.errors:
+                self.unplaced[name] = said.message
 
     async def _write(self, conditions: Mapping[str, Condition]) -> None:
         """Say what is wrong; that nothing is wrong is said only to who was told otherwise."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from controllers.core.cleaning import EXECUTING_COUNT_LABEL
+from controllers.core.pacing import QUIET_SECONDS, Pacing
 from controllers.core.status import PlacementFacts, placement_status, singleton, takes_status
 from controllers.core.workloads import placement_key
 from controllers.following import RETRY_SECONDS, Gathering
@@ -40,6 +42,10 @@ class StatusSummarizer:
         self._locations = locations
         self._astray: dict[ObjectKey, int] = {}
         self._waiting: Gathering[str] = Gathering(clock, FIRST_SECONDS)
+        self._pacing = Pacing()
+        self._later: set[str] = set()
+        self._hurried: set[str] = set()
+        self._written: dict[str, tuple[str, Mapping[str, Any]]] = {}
 
     def look(self, names: Iterable[str]) -> None:
         """Look again at these placements."""
@@ -51,28 +57,66 @@ class StatusSummarizer:
 
     async def written(self, names: Iterable[str]) -> None:
         """Wait until the statuses of these placements say what the tree reports now."""
-        self.look(names)
+        listed = frozenset(names)
+        self._hurried |= listed
+        self.look(listed)
         await self._waiting.worked_off()
 
     async def run(self) -> None:
         """Summarize until cancelled."""
-        while True:
-            names = await self._waiting.take()
-            objects = self._concerned(names)
-            refused = [key for key in sorted(objects) if not await self._return(key)]
-            again = [name for name in sorted(names) if not await self._write(name)]
-            if again or refused:
-                await self._clock.sleep(RETRY_SECONDS)
-                self._waiting.add(names)
+        async with asyncio.TaskGroup() as group:
+            while True:
+                names = await self._waiting.take()
+                objects = self._concerned(names)
+                refused = [key for key in sorted(objects) if not await self._return(key)]
+                again = [name for name in sorted(names) if not await self._write(name, group)]
+                if again or refused:
+                    await self._clock.sleep(RETRY_SECONDS)
+                    self._waiting.add(names)
 
-    async def _write(self, name: str) -> bool:
-        workloads = self._translator.workloads
-        obj = workloads.objects.get(name)
+    async def _write(self, name: str, group: asyncio.TaskGroup) -> bool:
+        """Write one placement's status, if it is due; False if that is to be tried again."""
+        obj = self._translator.workloads.objects.get(name)
         if obj is None:
+            self._pacing.forget(name)
+            self._written.pop(name, None)
             return True
+        summary = self._relay.summary(self._translator.source(name).key)
+        before, now = self._before(name, obj), self._clock.now()
+        status = placement_status(self._facts(name), summary, before, now.wall_ms)
+        hurried = name in self._hurried
+        self._hurried.discard(name)
+        if status == before:
+            return True
+        due = self._pacing.due(name, before, status, summary, now.seconds)
+        if due > now.seconds and not hurried:
+            if name not in self._later:
+                self._later.add(name)
+                group.create_task(self._look_later(name, due - now.seconds), name="status later")
+            return True
+        known = {**obj, "status": before}
+        written = await write_status(self._space, placement_key(name), known, status)
+        if written:
+            self._pacing.written(name, now.seconds)
+            self._written[name] = (_revision(obj), status)
+        return written
+
+    async def _look_later(self, name: str, seconds: float) -> None:
+        # What is reported meanwhile may be due sooner.
+        await self._clock.sleep(min(seconds, QUIET_SECONDS))
+        self._later.discard(name)
+        self.look([name])
+
+    def _before(self, name: str, obj: Mapping[str, Any]) -> Any:
+        """The status that the object has; what was written just now may not be told of yet."""
+        revision, status = self._written.get(name, ("", None))
+        return status if status and revision == _revision(obj) else obj.get("status")
+
+    def _facts(self, name: str) -> PlacementFacts:
+        workloads = self._translator.workloads
         placement = workloads.placements.get(name)
         selectors = placement.spec.location_selectors if placement else ()
-        facts = PlacementFacts(
+        return PlacementFacts(
             # What is counted is of the spec that was looked at last, not of one that just came.
             generation=self._translator.observed.get(name, 0),
             locations=sum(
@@ -86,11 +130,8 @@ class StatusSummarizer:
             selected=workloads.resolver.count(name),
             lack=workloads.lack(name),
             not_supported=workloads.resolver.not_supported.of(name),
+            acts=self._translator.acts(name),
         )
-        summary = self._relay.summary(self._translator.source(name).key)
-        before, now_ms = obj.get("status"), self._clock.now().wall_ms
-        status = placement_status(facts, summary, before, now_ms)
-        return await write_status(self._space, placement_key(name), obj, status)
 
     def _concerned(self, names: Iterable[str]) -> set[ObjectKey]:
         """Objects whose status these placements ask for, and those that still carry one."""
@@ -147,6 +188,10 @@ class StatusSummarizer:
         except SpaceError:
             return False
         return True
+
+
+def _revision(obj: Mapping[str, Any]) -> str:
+    return str(obj["metadata"].get("resourceVersion", ""))
 
 
 def _count_label(obj: Mapping[str, object]) -> str | None:

@@ -55,7 +55,7 @@ class Approvals:
         if why is None:
             raise _nothing_held(f'EdgePlacement "{placement}"')
         if placement not in controllers.translator.workloads.objects and any(
-            orphan.name == placement for orphan in controllers.translator.orphans()
+            orphan.name == placement for orphan in controllers.orphans()
         ):
             remedy = f"say `leafcast adopt {placement}` or `leafcast withdraw {placement}`"
             raise ApiError("Orphan", f"{placement} was read back, and no object says it", remedy)
@@ -71,7 +71,7 @@ class Approvals:
         awaited = awaited_for_ledger(self._controllers())
         if awaited is not None:
             return {"recovering": awaited, "orphans": [], "strangers": 0}
-        found = self._sure().translator.orphans()
+        found = self._sure().orphans()
         listed = [{"name": o.name, "space": o.space, "here": o.here} for o in found]
         strangers = len(self._sure().mailboxes.strangers())
         return {"recovering": [], "orphans": listed, "strangers": strangers}
@@ -132,7 +132,7 @@ class Approvals:
         return {}
 
     def _orphan(self, name: str, space: str) -> Orphan:
-        orphans = self._sure().translator.orphans()
+        orphans = self._sure().orphans()
         found = [o for o in orphans if o.name == name and o.space.startswith(space)]
         if len(found) == 1:
             return found[0]
@@ -178,8 +178,8 @@ def awaited_for_ledger(controllers: Controllers) -> list[str] | None:
 
 def orphan_names(controllers: Controllers) -> list[str]:
     """The placements in force that no EdgePlacement says, by name."""
-    translator = controllers.translator
-    return sorted({it.name for it in translator.orphans()} - translator.workloads.objects.keys())
+    there = controllers.translator.workloads.objects.keys()
+    return sorted({orphan.name for orphan in controllers.orphans()} - there)
 
 
 def orphan_remedy(name: str) -> str:
