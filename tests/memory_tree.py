@@ -220,9 +220,14 @@ async def memory_tree(
     folder: Path,
     paths: Iterable[str],
     make_bus: Callable[[MemoryNetwork, NodePath], MemoryBus] = MemoryBus,
+    prepare: Callable[[MemoryTree], None] = lambda _: None,
 ) -> AsyncIterator[MemoryTree]:
-    """A tree with these nodes (parents first); each without children has a space."""
+    """A tree with these nodes (parents first); each without children has a space.
+
+    `prepare` may give it other spaces before anything runs.
+    """
     tree = MemoryTree(folder, make_bus)
+    prepare(tree)
     wanted = [NodePath.parse(path) for path in paths]
     inner = {path.parent for path in wanted}
     edges = [path for path in wanted if path not in inner]
