@@ -124,7 +124,7 @@ def old_snapshots(one: Run) -> None:
         one.world.run(35 * MINUTE)
         for edge in edges_of(one):
             require(C in edge.space.objects, NO_RESURRECTION, f"{edge.path} removes without cause")
-            stale = edge.node is not None and edge.node.stale
+            stale = edge.node is not None and bool(edge.node.own_state()["stale"])
             require(stale, WITHHOLDING, f"{edge.path} is silent")
     _restart(one)
 

@@ -38,13 +38,18 @@ MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 
 
 def month_away(one: Run) -> None:
-    """An edge is away for a month, and missed a deletion."""
-    edge = edges_of(one)[0]
-    one.world.steps_max = 3_000_000
+    """An edge is away for a month, and missed a deletion. Most of it everyone else is down, too."""
+    edge, others = edges_of(one)[0], [one.world.root, region_of(one), *edges_of(one)[1:]]
     one.world.cut(edge.path)
     put(one, "p2", None)
     everywhere(one, "p1", A)
+    one.world.run(6 * HOUR)
+    for host in others:
+        host.stop(server_too=True)
     one.world.run(30 * DAY)
+    for host in others:
+        host.start()
+    one.world.run(5 * MINUTE)
     one.world.heal(edge.path)
     took = until(one, lambda: C not in edge.space.objects, CONVERGENCE, "p2 stays", 30.0)
     require(took < 15.0, CONVERGENCE, f"a deletion is known only after {took:.0f} s")
@@ -96,7 +101,11 @@ def slept(one: Run) -> None:
         edge.space.drift(key, delete=True)
     one.world.run(23 * MINUTE)
     require(len(edge.space.objects) == 3, NO_IGNORANCE, f"{edge.path} does not repair its cluster")
-    require(edge.node is not None and edge.node.stale, WITHHOLDING, f"{edge.path} is silent")
+    require(_stale(edge), WITHHOLDING, f"{edge.path} is silent")
+
+
+def _stale(edge: Host) -> bool:
+    return edge.node is not None and bool(edge.node.own_state()["stale"])
 
 
 def to_and_fro(one: Run) -> None:
