@@ -8,7 +8,7 @@ from typing import Any
 
 from leafcast.ask.decode import BadAnswer
 from leafcast.ask.session import CallFailed, Session
-from relay.core.children import Standing
+from relay.core.link.session import Standing
 from schemas.asks import STATUS
 from schemas.identity import NodePath
 from schemas.reports import NEVER_JOINED

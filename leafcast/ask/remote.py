@@ -9,7 +9,7 @@ from typing import Any
 
 from leafcast.ask.client import CentreAsks
 from relay.asker import AskFailed
-from relay.core.children import Standing
+from relay.core.link.session import Standing
 from relay.ports import BusBroken, Clock
 from schemas.asks import NODE, AskFault
 from schemas.identity import NodePath

@@ -17,6 +17,7 @@ from leafcast.ask.api import Api
 from leafcast.ask.client import CentreAsks, register_asks
 from leafcast.ask.session import API_PREFIX, WORKLOADS_BUCKET
 from leafcast.daemon.approvals import register_approvals
+from leafcast.daemon.backups import register_backups
 from leafcast.daemon.diagnosis import register_diagnosis
 from leafcast.daemon.event_log import EventLog, follow_conditions
 from leafcast.daemon.logs import set_up_logs
@@ -80,6 +81,7 @@ class Daemon:
         register_diagnosis(self.api, self.tree, asks, self._clock)
         register_approvals(self.api, self.tree)
         register_orphans(self.api, self.tree, asks)
+        register_backups(self.api, self.tree, place, self._clock)
         register_asks(self.api, asks)
         register_membership(self.api, Membership(centre, asks, verbs, self._clock, dice))
 

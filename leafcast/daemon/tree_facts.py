@@ -220,7 +220,7 @@ def _node_form(
         "refused": 0,
         "contested": 0,
         "mail_written": driver.counters.mail_written if driver else 0,
-        "index_written": driver.counters.index_written if driver else 0,
+        "snapshots_written": driver.counters.snapshots_written if driver else 0,
         "blobs_kept": driver.counters.blobs_kept if driver else 0,
         "objects_applied": runtime.objects_applied if runtime else None,
         **figures_of(counts),

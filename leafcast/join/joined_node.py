@@ -18,7 +18,6 @@ from relay.adapters.jetstream.rekeying import rekey_streams
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_config import ParentLink
 from relay.adapters.spaces.simulated_cluster import Settings
-from relay.driver import Superseded
 from relay.ports import Clock, Dice
 
 logger = logging.getLogger(__name__)
@@ -26,6 +25,7 @@ logger = logging.getLogger(__name__)
 LOOK_SECONDS = 0.2
 REFUSED_SECONDS = 3.0
 _REFUSED, _OPENED, _UNREACHED = "authorization violation", "leafnode connection created", "away"
+_STOPPED = "stopped"
 _LOST = ("error trying to connect as leafnode", "leafnode connection closed")
 
 
@@ -82,8 +82,6 @@ class JoinedNode:
                     if (health := self._health) is not None:
                         endpoint = HealthEndpoint(runtime.unready, health.port, health.host)
                         group.create_task(endpoint.run(), name="health")
-        except* Superseded as stopped:
-            raise _other_run(bundle, stopped) from stopped
         except* JoinFailed as failed:
             raise _first(failed) from None
 
@@ -106,7 +104,8 @@ class JoinedNode:
         # The parent may be about to let the newest key in.
         patient_until = self._clock.now().seconds + REFUSED_SECONDS
         while True:
-            trouble = _trouble(runtime.server.log)
+            stopped = runtime.node is not None and runtime.node.stopped
+            trouble = _STOPPED if stopped else _trouble(runtime.server.log)
             ready = runtime.node is not None and runtime.node.ready
             patient = trouble == _REFUSED and self._clock.now().seconds <= patient_until
             if trouble == _REFUSED and not admitted and not patient:
@@ -133,6 +132,8 @@ class JoinedNode:
             return f"{self.bundle.path} is in session with its parent"
         if trouble == _REFUSED:
             return f"{_void(self.bundle)}; until then it keeps what it has"
+        if trouble == _STOPPED:
+            return _other_run(self.bundle)
         return f"its parent {self.bundle.path.parent} is not reached; trying again"
 
 
@@ -162,20 +163,15 @@ def _void(bundle: Bundle) -> JoinFailed:
     return JoinFailed(bundle.path, reason, remedy)
 
 
-def _other_run(bundle: Bundle, stopped: BaseExceptionGroup[Superseded]) -> JoinFailed:
-    """Which of two runs this one is, and what to do."""
-    found: BaseException = stopped
-    while isinstance(found, BaseExceptionGroup):
-        found = found.exceptions[0]
-    made = f"`leafcast node add {bundle.path} --replace`"
-    anew = f"make a new bundle with {made}, which voids this one"
-    if isinstance(found, Superseded) and found.second:
-        reason = "it runs elsewhere already, with the same bundle, so this run was not let in"
-        remedy = f"stop the other one (if its machine is cut off, wait 90 seconds), or {anew}"
-    else:
-        reason = "a newer run with the same identity was started elsewhere, so this older one stops"
-        remedy = f"if that was a mistake, stop it there and start this one again; or {anew}"
-    return JoinFailed(bundle.path, reason, remedy)
+def _other_run(bundle: Bundle) -> str:
+    """That another run with the same identity is up, and what to do."""
+    anew = (
+        f"make a new bundle with `leafcast node add {bundle.path} --replace`, which voids this one"
+    )
+    return (
+        f"{bundle.path} runs elsewhere with the same bundle, so this run does nothing; stop one of "
+        f"them (if its machine is cut off, wait 90 seconds), or {anew}"
+    )
 
 
 def _first(group: BaseExceptionGroup[JoinFailed]) -> JoinFailed:

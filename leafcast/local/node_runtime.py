@@ -31,10 +31,9 @@ from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from relay.adapters.spaces.simulated_cluster import Settings
 from relay.asker import Asker
 from relay.atomic_file import atomic_write
-from relay.core.admission import READS_AT_ONCE
+from relay.core.config import NodeConfig
 from relay.core.effects import Noted
 from relay.core.node import Node
-from relay.core.state import NodeConfig
 from relay.driver import Driver
 from relay.ports import BusBroken, Clock, Dice, Space, SpaceError, first_of
 from schemas.codec import from_json
@@ -58,7 +57,6 @@ class World:
     dice: Dice
     tree: TreeId
     roots: Mapping[KeyId, bytes]
-    reads_at_once: int = READS_AT_ONCE
 
 
 class NodeRuntime:
@@ -294,7 +292,6 @@ class NodeRuntime:
             self.attached,
             self._home,
             self._former,
-            world.reads_at_once,
         )
         driver = self._driver = Driver(
             bus, config, world.clock, on_wants=self._wants, on_noted=self._note
@@ -313,8 +310,7 @@ class NodeRuntime:
                 await driver.started.wait()
                 self._stir()
                 group.create_task(self._notice_wiping(), name=f"wiped {self.path}")
-                # A laid-out node has its children's accounts before it has heard of any of them;
-                # a centre that lost its ledger reads it back from those that its server knows.
+                # A laid-out node has its children's accounts before it has heard of any of them.
                 told = self._external is None and not self.path.is_root
                 if told or driver.node.children():
                     await server.forget_others(driver.node.children())

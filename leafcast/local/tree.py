@@ -23,6 +23,7 @@ from controllers.nodes import (
 from leafcast.ask.session import INVENTORY_BUCKET, NODE_MANAGER, USER_MANAGER, WORKLOADS_BUCKET
 from leafcast.data_dir import DataDir
 from leafcast.local.attached_cluster import attachment
+from leafcast.local.backup import RELAY, SPACE, CentreServer, restore_pending
 from leafcast.local.credentials import keep_credentials, load_credentials
 from leafcast.local.inventory import edge_objects
 from leafcast.local.node_runtime import NodeRuntime, World
@@ -33,12 +34,13 @@ from leafcast.show.plurals import many
 from leafcast.space_settings import SIMULATED, SpaceSetting
 from leafcast.spaces import open_space
 from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.jetstream.request_reply import CannotConnect
 from relay.adapters.server.external_server import ServerPlace
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_config import ParentLink
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.core.effects import Noted
-from relay.driver import Driver, Superseded
+from relay.driver import Driver
 from relay.ports import BusBroken, Space, SpaceError
 from schemas.identity import NodePath
 from schemas.objects import BUILT_IN_KINDS
@@ -152,12 +154,25 @@ class LocalTree:
     async def _start_centre(self, world: World, group: asyncio.TaskGroup) -> None:
         folder = self._place.node(NodePath())
         runtime = NodeRuntime(
-            world, NodePath(), folder, beside=self._control, external=self._external
+            world,
+            NodePath(),
+            folder,
+            beside=self._control,
+            before=self._restore,
+            external=self._external,
         )
         group.create_task(self._add(runtime).run(), name="centre")
         await self.centre_up.wait()
         await self._registered(lambda: self._enrol(world))
         self._progress("the centre is running")
+
+    async def _restore(self, centre: NodeRuntime) -> None:
+        """Make the centre's streams of a backup that `leafcast restore` put here."""
+        try:
+            if await restore_pending(self._place, streams_of(centre)):
+                self._progress("the centre's streams are those of the backup")
+        except CannotConnect as error:
+            raise BusBroken(str(error)) from error
 
     async def _enrol(self, world: World) -> None:
         """Register the nodes that were laid out to run elsewhere, and are not yet in the tree."""
@@ -188,7 +203,7 @@ class LocalTree:
                 ]
                 self.workloads, self.inventory = workloads[0], inventory[0]
                 self.controllers = await Controllers.open(
-                    relay,
+                    relay.publisher,
                     workloads,
                     inventory,
                     self._clock,
@@ -240,7 +255,7 @@ class LocalTree:
         cluster = self._clusters.get(path, SIMULATED)
         attached = attachment(cluster) if edge else None
         node = self._add(NodeRuntime(world, path, folder, parent=link, attached=attached))
-        self._runs[path] = group.create_task(_run_one(node), name=str(path))
+        self._runs[path] = group.create_task(node.run(), name=str(path))
         await node.until(lambda node: node.ready)
 
     async def _registered(self, work: Callable[[], Awaitable[T]]) -> T:
@@ -294,6 +309,12 @@ class LocalTree:
         changed.set()
 
 
+def streams_of(centre: NodeRuntime) -> CentreServer:
+    """Where the centre's streams are."""
+    seeds = {RELAY: centre.relay_seed, SPACE: centre.space_seed}
+    return CentreServer(centre.server.url, seeds)
+
+
 def _title(obj: Mapping[str, Any]) -> str:
     """`deployment.apps/web`, as kubectl says it."""
     group = str(obj["apiVersion"]).rpartition("/")[0]
@@ -308,11 +329,3 @@ def _title(obj: Mapping[str, Any]) -> str:
 def _verb(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     same = before["metadata"]["resourceVersion"] == after["metadata"]["resourceVersion"]
     return "unchanged" if same else "configured"
-
-
-async def _run_one(node: NodeRuntime) -> None:
-    """Run a node until it is cancelled, or another run with its identity took over elsewhere."""
-    try:
-        await node.run()
-    except* Superseded as stopped:
-        log.warning("%s", stopped.exceptions[0])

@@ -1,0 +1,43 @@
+"""The verb `backup` of a daemon: what its centre holds, into a file beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from leafcast.ask.api import Api, ApiError
+from leafcast.daemon.running_centre import running
+from leafcast.data_dir import DataDir
+from leafcast.local.backup import BackupUnusable, write_backup
+from leafcast.local.tree import LocalTree, streams_of
+from relay.adapters.jetstream.request_reply import CannotConnect
+from relay.adapters.jetstream.stream_backup import BackupFailed
+from relay.ports import Clock
+from schemas.identity import NodePath
+
+
+class Backups:
+    """Writes backups of the tree whose data directory this is."""
+
+    def __init__(self, tree: LocalTree, place: DataDir, clock: Clock) -> None:
+        self._tree = tree
+        self._place = place
+        self._clock = clock
+
+    async def backup(self, file: str) -> dict[str, Any]:
+        """Write `file`, an absolute path: `{}`. Raises ApiError."""
+        centre = running(self._tree.nodes.get(NodePath()))
+        now_ms = self._clock.now().wall_ms
+        try:
+            await write_backup(Path(file), self._place, streams_of(centre), now_ms)
+        except BackupUnusable as error:
+            message = f"{error.file}: {error.reason}"
+            raise ApiError("BackupUnusable", message, error.remedy) from error
+        except (BackupFailed, CannotConnect) as error:
+            raise ApiError("BackupFailed", str(error), "try again") from error
+        return {}
+
+
+def register_backups(api: Api, tree: LocalTree, place: DataDir, clock: Clock) -> None:
+    """Answer the verb `backup`."""
+    api.register("backup", Backups(tree, place, clock).backup)
