@@ -142,7 +142,7 @@ def removal_not_seen(one: Run) -> None:
     one.oracle.model_changed()
     one.centre.accept()
     one.oracle.model_changed()
-    until(one, lambda: not holding(one, C), CONVERGENCE, "p2 stays", 15 * MINUTE)
+    until(one, lambda: not holding(one, C), CONVERGENCE, "p2 stays", 25 * MINUTE)
 
 
 def _is(one: Run, key: str, name: str) -> bool:

@@ -139,7 +139,7 @@ def twins(one: Run) -> None:
     """A copy of an edge's disk runs on another machine: only the first does anything."""
     world, first = one.world, edges_of(one)[0]
     copy = Host(world, first.path, attached=True)
-    copy.streams, copy.machine = deepcopy(first.streams), "another machine"
+    copy.streams, copy.machine, copy.run = deepcopy(first.streams), "another machine", 1000
     world.hosts[first.path] = copy
     copy.start()
     world.run(5 * MINUTE)
@@ -156,7 +156,7 @@ def replaced(one: Run) -> None:
     world, first = one.world, edges_of(one)[0]
     first.stop(server_too=True)
     newer = Host(world, first.path, attached=True)
-    newer.machine = "another machine"
+    newer.machine, newer.run = "another machine", 1000
     world.hosts[first.path] = newer
     newer.start()
     one.settle()

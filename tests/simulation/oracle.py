@@ -273,7 +273,8 @@ class Oracle(Watcher):
             what = f"{name}: exactly {dict(states)}, though {len(meant)} destinations are meant"
             raise LawBroken(EXACTLY_ONCE, what)
         holding = sum(1 for target in meant if self._holds(target.path, placed, target))
-        if states.get("synced", 0) > holding and not self.world.disturbed:
+        wiped = self.world.disturbed or any(t.path in self._disturbed for t in meant)
+        if states.get("synced", 0) > holding and not wiped:
             what = f"{name}: exactly {dict(states)}, though {holding} hold it"
             raise LawBroken(EXACTLY_ONCE, what)
 
