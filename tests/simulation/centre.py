@@ -321,7 +321,7 @@ class Centre(Books):
         publication = self._issuer.sign_snapshot(self._now())
         self._keep(publication.blobs)
         honest = read_snapshot(publication.envelope.payload)
-        said = self.world.ports.snapshot(honest)
+        said = self.world.ports.snapshot(honest, self._keep)
         data = SIGNING_KEY.seal("snapshot", encode(said)).encode()
         self._enter_snapshot(publication.generation, data, publication.dropped)
         root = self.world.root
