@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from leafcast.ask.decode import BadAnswer
-from leafcast.ask.remote import standing
 from leafcast.ask.session import CallFailed, Session
+from leafcast.ask.standing import standing
 from schemas.asks import STATUS
 from schemas.identity import NodePath
 from schemas.reports import NEVER_JOINED

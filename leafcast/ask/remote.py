@@ -8,8 +8,8 @@ from contextlib import suppress
 from typing import Any
 
 from leafcast.ask.client import CentreAsks
+from leafcast.ask.standing import standing
 from relay.asker import AskFailed
-from relay.core.link.session import Presence
 from relay.core.view import Standing
 from relay.ports import BusBroken, Clock
 from schemas.asks import NODE, AskFault
@@ -120,20 +120,6 @@ def standing_of(child: Form) -> Standing:
         in_session=child["inSession"],
         joined=child.get("joined", True),
     )
-
-
-def standing(
-    silent_since_ms: int | None, *, left: bool, in_session: bool, joined: bool
-) -> Standing:
-    """How it is with a child, by what its parent answered of it."""
-    presence = Presence.IN_STEP if in_session else Presence.CATCHING_UP
-    if not joined:
-        presence = Presence.NEVER_JOINED
-    elif left:
-        presence = Presence.LEFT
-    elif silent_since_ms is not None:
-        presence = Presence.SILENT
-    return Standing(presence, silent_since_ms)
 
 
 def _figures(form: Mapping[Any, Any], names: Iterable[str]) -> dict[str, int]:
