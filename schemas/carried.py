@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from schemas import codec
 from schemas.identity import ContentHash
+from schemas.refusals import CodecError
 
 CARRIED_MAX_BYTES = 8 * 1024
 """Of all values in one message; what claims to carry more carries nothing."""
@@ -34,14 +35,14 @@ def with_carried(record: bytes, carried: Sequence[tuple[ContentHash, bytes]]) ->
 def without_carried(message: bytes) -> tuple[bytes, Carried]:
     """The record, and what came along, not checked against its addresses; whatever the bytes are.
 
-    What is carried wrongly is left out. What is no message stays as it is, for its reader to refuse.
+    What is carried wrongly is left out. What is no message stays as it is: its reader refuses it.
     """
     if message[:1] != _LADEN:
         return message, ()
     try:
         end = codec.fields_end(message, _FIELDS)
         carried = _carried(codec.unpack(message[end:], 2 * CARRIED_MAX_BYTES))
-    except codec.CodecError:
+    except CodecError:
         return message, ()
     return _BARE + message[1:end], carried
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from leafcast.ask.decode import BadAnswer
 from leafcast.ask.session import CallFailed, Session
-from leafcast.ask.standing import standing
+from relay.core.link.session import Standing
 from schemas.asks import STATUS
 from schemas.identity import NodePath
 from schemas.reports import NEVER_JOINED
@@ -73,11 +73,11 @@ def _node(path: NodePath, child: Form) -> Form:
     states, health = _counts(child["states"]), _counts(child["health"])
     silent_ms, left = since if isinstance(since, int) else None, child.get("left") is True
     joined = child.get("joined") is not False
-    known = standing(silent_ms, left=left, in_session=True, joined=joined)
+    standing = Standing(silent_ms, left, in_session=True, joined=joined)
     return {
         "path": str(path),
         "role": "edge" if child["destination"] else "relay",
-        "state": known.word,
+        "state": standing.word,
         "silent_since_ms": silent_ms,
         "destinations": sum(states.values()) - states.get(NEVER_JOINED, 0),
         "never_joined": states.get(NEVER_JOINED, 0),

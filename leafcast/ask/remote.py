@@ -8,9 +8,8 @@ from contextlib import suppress
 from typing import Any
 
 from leafcast.ask.client import CentreAsks
-from leafcast.ask.standing import standing
 from relay.asker import AskFailed
-from relay.core.view import Standing
+from relay.core.link.session import Standing
 from relay.ports import BusBroken, Clock
 from schemas.asks import NODE, AskFault
 from schemas.identity import NodePath
@@ -21,15 +20,14 @@ ASKED_MAX = 500
 ASKED_AT_ONCE = 32
 ASK_SECONDS_MAX = 8.0
 _OWN_FIGURES = (
-    "snapshotGeneration",
-    "snapshotAgeMs",
+    "indexGeneration",
+    "indexAgeMs",
     "nowMs",
     "diskFree",
     "storeBytes",
     "serverStarts",
     "serverUpMs",
     "withheld",
-    "orphaned",
     "disbelieved",
     "storeRemovals",
     "objectsApplied",
@@ -102,7 +100,7 @@ def _checked_child(child: object) -> dict[str, Any] | None:
         "silentSinceMs": since if _is_count(since) else None,
         "inSession": child.get("inSession") is True,
         "left": child.get("left") is True,
-        "joined": child.get("joined") is not False,
+        "joined": child.get("joined") is not False,  # A relay of a version before does not say it.
         "nkey": _text(child, "nkey"),
         **_figures(child, ("lag", "refused", "contested")),
     }
@@ -114,12 +112,8 @@ def _checked_child(child: object) -> dict[str, Any] | None:
 
 def standing_of(child: Form) -> Standing:
     """How it is with a child, by what `checked_answer` lets through."""
-    return standing(
-        child["silentSinceMs"],
-        left=child["left"],
-        in_session=child["inSession"],
-        joined=child.get("joined", True),
-    )
+    joined = child.get("joined", True)
+    return Standing(child["silentSinceMs"], child["left"], child["inSession"], joined)
 
 
 def _figures(form: Mapping[Any, Any], names: Iterable[str]) -> dict[str, int]:

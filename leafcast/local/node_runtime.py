@@ -310,8 +310,7 @@ class NodeRuntime:
                 await driver.started.wait()
                 self._stir()
                 group.create_task(self._notice_wiping(), name=f"wiped {self.path}")
-                # A laid-out node has its children's accounts before it has heard of any of them;
-                # a centre that lost its ledger reads it back from those that its server knows.
+                # A laid-out node has its children's accounts before it has heard of any of them.
                 told = self._external is None and not self.path.is_root
                 if told or driver.node.children():
                     await server.forget_others(driver.node.children())

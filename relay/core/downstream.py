@@ -94,10 +94,11 @@ class Downstream:
 
     def _progress(self, name: str, progress: Progress) -> bool:
         child, now = self._children.by_name[name], self._clock().seconds
-        for unsaid in self._reports.forget_unsaid(name, progress.run):
-            self._out.append(DropReport(name, unsaid, 0))
         if not self._children.progressed(name, progress, self._reports.digest(name), now):
             return False
+        # It has just what its digest says: all else is a former run's, or was lost on its way out.
+        for unsaid in self._reports.forget_unsaid(name, progress.run):
+            self._out.append(DropReport(name, unsaid, 0))
         for key, slot in list(child.mailbox.slots.items()):
             if self._is_over(name, key, full=slot.full):
                 child.mailbox.clear(key, child.through)

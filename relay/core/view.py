@@ -14,7 +14,7 @@ from relay.core.destination.destination import CONTENT_REFUSED, Destination
 from relay.core.downstream import Downstream
 from relay.core.events import Instant
 from relay.core.link.children import Children
-from relay.core.link.session import Presence
+from relay.core.link.session import Presence, Standing
 from relay.core.link.target import mail_owner
 from relay.core.records.accepted import Accepted, is_delta
 from relay.core.records.book import RecordBook
@@ -26,7 +26,7 @@ from relay.core.upstream import STALE, Upstream
 from schemas.identity import ContentHash, DestinationId, MailKey
 from schemas.objects import ObjectKey
 from schemas.records import LocationRecord, Profile, Record
-from schemas.reports import NEVER_JOINED, Count, ExceptionSample, ObjectResult, Summary
+from schemas.reports import Count, ExceptionSample, ObjectResult, Summary
 from schemas.signing import Envelope
 
 OUTDATED = "Withheld: a newer version is in force, and missing from the mailbox at the parent"
@@ -43,40 +43,6 @@ class Orphan(NamedTuple):
     name: str
     generation: int
     term: str
-
-
-class Standing(NamedTuple):
-    """How it is with a child, by its parent's word."""
-
-    presence: Presence
-    # Since when it is silent or has left, ms since 1970.
-    silent_since_ms: int | None
-
-    @property
-    def left(self) -> bool:
-        return self.presence is Presence.LEFT
-
-    @property
-    def in_session(self) -> bool:
-        return self.presence in (Presence.CATCHING_UP, Presence.IN_STEP)
-
-    @property
-    def joined(self) -> bool:
-        return self.presence is not Presence.NEVER_JOINED
-
-    @property
-    def word(self) -> str:
-        """The same in a word or two, as people are told it everywhere."""
-        return _WORDS[self.presence]
-
-
-_WORDS = {
-    Presence.NEVER_JOINED: NEVER_JOINED,
-    Presence.SILENT: "unreachable",
-    Presence.LEFT: "stopped",
-    Presence.CATCHING_UP: "catching up",
-    Presence.IN_STEP: "up",
-}
 
 
 class NodeView:
@@ -119,7 +85,10 @@ class NodeView:
     def may_prune(self, key: ObjectKey) -> bool:
         """Whether the removal of an object that is wanted no more is settled."""
         reached = self._judge.reached
+        upstream = self._upstream
         if self._destination is None or reached is None:
+            return False
+        if upstream is not None and not upstream.was_welcomed:
             return False
         return self._destination.may_prune(key, reached.record.settled)
 
@@ -137,7 +106,7 @@ class NodeView:
         """The same, with whether it is exact: it reflects all that was sent, and sums up."""
         summary = self.summary(key)
         names = dict.fromkeys(self._audience.concerned(key))
-        names |= dict.fromkeys(self._children.having(key))
+        names |= dict.fromkeys(self._children.having_head(key))
         expected = sum(self._audience.expected(key, name) for name in (*names, HERE))
         counted = summary.destinations - summary.states.get("leaving", 0)
 
@@ -223,7 +192,7 @@ class NodeView:
     def standing_of(self, child: str) -> Standing | None:
         """How it is with a child; None if there is none of this name."""
         known = self._children.by_name.get(child)
-        return None if known is None else Standing(known.session.presence, known.session.since_ms)
+        return None if known is None else known.session.standing
 
     def heard(self, child: str) -> Heard | None:
         """When a child was last heard of; None if there is none of this name."""

@@ -4,6 +4,8 @@ Not promised is that a reset takes back an acknowledgement just before it: what 
 it is welcomed counts for nothing, and a session begins with a reset.
 """
 
+import asyncio
+
 import pytest
 
 from relay.adapters.jetstream import streams as jetstream_streams
@@ -12,8 +14,8 @@ from relay.core.effects import AckMail, ClearMail, DropReport, StoreOwn
 from relay.core.events import HelloArrived, ReportArrived, Welcomed
 from relay.ports import OwnRecord
 from schemas.blobs import OBJECT, store
-from schemas.objects import ObjectKey
 from schemas.link import Welcome
+from schemas.objects import ObjectKey
 from schemas.reports import Done, encode
 from tests.awaiting import eventually
 from tests.contract.buses import TREES, NatsTree, key, letter, mails, of
@@ -253,3 +255,60 @@ async def test_streams_keep_the_last_value_of_each_slot_without_end(tmp_path, mo
         there = [report.key for report in of(ReportArrived, listener.events)]
         assert there == [f"slot-{number}" for number in range(10)][-len(there) :]
         assert 1 <= len(there) <= 4
+
+
+@pytest.mark.nats
+async def test_a_slot_that_cannot_be_read_is_erased_and_ends_no_run(tmp_path):
+    """Made once by hand with a relay's own key; the relay began again for ever."""
+    async with NatsTree(tmp_path) as tree:
+        await tree.plant("/")
+        centre, _ = await tree.open()
+        _, emea = await tree.sprout("/emea", centre)
+        (kept,) = await centre.write(mail=[letter("emea", 1)])
+        client = centre._relay.client
+        strange = ({}, {"Lc-Gen": "x", "Lc-Hash": "00", "Lc-Has-Body": "1"}, {"Lc-Gen": "-1"})
+        for number, headers in enumerate(strange):
+            await client.request(f"lc.emea._mail.junk{number}", b"junk", headers=headers)
+        await emea.mail(1 + len(strange))
+        await tree.close("/")
+
+        centre, listener = await tree.open()
+
+        assert [slot.sequence for slot in listener.remembered.mail] == [kept.sequence]
+        info = await centre._relay.api("STREAM.INFO.MAIL")
+        assert info["state"]["messages"] == 1
+
+
+@pytest.mark.nats
+async def test_a_child_that_says_much_delays_no_other_and_loses_nothing(tmp_path):
+    count = 5_000
+    async with NatsTree(tmp_path) as tree:
+        await tree.plant("/")
+        centre, _ = await tree.open()
+        loud, _ = await tree.sprout("/loud", centre)
+        quiet, _ = await tree.sprout("/quiet", centre)
+        await tree.close("/")
+        centre = tree.new_bus("/")
+        await centre.start()
+        try:
+            assert await loud.send_report({f"slot-{n}": b"1" * 100 for n in range(count)})
+            assert await quiet.send_report({"only": b"1"})
+            heard, batches, quiet_in = [], 0, None
+            async with asyncio.timeout(60):
+                while len(heard) < count or quiet_in is None:
+                    for event in await centre.inbox.next_batch(512):
+                        if event.child == "quiet":
+                            quiet_in = batches
+                        else:
+                            heard.append(event.key)
+                    batches += 1
+            # The reader takes no more of the loud one at a time than a share.
+            assert quiet_in < count / 64 / 2
+            assert list(dict.fromkeys(heard)) == [f"slot-{n}" for n in range(count)]
+            assert await loud.send_report({"slot-0": b"2", "last": b"2"})
+            last = []
+            async with asyncio.timeout(60):
+                while "last" not in last:
+                    last += [event.key for event in await centre.inbox.next_batch(512)]
+        finally:
+            await centre.close()

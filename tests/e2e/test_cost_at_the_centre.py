@@ -23,7 +23,7 @@ async def test_one_changed_object_costs_the_centre_one_message_per_child(tmp_pat
         await tree.until("shop", lambda s: s.complete and s.states == {"synced": everywhere})
 
         counters, streams = tree.centre.counters, tree.network.streams(tree.centre.config.path)
-        mail, index, blobs = counters.mail_written, counters.index_written, set(streams.blobs)
+        mail, index, blobs = counters.mail_written, counters.snapshots_written, set(streams.blobs)
         former = await tree.until("shop", lambda s: s.complete)
         began = tree.clock.now().seconds
         await tree.apply(config_map("c7", "shop", text="changed"))
@@ -36,7 +36,7 @@ async def test_one_changed_object_costs_the_centre_one_message_per_child(tmp_pat
         # Each blob once: the object, its manifest chunk and root; of the index a root and a chunk.
         assert len(set(streams.blobs) - blobs) <= 5
         seconds = tree.clock.now().seconds - began
-        assert counters.index_written - index <= regions * (seconds + 1)
+        assert counters.snapshots_written - index <= regions * (seconds + 1)
         key = ObjectKey("", "configmaps", "shop", "c7")
         for space in tree.spaces.values():
             assert (await space.get(key))["data"] == {"text": "changed"}

@@ -77,7 +77,7 @@ async def test_a_second_start_does_nothing_twice(tmp_path):
             assert counters.mail_written == 0, path
             # A child gets it in its new session, and an edge if it was not due for the last one.
             each = 1 if path.is_root else 2
-            assert counters.index_written <= each * len(runtime.node.children()), path
+            assert counters.snapshots_written <= each * len(runtime.node.children()), path
         assert tree.nodes[CENTRE].server.starts == 1
 
 

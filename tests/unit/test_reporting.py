@@ -3,13 +3,14 @@
 import pytest
 
 from relay.core.link.session import Presence
-from relay.core.reports.counting import ChildReports, Facts
+from relay.core.reports.counting import UNSENT_MAX, ChildReports, Facts
 from relay.core.reports.reduce import EMPTY, times
 from schemas.identity import short_key
 from schemas.objects import ObjectKey
 from schemas.reports import NEVER_JOINED, ObjectResult, Report, ReportPart, Summary, part_key
 
 KEY = short_key(bytes(20))
+UNSENT = [short_key(at.to_bytes(20, "big")) for at in range(1, UNSENT_MAX + 2)]
 DONE = Summary({"synced": 1}, {"healthy": 1}, {"arm": 1})
 IN_STEP = Presence.IN_STEP
 
@@ -76,6 +77,7 @@ def test_of_a_child_that_is_not_in_step_what_is_expected_counts(presence, state,
         (facts(), report(generation=6), counted("pending", "healthy")),
         (facts(expected=0), report(generation=6), counted("leaving", "healthy")),
         (facts(expected=0), report(gone=True, summary=EMPTY), EMPTY),
+        (facts(), report(generation=8), counted("pending", "healthy")),
         (facts(expected=0, sent=False), report(), EMPTY),
         (facts(expected=0, sent=False), None, EMPTY),
     ],
@@ -171,6 +173,27 @@ def test_only_what_its_present_run_said_is_gone_is_gone():
     found.take("a", report(run="s", revision=2))
     assert not found.is_gone("a", KEY)
     assert found.knows("a", KEY)
+
+
+def test_what_a_child_was_not_sent_counts_for_nothing_but_belongs_to_its_digest():
+    known = {KEY: facts(), **dict.fromkeys(UNSENT, facts(expected=0, sent=False))}
+    found = ChildReports(lambda _child: 0, lambda _child, key: known[key])
+    found.expect_all("a", "r")
+    for at, key in enumerate(UNSENT[:-1], 1):
+        assert found.take("a", report(at, key=key))
+    before = found.digest("a")
+    assert not found.take("a", report(UNSENT_MAX + 1, key=UNSENT[-1]))
+    assert found.take("a", report(UNSENT_MAX + 2))
+    assert before not in (bytes(16), found.digest("a"))
+    assert found.summary(UNSENT[0]) == EMPTY
+    # One that it was sent meanwhile leaves room for another, and counts.
+    known[UNSENT[0]] = facts()
+    found.refresh("a", UNSENT[0])
+    assert found.summary(UNSENT[0]) == DONE
+    assert found.take("a", report(UNSENT_MAX + 3, key=UNSENT[-1]))
+    found.check()
+    found.take("a", report(UNSENT_MAX + 4, key=UNSENT[1], gone=True))
+    found.check()
 
 
 def test_a_child_that_goes_leaves_nothing():

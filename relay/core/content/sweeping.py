@@ -15,7 +15,6 @@ from relay.core.effects import DropBlobs, Effect, LoadBlob, Noted
 from relay.core.events import BlobArrived
 from schemas import blobs
 from schemas.blobs import Reference
-
 from schemas.identity import ContentHash
 from schemas.refusals import BlobRefused, WireRefused
 from schemas.snapshots import SNAPSHOT_TERMS

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import NamedTuple
 
 from schemas.link import Hello
+from schemas.reports import NEVER_JOINED
 
 HELLO_SECONDS = 30.0
 HELLO_RETRY_SECONDS, HELLO_RETRY_MAX_SECONDS = 1.0, 30.0
@@ -120,6 +122,25 @@ class Presence(Enum):
     IN_STEP = auto()
 
 
+class Standing(NamedTuple):
+    """How it is with a child, in its parent's words for people."""
+
+    # Since when it is silent or has left, ms since 1970.
+    silent_since_ms: int | None
+    left: bool
+    in_session: bool
+    joined: bool = True
+
+    @property
+    def word(self) -> str:
+        """The same in a word or two."""
+        if not self.joined:
+            return NEVER_JOINED
+        if self.silent_since_ms is not None:
+            return "stopped" if self.left else "unreachable"
+        return "up" if self.in_session else "connecting"
+
+
 class PresenceEvent(Enum):
     # A hello of a run that is not the present one.
     NEW_RUN = auto()
@@ -175,6 +196,16 @@ class ChildSession:
     @property
     def is_there(self) -> bool:
         return self.presence in (Presence.CATCHING_UP, Presence.IN_STEP)
+
+    @property
+    def is_in_step(self) -> bool:
+        return self.presence is Presence.IN_STEP
+
+    @property
+    def standing(self) -> Standing:
+        """The same for people."""
+        left, joined = self.presence is Presence.LEFT, self.presence is not Presence.NEVER_JOINED
+        return Standing(self.since_ms, left, bool(self.run), joined)
 
     def identify(self, hello: Hello) -> Identity:
         """A run of the same home supersedes at once, one of another only who is not there."""

@@ -30,6 +30,9 @@ _PENDING = Summary({"pending": 1}, {"unknown": 1}, {ARM_OLDER: 1})
 _UNREACHABLE = Summary({"unreachable": 1}, {"unknown": 1}, {ARM_OLDER: 1})
 _NEVER_JOINED = Summary({NEVER_JOINED: 1}, {NEVER_JOINED: 1}, {ARM_OLDER: 1})
 
+UNSENT_MAX = 1000
+"""So many reports are kept of one child on placements that it was not sent from here."""
+
 
 class Facts(NamedTuple):
     """What a node knows of one child and one placement, besides the child's report."""
@@ -57,6 +60,8 @@ class ChildReports:
         self._shapes = Shapes()
         self._digests = ReportDigests()
         self._parts = PartRoom()
+        # By child what it reported without having been sent it, as what a lost disk knew of.
+        self._unsent: dict[int, set[MailKey]] = {}
         # Placements of which something else may be to be reported.
         self._dirty: dict[MailKey, None] = {}
 
@@ -65,10 +70,11 @@ class ChildReports:
     def take(self, child: str, report: Report) -> bool:
         """Take a child's part 0; whether its slot is to be kept.
 
-        One of another run than the present is not, and one that says gone needs no slot.
+        One of another run than the present is not, and one that says gone needs no slot. One on
+        what the child was not sent counts for nothing, but belongs to its digest.
         """
         place, run = self._at(child), run_number(report.run)
-        if not self._digests.is_present(place, run):
+        if not self._digests.is_present(place, run) or not self._admits(place, report):
             return False
         fold = self._fold(report.key)
         held = fold.reported(place)
@@ -205,6 +211,7 @@ class ChildReports:
                 self._tidy(key)
         self._digests.forget_child(place)
         self._parts.forget_child(place)
+        self._unsent.pop(place, None)
 
     # What follows.
 
@@ -239,6 +246,9 @@ class ChildReports:
     def check(self) -> None:
         """Assert that folds and digests agree with the rows."""
         self._parts.check()
+        for place, unsent in self._unsent.items():
+            assert len(unsent) <= UNSENT_MAX
+            assert all(self.knows(self._names[place], key) for key in unsent)
         held: dict[int, list[tuple[str, int, int]]] = {}
         for key, fold in self._folds.items():
             fold.check()
@@ -250,6 +260,25 @@ class ChildReports:
                 assert self._parts.of(place, key).keys() == fold.results_of(place).keys()
         for place in range(len(self._names)):
             self._digests.check(place, [*held.get(place, ()), *self._parts.all_of(place)])
+
+    def _admits(self, place: int, report: Report) -> bool:
+        """Whether a child reports on what it was sent, or on few things that it was not."""
+        if report.gone or self.knows(self._names[place], report.key):
+            return True
+        if self._was_sent(place, report.key):
+            return True
+        unsent = self._unsent.setdefault(place, set())
+        if len(unsent) >= UNSENT_MAX:
+            unsent = {key for key in unsent if not self._was_sent(place, key)}
+            self._unsent[place] = unsent
+        if len(unsent) >= UNSENT_MAX:
+            return False
+        unsent.add(report.key)
+        return True
+
+    def _was_sent(self, place: int, key: MailKey) -> bool:
+        facts = self._facts(self._names[place], key)
+        return facts.sent or facts.expected > 0
 
     def _looked_at(self, key: MailKey) -> Fold | None:
         """The placement's fold, with every child looked at that something changed for."""
@@ -294,7 +323,7 @@ class ChildReports:
         if summary is None or held.gone or (facts.edge and summary.destinations > 1):
             # An edge is one destination, and speaks for no other.
             return self._expected(_PENDING, facts)
-        if held.generation < facts.generation:
+        if held.generation != facts.generation:
             state: State = "pending" if facts.expected else "leaving"
             summary = self._shapes.shared(reduce.older(summary, state))
         return Counted(summary, dated=True)
@@ -315,6 +344,8 @@ class ChildReports:
         fold.report(place, said)
         if said.is_there:
             self._digests.add(place, key, said.run, said.revision)
+        elif place in self._unsent:
+            self._unsent[place].discard(key)
 
     def _drop_parts(self, fold: Fold, place: int, key: MailKey) -> None:
         for part in list(self._parts.of(place, key)):

@@ -54,10 +54,10 @@ class ReportIntake:
         sent: Callable[[str, MailKey], int | None],
         arms_of: Callable[[MailKey], frozenset[str] | None],
     ) -> None:
-        """`sent` is the highest generation written to a child that it may still report on.
+        """`sent` is the highest generation of a placement that was written to a child.
 
-        None if the placement was never sent there. `arms_of` are the arms of the delta in force;
-        None if they are not known here.
+        None of what it was not sent: a report on that counts for nothing. `arms_of` are the arms of
+        the delta in force; None if they are not known here.
         """
         self._owner = owner
         self._sent = sent
@@ -77,9 +77,7 @@ class ReportIntake:
             raise RecordRefused(f"part {report.part} of {report.key} under {slot}")
         _check_run(report.run)
         sent = self._sent(child, report.key)
-        if sent is None:
-            raise RecordRefused("a report on what it was not sent from here")
-        if report.generation > sent:
+        if sent is not None and report.generation > sent:
             raise RecordRefused(f"generation {report.generation}, and {sent} was sent")
         if isinstance(report, ReportPart):
             _check_results(report)
