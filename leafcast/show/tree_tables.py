@@ -72,7 +72,7 @@ def placements_view(
     for space, what in sorted(lost_spaces.items()):
         said = Text.assemble(
             (f"Of a space that is lost: {what}\n", "yellow"),
-            "It stays in force. Apply it again, then let the former go: ",
+            "It stays in force. Apply it again, then let the former go:\n",
             f"leafcast accept --space {space}",
             overflow="fold",
         )

@@ -64,9 +64,7 @@ async def test_counts_come_back_from_an_edge_and_a_restart_issues_nothing_again(
         again = driver(NodePath())
         tasks = [group.create_task(again.run())]
         await again.started.wait()
-        controllers = await Controllers.open(
-            again.publisher, wds, inventory, clock, dice, tmp_path
-        )
+        controllers = await Controllers.open(again.publisher, wds, inventory, clock, dice, tmp_path)
         tasks.append(group.create_task(controllers.run()))
         await wds.apply(placement("second"), USER)
         await again.until(lambda _: len(again.publisher.ledger()) > len(issued))

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -89,6 +90,33 @@ async def test_each_object_is_told_what_came_of_it(session, capsys):
         "namespace/shop unchanged",
         "deployment.apps/web configured",
     ]
+
+
+@pytest.mark.parametrize("refused", [False, True])
+async def test_nothing_is_let_go_between_the_first_object_and_the_last(refused):
+    said = []
+
+    class Told(MemorySpace):
+        async def apply(self, obj, manager, *, dry_run=False, **options):
+            if not dry_run:
+                said.append(obj["kind"])
+                if refused:
+                    raise SpaceError("Forbidden", "no")
+            return await super().apply(obj, manager, dry_run=dry_run, **options)
+
+    async def ask(subject, question, _seconds):
+        verb = subject.removeprefix("leafcast.api.")
+        said.append((verb, json.loads(question).get("name")))
+        return json.dumps({"result": {"placements": {}}}).encode()
+
+    session = replace(session_with(Told(CLOCK, DICE)), ask=ask)
+    await apply_all(session, manifests(SHOP), None)
+    (begin, name), kind, (end, same) = said[:3]
+    assert (begin, kind, end) == ("apply-begin", "Namespace", "apply-end")
+    assert name == same
+    said.clear()
+    await apply_all(session, manifests(SHOP), None, "server")
+    assert not [one for one in said if one[0].startswith("apply-")]
 
 
 async def test_a_refusal_by_the_space_names_the_object_and_what_to_do(session, capsys):
