@@ -278,9 +278,7 @@ class Centre(Books):
 
     def _store(self, publication: Publication) -> None:
         root = self.world.root
-        published = zip(
-            publication.drafts, publication.records, publication.envelopes, strict=True
-        )
+        published = zip(publication.drafts, publication.records, publication.envelopes, strict=True)
         for draft, record, envelope in published:
             key, data = draft.slot, envelope.encode()
             self.records[key] = record

@@ -495,8 +495,6 @@ class Oracle(Watcher):
         ]
 
 
-
-
 def known_node(known: tuple[Node, int, float] | None) -> Node | None:
     """The run of a node that was looked at before."""
     return known[0] if known is not None else None
