@@ -54,7 +54,7 @@ kube: $(VENV)/.installed-dev ## find kube-apiserver, etcd and the like, or build
 	@$(BIN)/python -m tests.kube.build
 
 docs: $(VENV)/.installed-dev ## write docs/commands.md anew, from the program
-	$(BIN)/python -m leafcast.commands_page > docs/commands.md.new && mv docs/commands.md.new docs/commands.md
+	$(BIN)/python -m leafcast.cli.commands_page > docs/commands.md.new && mv docs/commands.md.new docs/commands.md
 
 # Installed once, and again when pyproject.toml changes. Editable: the code runs as it stands here.
 $(VENV)/.installed: pyproject.toml | $(BIN)/pip

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.report import Report
-from relay.adapters.memory_bus import MemoryBus, MemoryNetwork
+from relay.adapters.memory.bus import MemoryBus, MemoryNetwork
 from relay.core.effects import WriteMail
 from relay.core.events import BlobArrived, MailWritten
 from schemas.blobs import Reference

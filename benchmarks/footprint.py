@@ -16,12 +16,12 @@ from pathlib import Path
 from benchmarks.report import Report, children_of, resident_mb
 from benchmarks.wide_tree import WideTree
 from controllers.nodes import add_node
-from leafcast.node_runtime import NodeRuntime, World
+from leafcast.local.node_runtime import NodeRuntime, World
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.guard import Guard
-from relay.adapters.nats_config import ParentLink
-from relay.adapters.nkey_pairs import new_user_nkey
-from relay.adapters.simulated_cluster import Settings
+from relay.adapters.server.guard import Guard
+from relay.adapters.server.nats_config import ParentLink
+from relay.adapters.server.nkey_pairs import new_user_nkey
+from relay.adapters.spaces.simulated_cluster import Settings
 from schemas.identity import KeyId, NodePath, TreeId
 from tests.memory_tree import config_map, inventory, placement
 

@@ -16,7 +16,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.jetstream_bus import BusAddress, JetStreamBus
+from relay.adapters.jetstream.bus import BusAddress, JetStreamBus
 from relay.core.effects import AckMail, WriteMail
 from relay.core.events import Event, MailArrived, MailWritten
 from relay.core.state import NodeConfig

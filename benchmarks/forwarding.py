@@ -30,13 +30,13 @@ from controllers.core.drafts import Draft, values_of
 from controllers.issuing import Issuer, first_start
 from controllers.keys import CentreKeys, load_or_make_keys
 from controllers.nodes import add_node
-from leafcast.node_runtime import SEEDS_FILE, NodeRuntime, World
+from leafcast.local.node_runtime import SEEDS_FILE, NodeRuntime, World
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.guard import Guard
-from relay.adapters.jetstream_connection import Connection
-from relay.adapters.nats_config import AccountSeeds, ParentLink
-from relay.adapters.nats_server import EmbeddedServer
-from relay.adapters.nkey_pairs import new_user_nkey
+from relay.adapters.jetstream.connection import Connection
+from relay.adapters.server.guard import Guard
+from relay.adapters.server.nats_config import AccountSeeds, ParentLink
+from relay.adapters.server.nats_server import EmbeddedServer
+from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.driver import Driver
 from schemas import blobs, codec
 from schemas.chunks import ManifestEntry, build_manifest

@@ -19,7 +19,6 @@ from benchmarks.report import cpu_seconds, resident_mb
 from leafcast.data_dir import DataDir
 from leafcast.space_settings import CentreSpaces, SpaceSetting
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.guard import Guard
 from relay.adapters.kube_servers.api_server import ApiServer
 from relay.adapters.kube_servers.binaries import (
     API_SERVER,
@@ -30,6 +29,7 @@ from relay.adapters.kube_servers.binaries import (
 from relay.adapters.kube_servers.local_kube import LocalKube
 from relay.adapters.kubernetes.kubeconfig import Kubeconfig
 from relay.adapters.kubernetes.space import KubernetesSpace
+from relay.adapters.server.guard import Guard
 from relay.ports import Object
 from schemas.crds import custom_resource_definitions
 from tests.namespaces import namespace_object

@@ -27,9 +27,9 @@ from benchmarks.kube_bed import ASIDE, CENTRE, NAMESPACE, KubeBed, kube_bed, run
 from benchmarks.report import Report
 from benchmarks.wide_tree import WideTree
 from relay.adapters.clock import SystemClock
-from relay.adapters.guard import Guard
 from relay.adapters.kubernetes.api_client import ApiClient
 from relay.adapters.kubernetes.kubeconfig import Kubeconfig
+from relay.adapters.server.guard import Guard
 from relay.ports import Space
 from schemas.reports import Summary
 from tests.memory_tree import config_map, placement

@@ -18,13 +18,13 @@ from typing import Any
 from benchmarks.kube_bed import KubeBed, kube_bed
 from benchmarks.report import children_of, cpu_seconds, resident_mb
 from controllers.nodes import add_node
-from leafcast.bundle import Bundle, write_bundle
-from leafcast.inventory import edge_objects
-from leafcast.session import USER_MANAGER
-from leafcast.tree import LocalTree
-from leafcast.views import TreeShape
+from leafcast.ask.session import USER_MANAGER
+from leafcast.join.bundle import Bundle, write_bundle
+from leafcast.local.inventory import edge_objects
+from leafcast.local.tree import LocalTree
+from leafcast.local.views import TreeShape
 from relay.adapters.clock import SystemClock
-from relay.adapters.nkey_pairs import new_user_nkey
+from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.core.node import Node
 from relay.driver import Driver
 from relay.ports import Space

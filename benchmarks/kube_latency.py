@@ -19,7 +19,7 @@ from pathlib import Path
 from benchmarks.kube_bed import ASIDE, CENTRE, MANAGER, NAMESPACE, KubeBed, kube_bed, run
 from benchmarks.latency import REST_SECONDS, Tree, running_tree
 from benchmarks.report import Report, cpu_seconds, percentile
-from leafcast.views import TreeShape
+from leafcast.local.views import TreeShape
 from relay.ports import Change, Interest, Interests, SpaceEvent
 from schemas.identity import NodePath
 from tests.memory_tree import config_map

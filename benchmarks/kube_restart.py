@@ -33,7 +33,7 @@ from tests.namespaces import namespace_object
 OBJECTS = 1_000
 NAMESPACE = "shop"
 REST_SECONDS = 15.0
-IMPORTS = "import leafcast.commands.join, relay.adapters.kubernetes.space"
+IMPORTS = "import leafcast.cli.commands.join, relay.adapters.kubernetes.space"
 SECONDS_GOAL, MEMORY_GOAL_MB = 5.0, 90.0
 
 

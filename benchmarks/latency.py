@@ -31,11 +31,11 @@ from benchmarks.latency_node import arms
 from benchmarks.raw_chain import RawNode
 from benchmarks.report import Report, children_of, cpu_seconds, percentile
 from controllers.nodes import add_node
-from leafcast.inventory import edge_objects
-from leafcast.session import USER_MANAGER
-from leafcast.tree import LocalTree
-from leafcast.views import TreeShape
-from relay.adapters.nkey_pairs import new_user_nkey
+from leafcast.ask.session import USER_MANAGER
+from leafcast.local.inventory import edge_objects
+from leafcast.local.tree import LocalTree
+from leafcast.local.views import TreeShape
+from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.driver import Driver
 from schemas.identity import NodePath
 from tests.memory_tree import config_map, placement

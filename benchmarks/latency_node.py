@@ -16,13 +16,13 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from benchmarks.raw_chain import RawNode
-from leafcast.node_runtime import NodeRuntime, World
+from leafcast.local.node_runtime import NodeRuntime, World
 from leafcast.space_settings import SpaceSetting
 from leafcast.spaces import open_space
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.guard import Guard
-from relay.adapters.nats_config import ParentLink
-from relay.adapters.simulated_cluster import Settings
+from relay.adapters.server.guard import Guard
+from relay.adapters.server.nats_config import ParentLink
+from relay.adapters.spaces.simulated_cluster import Settings
 from relay.core.book import is_delta
 from relay.core.node import Node
 from relay.driver import Driver

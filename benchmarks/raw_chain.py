@@ -14,7 +14,7 @@ from pathlib import Path
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from leafcast.node_runtime import SEEDS_FILE
+from leafcast.local.node_runtime import SEEDS_FILE
 from schemas.identity import NodePath
 
 STREAM = "RAW"

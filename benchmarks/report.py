@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from relay.adapters.server_process import server_binary
+from relay.adapters.server.process import server_binary
 
 RESULTS = Path(__file__).parent / "results"
 _PAGE = os.sysconf("SC_PAGE_SIZE")

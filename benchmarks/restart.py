@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks.report import Report, own_cpu_seconds
 from benchmarks.wide_tree import WideTree
-from relay.adapters.guard import Guard
+from relay.adapters.server.guard import Guard
 from relay.core.book import is_delta
 from relay.core.node import Node
 from tests.memory_tree import config_map, placement

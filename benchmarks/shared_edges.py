@@ -20,14 +20,14 @@ from pathlib import Path
 from typing import Any
 
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.inbox import Inbox
-from relay.adapters.jetstream_connection import Connection
-from relay.adapters.jetstream_enclosures import Enclosed
-from relay.adapters.jetstream_uplink import Unheard, Uplink
-from relay.adapters.lasting_client import LastingClient
-from relay.adapters.memory_bus import MemoryBus, MemoryNetwork
-from relay.adapters.memory_space import MemorySpace
-from relay.adapters.simulated_cluster import Settings, SimulatedCluster
+from relay.adapters.jetstream.connection import Connection
+from relay.adapters.jetstream.enclosures import Enclosed
+from relay.adapters.jetstream.inbox import Inbox
+from relay.adapters.jetstream.reconnecting_client import ReconnectingClient
+from relay.adapters.jetstream.uplink import Unheard, Uplink
+from relay.adapters.memory.bus import MemoryBus, MemoryNetwork
+from relay.adapters.spaces.memory_space import MemorySpace
+from relay.adapters.spaces.simulated_cluster import Settings, SimulatedCluster
 from relay.core.effects import AckMail
 from relay.core.events import BlobArrived, Event, Remembered
 from relay.core.node import Node
@@ -44,7 +44,7 @@ CONNECT_AT_ONCE = 20
 DIALS_MAX, DIAL_AT_ONCE = 10, 32
 
 
-class PatientDialler(LastingClient):
+class PatientDialler(ReconnectingClient):
     """Dials in turn with the others of this process: each edge has a machine of its own elsewhere.
 
     A server waits two seconds for who it is, and all at once would keep one another beyond them.

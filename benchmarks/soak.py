@@ -26,7 +26,7 @@ from pathlib import Path
 from statistics import linear_regression, median
 
 from benchmarks.report import Report
-from leafcast.session import Session
+from leafcast.ask.session import Session
 from schemas import subjects
 from schemas.objects import ObjectKey
 from tests.nats.chaos_member import Member

@@ -16,12 +16,12 @@ from controllers.centre import Controllers
 from controllers.core.drafts import Draft
 from controllers.keys import load_or_make_keys
 from controllers.nodes import add_node
-from leafcast.node_runtime import NodeRuntime, World
+from leafcast.local.node_runtime import NodeRuntime, World
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.guard import Guard
-from relay.adapters.memory_space import MemorySpace
-from relay.adapters.nats_config import ParentLink
-from relay.adapters.nkey_pairs import new_user_nkey
+from relay.adapters.server.guard import Guard
+from relay.adapters.server.nats_config import ParentLink
+from relay.adapters.server.nkey_pairs import new_user_nkey
+from relay.adapters.spaces.memory_space import MemorySpace
 from relay.core.admission import READS_AT_ONCE
 from relay.core.node import Node
 from relay.driver import Driver

@@ -21,7 +21,7 @@ from schemas.chunks import (
 )
 from schemas.objects import ALWAYS_THERE, BUILT_IN_KINDS, ObjectKey, apply_order
 from schemas.records import OVER_LOCATION, DeltaHead, LocationRecord, Profile, Record
-from schemas.shape import ShapeError
+from schemas.refusals import CodecError, WireRefused
 
 MANAGER = "leafcast-adopt"
 
@@ -39,7 +39,7 @@ async def objects_of(relay: CentreRelay, orphan: Orphan, head: DeltaHead) -> lis
         chunks = [await relay.load(chunk) for chunk in read_root(root or b"").chunks]
         entries = [entry for chunk in chunks for entry in read_manifest_chunk(chunk or b"")]
         found = [_read(entry, await relay.load(entry.reference)) for entry in entries]
-    except (ShapeError, codec.CodecError) as error:
+    except WireRefused as error:
         raise CannotAdopt(f"{orphan.name}: its content is not here any more: {error}") from error
     return [*found, _placement(orphan.name, head, entries)]
 
@@ -104,10 +104,10 @@ def _of_inventory(
 
 def _read(entry: ManifestEntry, plain: bytes | None) -> dict[str, Any]:
     if plain is None:
-        raise codec.CodecError(str(entry.key), "it is missing")
+        raise CodecError(str(entry.key), "it is missing")
     value = codec.unpack(plain, entry.size)
     if not isinstance(value, dict):
-        raise codec.CodecError(str(entry.key), "it is no object")
+        raise CodecError(str(entry.key), "it is no object")
     return _as_json(value)  # type: ignore[no-any-return]
 
 

@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from relay.atomic_file import atomic_write
 from relay.ports import Dice
-from relay.whole_file import write_whole
 from schemas.codec import from_json
 from schemas.identity import KeyId, TreeId, check_id, random_id
 from schemas.signing import Signer
@@ -57,7 +57,7 @@ def _new_signer(tree: TreeId, dice: Dice) -> Signer:
 
 def _write(path: Path, keys: CentreKeys) -> None:
     form = {"tree": keys.tree, "root": _fields(keys.root), "signing": _fields(keys.signing)}
-    write_whole(path, json.dumps(form, indent=2) + "\n")
+    atomic_write(path, json.dumps(form, indent=2) + "\n")
 
 
 def _fields(signer: Signer) -> dict[str, str]:

@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 
 from controllers.core.notes import Notes
-from relay.whole_file import write_whole
+from relay.atomic_file import atomic_write
 from schemas.codec import from_json
-from schemas.identity import BadIdentity, MailKey, check_mail_key
+from schemas.identity import MailKey, check_mail_key
+from schemas.refusals import BadIdentity
 
 FILE = "ledger.json"
 
@@ -30,7 +31,7 @@ class LedgerNotes(Notes):
             "recovered": sorted(self.recovered),
             "reading": self.reading,
         }
-        write_whole(self._file, json.dumps(form), durable=False)
+        atomic_write(self._file, json.dumps(form), durable=False)
 
     def _read(self) -> tuple[int, list[MailKey], bool]:
         """A damaged file is as none: the tree itself still shows what was issued."""

@@ -28,13 +28,12 @@ from relay.ports import (
     SpaceError,
     Unserved,
 )
-from schemas import codec
 from schemas.chunks import read_manifest_chunk, read_root
 from schemas.faults import Fault
 from schemas.identity import MailKey
 from schemas.objects import ObjectKey
 from schemas.records import DeltaHead, Source
-from schemas.shape import ShapeError
+from schemas.refusals import WireRefused
 
 READS_AT_ONCE = 64
 LISTED_MIN = 32
@@ -324,7 +323,7 @@ class PlacementTranslator:
                 entries = {
                     entry.key: entry for part in parts for entry in read_manifest_chunk(part or b"")
                 }
-        except (ShapeError, codec.CodecError):
+        except WireRefused:
             entries = None
         if entries is None:
             return Issued(head, None)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from leafcast.main import main
+from leafcast.cli.main import main
 
 main()

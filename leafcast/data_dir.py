@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from leafcast.space_settings import CentreSpaces, read_centre_spaces
-from relay.whole_file import write_whole
+from relay.atomic_file import atomic_write
 from schemas.codec import from_json
 from schemas.faults import Faulty
 from schemas.identity import NodePath
@@ -150,4 +150,4 @@ class DataDir:
         return form
 
     def _write(self, name: str, form: Mapping[str, Any]) -> None:
-        write_whole(self.folder / name, json.dumps(form, indent=2) + "\n")
+        atomic_write(self.folder / name, json.dumps(form, indent=2) + "\n")

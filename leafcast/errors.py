@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leafcast.harmless import harmless
+from leafcast.show.sanitize import sanitize
 
 FROM_SERVER = "Error from server ("
 _OF_NO_SERVER = frozenset({"NotServed", "Timeout", "Restarting"})
@@ -13,7 +13,7 @@ _OF_NO_SERVER = frozenset({"NotServed", "Timeout", "Restarting"})
 
 def said(error: BaseException) -> list[str]:
     """One line or more for each cause; each says what to do where the error itself does."""
-    return [harmless(_text(cause)) for cause in _causes(error)]
+    return [sanitize(_text(cause)) for cause in _causes(error)]
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

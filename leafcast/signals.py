@@ -1,7 +1,8 @@
 """Work that a signal ends in good order: what it started is stopped before the program goes on.
 
-A second signal ends the program at once; what runs then is the guardian's (relay.adapters.guard).
-Who does not stop on the first is told again, and in the end left to the guardian, too.
+A second signal ends the program at once; what runs then is the guardian's
+(relay.adapters.server.guard). Who does not stop on the first is told again, and in the end left to
+the guardian, too.
 """
 
 from __future__ import annotations

@@ -23,12 +23,13 @@ from relay.core.asking import (
     SendAnswer,
 )
 from relay.core.effects import Noted
-from relay.core.merge import copied
 from relay.core.node import Node
+from relay.objects.merge import copied
 from relay.ports import Bus, Clock, SpaceError
 from schemas import codec
 from schemas.asks import ANSWER_MAX_BYTES, RECEIPT, AnswerPart, AskFault
 from schemas.records import AskRecord
+from schemas.refusals import CodecError
 from schemas.reports import decode
 from schemas.signing import Envelope
 
@@ -189,6 +190,6 @@ def open_answer(data: bytes) -> Any:
     """What a node answered, and that may be anyone: any value of msgpack; raises AskFailed."""
     try:
         return copied(codec.unpack(data, ANSWER_MAX_BYTES))
-    except codec.CodecError as error:
+    except CodecError as error:
         fault = AskFault("BadAnswer", f"the answer is unreadable: {error}", "")
         raise AskFailed(fault) from error

@@ -49,8 +49,9 @@ from relay.core.turns import together
 from relay.counters import Counters
 from relay.ports import Bus, BusBroken, Clock, first_of
 from relay.recent import Recent
-from schemas.blobs import BlobRefused, Reference, open_value
+from schemas.blobs import Reference, open_value
 from schemas.identity import ContentHash, MailKey, NodePath, TreeId
+from schemas.refusals import BlobRefused
 from schemas.reports import ObjectResult, Summary, greeting
 from schemas.signing import Envelope, decode_envelope
 

@@ -7,7 +7,8 @@ it came through, as with reports.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from schemas.wire import Natural, WireRecord
 
 GET, STATUS, NODE = "get", "status", "node"
 RECORDS, CONTENT = "records", "content"
@@ -25,8 +26,7 @@ REDACTED = "(redacted)"
 """What an answer has in the place of the data of Secrets."""
 
 
-@dataclass(frozen=True, slots=True)
-class AskFault:
+class AskFault(WireRecord, frozen=True):
     """Why there is no answer: a CamelCase word, a sentence, the node that it is about.
 
     `since_ms` (since 1970) says when that node was last heard of; 0 if that is not why.
@@ -35,11 +35,10 @@ class AskFault:
     reason: str
     message: str
     path: str
-    since_ms: int = 0
+    since_ms: Natural = 0
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerPart:
+class AnswerPart(WireRecord, frozen=True):
     """A part of the answer to the ask with this id; number RECEIPT says that the ask arrived.
 
     Parts are numbered from 1, and sent in order. The data of all, one after the other, is the
@@ -47,7 +46,7 @@ class AnswerPart:
     """
 
     ask: str
-    number: int
+    number: Natural
     last: bool
     data: bytes
     fault: AskFault | None = None

@@ -14,6 +14,8 @@ import zstandard
 
 from schemas import codec
 from schemas.identity import ContentHash, check_hash
+from schemas.refusals import BlobRefused
+from schemas.wire import Natural, WireRecord
 
 COMPRESS_FROM_BYTES = 1024
 PART_MAX_BYTES = 512 * 1024
@@ -25,22 +27,12 @@ OBJECT, MANIFEST, MANIFEST_CHUNK = "object", "manifest", "mchunk"
 INDEX_LIST, INDEX_CHUNK, PROGRAM, PART = "ilist", "ichunk", "program", "part"
 
 
-class BlobRefused(ValueError):
-    """Bytes that are not the blob their reference names; `reason` says in what they differ."""
-
-    def __init__(self, address: str, reason: str) -> None:
-        super().__init__(f"blob {address[:12]}: {reason}")
-        self.address = address
-        self.reason = reason
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(WireRecord, frozen=True):
     """Names a blob: its type, its address and the size in bytes of its plain form."""
 
     kind: str
     address: ContentHash
-    size: int
+    size: Natural
 
     def __post_init__(self) -> None:
         check_hash(self.address)

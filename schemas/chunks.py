@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
-from schemas import blobs, codec
+from schemas import blobs
 from schemas.blobs import Reference, StoredBlob
 from schemas.identity import ContentHash, MailKey, check_hash, mail_key_bytes, short_key
 from schemas.objects import ObjectKey
-from schemas.shape import ShapeError, from_array, to_array
+from schemas.refusals import RecordRefused
+from schemas.wire import Natural, WireRecord, decode, encode
 
 MANIFEST_CHUNK_MEAN = 64
 INDEX_CHUNK_MEAN = 128
@@ -28,13 +28,12 @@ WANT_SINGLETON = 2
 WANT_MULTI = 4
 
 
-@dataclass(frozen=True, slots=True)
-class ListRoot:
+class ListRoot(WireRecord, frozen=True):
     """Of a chunked list: how many items, split by how many bits, and the chunks in order."""
 
-    version: int
-    count: int
-    bits: int
+    version: Natural
+    count: Natural
+    bits: Natural
     chunks: tuple[Reference, ...]
 
     def __post_init__(self) -> None:
@@ -44,8 +43,7 @@ class ListRoot:
             raise ValueError(f"{len(self.chunks)} chunks by {self.bits} bits")
 
 
-@dataclass(frozen=True, slots=True)
-class ManifestEntry:
+class ManifestEntry(WireRecord, frozen=True):
     """One object of a placement: its key, its blob, where it came from and how to treat it."""
 
     group: str
@@ -53,12 +51,12 @@ class ManifestEntry:
     namespace: str
     name: str
     address: str
-    size: int
+    size: Natural
     space: str
     uid: str
-    revision: int
-    flags: int = 0
-    order: int = 0
+    revision: Natural
+    flags: Natural = 0
+    order: Natural = 0
     enc: str = ""
 
     def __post_init__(self) -> None:
@@ -73,23 +71,20 @@ class ManifestEntry:
         return Reference(blobs.OBJECT, ContentHash(self.address), self.size)
 
 
-@dataclass(frozen=True, slots=True)
-class ManifestChunk:
-    version: int
+class ManifestChunk(WireRecord, frozen=True):
+    version: Natural
     entries: tuple[ManifestEntry, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class IndexEntry:
+class IndexEntry(WireRecord, frozen=True):
     """A placement in force: the 20 bytes of its mail key, and its generation."""
 
     key: bytes
-    generation: int
+    generation: Natural
 
 
-@dataclass(frozen=True, slots=True)
-class IndexChunk:
-    version: int
+class IndexChunk(WireRecord, frozen=True):
+    version: Natural
     entries: tuple[IndexEntry, ...]
 
 
@@ -114,20 +109,20 @@ def build_index(in_force: Iterable[tuple[MailKey, int]]) -> list[StoredBlob]:
 
 
 def read_root(plain: bytes) -> ListRoot:
-    """The root of a manifest or an index list; raises ShapeError or CodecError."""
-    return from_array(ListRoot, codec.unpack(plain, blobs.BLOB_MAX_BYTES), "root")
+    """The root of a manifest or an index list; raises RecordRefused."""
+    return decode(ListRoot, plain, blobs.BLOB_MAX_BYTES, "root")
 
 
 def read_manifest_chunk(plain: bytes) -> tuple[ManifestEntry, ...]:
-    """The entries of a manifest chunk; raises ShapeError or CodecError."""
-    return from_array(ManifestChunk, codec.unpack(plain, blobs.BLOB_MAX_BYTES), "chunk").entries
+    """The entries of a manifest chunk; raises RecordRefused."""
+    return decode(ManifestChunk, plain, blobs.BLOB_MAX_BYTES, "chunk").entries
 
 
 def read_index_chunk(plain: bytes) -> dict[MailKey, int]:
-    """Mail key to generation; raises ShapeError or CodecError."""
-    chunk = from_array(IndexChunk, codec.unpack(plain, blobs.BLOB_MAX_BYTES), "chunk")
+    """Mail key to generation; raises RecordRefused."""
+    chunk = decode(IndexChunk, plain, blobs.BLOB_MAX_BYTES, "chunk")
     if any(len(entry.key) != 20 for entry in chunk.entries):
-        raise ShapeError("chunk", "mail keys of 20 bytes", chunk)
+        raise RecordRefused("chunk: a mail key is not of 20 bytes")
     return {short_key(entry.key): entry.generation for entry in chunk.entries}
 
 
@@ -160,7 +155,7 @@ def _split(items: Sequence[tuple[bytes, T]], bits: int) -> list[list[T]]:
 
 
 def _blob(kind: str, value: object) -> StoredBlob:
-    return blobs.store(kind, codec.pack(to_array(value)))
+    return blobs.store(kind, encode(value))
 
 
 def _root(kind: str, count: int, bits: int, chunks: Sequence[StoredBlob]) -> StoredBlob:

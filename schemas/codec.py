@@ -1,4 +1,4 @@
-"""Bytes and values: canonical bytes, msgpack of records, JSON of files, content addresses.
+"""Bytes and values: canonical bytes, msgpack of plain values, JSON of files, content addresses.
 
 The one importer of msgpack.
 """
@@ -14,6 +14,7 @@ from typing import Any
 import msgpack
 
 from schemas.identity import ContentHash
+from schemas.refusals import CodecError
 
 RECORD_MAX_BYTES = 1024 * 1024
 VALUES_MAX = 1_000_000
@@ -25,15 +26,6 @@ PACKED_MEAN_BYTES = 1024
 DEPTH_MAX = 100
 _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
 _EXACT_FLOAT = 2**53
-
-
-class CodecError(ValueError):
-    """A value that has no canonical bytes, or bytes that are no value; names the place."""
-
-    def __init__(self, path: str, reason: str) -> None:
-        super().__init__(f"{path or '.'}: {reason}")
-        self.path = path
-        self.reason = reason
 
 
 def canonical(value: object) -> bytes:
@@ -50,18 +42,15 @@ def canonical(value: object) -> bytes:
 
 
 def pack(value: object) -> bytes:
-    """Encode a record: arrays, strings, integers, booleans, bytes and nil."""
-    # As `packb`, which takes longer to pass its settings on than to pack a record.
+    """Encode a value: arrays, strings, integers, booleans, bytes and nil."""
+    # As `packb`, which takes longer to pass its settings on than to pack a small value.
     packed: bytes = msgpack.Packer(buf_size=PACKED_MEAN_BYTES).pack(value)
     return packed
 
 
 def unpack(data: bytes, limit: int = RECORD_MAX_BYTES) -> Any:
     """Decode one value and nothing after it; raises CodecError, whatever the bytes are."""
-    if len(data) > limit:
-        raise CodecError("", f"{len(data)} bytes, at most {limit} are read")
-    if len(data) > RECORD_MAX_BYTES:
-        _check_count(data)
+    check_size(data, limit)
     try:
         return msgpack.unpackb(
             data,
@@ -95,6 +84,14 @@ def address(kind: str, plain: bytes) -> ContentHash:
     """SHA-256 over type prefix, length and canonical bytes (wire.md, "Content")."""
     head = b"leafcast/" + kind.encode() + b"/1\0" + len(plain).to_bytes(8, "big")
     return ContentHash(hashlib.sha256(head + plain).hexdigest())
+
+
+def check_size(data: bytes, limit: int) -> None:
+    """Refuse what is too much to open, of bytes or of values; raises CodecError."""
+    if len(data) > limit:
+        raise CodecError("", f"{len(data)} bytes, at most {limit} are read")
+    if len(data) > RECORD_MAX_BYTES:
+        _check_count(data)
 
 
 def _finite(text: str) -> float:

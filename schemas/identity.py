@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 from functools import lru_cache
-from typing import NamedTuple, NewType
+from typing import Final, NewType
+
+from schemas.refusals import BadIdentity
 
 TreeId = NewType("TreeId", str)
 """26 lowercase base32 characters, random, fixed when a tree is created."""
@@ -40,29 +42,15 @@ _ID_PAIRS = tuple(first + second for first in _ID_DIGITS for second in _ID_DIGIT
 _HASH = re.compile(r"[0-9a-f]{64}\Z")
 
 
-class BadIdentity(ValueError):
-    """A name, path, id or key that does not have its form; says which form it should have."""
-
-    def __init__(self, what: str, value: object, rule: str) -> None:
-        super().__init__(f"{value!r} is not a {what}: {rule}")
-        self.what = what
-        self.value = value
-        self.rule = rule
-
-
-class _Names(NamedTuple):
-    names: tuple[str, ...]
-
-
-class NodePath(_Names):
+class NodePath:
     """A place in the tree, as the names from the centre down; the centre is the empty path.
 
-    A tuple, so that to look for one in a table costs the interpreter next to nothing.
+    Its hash is computed once: many tables are keyed by paths. Paths are ordered name by name.
     """
 
-    __slots__ = ()
+    __slots__ = ("_hash", "names")
 
-    def __new__(cls, names: tuple[str, ...] = ()) -> NodePath:
+    def __init__(self, names: tuple[str, ...] = ()) -> None:
         if len(names) > DEPTH_MAX:
             rule = f"at most {DEPTH_MAX} names"
             raise BadIdentity("node path", "/" + "/".join(names), rule)
@@ -70,7 +58,24 @@ class NodePath(_Names):
             if not _NAME.match(name):
                 rule = f"each name is a DNS label (a-z, 0-9, '-', at most {NAME_MAX} characters)"
                 raise BadIdentity("node path", "/" + "/".join(names), rule)
-        return super().__new__(cls, names)
+        self.names: Final = names
+        self._hash: Final = hash(names)
+
+    def __eq__(self, other: object) -> bool:
+        return self.names == other.names if isinstance(other, NodePath) else NotImplemented
+
+    def __lt__(self, other: NodePath) -> bool:
+        return self.names < other.names
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # The hash of a string is another one in each process.
+        return NodePath, (self.names,)
+
+    def __repr__(self) -> str:
+        return f"NodePath.parse({str(self)!r})"
 
     @classmethod
     def parse(cls, text: str) -> NodePath:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from schemas.identity import BadIdentity, NodePath
+from schemas.identity import NodePath
+from schemas.refusals import BadIdentity
 
 MOVED_ANNOTATION = "leafcast.io/moved-from"
 FORMER_MAX = 8

@@ -14,6 +14,7 @@ from typing import Any
 
 from schemas import names
 from schemas.faults import Fault, InvalidObject
+from schemas.wire import WireRecord
 
 DEFAULT_NAMESPACE = "default"
 ALWAYS_THERE = frozenset({"default", "kube-node-lease", "kube-public", "kube-system"})
@@ -28,8 +29,7 @@ _PATH_SEGMENT_GROUPS = (RBAC_GROUP, "certificates.k8s.io")
 _LABEL_NAMED = (("", "Service"), ("", "Namespace"))
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class ObjectKey:
+class ObjectKey(WireRecord, frozen=True, order=True):
     """An object in its space: API group ("" is core), resource (lowercase plural), namespace, name.
 
     The namespace of a cluster-scoped object is "". Keys are ordered field by field.

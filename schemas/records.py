@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
-from schemas import codec
 from schemas.blobs import MANIFEST_CHUNK, OBJECT, Reference
 from schemas.identity import DestinationId, KeyId, MailKey, NodePath, mail_key
+from schemas.refusals import BodyAltered, RecordRefused
 from schemas.selectors import LabelSelector
-from schemas.shape import ShapeError, from_array, to_array
 from schemas.signing import Envelope, RecordKind
+from schemas.wire import Natural, WireRecord, decode, encode
 
 HINTED = frozenset({MANIFEST_CHUNK, OBJECT})
 """Kinds of content that a delta's head may name beside its manifests, which lead there anyway."""
@@ -33,8 +32,7 @@ CENTRE = NodePath()
 OVER_LOCATION, OVER_SYNC_TARGET = "location", "synctarget"
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(WireRecord, frozen=True):
     """The clear key of a record: API kind, space id, namespace, name."""
 
     api: str
@@ -51,19 +49,17 @@ class Source:
         return mail_key(self.api, self.space, self.namespace, self.name)
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(WireRecord, frozen=True):
     """What all signed payloads begin with."""
 
     source: Source
-    generation: int
+    generation: Natural
     deleted: bool
     trace: str
     references: tuple[Reference, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Alternative:
+class Alternative(WireRecord, frozen=True):
     """One way to be meant: a label selector over Locations or over the SyncTarget."""
 
     over: str
@@ -71,25 +67,23 @@ class Alternative:
     space: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class DeltaHead(Record):
+class DeltaHead(Record, frozen=True):
     """A placement's desired state without its content; `body_hash` is empty if nothing follows."""
 
     body_hash: bytes
     alternatives: tuple[Alternative, ...]
-    last_loss: int
-    priority: int = 0
+    last_loss: Natural
+    priority: Natural = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
+class Gate(WireRecord, frozen=True):
     """Admits the destinations that match, and names the arm they get; no arm is a signed removal.
 
     Without selector and with `below` at BUCKETS it admits all, as the last gate of a delta does.
     """
 
     arm: Reference | None
-    below: int = BUCKETS
+    below: Natural = BUCKETS
     salt: str = ""
     over: str = OVER_SYNC_TARGET
     selector: LabelSelector | None = None
@@ -99,55 +93,54 @@ class Gate:
         return self.selector is None and self.below >= BUCKETS
 
 
-@dataclass(frozen=True, slots=True)
-class DeltaBody:
+class DeltaBody(WireRecord, frozen=True):
     """Which content each destination gets: gates in order, and collectors' programs."""
 
     gates: tuple[Gate, ...]
     collectors: tuple[Reference, ...] = ()
+    # Reserved for sealing: ignored.
+    key: bytes = b""
 
     def encode(self) -> bytes:
-        return codec.pack(to_array(self))
+        return encode(self)
 
 
-@dataclass(frozen=True, slots=True)
-class Profile(Record):
+class Profile(Record, frozen=True):
     """One destination: who it is, what is known of it, and where it hangs now."""
 
     destination: DestinationId
     path: NodePath
-    labels: Mapping[str, str] = field(hash=False)
-    annotations: Mapping[str, str] = field(hash=False)
-    properties: Mapping[str, str] = field(hash=False)
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    properties: Mapping[str, str]
+    # Reserved for sealing: ignored.
+    public_key: bytes = b""
+    fleet_key: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class LocationRecord(Record):
+class LocationRecord(Record, frozen=True):
     """One Location; without instance selector it holds no SyncTarget."""
 
-    labels: Mapping[str, str] = field(hash=False)
-    annotations: Mapping[str, str] = field(hash=False)
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
     instance_selector: LabelSelector | None
 
 
-@dataclass(frozen=True, slots=True)
-class NodeRecord(Record):
+class NodeRecord(Record, frozen=True):
     """A child that the parent of `path` serves; `nkey` is its public user key."""
 
     path: NodePath
     nkey: str
 
 
-@dataclass(frozen=True, slots=True)
-class IndexRecord(Record):
+class IndexRecord(Record, frozen=True):
     """All placements in force when it was issued (milliseconds since 1970), as a list's root."""
 
-    issued_ms: int
+    issued_ms: Natural
     root: Reference
 
 
-@dataclass(frozen=True, slots=True)
-class KeyGrant:
+class KeyGrant(WireRecord, frozen=True):
     """A key (ed25519, 32 bytes), what it may sign, and for which generations; empty is any."""
 
     key_id: KeyId
@@ -156,8 +149,8 @@ class KeyGrant:
     path: NodePath = CENTRE
     namespaces: tuple[str, ...] = ()
     object_kinds: tuple[str, ...] = ()
-    first: int = 0
-    last: int = 2**63 - 1
+    first: Natural = 0
+    last: Natural = 2**63 - 1
 
     def covers(self, kind: str, record: Record) -> bool:
         """Whether a record of this kind lies within the grant."""
@@ -177,21 +170,19 @@ class KeyGrant:
         return self.path.holds(where)
 
 
-@dataclass(frozen=True, slots=True)
-class KeysRecord(Record):
+class KeysRecord(Record, frozen=True):
     """The keys in force, signed by a root key."""
 
     grants: tuple[KeyGrant, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AskRecord(Record):
+class AskRecord(Record, frozen=True):
     """A question to the node at `path`, valid until `expires_ms`."""
 
     verb: str
     path: NodePath
-    expires_ms: int
-    arguments: Mapping[str, str] = field(hash=False)
+    expires_ms: Natural
+    arguments: Mapping[str, str]
 
 
 RECORDS: Mapping[str, type[Record]] = {
@@ -205,46 +196,27 @@ RECORDS: Mapping[str, type[Record]] = {
 }
 
 
-class RecordRefused(ValueError):
-    """A payload or body that does not say what its kind demands; `reason` names the place."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-
-class BodyAltered(RecordRefused):
-    """A body that is not the one its signed head names."""
-
-
 def encode_payload(record: Record) -> bytes:
-    return codec.pack(to_array(record))
+    return encode(record)
 
 
 def decode_payload(kind: RecordKind | str, payload: bytes) -> Record:
     """Read a payload of the kind; raises RecordRefused."""
-    try:
-        return from_array(RECORDS[kind], codec.unpack(payload), kind)
-    except (ShapeError, codec.CodecError, KeyError) as error:
-        raise RecordRefused(f"{kind}: {error}") from error
+    if kind not in RECORDS:
+        raise RecordRefused(f"unknown kind {kind!r}")
+    return decode(RECORDS[kind], payload, name=kind)
 
 
 def decode_base(payload: bytes) -> Record:
     """Read only the fields that never change, of a record newer than this program."""
-    try:
-        return from_array(Record, codec.unpack(payload), "record")
-    except (ShapeError, codec.CodecError) as error:
-        raise RecordRefused(f"record: {error}") from error
+    return decode(Record, payload, name="record")
 
 
 def decode_body(head: DeltaHead, body: bytes) -> DeltaBody:
     """Read the body that the head names: hash, shape, a last gate that admits all."""
     if hashlib.sha256(body).digest() != head.body_hash:
         raise BodyAltered("delta: its body has another hash than its head names")
-    try:
-        decoded = from_array(DeltaBody, codec.unpack(body), "body")
-    except (ShapeError, codec.CodecError) as error:
-        raise RecordRefused(f"delta: {error}") from error
+    decoded = decode(DeltaBody, body, name="body")
     if not decoded.gates or not decoded.gates[-1].admits_all:
         raise RecordRefused("delta: its last gate does not admit all")
     return decoded

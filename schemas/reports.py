@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Final, Literal, TypeVar
+from typing import Annotated, Final, Literal
 
-from schemas import codec
-from schemas.identity import BadIdentity, MailKey, mail_key_bytes, short_key
+from schemas.identity import MailKey, mail_key_bytes, short_key
 from schemas.objects import ObjectKey
-from schemas.shape import ShapeError, from_array, to_array
+from schemas.refusals import BadIdentity, RecordRefused
+from schemas.wire import Meta, Natural, WireRecord, field
+from schemas.wire import decode as decode
+from schemas.wire import encode as encode
 
 PART_MAX_BYTES = 64 * 1024
 STATES_MAX = 16
@@ -37,29 +38,22 @@ ARM_NOTHING = "nothing"
 WANT_NONE, WANT_LIST, WANT_AGAIN, WANT_STOP = "none", "list", "again", "stop"
 WANT_SAY = "say"
 
-T = TypeVar("T")
+# What is longer is refused: it could make the summary of a parent outgrow a message.
+Text = Annotated[str, Meta(max_length=TEXT_MAX_CHARACTERS)]
+Counts = Mapping[Text, Natural]
 
 
-class ReportRefused(ValueError):
-    """Bytes from below that are no report; `reason` names the place."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-
-@dataclass(frozen=True, slots=True)
-class ExceptionSample:
+class ExceptionSample(WireRecord, frozen=True):
     """Something wrong: where (object or ""), why, how often, and one node where it is so.
 
     `severity` is 0 for the worst.
     """
 
-    severity: int
-    object: str
-    reason: str
-    count: int
-    path: str
+    severity: Natural
+    object: Text
+    reason: Text
+    count: Natural
+    path: Text
 
     @property
     def rank(self) -> tuple[int, bytes, str]:
@@ -68,21 +62,20 @@ class ExceptionSample:
         return (self.severity, hashlib.sha256(text).digest(), self.object)
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(WireRecord, frozen=True):
     """What became of a placement in a subtree: counts of destinations, and what is wrong.
 
     `oldest_ms` is the oldest receipt among the destinations, 0 if there is none. `blocking` names
     nodes that keep the summary from being complete.
     """
 
-    states: Mapping[str, int] = field(default_factory=dict, hash=False)
-    health: Mapping[str, int] = field(default_factory=dict, hash=False)
-    arms: Mapping[str, int] = field(default_factory=dict, hash=False)
-    exceptions: tuple[ExceptionSample, ...] = ()
-    oldest_ms: int = 0
+    states: Annotated[Counts, Meta(max_length=STATES_MAX)] = field(default_factory=dict)
+    health: Annotated[Counts, Meta(max_length=STATES_MAX)] = field(default_factory=dict)
+    arms: Annotated[Counts, Meta(max_length=ARMS_MAX)] = field(default_factory=dict)
+    exceptions: Annotated[tuple[ExceptionSample, ...], Meta(max_length=EXCEPTIONS_MAX)] = ()
+    oldest_ms: Natural = 0
     complete: bool = True
-    blocking: tuple[str, ...] = ()
+    blocking: Annotated[tuple[Text, ...], Meta(max_length=BLOCKING_MAX)] = ()
 
     @property
     def destinations(self) -> int:
@@ -98,68 +91,62 @@ class Summary:
         return self.states.get(NEVER_JOINED, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectResult:
+class ObjectResult(WireRecord, frozen=True):
     """One object's returned state: exact while a single destination holds it, else only counted."""
 
     key: ObjectKey
-    count: int
+    count: Natural
     destination: str = ""
     status: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(WireRecord, frozen=True):
     """Part 0: all counts of one placement. `answered` is a sequence of the reporter's own mail."""
 
     key: MailKey
-    part: int
-    epoch: int
-    revision: int
-    generation: int
+    part: Natural
+    epoch: Natural
+    revision: Natural
+    generation: Natural
     incarnation: str
-    answered: int
+    answered: Natural
     gone: bool
-    parts: int
+    parts: Natural
     summary: Summary
 
 
-@dataclass(frozen=True, slots=True)
-class ReportPart:
+class ReportPart(WireRecord, frozen=True):
     """Part 1 and on: results of the objects whose key's hash chose this part."""
 
     key: MailKey
-    part: int
-    epoch: int
-    revision: int
-    generation: int
+    part: Natural
+    epoch: Natural
+    revision: Natural
+    generation: Natural
     results: tuple[ObjectResult, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class KeyValues:
+class KeyValues(WireRecord, frozen=True):
     """The values of one label key in a subtree; None is any. `lacking`: someone has none."""
 
     values: tuple[str, ...] | None
     lacking: bool
 
 
-@dataclass(frozen=True, slots=True)
-class SpaceLabels:
+class SpaceLabels(WireRecord, frozen=True):
     """The labels of the destinations of one inventory space in a subtree."""
 
-    keys: Mapping[str, KeyValues] = field(hash=False)
+    keys: Mapping[str, KeyValues]
 
 
-@dataclass(frozen=True, slots=True)
-class LabelReport:
+class LabelReport(WireRecord, frozen=True):
     """The slot `_labels`: the label digest of a subtree, by inventory space."""
 
-    epoch: int
-    revision: int
+    epoch: Natural
+    revision: Natural
     incarnation: str
-    answered: int
-    spaces: Mapping[str, SpaceLabels] = field(hash=False)
+    answered: Natural
+    spaces: Mapping[str, SpaceLabels]
 
     @property
     def digest(self) -> bytes:
@@ -167,26 +154,23 @@ class LabelReport:
         return hashlib.sha256(encode(LabelReport(0, 0, "", 0, self.spaces))).digest()
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(WireRecord, frozen=True):
     """A record that a node, or one below it, holds, though its mailbox does not."""
 
     key: MailKey
-    generation: int
+    generation: Natural
 
 
-@dataclass(frozen=True, slots=True)
-class ListPart:
+class ListPart(WireRecord, frozen=True):
     """The slots `_list0` and on: part of what a node holds beyond its mailbox, when asked."""
 
-    epoch: int
-    revision: int
-    part: int
+    epoch: Natural
+    revision: Natural
+    part: Natural
     entries: tuple[Listed, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Heartbeat:
+class Heartbeat(WireRecord, frozen=True):
     """Node to parent: its session, its cursor, the digests of its mail and of its reports.
 
     Epoch 0 asks for a session. `run` is random, new at each start of the node. `has_memory` says
@@ -197,25 +181,24 @@ class Heartbeat:
     sessions that the run asked for, from 1: it is the same when one is asked for again.
     """
 
-    epoch: int
+    epoch: Natural
     incarnation: str
-    sequence: int
+    sequence: Natural
     mail_digest: bytes
     report_digest: bytes
     labels_hash: bytes
-    index_generation: int
+    index_generation: Natural
     has_memory: bool
-    refused: int = 0
-    withheld: int = 0
-    last_epoch: int = 0
+    refused: Natural = 0
+    withheld: Natural = 0
+    last_epoch: Natural = 0
     run: str = ""
     home: str = ""
     farewell: bool = False
-    question: int = 0
+    question: Natural = 0
 
 
-@dataclass(frozen=True, slots=True)
-class SessionMessage:
+class SessionMessage(WireRecord, frozen=True):
     """Parent to child, the answer to each heartbeat; it only steers reading.
 
     `run` names the start of the child that is answered; empty when the parent speaks by itself.
@@ -223,13 +206,13 @@ class SessionMessage:
     """
 
     incarnation: str
-    epoch: int
-    last_sequence: int
-    swept_through: int
-    index_generation: int
+    epoch: Natural
+    last_sequence: Natural
+    swept_through: Natural
+    index_generation: Natural
     want: str
     run: str = ""
-    question: int = 0
+    question: Natural = 0
 
 
 def greeting(incarnation: str) -> bytes:
@@ -237,8 +220,7 @@ def greeting(incarnation: str) -> bytes:
     return encode(SessionMessage(incarnation, 0, 0, 0, 0, WANT_NONE))
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(WireRecord, frozen=True):
     """What a syncer applied: kept in its own DONE stream, and the only licence to prune.
 
     `held` and `fields` are the digest and the marks of the fields that it held in the object then.
@@ -251,15 +233,14 @@ class Done:
     address: str
     placements: tuple[str, ...]
     made: bool
-    order: int
+    order: Natural
     held: str = ""
     fields: bytes = b""
     left: bool = False
     stay: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Cursor:
+class Cursor(WireRecord, frozen=True):
     """The slot `_cursor` of OWN: how far the parent's mail is accepted, by parent incarnation.
 
     `unproven` names the children of whom a node that lost its memory does not know yet whether they
@@ -267,18 +248,17 @@ class Cursor:
     """
 
     incarnation: str
-    sequence: int
-    index_generation: int
+    sequence: Natural
+    index_generation: Natural
     has_memory: bool
     unproven: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Swept:
+class Swept(WireRecord, frozen=True):
     """The slot `_swept` of OWN: up to where tombstones left mailboxes that nobody answered for."""
 
     incarnation: str
-    sequence: int
+    sequence: Natural
 
 
 def part_key(key: MailKey, part: int) -> MailKey:
@@ -289,44 +269,19 @@ def part_key(key: MailKey, part: int) -> MailKey:
 
 
 def decode_report(data: bytes) -> Report | ReportPart:
-    """Read a report slot, part 0 or another; raises ReportRefused, whatever the bytes are."""
+    """Read a report slot, part 0 or another; raises RecordRefused, whatever the bytes are."""
+    place = decode(_Place, data, PART_MAX_BYTES, "report")
     try:
-        value = codec.unpack(data, PART_MAX_BYTES)
-        is_first = isinstance(value, tuple) and len(value) > 1 and value[1] == 0
-        report = from_array(Report, value) if is_first else from_array(ReportPart, value)
-        mail_key_bytes(report.key)
-        if isinstance(report, Report):
-            _check_bounds(report.summary)
-    except (ShapeError, codec.CodecError, BadIdentity) as error:
-        raise ReportRefused(f"report: {error}") from error
-    return report
+        mail_key_bytes(place.key)
+    except BadIdentity as error:
+        raise RecordRefused(f"report: {error}") from error
+    if place.part:
+        return decode(ReportPart, data, PART_MAX_BYTES, "report")
+    return decode(Report, data, PART_MAX_BYTES, "report")
 
 
-def _check_bounds(summary: Summary) -> None:
-    """Refuse what would make the summary of a parent outgrow a message."""
-    for what, listed, most in (
-        ("states", summary.states, STATES_MAX),
-        ("health", summary.health, STATES_MAX),
-        ("exceptions", summary.exceptions, EXCEPTIONS_MAX),
-        ("blocking", summary.blocking, BLOCKING_MAX),
-        ("arms", summary.arms, ARMS_MAX),
-    ):
-        if len(listed) > most:
-            raise ReportRefused(f"report: {len(listed)} {what}, at most {most}")
-    texts = [text for e in summary.exceptions for text in (e.object, e.reason, e.path)]
-    words = (*summary.states, *summary.health, *summary.arms)
-    longest = max(map(len, (*texts, *summary.blocking, *words)), default=0)
-    if longest > TEXT_MAX_CHARACTERS:
-        raise ReportRefused(f"report: a text over {TEXT_MAX_CHARACTERS} characters")
+class _Place(WireRecord, frozen=True):
+    """What the two kinds of reports have in common."""
 
-
-def encode(record: object) -> bytes:
-    return codec.pack(to_array(record))
-
-
-def decode(kind: type[T], data: bytes, limit: int = codec.RECORD_MAX_BYTES) -> T:
-    """Read a record of the kind; raises ReportRefused, whatever the bytes are."""
-    try:
-        return from_array(kind, codec.unpack(data, limit))
-    except (ShapeError, codec.CodecError) as error:
-        raise ReportRefused(f"{kind.__name__}: {error}") from error
+    key: MailKey
+    part: Natural

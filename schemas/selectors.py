@@ -6,27 +6,24 @@ which selects nothing, is None at the caller and never a LabelSelector.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from schemas import names
-from schemas.faults import Fault, Faulty
+from schemas.faults import Fault
+from schemas.refusals import BadSelector
+from schemas.wire import WireRecord, convert, force_setattr
 
 IN, NOT_IN, EXISTS, DOES_NOT_EXIST = "In", "NotIn", "Exists", "DoesNotExist"
 OPERATORS = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST)
 _WITH_VALUES = (IN, NOT_IN)
 
-WireSelector = tuple[tuple[str, str, tuple[str, ...]], ...]
 
+class Requirement(WireRecord, frozen=True, order=True, forbid_unknown_fields=True):
+    """One condition on one label; values are kept sorted and once each. Raises BadSelector.
 
-class BadSelector(Faulty):
-    """A label selector that Kubernetes would refuse; `faults` name the fields, relative to it."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Requirement:
-    """One condition on one label; values are kept sorted and once each. Raises BadSelector."""
+    Fields of a later version are refused: who ignored them could select more than was meant.
+    """
 
     key: str
     operator: str
@@ -36,7 +33,8 @@ class Requirement:
         faults = _requirement_faults(self.key, self.operator, self.values)
         if faults:
             raise BadSelector(*faults)
-        object.__setattr__(self, "values", tuple(sorted(set(self.values))))
+        if len(self.values) > 1:
+            force_setattr(self, "values", tuple(sorted(set(self.values))))
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether the labels meet this condition; an absent key meets NotIn and DoesNotExist."""
@@ -60,14 +58,31 @@ class Requirement:
                 return f"!{self.key}"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class LabelSelector:
-    """All requirements must hold; they are kept sorted and once each, so equal means equal."""
+class _Requirements(WireRecord, frozen=True):
+    """What is read of a selector, as msgspec remembers only of classes how it reads them."""
 
-    requirements: tuple[Requirement, ...] = ()
+    requirements: tuple[Requirement, ...]
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "requirements", tuple(sorted(set(self.requirements))))
+
+class LabelSelector(tuple[Requirement, ...]):
+    """All requirements must hold; they are kept sorted and once each, so equal means equal.
+
+    On the wire it is the array of its requirements.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, requirements: Iterable[Requirement] = ()) -> LabelSelector:
+        kept = tuple(requirements)
+        return super().__new__(cls, kept if len(kept) < 2 else sorted(set(kept)))
+
+    def __bool__(self) -> bool:
+        """A selector without requirements is one all the same: it selects everything."""
+        return True
+
+    @property
+    def requirements(self) -> tuple[Requirement, ...]:
+        return self
 
     @classmethod
     def from_kubernetes(cls, form: Mapping[str, object]) -> LabelSelector:
@@ -85,34 +100,14 @@ class LabelSelector:
 
     @classmethod
     def from_wire(cls, value: object) -> LabelSelector:
-        """Read `[[key, operator, [value, …]], …]`; raises BadSelector on anything else."""
-        try:
-            return _from_wire(value)
-        except TypeError:  # Lists have no hash: what a message said is made of tuples.
-            return cls._read(value)
-
-    @classmethod
-    def _read(cls, value: object) -> LabelSelector:
-        if not isinstance(value, (list, tuple)):
-            raise BadSelector(Fault("", "not an array of requirements"))
-        requirements = []
-        for at, item in enumerate(value):
-            match item:
-                case [str(key), str(operator), [*values]] if _all_strings(values):
-                    requirements.append(Requirement(key, operator, tuple(map(str, values))))
-                case _:
-                    raise BadSelector(Fault(f"[{at}]", "not [key, operator, [values]]"))
-        return cls(tuple(requirements))
-
-    def to_wire(self) -> WireSelector:
-        """Say it as `from_wire` reads it, in nested tuples of strings."""
-        return tuple((item.key, item.operator, item.values) for item in self.requirements)
+        """Read `[[key, operator, [value, …]], …]`; raises RecordRefused on anything else."""
+        return cls(convert(_Requirements, (value,), "selector").requirements)
 
     def to_kubernetes(self) -> dict[str, object]:
         """Say it as `from_kubernetes` reads it, `In` with one value by matchLabels."""
         labels: dict[str, str] = {}
         expressions: list[object] = []
-        for item in self.requirements:
+        for item in self:
             if item.operator == IN and len(item.values) == 1 and item.key not in labels:
                 labels[item.key] = item.values[0]
                 continue
@@ -123,12 +118,12 @@ class LabelSelector:
 
     def to_query(self) -> str:
         """The form of kubectl's -l and of the API server's labelSelector; "" takes everything."""
-        return ",".join(map(str, self.requirements))
+        return ",".join(map(str, self))
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether the labels meet every requirement."""
         # By hand: most have one requirement, and to make a generator takes as long as to ask it.
-        for requirement in self.requirements:  # noqa: SIM110
+        for requirement in self:  # noqa: SIM110
             if not requirement.matches(labels):
                 return False
         return True
@@ -136,7 +131,7 @@ class LabelSelector:
     @property
     def is_everything(self) -> bool:
         """Whether this is `{}`."""
-        return not self.requirements
+        return not len(self)
 
     @property
     def equality_pairs(self) -> tuple[tuple[str, str], ...]:
@@ -145,7 +140,7 @@ class LabelSelector:
         They come from the `In` requirement with the fewest values, so an index by label pair looks
         at the fewest entries.
         """
-        equalities = [item for item in self.requirements if item.operator == IN]
+        equalities = [item for item in self if item.operator == IN]
         if not equalities:
             return ()
         narrowest = min(equalities, key=lambda item: len(item.values))
@@ -153,11 +148,6 @@ class LabelSelector:
 
 
 @lru_cache(maxsize=1024)
-def _from_wire(value: Hashable) -> LabelSelector:
-    """Most placements say one of a few selectors."""
-    return LabelSelector._read(value)  # noqa: SLF001 - a method of this module's own
-
-
 def _requirement_faults(key: str, operator: str, values: Sequence[str]) -> list[Fault]:
     faults = []
     if bad_key := names.label_key_fault(key):

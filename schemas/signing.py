@@ -16,20 +16,13 @@ from nacl.signing import SigningKey, VerifyKey
 
 from schemas import codec
 from schemas.identity import KeyId, TreeId, check_id
+from schemas.refusals import RecordRefused, WireRefused
 
 WIRE_VERSION = 1
 RecordKind = Literal["delta", "profile", "location", "node", "index", "keys", "ask"]
 KINDS: frozenset[str] = frozenset(get_args(RecordKind))
 _FORM = "not [1, kind, key id, payload, signature, body]"
 _TYPES = (int, str, str, bytes, bytes)
-
-
-class EnvelopeRefused(ValueError):
-    """Bytes that are no signed message of this version; `reason` says why."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
 
 
 @dataclass(frozen=True)
@@ -100,25 +93,25 @@ def signed_bytes(tree: TreeId, kind: str, key_id: KeyId, payload: bytes) -> byte
 
 
 def decode_envelope(data: bytes) -> Envelope:
-    """Read a message; raises EnvelopeRefused, whatever the bytes are."""
+    """Read a message; raises RecordRefused, whatever the bytes are."""
     try:
         fields = codec.unpack(data)
-    except codec.CodecError as error:
-        raise EnvelopeRefused(str(error)) from error
+    except WireRefused as error:
+        raise RecordRefused(str(error)) from error
     # Asked for by hand: a pattern of so many types takes as long as all the rest.
     if not isinstance(fields, tuple) or not fields or type(fields[0]) is not int:
-        raise EnvelopeRefused(_FORM)
+        raise RecordRefused(_FORM)
     if fields[0] != WIRE_VERSION:
-        raise EnvelopeRefused(f"version {fields[0]}, this program reads {WIRE_VERSION}")
+        raise RecordRefused(f"version {fields[0]}, this program reads {WIRE_VERSION}")
     if len(fields) < 6 or tuple(map(type, fields[:5])) != _TYPES:
-        raise EnvelopeRefused(_FORM)
+        raise RecordRefused(_FORM)
     _, kind, key_id, payload, signature, body = fields[:6]
     if body is not None and not isinstance(body, bytes):
-        raise EnvelopeRefused("its body is neither bytes nor nil")
+        raise RecordRefused("its body is neither bytes nor nil")
     if kind not in KINDS:
-        raise EnvelopeRefused(f"unknown kind {kind!r}")
+        raise RecordRefused(f"unknown kind {kind!r}")
     try:
         check_id(key_id, "key id")
-    except ValueError as error:
-        raise EnvelopeRefused(str(error)) from error
+    except WireRefused as error:
+        raise RecordRefused(str(error)) from error
     return Envelope(kind, KeyId(key_id), payload, signature, body)

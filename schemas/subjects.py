@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from schemas.identity import BadIdentity, NodePath
+from schemas.identity import NodePath
+from schemas.refusals import BadIdentity
 
 TAILS = ("_mail", "_blob", "_stat", "_up", "_own", "_done", "_answer")
 NODE_SELF = "self"

@@ -14,14 +14,14 @@ from controllers.keys import load_or_make_keys
 from controllers.ledger_notes import LedgerNotes
 from controllers.nodes import add_node, nodes
 from controllers.recovery import Recovery
-from leafcast.answering import answerers
-from leafcast.asking import CentreAsks
-from leafcast.recalling import AskedChildren
+from leafcast.ask.client import CentreAsks
+from leafcast.ask.handlers import answerers
+from leafcast.ask.recall import AskedChildren
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.memory_bus import MemoryBus, MemoryNetwork
-from relay.adapters.memory_space import MemorySpace
-from relay.adapters.nkey_pairs import new_user_nkey
-from relay.adapters.simulated_cluster import Settings, SimulatedCluster
+from relay.adapters.memory.bus import MemoryBus, MemoryNetwork
+from relay.adapters.server.nkey_pairs import new_user_nkey
+from relay.adapters.spaces.memory_space import MemorySpace
+from relay.adapters.spaces.simulated_cluster import Settings, SimulatedCluster
 from relay.asker import Asker
 from relay.core.events import Instant, Tick
 from relay.core.node import Node
@@ -311,7 +311,7 @@ def config_map(name: str, namespace: str, **data: str) -> dict[str, Any]:
 
 
 class Standings:
-    """In which state each node is, by its parent's word, in the form of leafcast.tree_facts."""
+    """In which state each node is, by its parent's word, as leafcast.daemon.tree_facts has it."""
 
     def __init__(self, tree: MemoryTree) -> None:
         self._tree = tree

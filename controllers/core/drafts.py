@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from schemas.blobs import StoredBlob
 from schemas.identity import INDEX_KEY, KEYS_KEY, ContentHash, Generation, MailKey, random_id
 from schemas.records import DeltaHead, Record
 from schemas.signing import RecordKind
+from schemas.wire import replace
 
 
 @dataclass(frozen=True, slots=True)

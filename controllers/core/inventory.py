@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from controllers.core.conditions import condition
 from controllers.core.drafts import Draft
@@ -23,6 +23,7 @@ from schemas.records import (
     Source,
 )
 from schemas.signing import RecordKind
+from schemas.wire import replace
 
 REGISTERED = "Registered"
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"

@@ -16,7 +16,7 @@ from schemas.blobs import Reference
 from schemas.chunks import read_index_chunk, read_manifest_chunk, read_root
 from schemas.identity import INDEX_KEY, MailKey
 from schemas.records import DeltaHead, NodeRecord
-from schemas.shape import ShapeError
+from schemas.refusals import WireRefused
 
 
 class ReadingBack:
@@ -165,7 +165,7 @@ def leads_to(reference: Reference, plain: bytes | None) -> list[Reference]:
             return list(read_root(plain).chunks)
         if reference.kind == blobs.MANIFEST_CHUNK:
             return [entry.reference for entry in read_manifest_chunk(plain)]
-    except (ShapeError, codec.CodecError):
+    except WireRefused:
         return []
     return []
 
@@ -179,7 +179,7 @@ def read_index(root: bytes | None, chunks: Iterable[bytes | None]) -> dict[MailK
     try:
         for part in parts:
             listed |= read_index_chunk(part or b"")
-    except (ShapeError, codec.CodecError):
+    except WireRefused:
         return None
     return listed
 

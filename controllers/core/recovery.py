@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from controllers.core.drafts import slot_of
 from schemas.identity import INDEX_KEY, KEYS_KEY, MailKey
-from schemas.records import DeltaHead, Record, RecordRefused, decode_payload
-from schemas.signing import Envelope, EnvelopeRefused, Signer, decode_envelope
+from schemas.records import DeltaHead, Record, decode_payload
+from schemas.refusals import RecordRefused
+from schemas.signing import Envelope, Signer, decode_envelope
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ def read_recalled(data: bytes, child: str, root: Signer, signing: Signer) -> Rec
     try:
         envelope = decode_envelope(data)
         record = decode_payload(envelope.kind, envelope.payload)
-    except (EnvelopeRefused, RecordRefused):
+    except RecordRefused:
         return None
     signer = root if envelope.kind == "keys" else signing
     if envelope.key_id != signer.key_id or not envelope.verify(signer.tree, signer.public_key):

@@ -15,6 +15,7 @@ from schemas import codec
 from schemas.api import Condition
 from schemas.faults import Fault
 from schemas.objects import ObjectKey
+from schemas.refusals import CodecError
 from schemas.reports import NEVER_JOINED, ExceptionSample, ObjectResult, Summary
 
 ERRORS_MAX = 20
@@ -140,7 +141,7 @@ def _status_of(results: Iterable[ObjectResult]) -> dict[str, Any] | None:
     try:
         status = codec.unpack(returned[0], codec.RECORD_MAX_BYTES)
         codec.canonical(status)  # Who returned it may be anyone; a space takes JSON only.
-    except codec.CodecError:
+    except CodecError:
         return None
     return _as_json(status) if isinstance(status, Mapping) else None
 

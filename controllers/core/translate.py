@@ -6,10 +6,11 @@ becomes a fault that names it, keeps its last good content, and holds up no othe
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections.abc import Container, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from controllers.core.cleaning import clean
@@ -18,7 +19,7 @@ from controllers.core.what import is_partial
 from schemas import blobs
 from schemas.blobs import Reference, StoredBlob
 from schemas.chunks import ManifestEntry, build_manifest
-from schemas.codec import CodecError, address, canonical
+from schemas.codec import address, canonical
 from schemas.faults import Fault
 from schemas.identity import ContentHash
 from schemas.objects import ObjectKey, apply_order
@@ -32,7 +33,9 @@ from schemas.records import (
     Record,
     Source,
 )
+from schemas.refusals import CodecError
 from schemas.selectors import LabelSelector
+from schemas.wire import replace
 
 HINTS_MAX = 4
 
@@ -163,7 +166,9 @@ def translate(
         there = {entry.address for entry in old.values()} - again
         fresh = (key for key in sorted(shown) if entries[key].address not in there)
         stored += [cleaned.blob(key, objects[key]) for key in fresh]
-        draft = replace(draft, record=_hinted(draft.record, stored), blobs=values_of(*stored))
+        draft = dataclasses.replace(
+            draft, record=_hinted(draft.record, stored), blobs=values_of(*stored)
+        )
     return Translation(entries, kept, gains, losses, tuple(faults), draft, lost - again)
 
 

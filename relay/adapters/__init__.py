@@ -1,6 +1,6 @@
 """One module per outside thing, and the only importer of its library."""
 
-from relay.adapters import cancellation, websocket_transport
+from relay.adapters.jetstream import cancellation, websocket_transport
 
 cancellation.install()
 websocket_transport.leave_out()

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from relay.core.merge import copied
 from relay.core.node import Node
+from relay.objects.merge import copied
 from schemas import codec
 from schemas.asks import REDACTED
-from schemas.identity import BadIdentity, MailKey, check_mail_key
+from schemas.identity import MailKey, check_mail_key
+from schemas.refusals import BadIdentity
 from schemas.reports import Summary
 
 PAGE_MAX = 1000

@@ -23,10 +23,11 @@ from schemas.asks import (
     failure,
     receipt,
 )
-from schemas.identity import BadIdentity, NodePath, check_id
-from schemas.records import AskRecord, Record, RecordRefused, decode_payload
-from schemas.reports import ReportRefused, decode, encode
-from schemas.signing import Envelope, EnvelopeRefused, decode_envelope
+from schemas.identity import NodePath, check_id
+from schemas.records import AskRecord, Record, decode_payload
+from schemas.refusals import RecordRefused, WireRefused
+from schemas.reports import decode, encode
+from schemas.signing import Envelope, decode_envelope
 
 ASKS_MAX = 64
 """Under way at one node."""
@@ -132,7 +133,7 @@ class Asking:
         """Check an ask, and pass it on, have it answered, or say why not."""
         try:
             envelope, record = _read(event.data)
-        except (EnvelopeRefused, RecordRefused, BadIdentity) as error:
+        except WireRefused as error:
             self.refused += 1
             return (Noted("BadAsk", event.verb, str(error)),)
         ask = record.source.name
@@ -150,7 +151,7 @@ class Asking:
         """Pass a part of an answer up, if it comes from the child that was asked."""
         try:
             part = decode(AnswerPart, event.data)
-        except ReportRefused as error:
+        except RecordRefused as error:
             return (Noted("BadAnswer", event.child, error.reason),)
         under = self._underway.get(part.ask)
         if under is None:
@@ -258,7 +259,7 @@ class Asking:
 
 
 def _read(data: bytes) -> tuple[Envelope, AskRecord]:
-    """Raises EnvelopeRefused, RecordRefused or BadIdentity."""
+    """Raises WireRefused."""
     envelope = decode_envelope(data)
     record = decode_payload(envelope.kind, envelope.payload)
     if not isinstance(record, AskRecord):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from relay.core.accepting import Accepting
 from relay.core.children import Child
 from relay.core.state import State
 from schemas.identity import INDEX_KEY
 from schemas.reports import Heartbeat, SessionMessage
+from schemas.wire import replace
 
 
 class Beginning:

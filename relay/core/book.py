@@ -8,16 +8,15 @@ from typing import TypeGuard
 from relay.core.effects import StoreOwn
 from schemas.identity import INDEX_KEY, KEYS_KEY, MailKey
 from schemas.records import (
-    BodyAltered,
     DeltaBody,
     DeltaHead,
     Record,
-    RecordRefused,
     decode_base,
     decode_body,
     decode_payload,
     slot_term,
 )
+from schemas.refusals import BodyAltered, RecordRefused
 from schemas.signing import Envelope, decode_envelope
 
 
@@ -70,7 +69,7 @@ def key_of(kind: str, record: Record) -> MailKey:
 
 
 def read_record(data: bytes, order: int, hops: tuple[int, ...] = ()) -> tuple[Envelope, Held]:
-    """Decode a message; raises EnvelopeRefused or RecordRefused, whatever the bytes are."""
+    """Decode a message; raises RecordRefused, whatever the bytes are."""
     envelope = decode_envelope(data)
     body, opaque = None, False
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from schemas.reports import (
@@ -13,6 +13,7 @@ from schemas.reports import (
     Heartbeat,
     SessionMessage,
 )
+from schemas.wire import replace
 
 HEARTBEAT_SECONDS = 30.0
 SILENT_AFTER_SECONDS = 3 * HEARTBEAT_SECONDS

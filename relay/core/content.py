@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 from relay.core.effects import Effect, KeepBlob, LoadBlob, Noted
 from relay.core.events import BlobArrived
 from schemas import blobs
-from schemas.blobs import BlobRefused, Reference
+from schemas.blobs import Reference
 from schemas.chunks import ManifestEntry, read_manifest_chunk, read_root
-from schemas.codec import CodecError
 from schemas.identity import ContentHash
-from schemas.shape import ShapeError
+from schemas.refusals import WireRefused
 
 RETRY_FIRST_SECONDS = 0.5
 RETRY_MAX_SECONDS = 30.0
@@ -123,7 +122,7 @@ class Content:
         try:
             plain = blobs.open_value(want.reference, event.value, parts)
             children = _children(want.reference.kind, plain)
-        except (BlobRefused, ShapeError, CodecError) as error:
+        except WireRefused as error:
             self._lost(want.reference.address)
             want.fresh = True
             self._refused(want, now, "BadBlob", str(error))

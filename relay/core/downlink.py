@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from relay.core.accepting import Accepting
 from relay.core.beginning import Beginning
@@ -14,6 +13,7 @@ from relay.core.reading_on import read_on
 from relay.core.slots import owe_listed, owe_no_more, read_slot
 from relay.core.state import State
 from schemas.identity import MailKey
+from schemas.refusals import RecordRefused
 from schemas.reports import (
     PART_MAX_BYTES,
     WANT_LIST,
@@ -25,12 +25,12 @@ from schemas.reports import (
     ListPart,
     Report,
     ReportPart,
-    ReportRefused,
     SessionMessage,
     decode,
     encode,
 )
 from schemas.subjects import CURSOR_KEY
+from schemas.wire import replace
 
 LABELS_AGAIN_SECONDS = 2.0
 LABELS_AGAIN_MAX_SECONDS = 30.0
@@ -55,7 +55,7 @@ class Downlink:
             return
         try:
             heartbeat = decode(Heartbeat, data, PART_MAX_BYTES)
-        except ReportRefused as error:
+        except RecordRefused as error:
             self._refuse(name, child, error)
             return
         if self._is_of_no_session(name, child, heartbeat):
@@ -106,7 +106,7 @@ class Downlink:
                     kept = self._report(name, child, report)
                 case None:
                     pass
-        except ReportRefused as error:
+        except RecordRefused as error:
             self._refuse(name, child, error)
         if not kept and event.sequence:
             state.out.append(DropReport(name, event.key, event.sequence))
@@ -120,11 +120,11 @@ class Downlink:
         elif reporting.has_room(name, report):
             reporting.take_part(name, report)
         else:
-            raise ReportRefused("more report parts than a child may have")
+            raise RecordRefused("more report parts than a child may have")
         slots = self._state.mailboxes.boxes[name].slots
         known = reporting.knows(name, report.key) or report.key in slots
         if not known and not gone and child.proven and self._state.has_ledger:
-            raise ReportRefused("a report on what it was not sent from here")
+            raise RecordRefused("a report on what it was not sent from here")
         return known and not gone
 
     def unlinked(self, name: str) -> None:
@@ -385,7 +385,7 @@ class Downlink:
     def _send(self, name: str, message: SessionMessage) -> None:
         self._state.out.append(SendSession(name, encode(message)))
 
-    def _refuse(self, name: str, child: Child, error: ReportRefused) -> None:
+    def _refuse(self, name: str, child: Child, error: RecordRefused) -> None:
         """Count a refusal, and note it, but not each of a flood."""
         self._state.refused += 1
         if child.refuse(self._state.now.seconds):

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from relay.core.reduce import EMPTY, merge_all, times
 from schemas.reports import ObjectResult, Summary
+from schemas.wire import replace
 
 BLOCK_CHILDREN = 45
 """About the square root of the most children a relay is made for, 2,000."""

@@ -15,9 +15,9 @@ from relay.core.parked import Believed, Parked
 from relay.core.trust import Trust, Verdict
 from schemas.blobs import Reference
 from schemas.identity import INDEX_KEY, MailKey
-from schemas.records import DIGEST_MODULUS, RecordRefused
+from schemas.records import DIGEST_MODULUS
+from schemas.refusals import RecordRefused
 from schemas.reports import Cursor, SessionMessage
-from schemas.signing import EnvelopeRefused
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +300,7 @@ class Inbox:
         """The record that a message says, if it is believed."""
         try:
             envelope, held = read_record(event.data, order, event.hops)
-        except (EnvelopeRefused, RecordRefused) as error:
+        except RecordRefused as error:
             return Refuse("Unreadable", error.reason)
         if held.key != event.key:
             return Refuse("WrongKey", f"it says {held.record.source} under key {event.key}")

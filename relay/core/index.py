@@ -50,7 +50,7 @@ class IndexView:
         self._unread = None
 
     def add_chunk(self, address: ContentHash, plain: bytes) -> None:
-        """Take a chunk of the current root; raises ShapeError or CodecError."""
+        """Take a chunk of the current root; raises RecordRefused."""
         self._chunks[address] = read_index_chunk(plain)
         self._unread = None
 

@@ -41,9 +41,10 @@ from relay.core.uplink import Uplink
 from relay.core.windows import Windows
 from schemas.identity import KEYS_KEY, ContentHash, DestinationId, MailKey
 from schemas.objects import ObjectKey
-from schemas.records import Record, RecordRefused
+from schemas.records import Record
+from schemas.refusals import RecordRefused
 from schemas.reports import Done, ObjectResult, Summary
-from schemas.signing import Envelope, EnvelopeRefused
+from schemas.signing import Envelope
 from schemas.subjects import CURSOR_KEY
 
 
@@ -345,7 +346,7 @@ class Node:
         state = self._state
         try:
             envelope, held = read_record(data, state.next_order(), hops)
-        except (EnvelopeRefused, RecordRefused) as error:
+        except RecordRefused as error:
             state.out.append(Noted("Unreadable", what, error.reason))
             return None
         verdict = state.inbox.trust.judge(envelope, held.record)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from schemas.objects import ObjectKey
 from schemas.reports import PART_MAX_BYTES, ObjectResult, encode
+from schemas.wire import replace
 
 ENVELOPE_BYTES = 512
 ROOM_BYTES = PART_MAX_BYTES - ENVELOPE_BYTES

@@ -7,7 +7,6 @@ exact: whoever dropped an entry held k smaller ones, and so the merge drops it, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from schemas.objects import ObjectKey
 from schemas.reports import (
@@ -20,7 +19,7 @@ from schemas.reports import (
     State,
     Summary,
 )
-from schemas.shape import INT_MAX
+from schemas.wire import INT_MAX, replace
 
 EMPTY = Summary()
 COUNT_MAX = INT_MAX

@@ -9,11 +9,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
-from schemas import codec
 from schemas.identity import MailKey
 from schemas.records import DIGEST_MODULUS, digest_term
 from schemas.reports import ObjectResult, Report, part_key
-from schemas.shape import to_array
+from schemas.wire import encode
 
 PARTS_OF_CHILD_MAX, PARTS_BYTES_MAX = 4096, 64 * 1024 * 1024
 """So many later parts one child may have in all placements: what it can make its parent hold."""
@@ -35,13 +34,13 @@ def content_of(report: Report, results: object) -> bytes:
     counts = (said.states, said.health, said.arms)
     fields: list[object] = [sorted(count.items()) for count in counts]
     fields += [
-        [to_array(each) for each in said.exceptions],
+        said.exceptions,
         said.complete,
         said.blocking,
         repr(results),
     ]
     fields += [report.generation, report.incarnation, report.answered, report.gone]
-    return hashlib.sha256(codec.pack(fields)).digest()
+    return hashlib.sha256(encode(fields)).digest()
 
 
 def size_of(results: Iterable[ObjectResult]) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from relay.core.parts import PARTS_MAX
 from relay.core.state import QUIET_SECONDS, State
-from schemas.identity import BadIdentity, check_mail_key
+from schemas.identity import check_mail_key
+from schemas.refusals import BadIdentity, RecordRefused
 from schemas.reports import (
     LIST_ENTRIES_MAX,
     LIST_PARTS_MAX,
@@ -13,7 +14,6 @@ from schemas.reports import (
     ListPart,
     Report,
     ReportPart,
-    ReportRefused,
     decode,
     decode_report,
     part_key,
@@ -27,7 +27,7 @@ Said = LabelReport | ListPart | Report | ReportPart
 
 
 def read_slot(key: str, data: bytes) -> Said | None:
-    """What the slot says, None if it was emptied; raises ReportRefused, whatever the bytes are.
+    """What the slot says, None if it was emptied; raises RecordRefused, whatever the bytes are.
 
     Each thing has one slot where it may be said, so a child has only so many.
     """
@@ -39,18 +39,18 @@ def read_slot(key: str, data: bytes) -> Said | None:
         return _list_part(key, decode(ListPart, data, PART_MAX_BYTES))
     report = decode_report(data)
     if report.part > PARTS_MAX or part_key(report.key, report.part) != key:
-        raise ReportRefused(f"part {report.part} of {report.key} under {key}")
+        raise RecordRefused(f"part {report.part} of {report.key} under {key}")
     return report
 
 
 def _list_part(key: str, part: ListPart) -> ListPart:
     if not 0 <= part.part < LIST_PARTS_MAX or key != f"{LIST_KEY}{part.part}":
-        raise ReportRefused(f"list: part {part.part} under {key}")
+        raise RecordRefused(f"list: part {part.part} under {key}")
     try:
         for entry in part.entries:
             check_mail_key(entry.key)
     except BadIdentity as error:
-        raise ReportRefused(f"list: {error}") from error
+        raise RecordRefused(f"list: {error}") from error
     return part
 
 

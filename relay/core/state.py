@@ -25,7 +25,8 @@ from relay.core.turns import Send, Supply, next_batch
 from relay.core.where import Where
 from schemas.identity import INDEX_KEY, KeyId, MailKey, NodePath, TreeId
 from schemas.records import LocationRecord, NodeRecord, Profile
-from schemas.reports import Cursor, Done, ExceptionSample, ReportRefused, Summary, decode
+from schemas.refusals import RecordRefused
+from schemas.reports import Cursor, Done, ExceptionSample, Summary, decode
 
 REFUSED_CONTENT_HOLDS_SECONDS = 60.0
 QUIET_SECONDS = 2.0
@@ -114,7 +115,7 @@ class State:
         """Take in what the cursor in OWN says."""
         try:
             cursor = decode(Cursor, data)
-        except ReportRefused as error:
+        except RecordRefused as error:
             self.out.append(Noted("Unreadable", "own cursor", error.reason))
             return
         self.inbox.restore(cursor)

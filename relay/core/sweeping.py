@@ -15,11 +15,10 @@ from relay.core.effects import DropBlobs, LoadBlob, Noted
 from relay.core.events import BlobArrived
 from relay.core.state import State
 from schemas import blobs
-from schemas.blobs import BlobRefused, Reference
+from schemas.blobs import Reference
 from schemas.chunks import read_manifest_chunk, read_root
-from schemas.codec import CodecError
 from schemas.identity import INDEX_KEY, ContentHash
-from schemas.shape import ShapeError
+from schemas.refusals import BlobRefused, WireRefused
 
 SWEEP_FIRST_SECONDS = 600.0
 SWEEP_EVERY_SECONDS = 3600.0
@@ -66,7 +65,7 @@ class Sweeper:
         try:
             for child in _children(reference, event):
                 self._mark(child)
-        except (BlobRefused, ShapeError, CodecError, ValueError) as error:
+        except WireRefused as error:
             self._end()
             subject = f"{reference.kind} {reference.address[:12]}"
             self._state.out.append(Noted("SweepEnded", subject, str(error)))

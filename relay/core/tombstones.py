@@ -9,7 +9,8 @@ from __future__ import annotations
 from relay.core.effects import StoreOwn
 from relay.core.state import State
 from schemas.identity import INDEX_KEY, KEYS_KEY, MailKey
-from schemas.reports import ReportRefused, Swept, decode, encode
+from schemas.refusals import RecordRefused
+from schemas.reports import Swept, decode, encode
 
 SWEPT_KEY = "_swept"
 RETENTION_MS = 30 * 24 * 3600 * 1000
@@ -82,6 +83,6 @@ def restored(state: State, data: bytes) -> bool:
     """
     try:
         state.swept_through = decode(Swept, data).sequence
-    except ReportRefused:
+    except RecordRefused:
         return False
     return True

@@ -7,11 +7,11 @@ taken over before DONE says that it may be.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from relay.core.claims import Wanted
-from relay.core.health import terminating
-from relay.core.merge import copied
+from relay.objects.health import terminating
+from relay.objects.merge import copied
 from relay.ports import FieldConflict, Object, Space, SpaceError
 from relay.syncer.observed import Sight, look_at
 from relay.syncer.ownership import (
@@ -50,6 +50,7 @@ from schemas import codec
 from schemas.blobs import OBJECT_MAX_BYTES, Reference
 from schemas.objects import ObjectKey
 from schemas.reports import Done
+from schemas.wire import replace
 
 NAMED_MAX = 3
 
@@ -106,7 +107,7 @@ class Applier:
         self._tells_managers = False
 
     async def content(self, wanted: Wanted) -> Object:
-        """What is wanted, as it was written; raises ContentMissing and codec.CodecError."""
+        """What is wanted, as it was written; raises ContentMissing and CodecError."""
         if not wanted.placements:
             return namespace_object(wanted.key.name)
         plain = await self._load(wanted.reference)
@@ -122,7 +123,7 @@ class Applier:
 
         Of an `unseen` one no marks of any tree were told, so it is new, or nobody's.
         None if it is not to be touched, and was not looked at. Raises SpaceError, ContentMissing,
-        PolicyUnknown and codec.CodecError.
+        PolicyUnknown and CodecError.
         """
         content = await self.content(wanted)
         policies = policies_of(wanted.key, content)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from relay.core.claims import Wanted
-from relay.core.merge import subsumes
+from relay.objects.merge import subsumes
 from relay.ports import Clock, Object
 from relay.syncer.applying import Applier, ContentMissing
 from relay.syncer.observed import Sight

@@ -9,8 +9,8 @@ from typing import Any
 
 from relay.core.edge import REASON_MAX_CHARACTERS
 from relay.core.events import ObjectObserved
-from relay.core.health import assess, terminating
-from relay.core.merge import SERVER_METADATA
+from relay.objects.health import assess, terminating
+from relay.objects.merge import SERVER_METADATA
 from relay.syncer.ownership import Hold, hold_of
 from relay.syncer.wish import MANAGER
 from schemas import codec
@@ -40,7 +40,7 @@ class Sight:
 
 
 def look_at(obj: Mapping[str, Any], hold: Hold | None = None) -> Sight:
-    """Take in an object; raises codec.CodecError if it is no JSON value."""
+    """Take in an object; raises CodecError if it is no JSON value."""
     health, reason = assess(obj)
     status = obj.get("status")
     hold = hold or hold_of(obj, MANAGER)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from relay.core.health import terminating
+from relay.objects.health import terminating
 from relay.ports import Conflict, Object, Space, SpaceError
 from relay.syncer.census import each_kind
 from relay.syncer.ownership import is_shared
@@ -14,6 +14,7 @@ from relay.syncer.plan import BUILT_IN_NAMESPACES, NAMESPACES
 from relay.syncer.wish import MANAGER, OVERWRITE, is_adopted, is_ours
 from schemas.objects import CRD_GROUP, ObjectKey
 from schemas.reports import Done
+from schemas.wire import replace
 
 DEFINITIONS = (CRD_GROUP, "customresourcedefinitions")
 NAMED_MAX = 3

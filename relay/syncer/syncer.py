@@ -47,9 +47,8 @@ from relay.syncer.plan import (
 from relay.syncer.prune import StillHolds, holders, take_back
 from relay.syncer.record import DoneStore, Record
 from relay.syncer.wish import PolicyUnknown, tree_of
-from schemas import codec
-from schemas.blobs import BlobRefused
 from schemas.objects import ObjectKey
+from schemas.refusals import BlobRefused, CodecError
 from schemas.reports import Done
 
 ACTION_SECONDS_MAX = 30.0
@@ -393,7 +392,7 @@ _FAILURES = (
     PolicyUnknown,
     StillHolds,
     BlobRefused,
-    codec.CodecError,
+    CodecError,
     TimeoutError,
 )
 

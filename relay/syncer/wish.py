@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from relay.core.merge import Object, fields_said
+from relay.objects.merge import Object, fields_said
 from schemas.objects import CRD_GROUP, ObjectKey
 from schemas.selectors import LabelSelector
 

@@ -23,7 +23,8 @@ from schemas.api.shared import (
     checked,
 )
 from schemas.faults import Fault, Faulty
-from schemas.identity import BadIdentity, NodePath
+from schemas.identity import NodePath
+from schemas.refusals import BadIdentity
 
 PATH_ANNOTATION = "leafcast.io/path"
 LABEL_KEY_MAX = 255

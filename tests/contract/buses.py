@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.external_server import ExternalServer, ServerPlace
-from relay.adapters.guard import Guard
-from relay.adapters.jetstream_bus import BusAddress, JetStreamBus
-from relay.adapters.memory_bus import MemoryBus, MemoryNetwork
-from relay.adapters.nats_config import AccountSeeds, ParentLink
-from relay.adapters.nats_server import EmbeddedServer
-from relay.adapters.nkey_pairs import new_user_nkey
-from relay.adapters.server_ports import free_ports
+from relay.adapters.jetstream.bus import BusAddress, JetStreamBus
+from relay.adapters.memory.bus import MemoryBus, MemoryNetwork
+from relay.adapters.server.external_server import ExternalServer, ServerPlace
+from relay.adapters.server.guard import Guard
+from relay.adapters.server.nats_config import AccountSeeds, ParentLink
+from relay.adapters.server.nats_server import EmbeddedServer
+from relay.adapters.server.nkey_pairs import new_user_nkey
+from relay.adapters.server.ports import free_ports
 from relay.core.effects import WriteMail
 from relay.core.events import LinkChanged, MailArrived
 from relay.ports import BusBroken

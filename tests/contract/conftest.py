@@ -4,7 +4,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from relay.adapters.memory_space import MemorySpace
+from relay.adapters.spaces.memory_space import MemorySpace
 from tests.contract.spaces import (
     HandClock,
     SeededDice,

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import nats
 
-from relay.adapters.embedded_space import EmbeddedSpace
 from relay.adapters.kubernetes.kubeconfig import Kubeconfig
 from relay.adapters.kubernetes.space import KubernetesSpace
+from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from relay.core.events import Instant
 from relay.ports import SpaceError
 from schemas.objects import ObjectKey

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from relay.adapters import jetstream_mailbox
-from relay.adapters.jetstream_delivery import place_of
+from relay.adapters.jetstream import mailbox as jetstream_mailbox
+from relay.adapters.jetstream.delivery import place_of
 from relay.core.effects import AckMail, ClearMail, StoreOwn
 from relay.core.events import HeartbeatArrived, ReportArrived
 from relay.ports import BusBroken
@@ -130,7 +130,7 @@ async def test_a_parent_whose_server_restarts_goes_on(tree):
 
 @pytest.mark.nats
 async def test_a_bus_that_is_not_let_in_says_so_and_leaves_nothing_open(tmp_path, monkeypatch):
-    monkeypatch.setattr("relay.adapters.jetstream_connection.CONNECT_SECONDS", 1.0)
+    monkeypatch.setattr("relay.adapters.jetstream.connection.CONNECT_SECONDS", 1.0)
     async with NatsTree(tmp_path) as tree:
         await tree.plant("/")
         bus = tree.new_bus("/", stranger=True)
@@ -160,7 +160,7 @@ async def test_mail_written_while_the_link_flaps_is_all_delivered(tree):
 async def test_reports_that_the_client_drops_because_it_is_slow_are_read_again(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("relay.adapters.jetstream_reading.PENDING_MESSAGES_MAX", 100)
+    monkeypatch.setattr("relay.adapters.jetstream.reading.PENDING_MESSAGES_MAX", 100)
     count = 1000
     async with NatsTree(tmp_path) as tree:
         await tree.plant("/")

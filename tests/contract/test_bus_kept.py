@@ -6,8 +6,8 @@ its session begins counts for nothing, and a session begins with a reset.
 
 import pytest
 
-from relay.adapters import jetstream_streams
-from relay.adapters.jetstream_connection import Connection
+from relay.adapters.jetstream import streams as jetstream_streams
+from relay.adapters.jetstream.connection import Connection
 from relay.core.effects import AckMail, ClearMail, DropReport, StoreOwn
 from relay.core.events import ChildUnlinked, HeartbeatArrived, ReportArrived, SessionArrived
 from relay.ports import OwnRecord

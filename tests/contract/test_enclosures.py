@@ -1,12 +1,10 @@
 """Small new content comes along with mail; nothing rests on it, and it is bounded."""
 
-from dataclasses import replace
-
 import pytest
 from nats.aio.msg import Msg
 
 from controllers.core.translate import bare_head
-from relay.adapters.jetstream_enclosures import (
+from relay.adapters.jetstream.enclosures import (
     CHILD_BYTES_MAX,
     ENTRY_BYTES,
     NEW_SECONDS,
@@ -21,6 +19,7 @@ from schemas.blobs import OBJECT, store
 from schemas.identity import KeyId, TreeId, random_id
 from schemas.records import Source, encode_payload
 from schemas.signing import Signer
+from schemas.wire import replace
 from tests.contract.buses import NatsTree, letter
 
 TREE = TreeId(random_id(bytes(16)))

@@ -6,7 +6,7 @@ from contextlib import aclosing
 
 import pytest
 
-from relay.adapters.bucket import LOOKS_MAX, Bucket
+from relay.adapters.spaces.bucket import LOOKS_MAX, Bucket
 from schemas.objects import ObjectKey
 from tests.contract.spaces import config_map, embedded
 

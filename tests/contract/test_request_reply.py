@@ -5,7 +5,7 @@ import asyncio
 import nats
 import pytest
 
-from relay.adapters.request_reply import PIECE_BYTES, Unanswered, ask, serve
+from relay.adapters.jetstream.request_reply import PIECE_BYTES, Unanswered, ask, serve
 
 pytestmark = pytest.mark.nats
 

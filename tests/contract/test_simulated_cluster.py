@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from relay.adapters.simulated_cluster import Refusal, Settings, SimulatedCluster
-from relay.core.health import assess, health_of
+from relay.adapters.spaces.simulated_cluster import Refusal, Settings, SimulatedCluster
+from relay.objects.health import assess, health_of
 from relay.ports import SpaceError
 from schemas.objects import BUILT_IN_KINDS, ObjectKey
 from tests.awaiting import until_object

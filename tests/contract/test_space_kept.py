@@ -3,7 +3,7 @@
 import nats
 import pytest
 
-from relay.adapters import bucket
+from relay.adapters.spaces import bucket
 from tests.awaiting import eventually
 from tests.contract.spaces import config_map, embedded, running_server
 from tests.contract.test_space import SETTINGS

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from relay.adapters.clock import SystemClock
-from relay.adapters.memory_bus import MemoryBus, MemoryNetwork
+from relay.adapters.memory.bus import MemoryBus, MemoryNetwork
 from relay.core import effects as fx
 from relay.core.state import NodeConfig
 from relay.driver import Driver

@@ -1,13 +1,13 @@
 """The syncer's laws, on the space in memory and on a real bucket."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 
 from relay.ports import SpaceError
 from schemas.chunks import CREATE_ONLY
 from schemas.objects import ObjectKey
+from schemas.wire import replace
 from tests.awaiting import until_object
 from tests.contract.spaces import config_map, deployment, namespace
 from tests.contract.syncing import TREE, Bench

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from leafcast.api import ApiError
-from leafcast.membership import Membership
+from leafcast.ask.api import ApiError
+from leafcast.daemon.membership import Membership
 from relay.asker import AskFailed
 from schemas.identity import NodePath
 from tests.e2e.centre_parts import Parts

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from leafcast.workload import load_files
+from leafcast.local.demo_workload import load_files
 from relay.ports import SpaceError
 from schemas.chunks import read_manifest_chunk, read_root
 from schemas.identity import INDEX_KEY, NodePath

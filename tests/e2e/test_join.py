@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from leafcast.session import CallFailed, open_session
+from leafcast.ask.session import CallFailed, open_session
 from schemas.api import GROUP
 from schemas.objects import ObjectKey
 from tests.awaiting import until
@@ -148,7 +148,7 @@ class Tree:
     def run_session(self, path: str, verb: str, arguments: dict[str, str]) -> str:
         program = (
             "import asyncio, json, sys\n"
-            "from leafcast.session import open_session\n"
+            "from leafcast.ask.session import open_session\n"
             "async def ask():\n"
             "    async with open_session() as session:\n"
             "        path, verb, arguments = sys.argv[1:]\n"

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from relay.adapters.simulated_cluster import Refusal
+from relay.adapters.spaces.simulated_cluster import Refusal
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
 from tests.memory_tree import MANAGER, config_map, memory_tree, placement

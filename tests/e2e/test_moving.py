@@ -8,13 +8,14 @@ import json
 import pytest
 
 from controllers.nodes import NodeRefused, add_node
-from leafcast.api import ApiError
-from leafcast.membership import Membership
-from relay.adapters.nkey_pairs import new_user_nkey
+from leafcast.ask.api import ApiError
+from leafcast.daemon.membership import Membership
+from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.core.children import SILENT_AFTER_SECONDS
-from schemas.identity import BadIdentity, NodePath
+from schemas.identity import NodePath
 from schemas.moves import MOVED_ANNOTATION
 from schemas.objects import ObjectKey
+from schemas.refusals import BadIdentity
 from tests.e2e.centre_parts import Parts
 from tests.memory_tree import MANAGER, Standings, config_map, memory_tree, placement
 

@@ -9,7 +9,7 @@ import pytest
 
 from relay.core.effects import WriteMail
 from relay.ports import SpaceError
-from schemas import blobs
+from schemas import blobs, wire
 from schemas.blobs import store
 from schemas.chunks import ManifestEntry, build_manifest
 from schemas.identity import KeyId, NodePath, TreeId
@@ -84,7 +84,7 @@ async def test_an_altered_message_is_refused_and_changes_nothing(tree):
     key = await tree.placement_key("shop")
     genuine = decode_envelope(tree.network.streams(REGION).mail.get(("s1", key)).data)
     head = decode_payload("delta", genuine.payload)
-    later = replace(head, generation=head.generation + 1, last_loss=head.generation + 1)
+    later = wire.replace(head, generation=head.generation + 1, last_loss=head.generation + 1)
     altered = replace(genuine, payload=encode_payload(later))
     await inject(tree, altered.encode(), key)
     await noted(tree, EDGE, "Forged")

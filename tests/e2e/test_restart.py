@@ -7,9 +7,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import pytest
 
 from controllers.nodes import remove_node
-from leafcast.tree import LocalTree
-from leafcast.views import TreeShape
-from leafcast.workload import load_shop
+from leafcast.local.demo_workload import load_shop
+from leafcast.local.tree import LocalTree
+from leafcast.local.views import TreeShape
 from schemas.identity import NodePath
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(240)]

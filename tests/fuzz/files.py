@@ -16,23 +16,23 @@ import click
 
 from controllers.keys import KeysUnusable, load_or_make_keys
 from controllers.ledger_notes import LedgerNotes
-from leafcast.bundle import BundleRefused, read_bundle
-from leafcast.commands.node_list import _read as read_sites
-from leafcast.credentials import CredentialsUnusable, load_credentials
+from leafcast.cli.commands.node_list import _read as read_sites
 from leafcast.data_dir import FORMAT, DataDir, DataDirUnusable
-from leafcast.joined_folder import CLUSTER_FILE, JoinedFolder, cluster_of, read_joined
-from leafcast.known_children import KnownChildren
-from leafcast.live_cluster import _renewed
+from leafcast.doctor.live_cluster import _renewed
+from leafcast.join.bundle import BundleRefused, read_bundle
+from leafcast.join.folder import CLUSTER_FILE, JoinedFolder, cluster_of, read_joined
+from leafcast.local.credentials import CredentialsUnusable, load_credentials
+from leafcast.local.known_children import KnownChildren
+from leafcast.local.node_runtime import account_seeds
+from leafcast.local.planned_nodes import planned_nodes
+from leafcast.local.run_config import RunConfigRefused, read_run_config
 from leafcast.manifest_sources import BadManifests, read_manifests
-from leafcast.node_runtime import account_seeds
-from leafcast.planned import planned_nodes
-from leafcast.run_config import RunConfigRefused, read_run_config
 from leafcast.space_settings import EMBEDDED, CentreSpaces, SpaceSetting
 from relay.adapters.clock import SystemDice
-from relay.adapters.nkey_pairs import new_user_nkey
-from relay.adapters.server_ports import PortsDamaged, kept_ports
-from relay.core.serving import without_string_data
-from relay.core.stored_object import Refused
+from relay.adapters.server.nkey_pairs import new_user_nkey
+from relay.adapters.server.ports import PortsDamaged, kept_ports
+from relay.objects.serving import without_string_data
+from relay.objects.stored_object import Refused
 from schemas.codec import from_json
 from tests.fuzz.target import Form, Target
 from tests.property.test_hostile_bytes import BUNDLE, PATH

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from schemas import codec
+from schemas.refusals import CodecError
 
 
 def fields(data: bytes, *kinds: type) -> tuple | None:
     """The fields of an input that has several, None if it has not just these."""
     try:
         found = codec.unpack(data)
-    except codec.CodecError:
+    except CodecError:
         return None
     fitting = isinstance(found, tuple) and len(found) == len(kinds)
     return found if fitting and all(map(isinstance, found, kinds)) else None

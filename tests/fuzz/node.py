@@ -28,22 +28,14 @@ from relay.core.node import Node
 from relay.core.recalling import records_answer, reference_of
 from relay.core.slots import read_slot
 from relay.core.state import NodeConfig
-from relay.core.stored_object import StoredObject, with_status
 from relay.core.trust import Verdict
-from schemas import blobs, chunks, codec
+from relay.objects.stored_object import StoredObject, with_status
+from schemas import blobs, chunks, codec, wire
 from schemas.blobs import Reference
 from schemas.identity import NodePath, short_key
 from schemas.records import KeyGrant, KeysRecord, encode_payload
-from schemas.reports import (
-    ObjectResult,
-    ReportRefused,
-    SessionMessage,
-    Summary,
-    decode,
-    encode,
-    part_key,
-)
-from schemas.shape import ShapeError
+from schemas.refusals import CodecError, RecordRefused, WireRefused
+from schemas.reports import ObjectResult, SessionMessage, Summary, decode, encode, part_key
 from schemas.signing import decode_envelope
 from tests.fuzz.inputs import fields, text_of
 from tests.fuzz.target import Form, Target
@@ -94,7 +86,7 @@ def parent(data: bytes) -> None:
         if said is not None:
             meeting.tell(node, MailArrived(at + 1, said[0], said[1], 0))  # type: ignore[arg-type]
             continue
-        with suppress(ReportRefused):
+        with suppress(RecordRefused):
             meeting.tell(node, SessionArrived(decode(SessionMessage, part)))
         meeting.now += 1
     meeting.now += 100
@@ -132,7 +124,7 @@ def content(data: bytes) -> None:
         meeting = Meeting()
         node = meeting.join("one", "here")
         meeting.tell(node, BlobArrived(reference, found[3], local=False))
-    with suppress(ShapeError, codec.CodecError):
+    with suppress(WireRefused):
         leads_to(golden.MANIFEST, found[3])
 
 
@@ -154,7 +146,7 @@ def own(data: bytes) -> None:
 def slot(data: bytes) -> None:
     found = fields(data, str, bytes)
     if found is not None:
-        with suppress(ReportRefused):
+        with suppress(RecordRefused):
             read_slot(*found)
 
 
@@ -213,8 +205,8 @@ def returned(data: bytes) -> None:
 
 def adopted(data: bytes) -> None:
     """Content that an orphan is made an object of again."""
-    with suppress(codec.CodecError):
-        assert isinstance(_read(replace(golden.entry("a"), size=len(data)), data), dict)
+    with suppress(CodecError):
+        assert isinstance(_read(wire.replace(golden.entry("a"), size=len(data)), data), dict)
 
 
 def reported() -> list[bytes]:

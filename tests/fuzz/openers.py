@@ -20,7 +20,6 @@ OPENERS = frozenset(
         "decode_seed",
         "decompress",
         "frame_content_size",
-        "from_array",
         "from_json",
         "fromhex",
         "fromisoformat",

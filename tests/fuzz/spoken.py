@@ -6,15 +6,15 @@ import asyncio
 import json
 from contextlib import suppress
 
-from leafcast.answered import BadAnswer, read_content, read_objects, read_records
-from leafcast.answering import read_selector
-from leafcast.api import Api
-from leafcast.destinations import page_of
-from leafcast.durations import BadDuration, moment_seconds, read_duration
-from leafcast.elsewhere import checked_answer
-from leafcast.kinds_spoken import SpokenKinds, UnknownKind
-from leafcast.label_text import BadLabelText, read_labels
-from leafcast.spoken_objects import BadArguments, read_arguments
+from leafcast.ask.api import Api
+from leafcast.ask.decode import BadAnswer, read_content, read_objects, read_records
+from leafcast.ask.destinations import page_of
+from leafcast.ask.handlers import read_selector
+from leafcast.ask.remote import checked_answer
+from leafcast.ask.resource_names import ResourceKinds, UnknownKind
+from leafcast.cli.label_selectors import BadLabelText, read_labels
+from leafcast.cli.resource_arguments import BadArguments, read_arguments
+from leafcast.show.durations import BadDuration, moment_seconds, read_duration
 from relay.asker import AskFailed, open_answer
 from relay.core.answers import BadArguments as BadAsk
 from schemas import codec
@@ -23,13 +23,15 @@ from schemas.asks import AskFault
 from schemas.faults import InvalidObject
 from schemas.identity import NodePath
 from schemas.manifests import InvalidManifest, load_manifests
-from schemas.selectors import BadSelector, LabelSelector
+from schemas.refusals import BadSelector, CodecError, RecordRefused
+from schemas.selectors import LabelSelector
+from schemas.wire import encode
 from schemas.yaml_writing import write_yaml
 from tests.fuzz.inputs import text_of
 from tests.fuzz.target import Form, Target
 
 PATH = NodePath.parse("/emea")
-KINDS = SpokenKinds()
+KINDS = ResourceKinds()
 MANIFEST = """\
 apiVersion: v1
 kind: ConfigMap
@@ -82,7 +84,7 @@ def manifests(data: bytes) -> None:
         assert [it.object for it in again] == [found.object]
         with suppress(InvalidObject):
             parse_kind(found.object)
-        with suppress(codec.CodecError):
+        with suppress(CodecError):
             codec.canonical(found.object)
 
 
@@ -97,8 +99,8 @@ def selector(data: bytes) -> None:
         with suppress(BadSelector):
             found = LabelSelector.from_kubernetes(form)
             assert LabelSelector.from_kubernetes(found.to_kubernetes()) == found
-            assert LabelSelector.from_wire(found.to_wire()) == found
-    with suppress(BadSelector):
+            assert LabelSelector.from_wire(codec.unpack(encode(found))) == found
+    with suppress(RecordRefused):
         LabelSelector.from_wire(form)
 
 

@@ -10,22 +10,22 @@ from typing import Any
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from relay.adapters import bucket_values
-from relay.adapters.embedded_space import key_from, path_of
-from relay.adapters.jetstream_connection import ApiError, checked
-from relay.adapters.jetstream_delivery import place_of
-from relay.adapters.jetstream_enclosures import read_enclosed
-from relay.adapters.jetstream_publish import sequence_of
-from relay.adapters.jetstream_reading import Stored
-from relay.adapters.jetstream_records import hops_of, mail_slot, own_record, reported, says_more
-from relay.adapters.jetstream_uplink import links_of, mailbox_info
-from relay.adapters.nats_config import BadServerSettings, check_child, render
-from relay.adapters.nkey_pairs import BadNkey
-from relay.core import stored_object
+from relay.adapters.jetstream.connection import ApiError, checked
+from relay.adapters.jetstream.delivery import place_of
+from relay.adapters.jetstream.enclosures import read_enclosed
+from relay.adapters.jetstream.publish import sequence_of
+from relay.adapters.jetstream.reading import Stored
+from relay.adapters.jetstream.records import hops_of, mail_slot, own_record, reported, says_more
+from relay.adapters.jetstream.uplink import links_of, mailbox_info
+from relay.adapters.server.nats_config import BadServerSettings, check_child, render
+from relay.adapters.server.nkey_pairs import BadNkey
+from relay.adapters.spaces import bucket_values
+from relay.adapters.spaces.embedded_space import key_from, path_of
+from relay.objects import stored_object
 from relay.ports import BusBroken, SpaceError
 from schemas import codec, subjects
-from schemas.identity import BadIdentity
 from schemas.objects import ObjectKey
+from schemas.refusals import BadIdentity, CodecError
 from tests.fuzz.inputs import fields, text_of
 from tests.fuzz.target import Form, Target
 from tests.unit import test_wire_golden as golden
@@ -45,7 +45,7 @@ STORED = stored_object.StoredObject(KEPT, {"m": {"metadata": {"labels": {"a": "b
 
 def stored(data: bytes) -> None:
     """An object at rest comes back, or is refused."""
-    with suppress(codec.CodecError):
+    with suppress(CodecError):
         found = stored_object.decode(data)
         stored_object.labels_of(stored_object.at_revision(found, 0))
 
@@ -54,7 +54,7 @@ def admitted(data: bytes) -> None:
     """An object that someone applies to a space, twice: kept as JSON, or refused."""
     try:
         wish = codec.from_json(data)
-    except codec.CodecError:
+    except CodecError:
         return
     if not isinstance(wish, dict):
         return
@@ -134,7 +134,7 @@ def answer(data: bytes) -> None:
 
 def enclosed(data: bytes) -> None:
     """What came along with mail."""
-    with suppress(codec.CodecError):
+    with suppress(CodecError):
         for address, held in read_enclosed(data):
             assert isinstance(address, str)
             assert isinstance(held, bytes)

@@ -5,25 +5,24 @@ from __future__ import annotations
 import hashlib
 import json
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 from schemas import blobs, chunks, codec, identity, subjects
 from schemas.asks import AnswerPart, AskFault, answer_parts
-from schemas.blobs import BlobRefused, Reference
-from schemas.identity import BadIdentity, NodePath
+from schemas.blobs import Reference
+from schemas.identity import NodePath
 from schemas.moves import MOVED_ANNOTATION, after_move, former_paths
 from schemas.records import (
     API_ASK,
     RECORDS,
     AskRecord,
-    RecordRefused,
     Source,
     decode_base,
     decode_body,
     decode_payload,
     encode_payload,
 )
+from schemas.refusals import BadIdentity, BlobRefused, CodecError, RecordRefused, WireRefused
 from schemas.reports import (
     Cursor,
     Done,
@@ -31,15 +30,14 @@ from schemas.reports import (
     LabelReport,
     Listed,
     ListPart,
-    ReportRefused,
     SessionMessage,
     Swept,
     decode,
     decode_report,
     encode,
 )
-from schemas.shape import ShapeError
-from schemas.signing import EnvelopeRefused, decode_envelope
+from schemas.signing import decode_envelope
+from schemas.wire import replace
 from tests.fuzz.inputs import fields, text_of
 from tests.fuzz.target import Form, Target
 from tests.unit import test_wire_golden as golden
@@ -96,7 +94,7 @@ def payload(data: bytes) -> None:
 def envelope(data: bytes) -> None:
     try:
         found = decode_envelope(data)
-    except EnvelopeRefused:
+    except RecordRefused:
         return
     found.verify(SIGNER.tree, SIGNER.public_key)
     assert decode_envelope(found.encode()) == found
@@ -109,24 +107,24 @@ def body(data: bytes) -> None:
 
 
 def report(data: bytes) -> None:
-    with suppress(ReportRefused):
+    with suppress(RecordRefused):
         found = decode_report(data)
         assert decode_report(encode(found)) == found
 
 
 def unsigned(data: bytes) -> None:
     kind = UNSIGNED[data[0] % len(UNSIGNED)] if data else Heartbeat
-    with suppress(ReportRefused):
+    with suppress(RecordRefused):
         found = decode(kind, data[1:])
         assert decode(kind, encode(found)) == found
 
 
 def lists(data: bytes) -> None:
-    with suppress(ShapeError, codec.CodecError):
+    with suppress(WireRefused):
         chunks.index_chunk_of(chunks.read_root(data), golden.KEY)
-    with suppress(ShapeError, codec.CodecError):
+    with suppress(WireRefused):
         chunks.read_index_chunk(data)
-    with suppress(ShapeError, codec.CodecError):
+    with suppress(WireRefused):
         entries = chunks.read_manifest_chunk(data)
         for entry in entries:
             with suppress(BlobRefused):
@@ -139,7 +137,7 @@ def blob(data: bytes) -> None:
     if found is None:
         return
     kind, address, size, value, parts = found
-    with suppress(BlobRefused, BadIdentity):
+    with suppress(WireRefused):
         reference = Reference(kind, identity.check_hash(address), size)
         offered = [part for part in parts if isinstance(part, bytes) and part]
         named = {codec.address(blobs.PART, part[1:]): part for part in offered}
@@ -150,15 +148,15 @@ def blob(data: bytes) -> None:
 
 def large(data: bytes) -> None:
     """Of what is larger than a record the values are counted first: as many as there are."""
-    with suppress(codec.CodecError):
+    with suppress(CodecError):
         opened, _ = codec.unpack(b"\x92" + data + BALLAST, 2 * codec.RECORD_MAX_BYTES)
-        with suppress(codec.CodecError):
+        with suppress(CodecError):
             codec.canonical(opened)
 
 
 def text(data: bytes) -> None:
     """JSON of finite numbers, or a refusal."""
-    with suppress(codec.CodecError):
+    with suppress(CodecError):
         json.dumps(codec.from_json(data), allow_nan=False)
 
 

@@ -21,7 +21,6 @@ from pathlib import Path
 import pytest
 
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.guard import Guard
 from relay.adapters.kube_servers.api_server import ApiServer
 from relay.adapters.kube_servers.binaries import (
     ALL,
@@ -31,6 +30,7 @@ from relay.adapters.kube_servers.binaries import (
 )
 from relay.adapters.kube_servers.kubeconfig import write_kubeconfig
 from relay.adapters.kube_servers.local_kube import LocalKube
+from relay.adapters.server.guard import Guard
 from tests.awaiting import until
 
 VERB_SECONDS = 180

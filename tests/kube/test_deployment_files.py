@@ -10,8 +10,8 @@ import click
 import pytest
 import yaml
 
-from leafcast.main import cli
-from relay.adapters.server_ports import free_port
+from leafcast.cli.main import cli
+from relay.adapters.server.ports import free_port
 from tests.awaiting import until
 from tests.kube.bed import need_binaries
 

@@ -17,9 +17,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from relay.adapters.jetstream_bus import JetStreamBus
+from relay.adapters.jetstream.bus import JetStreamBus
 from relay.core.effects import WriteMail
 from relay.core.events import MailWritten
+from schemas import wire
 from schemas.identity import INDEX_KEY, KeyId, MailKey, TreeId
 from schemas.records import DeltaHead, decode_payload, encode_payload
 from schemas.signing import Signer, decode_envelope
@@ -50,7 +51,9 @@ def _said(write: WriteMail, ways: Sequence[str], first: First) -> bytes:
         return write.data
     data, head = write.data, decode_payload("delta", envelope.payload)
     assert isinstance(head, DeltaHead)
-    gone = replace(head, generation=head.generation + 1, deleted=True, body_hash=b"", references=())
+    gone = wire.replace(
+        head, generation=head.generation + 1, deleted=True, body_hash=b"", references=()
+    )
     for way in ways:
         match way:
             case "replay":

@@ -17,8 +17,8 @@ from nats.js.errors import NotFoundError
 
 from leafcast.data_dir import DataDir
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.embedded_space import EmbeddedSpace
-from relay.adapters.request_reply import brief_connection
+from relay.adapters.jetstream.request_reply import brief_connection
+from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from schemas.identity import NodePath
 from tests.awaiting import eventually
 from tests.nats.chaos_link import Wire

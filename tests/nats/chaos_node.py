@@ -28,8 +28,8 @@ from importlib import import_module
 from pathlib import Path
 
 from relay.adapters import clock as adapter
-from relay.adapters import jetstream_rekeying as rekeying
-from relay.adapters.embedded_space import EmbeddedSpace
+from relay.adapters.jetstream import rekeying
+from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from relay.core.events import Instant
 from schemas.objects import ObjectKey
 from tests.nats.chaos_lies import lie

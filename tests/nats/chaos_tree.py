@@ -16,9 +16,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from leafcast.bundle import read_bundle, write_bundle
-from leafcast.session import CallFailed, NotRunning, open_session
-from relay.adapters.request_reply import CannotConnect
+from leafcast.ask.session import CallFailed, NotRunning, open_session
+from leafcast.join.bundle import read_bundle, write_bundle
+from relay.adapters.jetstream.request_reply import CannotConnect
 from relay.ports import SpaceError
 from schemas.objects import ObjectKey
 from tests.nats.chaos_link import Wire

@@ -14,10 +14,10 @@ from nats.errors import NoRespondersError
 from nats.errors import TimeoutError as NatsTimeout
 
 from relay.adapters.clock import SystemClock
-from relay.adapters.guard import Guard
-from relay.adapters.nats_config import AccountSeeds, ParentLink
-from relay.adapters.nats_server import EmbeddedServer
-from relay.adapters.nkey_pairs import new_user_nkey
+from relay.adapters.server.guard import Guard
+from relay.adapters.server.nats_config import AccountSeeds, ParentLink
+from relay.adapters.server.nats_server import EmbeddedServer
+from relay.adapters.server.nkey_pairs import new_user_nkey
 from schemas.identity import NodePath
 from schemas.subjects import stream_subjects
 from tests.awaiting import eventually

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(150)]
 REGION, EDGE = "/r1", "/r1/e1"
 DISK_BYTES = 16_000_000
 # A server that cannot write answers nothing: that is what is waited for.
-SETTINGS = {"relay.adapters.jetstream_publish.ANSWER_SECONDS": 2.0}
+SETTINGS = {"relay.adapters.jetstream.publish.ANSWER_SECONDS": 2.0}
 
 
 @pytest.fixture

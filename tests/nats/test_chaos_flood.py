@@ -8,8 +8,8 @@ import time
 import nkeys
 import pytest
 
-from leafcast.bundle import read_bundle
-from relay.adapters.request_reply import brief_connection
+from leafcast.join.bundle import read_bundle
+from relay.adapters.jetstream.request_reply import brief_connection
 from schemas.identity import short_key
 from schemas.reports import PART_MAX_BYTES, Report, Summary, encode
 from tests.nats.chaos_member import stalled_seconds, until
@@ -23,8 +23,8 @@ REPORTS, PARTS, LONG = 20_000, 1_600, 20
 CHANGE_SECONDS_MAX, CHANGE_LOADED_SECONDS_MAX = 3.0, 20.0
 """For an honest change meanwhile; without what processes of the machine had to wait for others."""
 SETTINGS = {
-    "relay.adapters.jetstream_streams.STAT_MAX_BYTES": 16_000_000,
-    "relay.adapters.jetstream_streams.UP_MAX_BYTES": 4_000_000,
+    "relay.adapters.jetstream.streams.STAT_MAX_BYTES": 16_000_000,
+    "relay.adapters.jetstream.streams.UP_MAX_BYTES": 4_000_000,
 }
 ROOM_BYTES = 30_000_000
 """The two streams, and the files that the server has not yet given back."""

@@ -38,7 +38,7 @@ async def test_a_site_and_a_region_that_lie_are_not_believed_and_the_centre_says
         print(f"\nseen at the centre {seconds:.1f} s after the last lie")
         deceived = await tree.look(EDGES[1:])
         assert deceived == {path: before[path] for path in deceived}
-        told(await doctor(tree, {"leafcast.checks.INDEX_MS_MAX": 5_000}))
+        told(await doctor(tree, {"leafcast.doctor.checks.INDEX_MS_MAX": 5_000}))
 
         liars.repent()
         await tree.put("shop", changed="true")

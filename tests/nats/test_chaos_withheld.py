@@ -66,7 +66,7 @@ async def test_a_relay_that_replays_an_old_index_is_noticed_and_changes_nothing(
         print(f"\nnoticed {seconds:.1f} s later")
         assert await index_below(liar, "e2") <= first < max((await liar.generations()).values())
         assert await tree.look(edges) == before
-        said = await doctor(tree, {"leafcast.checks.INDEX_MS_MAX": 5_000})
+        said = await doctor(tree, {"leafcast.doctor.checks.INDEX_MS_MAX": 5_000})
         assert f"{edges[1]} was shown no index for" in said["Staleness"]
         assert "StaleView" in said["Objects"]
         assert "do not trust" in said["Objects"]

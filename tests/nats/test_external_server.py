@@ -8,11 +8,11 @@ import pytest
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
-from relay.adapters.external_server import ExternalServer, ServerPlace
-from relay.adapters.nats_config import AccountSeeds, BadServerSettings
-from relay.adapters.nkey_pairs import new_user_nkey
-from relay.adapters.server_ports import free_ports
-from relay.adapters.server_process import server_binary
+from relay.adapters.server.external_server import ExternalServer, ServerPlace
+from relay.adapters.server.nats_config import AccountSeeds, BadServerSettings
+from relay.adapters.server.nkey_pairs import new_user_nkey
+from relay.adapters.server.ports import free_ports
+from relay.adapters.server.process import server_binary
 from relay.ports import BusBroken
 from schemas.identity import NodePath
 from tests.awaiting import eventually

@@ -11,7 +11,7 @@ import json
 import pytest
 from nats.aio.msg import Msg
 
-from relay.adapters.nkey_pairs import public_nkey
+from relay.adapters.server.nkey_pairs import public_nkey
 from tests.awaiting import eventually
 from tests.nats.conftest import call, in_force
 from tests.nats.scene import HASH, SECRET, answer_to, ask_system, grants, staged

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from relay.adapters.nkey_pairs import public_nkey
+from relay.adapters.server.nkey_pairs import public_nkey
 from tests.nats.conftest import in_force
 from tests.nats.raw_leaf import RawLeaf
 from tests.nats.scene import SECRET, staged

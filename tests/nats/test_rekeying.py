@@ -2,15 +2,15 @@
 
 import pytest
 
-from leafcast.node_runtime import account_seeds
-from relay.adapters import jetstream_rekeying as rekeying
+from leafcast.local.node_runtime import account_seeds
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.guard import Guard
-from relay.adapters.jetstream_connection import Connection
-from relay.adapters.jetstream_publish import REPLACES, Outgoing, Publisher
-from relay.adapters.jetstream_reading import StreamReader
-from relay.adapters.jetstream_streams import REPLACING, make_streams
-from relay.adapters.nats_server import EmbeddedServer
+from relay.adapters.jetstream import rekeying
+from relay.adapters.jetstream.connection import Connection
+from relay.adapters.jetstream.publish import REPLACES, Outgoing, Publisher
+from relay.adapters.jetstream.reading import StreamReader
+from relay.adapters.jetstream.streams import REPLACING, make_streams
+from relay.adapters.server.guard import Guard
+from relay.adapters.server.nats_server import EmbeddedServer
 from relay.ports import BusBroken
 from schemas import subjects
 from schemas.identity import NodePath

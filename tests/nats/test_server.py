@@ -16,14 +16,14 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from relay.adapters.guard import Guard, GuardLost
-from relay.adapters.nats_config import BadServerSettings
-from relay.adapters.nkey_pairs import BadNkey
-from relay.adapters.port_holder import stranger_on
-from relay.adapters.server_admin import system_connection
-from relay.adapters.server_ports import PortTaken
-from relay.adapters.server_process import ServerFailed
-from schemas.identity import BadIdentity
+from relay.adapters.server.admin import system_connection
+from relay.adapters.server.guard import Guard, GuardLost
+from relay.adapters.server.nats_config import BadServerSettings
+from relay.adapters.server.nkey_pairs import BadNkey
+from relay.adapters.server.port_holder import stranger_on
+from relay.adapters.server.ports import PortTaken
+from relay.adapters.server.process import ServerFailed
+from schemas.refusals import BadIdentity
 from tests.awaiting import eventually
 from tests.nats.conftest import new_nkey, new_seeds
 from tests.processes import alive
@@ -124,7 +124,7 @@ async def test_a_folder_keeps_its_ports_for_life(grove):
 
 
 async def test_two_servers_on_one_folder_are_refused(grove, monkeypatch):
-    monkeypatch.setattr("relay.adapters.nats_server.PORT_WAIT_SECONDS", 0.3)
+    monkeypatch.setattr("relay.adapters.server.nats_server.PORT_WAIT_SECONDS", 0.3)
     seeds = new_seeds()
     async with grove, grove.server("/", seeds):
         with pytest.raises(PortTaken, match="in use"):
@@ -135,7 +135,7 @@ async def test_two_servers_on_one_folder_are_refused(grove, monkeypatch):
 async def test_a_port_that_another_program_took_is_refused_at_once_and_the_program_named(
     grove, monkeypatch
 ):
-    monkeypatch.setattr("relay.adapters.nats_server.PORT_WAIT_SECONDS", 600)
+    monkeypatch.setattr("relay.adapters.server.nats_server.PORT_WAIT_SECONDS", 600)
     seeds = new_seeds()
     async with grove:
         async with grove.server("/", seeds) as first:
@@ -148,7 +148,7 @@ async def test_a_port_that_another_program_took_is_refused_at_once_and_the_progr
 
 
 async def test_where_the_system_does_not_tell_the_greeting_does(grove, monkeypatch, tmp_path):
-    monkeypatch.setattr("relay.adapters.port_holder._PROC", tmp_path / "nothing")
+    monkeypatch.setattr("relay.adapters.server.port_holder._PROC", tmp_path / "nothing")
     async with grove, grove.server() as server:
         port = int(server.url.rpartition(":")[2])
         assert await stranger_on(port, tmp_path, server.path.domain) is None
@@ -167,7 +167,7 @@ async def test_a_server_that_cannot_start_says_why(grove, tmp_path):
 
 
 async def test_a_server_that_does_not_stay_up_ends_its_owners_block(grove, monkeypatch, tmp_path):
-    monkeypatch.setattr("relay.adapters.nats_server.CRASHES_MAX", 0)
+    monkeypatch.setattr("relay.adapters.server.nats_server.CRASHES_MAX", 0)
     async with grove:
 
         async def own() -> None:
@@ -181,7 +181,7 @@ async def test_a_server_that_does_not_stay_up_ends_its_owners_block(grove, monke
 
 
 async def test_a_server_that_does_not_answer_is_stopped_all_the_same(grove, monkeypatch):
-    monkeypatch.setattr("relay.adapters.logged_process.STOP_SECONDS", 0.2)
+    monkeypatch.setattr("relay.adapters.server.logged_process.STOP_SECONDS", 0.2)
     async with grove:
         async with grove.server() as server:
             os.kill(server.pid, signal.SIGSTOP)

@@ -1,7 +1,5 @@
 """Laws of the way up: merging, folding in blocks, results in parts, label digests."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,6 +35,7 @@ from schemas.reports import (
     Summary,
     encode,
 )
+from schemas.wire import replace
 from tests.property.wire_records import label_sets, mail_keys, selectors
 
 few = st.integers(0, 5)

@@ -16,32 +16,26 @@ from nats.aio.msg import Msg
 from controllers.core.status import singleton
 from controllers.ledger_notes import LedgerNotes
 from controllers.recovery import ChildAway
-from leafcast import answered, recalling
-from leafcast.answered import BadAnswer, read_objects, read_records
-from leafcast.recalling import AskedChildren
-from relay.adapters.embedded_space import key_from
-from relay.adapters.jetstream_connection import ApiError, checked
-from relay.adapters.jetstream_delivery import NO_COUNT, count_of, place_of
-from relay.adapters.jetstream_publish import sequence_of
-from relay.adapters.jetstream_uplink import mailbox_info
+from leafcast.ask import decode, recall
+from leafcast.ask.decode import BadAnswer, read_objects, read_records
+from leafcast.ask.recall import AskedChildren
+from relay.adapters.jetstream.connection import ApiError, checked
+from relay.adapters.jetstream.delivery import NO_COUNT, count_of, place_of
+from relay.adapters.jetstream.publish import sequence_of
+from relay.adapters.jetstream.uplink import mailbox_info
+from relay.adapters.spaces.embedded_space import key_from
 from relay.asker import AskFailed, open_answer
 from relay.core import report_digest
 from relay.core.reporting import Reporting
-from relay.core.stored_object import decode as decode_object
+from relay.objects.stored_object import decode as decode_object
 from relay.ports import BusBroken, SpaceError
 from schemas import codec
-from schemas.blobs import BlobRefused, Reference
-from schemas.codec import CodecError, from_json
+from schemas.blobs import Reference
+from schemas.codec import from_json
 from schemas.identity import short_key
 from schemas.objects import ObjectKey
-from schemas.reports import (
-    PART_MAX_BYTES,
-    ObjectResult,
-    ReportRefused,
-    Summary,
-    decode_report,
-    encode,
-)
+from schemas.refusals import BlobRefused, CodecError, RecordRefused
+from schemas.reports import PART_MAX_BYTES, ObjectResult, Summary, decode_report, encode
 from tests.fuzz.openers import ROOT
 from tests.unit.test_reporting import facts, report
 
@@ -152,12 +146,12 @@ class Lying:
     ids=["nothing", "no list", "no record", "the same page", "nothing more", "pages", "bytes"],
 )
 def test_a_child_that_shows_records_without_end_counts_as_away(answer, monkeypatch):
-    monkeypatch.setattr(recalling, "RECORDS_BYTES_MAX", 1_000_000)
+    monkeypatch.setattr(recall, "RECORDS_BYTES_MAX", 1_000_000)
     lying = Lying(answer)
     children = AskedChildren(None, lying)
     with pytest.raises(ChildAway):
         asyncio.run(children.records("emea"))
-    assert lying.asked <= answered.PAGES_MAX
+    assert lying.asked <= decode.PAGES_MAX
     reference = Reference("object", "0" * 64, 1)
     with pytest.raises(ChildAway):
         asyncio.run(children.content("emea", reference))
@@ -203,7 +197,7 @@ def test_a_reference_of_less_than_nothing_is_refused():
 def test_a_summary_with_states_that_cannot_be_is_refused():
     states = {f"s{n}": 1 for n in range(17)}
     for summary in (Summary(states), Summary(health=states), Summary({"s" * 2000: 1})):
-        with pytest.raises(ReportRefused):
+        with pytest.raises(RecordRefused):
             decode_report(encode(report(summary=summary)))
 
 

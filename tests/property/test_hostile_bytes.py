@@ -11,15 +11,14 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from leafcast.bundle import SIZE_MAX_BYTES, Bundle, BundleRefused, read_bundle
-from leafcast.elsewhere import checked_answer
-from leafcast.harmless import harmless
-from relay.adapters.bucket_values import VALUE_MAX_BYTES, parts_named
-from relay.adapters.bucket_values import unpack as unpack_value
-from relay.adapters.jetstream_reading import Stored
-from relay.adapters.jetstream_records import hops_of, mail_slot, own_record, reported
-from relay.adapters.nkey_pairs import new_user_nkey
-from relay.core import stored_object
+from leafcast.ask.remote import checked_answer
+from leafcast.join.bundle import SIZE_MAX_BYTES, Bundle, BundleRefused, read_bundle
+from leafcast.show.sanitize import sanitize
+from relay.adapters.jetstream.reading import Stored
+from relay.adapters.jetstream.records import hops_of, mail_slot, own_record, reported
+from relay.adapters.server.nkey_pairs import new_user_nkey
+from relay.adapters.spaces.bucket_values import VALUE_MAX_BYTES, parts_named
+from relay.adapters.spaces.bucket_values import unpack as unpack_value
 from relay.core.asking import AnswerArrived, AskArrived, Asking
 from relay.core.events import (
     HeartbeatArrived,
@@ -30,13 +29,14 @@ from relay.core.events import (
     SessionArrived,
     Tick,
 )
+from relay.objects import stored_object
 from relay.ports import BusBroken, SpaceError
 from schemas import subjects
 from schemas.asks import AnswerPart, AskFault
-from schemas.codec import CodecError
-from schemas.identity import BadIdentity, KeyId, NodePath, TreeId
+from schemas.identity import KeyId, NodePath, TreeId
 from schemas.records import RECORDS, encode_payload
-from schemas.reports import Listed, ListPart, ReportRefused, SessionMessage, decode, encode
+from schemas.refusals import BadIdentity, CodecError, RecordRefused
+from schemas.reports import Listed, ListPart, SessionMessage, decode, encode
 from tests.property import wire_records as wire
 from tests.property.test_wire_laws import any_bytes, changed_fields, packable, signer
 from tests.unit.test_second_home import PATH, Meeting
@@ -85,7 +85,7 @@ def test_lists_and_answers_come_back_or_are_refused(kind, data, changes):
     fields = msgpack.unpackb(encode(record))
     for at, value in changes:
         fields[at % len(fields)] = value
-    with suppress(ReportRefused):
+    with suppress(RecordRefused):
         decode(kind, msgpack.packb(fields))
 
 
@@ -262,4 +262,4 @@ def test_a_name_that_would_leave_its_subtree_is_no_name(name):
 
 def test_what_a_child_says_cannot_steer_a_terminal():
     said = "a\x1b[2Jb\x9b31mc\x07\r\n\td\u202e"
-    assert harmless(said) == "a[2Jb31mc\n\td"
+    assert sanitize(said) == "a[2Jb31mc\n\td"

@@ -8,15 +8,15 @@ from hypothesis import HealthCheck, given, settings
 from controllers.core.recovery import read_recalled
 from controllers.keys import KeysUnusable, load_or_make_keys
 from controllers.ledger_notes import LedgerNotes
-from leafcast.credentials import CredentialsUnusable, load_credentials
 from leafcast.data_dir import DataDir, DataDirUnusable
 from leafcast.errors import said
-from leafcast.known_children import KnownChildren
-from leafcast.run_config import RunConfigRefused, read_run_config
+from leafcast.local.credentials import CredentialsUnusable, load_credentials
+from leafcast.local.known_children import KnownChildren
+from leafcast.local.run_config import RunConfigRefused, read_run_config
 from relay.adapters.clock import SystemDice
-from relay.adapters.server_ports import PortsDamaged, kept_ports
+from relay.adapters.server.ports import PortsDamaged, kept_ports
 from relay.core.slots import read_slot
-from schemas.reports import ReportRefused
+from schemas.refusals import RecordRefused
 from tests.property.test_hostile_bytes import PATH, from_above, from_below, odd_json, slots
 from tests.property.test_wire_laws import any_bytes, signer
 
@@ -61,7 +61,7 @@ def test_a_file_that_is_refused_is_named_and_is_no_defect(tmp_path, name):
 @given(slots, from_below)
 @FEW
 def test_any_report_slot_is_read_or_is_refused(slot, data):
-    with suppress(ReportRefused):
+    with suppress(RecordRefused):
         read_slot(slot, data)
 
 

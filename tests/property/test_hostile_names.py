@@ -6,20 +6,20 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
-from leafcast.bundle import BundleRefused, _digest, read_bundle
-from leafcast.main import cli
-from relay.adapters.jetstream_reading import Stored
-from relay.adapters.jetstream_records import reported
-from relay.adapters.nats_config import check_child, render
+from leafcast.cli.main import cli
+from leafcast.join.bundle import BundleRefused, _digest, read_bundle
+from relay.adapters.jetstream.reading import Stored
+from relay.adapters.jetstream.records import reported
+from relay.adapters.server.nats_config import check_child, render
 from schemas.api import parse_kind
 from schemas.asks import GET
 from schemas.codec import pack
 from schemas.faults import InvalidObject
-from schemas.identity import BadIdentity
 from schemas.moves import MOVED_ANNOTATION, former_paths
-from schemas.records import API_ASK, AskRecord, RecordRefused, Source, decode_payload
-from schemas.shape import to_array
+from schemas.records import API_ASK, AskRecord, Source, decode_payload
+from schemas.refusals import BadIdentity, RecordRefused
 from tests.property.test_hostile_bytes import BUNDLE, PATH
+from tests.property.wire_records import array_of
 from tests.unit.test_nats_config import SETTINGS
 from tests.unit.test_wire_golden import HERE, RECORDS
 
@@ -79,7 +79,7 @@ def test_a_sync_target_hangs_at_no_such_path(name):
 
 def test_no_signed_record_names_such_a_path(name):
     for kind, record in (*RECORDS.items(), ("ask", ASK)):
-        fields = to_array(record)
+        fields = array_of(record)
         if str(HERE) in fields:
             fields[fields.index(str(HERE))] = f"/emea/{name}"
             with pytest.raises(RecordRefused):

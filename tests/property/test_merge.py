@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relay.core.merge import fields_said, merge_applied, same, subsumes, wish_of
+from relay.objects.merge import fields_said, merge_applied, same, subsumes, wish_of
 
 names = st.sampled_from(["a", "b", "metadata", "spec", "status", "uid"])
 scalars = st.one_of(st.booleans(), st.integers(0, 3), st.sampled_from(["x", "y"]))

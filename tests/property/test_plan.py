@@ -1,7 +1,5 @@
 """Laws of the syncer's plan."""
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +10,7 @@ from schemas.blobs import Reference
 from schemas.chunks import CREATE_ONLY
 from schemas.objects import ObjectKey, apply_order
 from schemas.reports import Done
+from schemas.wire import replace
 
 KINDS = [("", "configmaps"), ("apps", "deployments"), ("", "namespaces"), ("", "services")]
 addresses = st.sampled_from(["a" * 64, "b" * 64, "c" * 64])

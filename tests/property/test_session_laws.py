@@ -1,13 +1,12 @@
 """A child gets a session, however heartbeats and answers were lost, doubled and mixed up before."""
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from relay.core.effects import ResetMail, SendHeartbeat, SendSession
 from relay.core.events import HeartbeatArrived, LinkChanged, SessionArrived, Tick
 from schemas.reports import Heartbeat, SessionMessage, decode, encode, greeting
+from schemas.wire import replace
 from tests.unit.test_epochs import Link
 
 QUIET_ROUNDS = 4

@@ -1,6 +1,5 @@
 """Laws of the wire: records come back as they went, any bytes give a value or a typed refusal."""
 
-import dataclasses
 import hashlib
 import json
 import tracemalloc
@@ -14,22 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas import blobs, chunks, codec
-from schemas.blobs import BlobRefused, Reference
-from schemas.codec import CodecError
+from schemas.blobs import Reference
 from schemas.identity import KeyId, TreeId
-from schemas.records import (
-    RECORDS,
-    DeltaHead,
-    RecordRefused,
-    Source,
-    decode_body,
-    decode_payload,
-    encode_payload,
-)
-from schemas.reports import Heartbeat, ReportRefused, decode, decode_report, encode
-from schemas.shape import ShapeError, to_array
-from schemas.signing import Envelope, EnvelopeRefused, Signer, decode_envelope, signed_bytes
+from schemas.records import RECORDS, DeltaHead, Source, decode_body, decode_payload, encode_payload
+from schemas.refusals import BlobRefused, CodecError, RecordRefused, WireRefused
+from schemas.reports import Heartbeat, decode, decode_report, encode
+from schemas.signing import Envelope, Signer, decode_envelope, signed_bytes
+from schemas.wire import replace
 from tests.property import wire_records as wire
+from tests.property.wire_records import array_of
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 scalars = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | finite | st.text()
@@ -123,21 +115,6 @@ def test_the_first_five_fields_are_the_same_in_all_kinds(kind, data):
     assert references == tuple((r.kind, r.address, r.size) for r in record.references)
 
 
-@pytest.mark.parametrize("kind", sorted(RECORDS))
-@given(st.data())
-def test_fields_that_a_newer_program_adds_are_ignored(kind, data):
-    record = data.draw(wire.records[kind])
-    longer = codec.pack([*to_array(record), "more", {"and": "more"}])
-    assert decode_payload(kind, longer) == record
-
-
-@pytest.mark.parametrize("kind", list(wire.unsigned), ids=lambda kind: kind.__name__)
-@given(st.data())
-def test_an_unsigned_record_comes_back_as_it_went(kind, data):
-    record = data.draw(wire.unsigned[kind])
-    assert decode(kind, encode(record)) == record
-
-
 @given(wire.reports | wire.later_parts)
 def test_a_report_comes_back_as_it_went(report):
     assert decode_report(encode(report)) == report
@@ -186,7 +163,7 @@ def test_the_signed_bytes_are_as_the_protocol_says():
 
 @given(any_bytes)
 def test_any_bytes_are_an_envelope_or_are_refused(data):
-    with suppress(EnvelopeRefused):
+    with suppress(RecordRefused):
         decode_envelope(data)
 
 
@@ -207,16 +184,16 @@ def test_any_bytes_are_a_body_or_are_refused(data):
 @given(any_bytes)
 def test_any_bytes_are_a_report_or_are_refused(data):
     for kind in wire.unsigned:
-        with suppress(ReportRefused):
+        with suppress(RecordRefused):
             decode(kind, data)
-    with suppress(ReportRefused):
+    with suppress(RecordRefused):
         decode_report(data)
 
 
 @given(any_bytes)
 def test_any_bytes_are_a_list_or_are_refused(data):
     for read in (chunks.read_root, chunks.read_manifest_chunk, chunks.read_index_chunk):
-        with suppress(ShapeError, CodecError):
+        with suppress(WireRefused):
             read(data)
 
 
@@ -225,17 +202,17 @@ changed_fields = st.tuples(st.integers(0, 30), packable)
 
 @given(wire.reports | wire.later_parts, st.lists(changed_fields, min_size=1, max_size=3))
 def test_a_report_with_any_fields_changed_is_read_or_refused(report, changes):
-    said = to_array(report)
+    said = array_of(report)
     for at, value in changes:
         said[at % len(said)] = value
-    with suppress(ReportRefused):
+    with suppress(RecordRefused):
         decode_report(codec.pack(said))
 
 
 @pytest.mark.parametrize("kind", sorted(RECORDS))
 @given(data=st.data(), changes=st.lists(changed_fields, min_size=1, max_size=3))
 def test_a_payload_with_any_fields_changed_is_read_or_refused(kind, data, changes):
-    said = to_array(data.draw(wire.records[kind]))
+    said = array_of(data.draw(wire.records[kind]))
     for at, value in changes:
         said[at % len(said)] = value
     with suppress(RecordRefused):
@@ -294,25 +271,17 @@ def test_a_msgpack_bomb_is_refused_in_little_room(bomb):
 def test_what_is_over_the_limit_is_refused_unread():
     with pytest.raises(CodecError, match="at most"):
         codec.unpack(bytes(codec.RECORD_MAX_BYTES + 1))
-    with pytest.raises(ReportRefused, match="at most"):
+    with pytest.raises(RecordRefused, match="at most"):
         decode_report(bytes(64 * 1024 + 1))
-    with pytest.raises(ReportRefused, match="at most"):
+    with pytest.raises(RecordRefused, match="at most"):
         decode(Heartbeat, bytes(100), limit=99)
 
 
 @given(wire.reports)
 def test_a_report_under_a_key_that_is_no_mail_key_is_refused(report):
     for key in ("", "*", "a.b", ">", "_index", "A" * 32):
-        with pytest.raises(ReportRefused):
-            decode_report(encode(dataclasses.replace(report, key=key)))
-
-
-def test_a_number_that_cannot_be_counted_on_is_refused():
-    beat = to_array(Heartbeat(2**63, "i", 0, b"", b"", b"", 0, has_memory=True))
-    with pytest.raises(ReportRefused, match="epoch"):
-        decode(Heartbeat, codec.pack(beat))
-    # One more than the greatest that is read can be said: a child cannot stop its parent.
-    assert codec.pack(2**63 - 1 + 1)
+        with pytest.raises(RecordRefused):
+            decode_report(encode(replace(report, key=key)))
 
 
 def peak_bytes(call, error):

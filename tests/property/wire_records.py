@@ -2,6 +2,8 @@
 
 from hypothesis import strategies as st
 
+from schemas import codec
+from schemas.asks import AnswerPart, AskFault
 from schemas.blobs import BLOB_MAX_BYTES, Reference
 from schemas.chunks import IndexChunk, IndexEntry, ListRoot, ManifestChunk, ManifestEntry
 from schemas.identity import NodePath, short_key
@@ -35,7 +37,7 @@ from schemas.reports import (
     Summary,
 )
 from schemas.selectors import LabelSelector, Requirement
-from schemas.shape import INT_MAX
+from schemas.wire import INT_MAX, encode
 
 numbers = st.integers(0, INT_MAX)
 texts = st.text(max_size=12)
@@ -180,3 +182,12 @@ unsigned = {
         )
     ),
 }
+ask_faults = st.builds(AskFault, texts, texts, texts, numbers)
+answers = st.builds(
+    AnswerPart, texts, numbers, st.booleans(), st.binary(max_size=20), st.none() | ask_faults
+)
+
+
+def array_of(record):
+    """What a record is on the wire: the array of its fields."""
+    return list(codec.unpack(encode(record)))

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from controllers.core.drafts import Draft, values_of
 from controllers.core.index import index_draft
 from controllers.core.moving import left_places
 from relay.core.events import Issued, OwnRecord
-from schemas import blobs, codec
+from schemas import blobs, codec, wire
 from schemas.blobs import Reference
 from schemas.chunks import ManifestEntry, build_manifest
 from schemas.identity import (
@@ -390,4 +390,4 @@ def _head(name: str, placed: Placed | None, last_loss: int) -> DeltaHead:
         alternatives=placed.alternatives if placed else (),
         last_loss=last_loss,
     )
-    return replace(head, priority=placed.priority) if placed else head
+    return wire.replace(head, priority=placed.priority) if placed else head

@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import replace
 
-from relay.adapters.memory_streams import Kept, MemoryStreams
+from relay.adapters.memory.streams import Kept, MemoryStreams
 from relay.core.book import read_record
 from relay.core.effects import WriteMail
 from relay.core.events import MailArrived
+from schemas import wire
 from schemas.blobs import Reference
 from schemas.identity import MailKey, NodePath
 from schemas.records import encode_payload
@@ -258,5 +259,5 @@ def put_back(host: Host, streams: MemoryStreams) -> None:
 def newer(data: bytes, signer: Signer) -> bytes:
     """The record as if it were issued again, by whom it was not."""
     envelope, held = read_record(data, 0)
-    payload = encode_payload(replace(held.record, generation=held.generation + 1))
+    payload = encode_payload(wire.replace(held.record, generation=held.generation + 1))
     return signer.seal(held.kind, payload, envelope.body).encode()  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from relay.adapters.memory_streams import MemoryStreams
+from relay.adapters.memory.streams import MemoryStreams
 from relay.core import effects as fx
 from relay.core.events import (
     ChildUnlinked,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from relay.adapters.memory_streams import MemoryStreams
+from relay.adapters.memory.streams import MemoryStreams
 from schemas.identity import NodePath
 from tests.simulation.host import Host
 from tests.simulation.oracle import Oracle

@@ -27,7 +27,8 @@ from relay.core import (
 )
 from relay.core.effects import AckMail, StoreOwn
 from relay.core.reduce import merge
-from schemas import blobs, records
+from schemas import blobs, records, wire
+from schemas.refusals import BlobRefused
 from tests.simulation import stages
 from tests.simulation.centre import OTHER_TREE
 
@@ -63,7 +64,7 @@ def believe_any_body() -> Patch:
     honest = records.decode_body
 
     def decode(head: Any, body: bytes) -> Any:
-        return honest(replace(head, body_hash=hashlib.sha256(body).digest()), body)
+        return honest(wire.replace(head, body_hash=hashlib.sha256(body).digest()), body)
 
     return book, "decode_body", decode
 
@@ -75,7 +76,7 @@ def keep_any_blob() -> Patch:
     def opened(reference: Any, value: bytes, parts: Any = None) -> bytes:
         try:
             return honest(reference, value, parts)
-        except blobs.BlobRefused:
+        except BlobRefused:
             if reference.kind != blobs.OBJECT:
                 raise
             return value[1:]
@@ -143,7 +144,7 @@ def drop_the_epoch_check() -> Patch:
     honest = reporting.Reporting.take
 
     def take(self: Any, child: str, report: Any, incarnation: str) -> bool:
-        return honest(self, child, replace(report, epoch=0), incarnation)
+        return honest(self, child, wire.replace(report, epoch=0), incarnation)
 
     return reporting.Reporting, "take", take
 
@@ -277,7 +278,7 @@ def never_read_again() -> Patch:
     def answer(self: Any, *given: Any) -> Any:
         said = honest(self, *given)
         self.mismatches = 0
-        return replace(said, want="none")
+        return wire.replace(said, want="none")
 
     return children.Child, "answer", answer
 

@@ -21,6 +21,7 @@ from relay.core import (
     uplink,
 )
 from relay.core.book import is_delta
+from schemas import wire
 from tests.simulation import space
 from tests.simulation.planted import Patch
 from tests.simulation.world import WALL_MS
@@ -40,7 +41,7 @@ def grant_no_newer_epoch() -> Patch:
     def answer(self: Any, *given: Any) -> Any:
         former, said = self.epoch, honest(self, *given)
         self.epoch = former or self.epoch
-        return replace(said, epoch=self.epoch)
+        return wire.replace(said, epoch=self.epoch)
 
     return children.Child, "answer", answer
 
@@ -58,7 +59,7 @@ def read_on_over_what_was_swept() -> Patch:
     honest = inbox.Inbox.begin_session
 
     def begin(self: Any, message: Any) -> int:
-        return honest(self, replace(message, swept_through=0))
+        return honest(self, wire.replace(message, swept_through=0))
 
     return inbox.Inbox, "begin_session", begin
 

@@ -15,10 +15,10 @@ from controllers.core.translate import withdrawal
 from relay.core.effects import SendSession
 from relay.core.events import LedgerLost
 from relay.core.recalling import records_answer
-from schemas.blobs import BlobRefused, Reference, open_value, parts_of, store
-from schemas.codec import CodecError
+from schemas.blobs import Reference, open_value, parts_of, store
 from schemas.identity import ContentHash, NodePath
 from schemas.records import DeltaHead, Record
+from schemas.refusals import WireRefused
 from schemas.reports import greeting
 from tests.simulation.centre import ROOT_KEY, SIGNING_KEY
 
@@ -209,5 +209,5 @@ def open_blob(host: Host, reference: Reference) -> bytes | None:
     try:
         parts = {p.address: host.streams.blobs[p.address] for p in parts_of(reference, value)}
         return open_value(reference, value, parts)
-    except (BlobRefused, CodecError, KeyError):
+    except (WireRefused, KeyError):
         return None

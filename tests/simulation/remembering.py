@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from relay.adapters.memory_streams import MemoryStreams
+from relay.adapters.memory.streams import MemoryStreams
 from relay.core.events import MailSlot, Remembered
 from schemas.identity import MailKey
 from schemas.subjects import NODE_SELF

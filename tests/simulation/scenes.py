@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from relay.core.effects import WriteMail
 from relay.core.reduce import EMPTY
+from schemas import wire
 from schemas.identity import INDEX_KEY, NodePath
 from schemas.objects import ObjectKey
 from schemas.records import Alternative
@@ -89,7 +90,7 @@ def withholding(
 def _hush(edge: Host) -> None:
     """Have its parent tell an edge that nothing is to be read again, whatever it holds."""
     honest = edge.session_came
-    edge.session_came = lambda message: honest(replace(message, want=WANT_NONE))
+    edge.session_came = lambda message: honest(wire.replace(message, want=WANT_NONE))
 
 
 def relink(one: Run) -> None:

@@ -17,7 +17,7 @@ from typing import Any, cast
 from schemas.identity import NodePath
 
 SHARED = (int, float, str, bytes, bool, type(None), type, ModuleType, NodePath)
-"""What never changes; so do frozen dataclasses, and tuples and frozen sets of what does not."""
+"""What never changes; nor do records, frozen dataclasses, and tuples and frozen sets of such."""
 BRACKETS = {tuple: "({},)", list: "[{}]", set: "{{{}}}", frozenset: "frozenset(({},))"}
 PROTOCOL = 4
 
@@ -176,8 +176,10 @@ def _is_shared(obj: object) -> bool:
         return not obj.__closure__
     if isinstance(obj, BuiltinFunctionType):
         return isinstance(obj.__self__, ModuleType | type)
-    settings = getattr(type(obj), "__dataclass_params__", None)
-    return settings is not None and settings.frozen
+    for settings in ("__struct_config__", "__dataclass_params__"):
+        if hasattr(type(obj), settings):
+            return bool(getattr(type(obj), settings).frozen)
+    return False
 
 
 def _standing(chance: _Chance) -> Random:

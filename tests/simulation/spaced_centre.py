@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from controllers.core.drafts import slot_of
 from controllers.core.inventory import tombstone
 from controllers.core.notes import Notes
-from relay.adapters.memory_streams import MemoryStreams
+from relay.adapters.memory.streams import MemoryStreams
 from schemas.chunks import read_manifest_chunk, read_root
 from schemas.identity import MailKey, NodePath
 from schemas.objects import ObjectKey

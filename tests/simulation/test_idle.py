@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from leafcast.checks import INDEX_MS_MAX
+from leafcast.doctor.checks import INDEX_MS_MAX
 from tests.simulation.faults import NO_FAULTS
 from tests.simulation.run import Run
 from tests.simulation.sizes import SMALL

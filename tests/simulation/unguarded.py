@@ -1,4 +1,4 @@
-"""Frozen records without the guard against assignment, which takes most of what making one takes.
+"""Frozen dataclasses without the guard against assignment, most of the time to make one.
 
 That nothing assigns to them is for mypy to see, and for every seed with real signatures, where all
 is as it is in the program.
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
-from relay.adapters import memory_streams
+from relay.adapters.memory import streams as memory_streams
 from relay.core import (
     admission,
     book,
@@ -24,7 +24,7 @@ from relay.core import (
     where,
 )
 from relay.syncer import plan
-from schemas import blobs, chunks, objects, records, reports, selectors, signing
+from schemas import blobs, objects, signing
 
 Instead = tuple[object, str, object]
 """What to replace: in a class or module the attribute of this name, by this."""
@@ -32,7 +32,6 @@ MODULES: tuple[ModuleType, ...] = (
     admission,
     blobs,
     book,
-    chunks,
     claims,
     effects,
     events,
@@ -42,9 +41,6 @@ MODULES: tuple[ModuleType, ...] = (
     objects,
     parked,
     plan,
-    records,
-    reports,
-    selectors,
     signing,
     where,
 )
@@ -69,7 +65,7 @@ class Replaced:
 
 
 def unguarded() -> list[Instead]:
-    """What makes the frozen records of MODULES plain ones."""
+    """What makes the frozen dataclasses of MODULES plain ones."""
     frozen = [
         kind
         for module in MODULES

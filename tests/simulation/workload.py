@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from schemas import wire
 from schemas.identity import NodePath
 from schemas.moves import MOVED_ANNOTATION, after_move, former_paths
 from schemas.objects import ObjectKey
@@ -115,7 +116,7 @@ class Workload:
 
     def rename(self, names: str) -> None:
         """Call by other names, from now on, what is put."""
-        self._objects = tuple(replace(key, name=f"{key.name}-{names}") for key in OBJECTS[:3])
+        self._objects = tuple(wire.replace(key, name=f"{key.name}-{names}") for key in OBJECTS[:3])
         self._locations = (f"l-{names}",)
         self._names_of_placements = (f"p-{names}", f"q-{names}")
         self._latest.clear()

@@ -13,7 +13,7 @@ from math import log
 from random import Random
 from typing import Any
 
-from relay.adapters.memory_streams import Kept
+from relay.adapters.memory.streams import Kept
 from relay.core.effects import WriteMail
 from relay.core.events import Instant, MailArrived
 from schemas.blobs import Reference

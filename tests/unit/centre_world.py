@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from controllers.centre import Controllers
 from controllers.keys import load_or_make_keys
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.memory_space import MemorySpace
+from relay.adapters.spaces.memory_space import MemorySpace
 from schemas.objects import ObjectKey
 from tests.awaiting import until_object
 from tests.namespaces import apply_in_namespaces

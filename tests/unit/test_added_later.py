@@ -19,6 +19,7 @@ from relay.core.events import (
 )
 from relay.core.node import Node
 from relay.core.state import NodeConfig
+from schemas import wire
 from schemas.chunks import build_manifest
 from schemas.identity import Generation, NodePath, destination_id
 from schemas.records import (
@@ -101,7 +102,7 @@ class Centre:
         manifest = build_manifest([])
         body = DeltaBody((Gate(manifest[0].reference),)).encode()
         everyone = (Alternative(OVER_SYNC_TARGET, to),)
-        head = replace(
+        head = wire.replace(
             bare_head(Source(API_PLACEMENT, "space", "", "shop"), everyone),
             generation=Generation(generation),
             references=(manifest[0].reference,),

@@ -5,7 +5,7 @@ import os
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relay.adapters.nkey_pairs import new_user_nkey
+from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.core.admission import READ_SECONDS, Admission
 from relay.core.effects import SendHeartbeat, SendSession, WriteMail
 from relay.core.events import (

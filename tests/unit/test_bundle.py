@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leafcast.bundle import Bundle, BundleRefused, check_expiry, read_bundle, write_bundle
 from leafcast.data_dir import DataDirUnusable
-from leafcast.joined_folder import joined_folder
+from leafcast.join.bundle import Bundle, BundleRefused, check_expiry, read_bundle, write_bundle
+from leafcast.join.folder import joined_folder
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.nkey_pairs import new_user_nkey
+from relay.adapters.server.nkey_pairs import new_user_nkey
 from schemas.identity import KeyId, NodePath, TreeId
 
 NOW_MS = SystemClock().now().wall_ms

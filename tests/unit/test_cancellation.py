@@ -7,12 +7,13 @@ import asyncio
 import pytest
 
 import relay.adapters  # noqa: F401 - makes wait_for keep cancellations
-from relay.adapters import cancellation, jetstream_connection
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.jetstream_bus import BusAddress, JetStreamBus
-from relay.adapters.nkey_pairs import new_user_nkey
-from relay.adapters.request_reply import brief_connection
-from relay.adapters.space_connection import space_connection
+from relay.adapters.jetstream import cancellation
+from relay.adapters.jetstream import connection as jetstream_connection
+from relay.adapters.jetstream.bus import BusAddress, JetStreamBus
+from relay.adapters.jetstream.request_reply import brief_connection
+from relay.adapters.server.nkey_pairs import new_user_nkey
+from relay.adapters.spaces.connection import space_connection
 from relay.ports import BusBroken
 from schemas.identity import NodePath
 

@@ -6,9 +6,9 @@ import json
 import pytest
 
 from controllers.following import Gathering
-from leafcast.api import Api
-from leafcast.awaiting import register_wait
-from leafcast.daemon_verbs import TreeVerbs
+from leafcast.ask.api import Api
+from leafcast.daemon.tree_verbs import TreeVerbs
+from leafcast.daemon.waits import register_wait
 from relay.adapters.clock import SystemClock
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey

@@ -6,9 +6,9 @@ from controllers.centre import Controllers
 from controllers.keys import load_or_make_keys
 from controllers.nodes import add_node
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.memory_bus import MemoryBus, MemoryNetwork
-from relay.adapters.memory_space import MemorySpace
-from relay.adapters.nkey_pairs import new_user_nkey
+from relay.adapters.memory.bus import MemoryBus, MemoryNetwork
+from relay.adapters.server.nkey_pairs import new_user_nkey
+from relay.adapters.spaces.memory_space import MemorySpace
 from relay.core.state import NodeConfig
 from relay.driver import Driver
 from schemas.identity import NodePath, random_id

@@ -1,7 +1,6 @@
 """What the centre decides, without its errands: nothing before it was told, in force once kept."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 
@@ -15,13 +14,14 @@ from controllers.core.registry import Registry, target_key
 from controllers.core.removal import hold_objects
 from controllers.core.translate import Issued, withdrawal
 from controllers.following import AnotherSpace
-from relay.adapters.memory_space import MemorySpace
+from relay.adapters.spaces.memory_space import MemorySpace
 from relay.core.tombstones import RETENTION_MS
 from relay.ports import BusBroken
 from schemas.identity import KeyId, TreeId, random_id
 from schemas.objects import BUILT_IN_KINDS, ObjectKey
 from schemas.records import encode_payload
 from schemas.signing import Signer
+from schemas.wire import replace
 from tests.unit.centre_world import Centre, config, config_key, holds, placement, target
 
 TREE = TreeId(random_id(b"a tree of tests "))

@@ -3,7 +3,7 @@
 import pytest
 
 from controllers.nodes import add_node, remove_node
-from relay.adapters.nkey_pairs import new_user_nkey
+from relay.adapters.server.nkey_pairs import new_user_nkey
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
 from schemas.records import LocationRecord, Profile

@@ -2,7 +2,7 @@
 
 import pytest
 
-from relay.adapters.memory_space import MemorySpace
+from relay.adapters.spaces.memory_space import MemorySpace
 from tests.awaiting import eventually
 from tests.unit.centre_world import (
     SHOP,

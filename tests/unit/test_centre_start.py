@@ -4,7 +4,7 @@ import pytest
 
 from controllers.keys import KeysUnusable, load_or_make_keys
 from controllers.nodes import NodeRefused, add_node, nodes, remove_node
-from relay.adapters.nkey_pairs import new_user_nkey
+from relay.adapters.server.nkey_pairs import new_user_nkey
 from schemas.identity import INDEX_KEY, KEYS_KEY, NodePath
 from schemas.records import KeysRecord
 from tests.unit.centre_world import Centre

@@ -2,9 +2,9 @@
 
 import pytest
 
-from leafcast.checks import checks
-from leafcast.commands.doctor import NAMED_MAX, doctor_form, doctor_view
-from leafcast.findings import (
+from leafcast.cli.commands.doctor import NAMED_MAX, doctor_form, doctor_view
+from leafcast.doctor.checks import checks
+from leafcast.doctor.findings import (
     Facts,
     LedgerFacts,
     NodeFacts,

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from click.shell_completion import ShellComplete
 
-from leafcast.commands import completing
+from leafcast.ask.session import Session
+from leafcast.cli import shell_completion
+from leafcast.cli.main import cli
 from leafcast.data_dir import DataDir
-from leafcast.main import cli
-from leafcast.session import Session
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.memory_space import MemorySpace
+from relay.adapters.spaces.memory_space import MemorySpace
 
 ROOT = Path(__file__).resolve().parents[2]
 THERE = (
@@ -68,7 +68,7 @@ def completed(monkeypatch):
         assert subject == "leafcast.api.tree"
         return json.dumps({"result": {"nodes": [{"path": "/"}, {"path": "/north"}]}}).encode()
 
-    monkeypatch.setattr(completing, "open_session", opened)
+    monkeypatch.setattr(shell_completion, "open_session", opened)
 
     def complete(*words):
         script = ShellComplete(cli, {}, "leafcast", "_LEAFCAST_COMPLETE")

@@ -8,16 +8,16 @@ from itertools import pairwise
 import click
 import pytest
 
-from leafcast.api import ANSWER_BYTES_MAX, Api, ApiError
-from leafcast.commands.events import events_wanted
+from leafcast.ask.api import ANSWER_BYTES_MAX, Api, ApiError
+from leafcast.ask.session import API_PREFIX, CallFailed, NotRunning, Session
+from leafcast.cli.commands.events import events_wanted
+from leafcast.daemon.event_log import EventLog, conditions_of, errors_of, follow_conditions
 from leafcast.data_dir import DataDir
-from leafcast.event_log import EventLog, conditions_of, errors_of, follow_conditions
-from leafcast.session import API_PREFIX, CallFailed, NotRunning, Session
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.memory_space import MemorySpace
-from relay.adapters.request_reply import Unanswered
+from relay.adapters.jetstream.request_reply import Unanswered
+from relay.adapters.spaces.memory_space import MemorySpace
 from relay.core.effects import Noted
-from relay.core.stored_object import timestamp
+from relay.objects.stored_object import timestamp
 from relay.ports import SpaceError
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey

@@ -3,8 +3,7 @@
 import pytest
 
 from controllers.nodes import NodeCredentials
-from leafcast.credentials import CredentialsUnusable, keep_credentials, load_credentials
-from leafcast.daemon_process import (
+from leafcast.daemon.process import (
     FREE_BYTES_MIN,
     check_room,
     prepare_folder,
@@ -12,11 +11,12 @@ from leafcast.daemon_process import (
     stop_started,
 )
 from leafcast.data_dir import DataDir, DataDirUnusable
-from leafcast.known_children import KnownChildren
-from leafcast.views import TreeShape
+from leafcast.local.credentials import CredentialsUnusable, keep_credentials, load_credentials
+from leafcast.local.known_children import KnownChildren
+from leafcast.local.views import TreeShape
 from relay.adapters.clock import SystemClock
-from relay.adapters.nkey_pairs import new_user_nkey
-from relay.adapters.port_holder import Holder
+from relay.adapters.server.nkey_pairs import new_user_nkey
+from relay.adapters.server.port_holder import Holder
 from schemas.identity import NodePath
 
 PATH = NodePath.parse("/emea/s1")

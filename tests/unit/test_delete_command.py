@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from leafcast.commands.delete import Request, delete_all
-from leafcast.spoken_objects import BadArguments
-from relay.adapters.memory_space import MemorySpace
+from leafcast.cli.commands.delete import Request, delete_all
+from leafcast.cli.resource_arguments import BadArguments
+from relay.adapters.spaces.memory_space import MemorySpace
 from relay.ports import SpaceError
 from tests.unit.test_object_commands import (
     CLOCK,

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from leafcast import main
-from leafcast.demo import demo
-from leafcast.views import SERVERS_MAX
+from leafcast.cli import main
+from leafcast.cli.commands.demo import demo
+from leafcast.local.views import SERVERS_MAX
 
 ROOT = Path(__file__).resolve().parents[2]
 OPTIONS = ("--regions", "--sites", "--depth", "--file", "--timeout", "--once", "--output")

@@ -5,10 +5,10 @@ import io
 import pytest
 from rich.console import Console
 
-from leafcast.demo_view import Frame, draw
-from leafcast.progress import Progress
-from leafcast.views import NodeView, PlacementView, TreeShape, TreeView
-from leafcast.workload import load_shop, prepare
+from leafcast.local.demo_progress import Progress
+from leafcast.local.demo_view import Frame, draw
+from leafcast.local.demo_workload import load_shop, prepare
+from leafcast.local.views import NodeView, PlacementView, TreeShape, TreeView
 from schemas.manifests import load_manifests
 
 LONG = "deployments.apps/shop/" + "web-" * 30

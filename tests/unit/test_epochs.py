@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from relay.adapters.nkey_pairs import new_user_nkey
+from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.core.answers import node_answer
 from relay.core.children import CONTESTED_SECONDS
 from relay.core.effects import Noted, ResetMail, SendHeartbeat, SendSession

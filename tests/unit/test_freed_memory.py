@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from leafcast import freed_memory
+from leafcast.local import freed_memory
 
 
 class Clock:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from relay.core.health import assess, health_of
+from relay.objects.health import assess, health_of
 
 
 def obj(kind, api, status=None, spec=None, **metadata):

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from leafcast.health_endpoint import HealthEndpoint, PortTaken
+from leafcast.local.health_endpoint import HealthEndpoint, PortTaken
 
 
 @asynccontextmanager

@@ -5,8 +5,8 @@ import tracemalloc
 
 import pytest
 
-from leafcast.destinations import ASKED_MAX, destinations_below, nodes_below
-from relay.adapters.nkey_pairs import new_user_nkey
+from leafcast.ask.destinations import ASKED_MAX, destinations_below, nodes_below
+from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.core.effects import AddChild, Noted
 from relay.core.events import HeartbeatArrived, MailArrived, ReportArrived
 from relay.core.slots import OWED_MAX

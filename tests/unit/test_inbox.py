@@ -10,7 +10,7 @@ from relay.core.events import MailArrived
 from relay.core.inbox import Inbox, Park, PassOver, Refuse, Take
 from relay.core.index import IndexView
 from relay.core.trust import Trust
-from schemas import blobs
+from schemas import blobs, wire
 from schemas.chunks import build_index, read_root
 from schemas.identity import KEYS_KEY, KeyId, NodePath, TreeId, random_id
 from schemas.records import (
@@ -235,20 +235,22 @@ def test_a_session_reads_on_from_the_cursor_or_in_full(message, start, full):
 def test_only_the_answer_to_what_was_asked_last_begins_a_session():
     box = inbox()
     box.ask()
-    first = replace(session("i", 10), question=box.question)
+    first = wire.replace(session("i", 10), question=box.question)
     assert box.is_answered(first)
     box.begin_session(first)
-    beat = replace(first, last_sequence=12)
+    beat = wire.replace(first, last_sequence=12)
     assert box.is_answered(beat)
     box.ask()
     # The parent is put back to a copy of its disk in which the first question lies unanswered.
-    assert not box.is_answered(replace(first, epoch=4))
+    assert not box.is_answered(wire.replace(first, epoch=4))
     assert not box.is_answered(beat)
-    again = replace(first, epoch=4, question=box.question)
+    again = wire.replace(first, epoch=4, question=box.question)
     assert box.is_answered(again)
-    assert not box.is_answered(replace(again, epoch=3))
-    assert not box.is_answered(replace(again, epoch=0))
-    assert box.is_answered(replace(again, question=0)), "from a parent that knows of no questions"
+    assert not box.is_answered(wire.replace(again, epoch=3))
+    assert not box.is_answered(wire.replace(again, epoch=0))
+    assert box.is_answered(wire.replace(again, question=0)), (
+        "from a parent that knows of no questions"
+    )
 
 
 def test_what_was_parked_is_read_again_in_the_next_session():
@@ -314,7 +316,7 @@ def test_the_digest_is_over_the_slots_that_hold_content():
 def test_what_is_parked_is_void_once_its_slot_holds_something_newer():
     box = inbox()
     box.parked.put(delta(5, sequence=1))
-    box.parked.put(delta(5, source=replace(SHOP, name="b"), sequence=2))
+    box.parked.put(delta(5, source=wire.replace(SHOP, name="b"), sequence=2))
     box.supersede(delta(6, body=False, sequence=3))
     assert list(box.parked) == [2]
 

@@ -3,8 +3,8 @@
 import pytest
 from click.testing import CliRunner
 
-from leafcast.commands.install import install
-from leafcast.installing import NAMESPACE, ROLES, Wish, manifests
+from leafcast.cli.commands.install import install
+from leafcast.cli.install_manifests import NAMESPACE, ROLES, Wish, manifests
 from schemas.objects import validate_object
 from schemas.yaml_documents import read_documents
 

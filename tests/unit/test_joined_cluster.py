@@ -3,7 +3,7 @@
 import pytest
 
 from leafcast.data_dir import DataDirUnusable
-from leafcast.joined_folder import CLUSTER_FILE, IN_POD, JoinedFolder, cluster_of
+from leafcast.join.folder import CLUSTER_FILE, IN_POD, JoinedFolder, cluster_of
 from leafcast.space_settings import IN_CLUSTER, SIMULATED, SpaceSetting
 from schemas.identity import NodePath, TreeId
 

@@ -3,10 +3,10 @@
 import pytest
 from click.testing import CliRunner
 
-from leafcast.commands.layout import layout
+from leafcast.cli.commands.layout import layout
 from leafcast.data_dir import DataDir
-from leafcast.planned import forget_planned, planned_nodes
-from leafcast.run_config import RunConfigRefused, read_run_config
+from leafcast.local.planned_nodes import forget_planned, planned_nodes
+from leafcast.local.run_config import RunConfigRefused, read_run_config
 from schemas.identity import NodePath
 
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from leafcast.logs import formatter
+from leafcast.daemon.logs import formatter
 
 SAID = ['quoted "word"', "two\nlines", "plain", "", "a=b", "naïve ☃"]
 

@@ -6,11 +6,11 @@ import pytest
 from click.testing import CliRunner
 
 from controllers.core.moving import left_places, move_fault
-from leafcast.bundle import read_bundle, write_bundle
-from leafcast.commands.node import move
+from leafcast.cli.commands.node import move
+from leafcast.daemon.relocation import moved_objects, name_for
 from leafcast.data_dir import DataDirUnusable
-from leafcast.joined_folder import JoinedFolder, default_folder, joined_folder
-from leafcast.moving import moved_objects, name_for
+from leafcast.join.bundle import read_bundle, write_bundle
+from leafcast.join.folder import JoinedFolder, default_folder, joined_folder
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.core.content import Content
 from relay.core.edge import Edge

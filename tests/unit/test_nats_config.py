@@ -5,15 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from relay.adapters.nats_config import (
+from relay.adapters.server.nats_config import (
     AccountSeeds,
     BadServerSettings,
     ParentLink,
     ServerSettings,
     render,
 )
-from relay.adapters.nkey_pairs import BadNkey, check_public_nkey, new_user_nkey
-from schemas.identity import BadIdentity, NodePath
+from relay.adapters.server.nkey_pairs import BadNkey, check_public_nkey, new_user_nkey
+from schemas.identity import NodePath
+from schemas.refusals import BadIdentity
 
 
 def nkey(number: int) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 import click
 import pytest
 
-from leafcast.commands.node_list import Row, _read, add_listed, bundle_name
+from leafcast.cli.commands.node_list import Row, _read, add_listed, bundle_name
 
 
 def read(tmp_path, text, labels=None):

@@ -7,20 +7,20 @@ from pathlib import Path
 import click
 import pytest
 
-from leafcast.applying import complete, judge, make
-from leafcast.commands.apply import apply_all
-from leafcast.commands.describe import tell
-from leafcast.commands.diff import differences
-from leafcast.commands.get import NOT_HERE, Asked, show
-from leafcast.commands.wait import last_state, wait
+from leafcast.ask.resource_names import ResourceKinds
+from leafcast.ask.session import Session
+from leafcast.cli.apply_batch import complete, judge, make
+from leafcast.cli.commands.apply import apply_all
+from leafcast.cli.commands.describe import tell
+from leafcast.cli.commands.diff import differences
+from leafcast.cli.commands.get import NOT_HERE, Asked, show
+from leafcast.cli.commands.wait import last_state, wait
+from leafcast.cli.resource_arguments import BadArguments, Meant
 from leafcast.data_dir import DataDir
-from leafcast.kinds_spoken import SpokenKinds
 from leafcast.manifest_sources import BadManifests, read_manifests
-from leafcast.object_output import TableStyle
-from leafcast.session import Session
-from leafcast.spoken_objects import BadArguments, Meant
+from leafcast.show.object_output import TableStyle
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.memory_space import MemorySpace
+from relay.adapters.spaces.memory_space import MemorySpace
 from relay.ports import SpaceError
 from schemas.manifests import load_manifests
 from tests.awaiting import eventually
@@ -233,7 +233,7 @@ async def test_a_watch_of_locations_counts_their_instances_with_each_change(sess
 async def test_a_description_goes_by_the_start_of_a_name(session, capsys):
     await applied(session, CONFIG % "conf-a", CONFIG % "conf-b")
     capsys.readouterr()
-    maps = SpokenKinds().resolve("cm")
+    maps = ResourceKinds().resolve("cm")
     assert await tell(session, [(Meant(maps, ("conf-",)), "default")], None, None) == 0
     assert capsys.readouterr().out.count("Kind:         ConfigMap") == 2
     assert await tell(session, [(Meant(maps, ("x",)), "default")], None, None) == 1

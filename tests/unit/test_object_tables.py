@@ -2,9 +2,9 @@
 
 import pytest
 
-from leafcast.describing import described
-from leafcast.kinds_spoken import SpokenKinds
-from leafcast.object_output import Group, Rows, TableStyle, document, table_lines
+from leafcast.ask.resource_names import ResourceKinds
+from leafcast.show.description import described
+from leafcast.show.object_output import Group, Rows, TableStyle, document, table_lines
 from schemas.api import GROUP
 from schemas.manifests import load_manifests
 
@@ -82,7 +82,7 @@ def held():
 
 def table(name, **style):
     obj = held()[name]
-    kind = SpokenKinds([obj]).of(obj)
+    kind = ResourceKinds([obj]).of(obj)
     return list(table_lines([Group(kind, [obj])], TableStyle(**style), NOW_MS))
 
 
@@ -133,7 +133,7 @@ def test_namespaces_and_labels_are_columns_when_asked_for():
 
 def test_several_kinds_are_told_apart_by_their_names():
     objects = held()
-    kinds = SpokenKinds(objects.values())
+    kinds = ResourceKinds(objects.values())
     groups = [Group(kinds.of(objects[name]), [objects[name]]) for name in ("web", "c")]
     lines = list(table_lines(groups, TableStyle(headers=False), NOW_MS))
     assert [line.split()[:1] for line in lines] == [["deployment.apps/web"], [], ["configmap/c"]]
@@ -141,7 +141,7 @@ def test_several_kinds_are_told_apart_by_their_names():
 
 def test_what_comes_later_keeps_the_columns_and_repeats_no_header():
     obj = held()["web"]
-    rows = Rows(SpokenKinds().resolve("deploy"), TableStyle())
+    rows = Rows(ResourceKinds().resolve("deploy"), TableStyle())
     first = rows.lines([obj], NOW_MS)
     short = {**obj, "metadata": {**obj["metadata"], "name": "w"}}
     [later] = rows.lines([short], NOW_MS)
@@ -163,7 +163,7 @@ def test_nothing_at_all_breaks_no_table():
         "pdb",
         "epl",
     ]:
-        kind = SpokenKinds().resolve(word)
+        kind = ResourceKinds().resolve(word)
         bare = {"apiVersion": "v1", "kind": kind.kind, "metadata": {"name": "bare"}}
         lines = list(table_lines([Group(kind, [bare])], TableStyle(wide=True), NOW_MS))
         assert lines[1].startswith("bare")
@@ -211,6 +211,6 @@ def test_what_nobody_reports_on_does_not_pretend_to_run():
     }
     for name, (version, kind, spec, cells) in still.items():
         obj = {"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec}
-        spoken = SpokenKinds([obj]).of(obj)
+        spoken = ResourceKinds([obj]).of(obj)
         [_, row] = table_lines([Group(spoken, [obj])], TableStyle(), NOW_MS)
         assert row.split()[1 : 1 + len(cells.split())] == cells.split()

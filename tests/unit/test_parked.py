@@ -11,6 +11,7 @@ from relay.core.node import Node
 from relay.core.parked import Parked
 from relay.core.recalling import records_answer
 from relay.core.state import NodeConfig
+from schemas import wire
 from schemas.chunks import build_index, read_root
 from schemas.identity import KEYS_KEY, NodePath, TreeId, random_id, short_key
 from schemas.records import (
@@ -224,6 +225,6 @@ def index_of(generation, root=None):
     """An index as a node holds it, of this root if one is given."""
     record = view(8, {}).record
     root = root or record.root
-    record = replace(record, generation=generation, references=(root,), root=root)
+    record = wire.replace(record, generation=generation, references=(root,), root=root)
     payload = encode_payload(record)
     return read_record(CENTRE.seal("index", payload).encode(), 0)[1]

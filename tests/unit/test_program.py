@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from leafcast.commands import running
-from leafcast.commands.showing import table_console
-from leafcast.commands.wait import placements_named
-from leafcast.main import _COMMANDS, main
+from leafcast.cli import session_calls
+from leafcast.cli.commands.wait import placements_named
+from leafcast.cli.main import _COMMANDS, main
+from leafcast.cli.printing import table_console
 
 
 @pytest.fixture
@@ -158,11 +158,11 @@ def test_an_interrupt_while_the_tree_is_asked_is_silent(said, monkeypatch, words
         await asyncio.Event().wait()
         yield
 
-    monkeypatch.setattr(running, "open_session", interrupted)
+    monkeypatch.setattr(session_calls, "open_session", interrupted)
     assert said(*words) == (130, "", "")
 
 
-@pytest.mark.parametrize("module", ["click", "leafcast.errors", "leafcast.commands.crds"])
+@pytest.mark.parametrize("module", ["click", "leafcast.errors", "leafcast.cli.commands.crds"])
 def test_an_interrupt_while_the_program_starts_shows_no_traceback(module):
     interrupted = (
         "import sys; from importlib.abc import MetaPathFinder\n"
@@ -171,7 +171,7 @@ def test_an_interrupt_while_the_program_starts_shows_no_traceback(module):
         f"        if name == {module!r}: raise KeyboardInterrupt\n"
         "sys.meta_path.insert(0, Finder())\n"
         "sys.argv = ['leafcast', 'crds']\n"
-        "from leafcast.main import main; main()\n"
+        "from leafcast.cli.main import main; main()\n"
     )
     done = subprocess.run([sys.executable, "-c", interrupted], capture_output=True, check=False)
     assert (done.returncode, done.stdout, done.stderr.strip()) == (130, b"", b"")

@@ -11,7 +11,7 @@ from controllers.issuing import keys_draft
 from controllers.keys import load_or_make_keys
 from controllers.ledger_notes import LedgerNotes
 from controllers.recovery import ChildAway
-from leafcast.recalling import AskedChildren
+from leafcast.ask.recall import AskedChildren
 from relay.adapters.clock import SystemDice
 from schemas.identity import INDEX_KEY, NodePath
 from schemas.objects import ObjectKey

@@ -9,6 +9,7 @@ import pytest
 from relay.core.children import REPORTS_DIFFER_SECONDS, SAY_EVERY_MAX_SECONDS, Child
 from relay.core.report_digest import report_term
 from relay.core.reporting import UNCONCERNED, Facts, Reporting
+from schemas import wire
 from schemas.identity import short_key
 from schemas.objects import ObjectKey
 from schemas.records import DIGEST_MODULUS
@@ -111,9 +112,9 @@ def test_a_difference_that_ends_is_none():
 @pytest.mark.parametrize(
     "beat",
     [
-        replace(BEAT, epoch=6),
-        replace(BEAT, withheld=1),
-        replace(BEAT, report_digest=OURS),
+        wire.replace(BEAT, epoch=6),
+        wire.replace(BEAT, withheld=1),
+        wire.replace(BEAT, report_digest=OURS),
     ],
 )
 def test_only_a_session_in_force_of_a_child_that_holds_no_more_than_it_was_sent_is_compared(beat):
@@ -129,7 +130,7 @@ def test_of_a_child_not_proven_yet_nothing_follows():
 
 
 def test_mail_that_is_to_be_read_again_goes_first():
-    child, again = in_session(), replace(ANSWER, want=WANT_AGAIN)
+    child, again = in_session(), wire.replace(ANSWER, want=WANT_AGAIN)
     for at in (0.0, 60.0, 120.0):
         assert child.want_said(BEAT, again, OURS, at).want == WANT_AGAIN
 

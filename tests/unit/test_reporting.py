@@ -17,7 +17,7 @@ from schemas.reports import (
     Summary,
     encode,
 )
-from schemas.shape import INT_MAX
+from schemas.wire import INT_MAX
 
 KEY = short_key(bytes(20))
 DONE = Summary({"synced": 1}, {"healthy": 1}, {"arm": 1})

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from leafcast.data_dir import DataDir, DataDirUnusable
-from leafcast.run_config import RunConfigRefused, read_run_config, write_run_config
+from leafcast.local.run_config import RunConfigRefused, read_run_config, write_run_config
 from leafcast.space_settings import EMBEDDED, IN_CLUSTER, SIMULATED, CentreSpaces, SpaceSetting
 
 CENTRE = """\

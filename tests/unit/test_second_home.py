@@ -2,7 +2,7 @@
 
 import os
 
-from relay.adapters.nkey_pairs import new_user_nkey
+from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.core.effects import SendHeartbeat, SendSession
 from relay.core.events import (
     ChildUnlinked,

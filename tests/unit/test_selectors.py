@@ -2,7 +2,8 @@
 
 import pytest
 
-from schemas.selectors import BadSelector, LabelSelector, Requirement
+from schemas.refusals import BadSelector, RecordRefused
+from schemas.selectors import LabelSelector, Requirement
 
 EVERYTHING = LabelSelector()
 
@@ -168,8 +169,19 @@ def test_all_faults_of_a_selector_are_named_at_once():
 
 @pytest.mark.parametrize(
     "wire",
-    [None, 3, "a", {}, [3], [["a"]], [["a", "In", "x"]], [["a", "In", [1]]], [["a", "Inn", []]]],
+    [
+        None,
+        3,
+        "a",
+        {},
+        [3],
+        [["a"]],
+        [["a", "In", "x"]],
+        [["a", "In", [1]]],
+        [["a", "Inn", []]],
+        [["a", "In", ["x"], "more"]],
+    ],
 )
 def test_wire_values_that_are_no_selector_are_refused(wire):
-    with pytest.raises(BadSelector):
+    with pytest.raises(RecordRefused):
         LabelSelector.from_wire(wire)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from relay.core.serving import Serving, needs_namespace, without_string_data
-from relay.core.stored_object import INVALID, NOT_FOUND, Refused
+from relay.objects.serving import Serving, needs_namespace, without_string_data
+from relay.objects.stored_object import INVALID, NOT_FOUND, Refused
 from schemas.objects import ObjectKey
 
 SIZE = {"type": "integer", "minimum": 1, "maximum": 9}

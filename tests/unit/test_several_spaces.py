@@ -2,7 +2,7 @@
 
 from controllers.centre import Controllers
 from controllers.core.workloads import slice_key
-from relay.adapters.memory_space import MemorySpace
+from relay.adapters.spaces.memory_space import MemorySpace
 from relay.ports import SpaceError
 from schemas.records import DeltaHead
 from tests.awaiting import eventually

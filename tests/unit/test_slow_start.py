@@ -2,7 +2,7 @@
 
 import pytest
 
-from relay.adapters.memory_bus import MemoryBus
+from relay.adapters.memory.bus import MemoryBus
 from relay.core.effects import WriteMail
 from relay.core.events import Instant, ReportArrived, Tick
 from relay.core.node import Node

@@ -13,6 +13,7 @@ from controllers.core.translate import (
     translate,
     withdrawal,
 )
+from schemas import wire
 from schemas.blobs import OBJECT_MAX_BYTES
 from schemas.chunks import CREATE_ONLY
 from schemas.identity import Generation
@@ -158,13 +159,13 @@ def test_a_tombstone_has_no_content():
 
 def test_when_it_was_issued_makes_no_difference():
     first = issued(say(objects(config("a"))), 7).head
-    assert same(first, replace(first, generation=8, trace="t", last_loss=3))
-    assert not same(first, replace(first, priority=1))
+    assert same(first, wire.replace(first, generation=8, trace="t", last_loss=3))
+    assert not same(first, wire.replace(first, priority=1))
     assert not same(first, None)
 
 
 def test_gaining_comes_before_losing_along_a_chain():
-    a, b, c = (Draft("delta", replace(HEAD, source=Source("", "", "", n))) for n in "abc")
+    a, b, c = (Draft("delta", wire.replace(HEAD, source=Source("", "", "", n))) for n in "abc")
     x, y = frozenset({key("x")}), frozenset({key("y")})
     none = frozenset()
     assert in_order([(a, none, x), (b, x, y), (c, y, none)]) == [c, b, a]

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from leafcast.tree_views import placement_view, placements_view, tree_view, worst_first
+from leafcast.show.tree_tables import placement_view, placements_view, tree_view, worst_first
 from schemas.reports import NEVER_JOINED
 
 MINUTE = 60_000

@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-from dataclasses import replace
 
 import pytest
 
@@ -53,6 +52,7 @@ from schemas.reports import (
     encode,
 )
 from schemas.selectors import LabelSelector
+from schemas.wire import replace
 from tests.memory_tree import memory_tree
 from tests.unit.test_recovery import deliver
 from tests.unit.test_second_home import NKEY, ROOT, SIGNER, TREE

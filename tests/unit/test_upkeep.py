@@ -2,8 +2,8 @@
 
 import asyncio
 
-from leafcast.diagnosing import node_facts
-from leafcast.elsewhere import checked_answer
+from leafcast.ask.remote import checked_answer
+from leafcast.daemon.diagnosis import node_facts
 from relay.core.answers import node_answer
 from relay.core.freshness import LOOK_SECONDS, STALE_AFTER_SECONDS
 from relay.core.tombstones import EVERY_SECONDS, RETENTION_MS, SWEPT_KEY

@@ -11,12 +11,12 @@ from contextlib import closing
 
 import pytest
 
-from leafcast import session
-from leafcast.commands import running
+from leafcast.ask import session
+from leafcast.ask.session import Session
+from leafcast.cli import session_calls
 from leafcast.data_dir import DataDir
-from leafcast.session import Session
 from relay.adapters.clock import SystemClock
-from relay.adapters.nkey_pairs import new_user_nkey
+from relay.adapters.server.nkey_pairs import new_user_nkey
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ async def test_an_answer_in_time_is_not_waited_for_aloud(said, tmp_path, monkeyp
 
 
 def test_a_script_is_told_nothing_and_a_person_each_thing_once(capsys, monkeypatch):
-    tell = running.teller()
+    tell = session_calls.teller()
     tell("waiting for a")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     tell("waiting for a\x1b[2J")

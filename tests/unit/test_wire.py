@@ -7,11 +7,9 @@ import msgpack
 import pytest
 
 from schemas import blobs, chunks, codec, records, subjects
-from schemas.blobs import BlobRefused, Reference
+from schemas.blobs import Reference
 from schemas.chunks import ManifestEntry
-from schemas.codec import CodecError
 from schemas.identity import (
-    BadIdentity,
     DestinationId,
     KeyId,
     NodePath,
@@ -22,9 +20,10 @@ from schemas.identity import (
     random_id,
     short_key,
 )
-from schemas.records import DeltaBody, DeltaHead, Gate, RecordRefused, Source
+from schemas.records import DeltaBody, DeltaHead, Gate, Source
+from schemas.refusals import BadIdentity, BlobRefused, CodecError, RecordRefused
 from schemas.reports import part_key
-from schemas.signing import EnvelopeRefused, Signer, decode_envelope
+from schemas.signing import Signer, decode_envelope
 
 ADDRESS = codec.address("manifest", b"m")
 MANIFEST = Reference("manifest", ADDRESS, 1)
@@ -93,7 +92,7 @@ def test_a_message_is_an_array_of_six():
     ],
 )
 def test_what_is_no_message_is_refused_with_its_reason(fields, reason):
-    with pytest.raises(EnvelopeRefused, match=reason):
+    with pytest.raises(RecordRefused, match=reason):
         decode_envelope(msgpack.packb(fields))
 
 

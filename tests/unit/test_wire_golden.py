@@ -5,12 +5,14 @@ import hashlib
 import pytest
 
 from schemas import blobs, chunks, codec, records, reports
+from schemas.asks import AnswerPart, AskFault
 from schemas.blobs import Reference
 from schemas.chunks import ManifestEntry
 from schemas.identity import DestinationId, KeyId, NodePath, TreeId
 from schemas.objects import ObjectKey
 from schemas.records import (
     Alternative,
+    AskRecord,
     DeltaBody,
     DeltaHead,
     Gate,
@@ -58,7 +60,19 @@ RECORDS = {
         (),
         (KeyGrant(KeyId("b" * 26), SIGNER.public_key, ("delta",)),),
     ),
+    "ask": AskRecord(
+        Source("leafcast.io/Ask", "", "", "c" * 26),
+        7,
+        False,
+        "",
+        (),
+        "get",
+        HERE,
+        9,
+        {"b": "2", "a": "1"},
+    ),
 }
+FAULT = AskFault("Offline", "why", "/emea", 3)
 SUMMARY = reports.Summary(
     {"synced": 2},
     {"healthy": 2},
@@ -70,6 +84,7 @@ SUMMARY = reports.Summary(
 )
 RESULT = reports.ObjectResult(ObjectKey("", "configmaps", "shop", "a"), 1, "inv-mb-u", b"\x80")
 SPACES = {"inv": reports.SpaceLabels({"env": reports.KeyValues(("prod",), lacking=True)})}
+ANY = reports.KeyValues(None, lacking=False)
 UNSIGNED = {
     "report": reports.Report(KEY, 0, 3, 4, 7, "inc", 12, False, 1, SUMMARY),
     "part": reports.ReportPart(KEY, 1, 3, 4, 7, (RESULT,)),
@@ -79,7 +94,16 @@ UNSIGNED = {
     ),
     "session": reports.SessionMessage("inc", 3, 12, 0, 6, "none", "r", 4),
     "done": reports.Done(RESULT.key, "uid", "ab", (KEY,), made=True, order=12),
-    "cursor": reports.Cursor("inc", 12, 6, has_memory=True),
+    "cursor": reports.Cursor("inc", 12, 6, has_memory=True, unproven=("s1", "s2")),
+    "swept": reports.Swept("inc", 12),
+    "list part": reports.ListPart(3, 4, 0, (reports.Listed(KEY, 7),)),
+    "any values": reports.LabelReport(
+        3, 4, "inc", 12, {"b": reports.SpaceLabels({}), "a": reports.SpaceLabels({"env": ANY})}
+    ),
+    "empty report": reports.Report(KEY, 0, 3, 4, 7, "inc", 12, True, 1, reports.Summary()),
+    "large numbers": reports.ObjectResult(RESULT.key, 2**63 - 1),
+    "answer": AnswerPart("c" * 26, 1, last=True, data=b"\x80"),
+    "no answer": AnswerPart("c" * 26, 1, last=True, data=b"", fault=FAULT),
 }
 
 
@@ -98,36 +122,37 @@ GOLDEN: dict[str, str] = {
     "part key": "hg7riigpdrrfubk2q0hk5s9sikppkaeu",
     "bucket": "4086",
     "body": (
-        "92939593a86d616e6966657374d94062303061383138353335663330356130646361383464333364"
+        "93939593a86d616e6966657374d94062303061383138353335663330356130646361383464333364"
         "62326265383337303465373834383865356133613963303264613638366562656634346133613501"
         "cd01f4a173aa73796e63746172676574c095c0cd2710a0aa73796e637461726765749193a3656e76"
         "a2496e91a470726f649593a86d616e6966657374d940623030613831383533356633303561306463"
         "61383464333364623262653833373034653738343838653561336139633032646136383665626566"
-        "34346133613501cd2710a0aa73796e63746172676574c090"
+        "34346133613501cd2710a0aa73796e63746172676574c090c400"
     ),
     "delta payload": (
         "9994d921656467652e6b7562657374656c6c61722e696f2f45646765506c6163656d656e74a37764"
         "73a0a473686f7007c2a274729193a86d616e6966657374d940623030613831383533356633303561"
         "30646361383464333364623262653833373034653738343838653561336139633032646136383665"
-        "62656634346133613501c4205508da2ebb37024d161856658d8f1ba14eb891f146c90661c6e0954c"
-        "cd050f1f9193a86c6f636174696f6e9193a3656e76a2496e91a470726f64a3696e760501"
+        "62656634346133613501c420e97fb86fad44461fada9665846139a2153316ed142f3ff70f75eada3"
+        "4733395c9193a86c6f636174696f6e9193a3656e76a2496e91a470726f64a3696e760501"
     ),
     "delta signature": (
-        "491d2143eb4828bd87ea9e3a033612d8be6f6e91ef83060cd831c35a931fc5a69555eb0a00fbea41"
-        "d61a69341df8a4331aae4ca7fa34a5be4afcaac6cbba310a"
+        "5097177d14255db0643c0baa73542269a774c984e6c95c4680605555a256876238c12878d8692f7e"
+        "184c99d84e8c63f32876b5082caaad147d5907afbefcd30d"
     ),
-    "delta message": "42622f16727a9fbac27bbb9e5314768b1d04fa3db97b2f20886d252017cb2464 525",
-    "delta term": "c0c648028c0be6098764b8735ab9b63f",
+    "delta message": "a102f325072de762ee311a81b25c836472e7e764db680c73ad264888febf5868 527",
+    "delta term": "48f269b3818bf2df1b0e484f38c42f97",
     "profile payload": (
-        "9a94be656467652e6b7562657374656c6c61722e696f2f53796e63546172676574a3696e76a0a174"
-        "07c2a090a8696e762d6d622d75a82f656d65612f733181a3656e76a470726f648081a170a171"
+        "9c94be656467652e6b7562657374656c6c61722e696f2f53796e63546172676574a3696e76a0a174"
+        "07c2a090a8696e762d6d622d75a82f656d65612f733181a3656e76a470726f648081a170a171c400"
+        "c400"
     ),
     "profile signature": (
-        "c1e533cb5fe7c45d113355691a8235e24987e766ee160e08a3314a6eb5b20fce8bbdfbb1bb323c69"
-        "1fed034b65a02aac8068e08ffd6bd02df84620aed05ab20d"
+        "80204d0303985e2c431a804d8b3b7c74e991aa952117db065d32b4c68cad5d23229813a81e71cb9f"
+        "704cb79ce1124c1627b4ade60e2650b84c1fba0ba17f940d"
     ),
-    "profile message": "f8c6c2bcc84a3b07dee0d8a17cdfda45dc6987356e262c4d42a5abe5be86b0a1 184",
-    "profile term": "15942f0cd15617bdad17ba2357172705",
+    "profile message": "29b60fd9c1ad5fcc3231742cf8135478e4042253551c50ba0e13b50d35cef639 188",
+    "profile term": "26f24d22b6a4a0df5642b303ce9d3e9f",
     "location payload": (
         "9894bc656467652e6b7562657374656c6c61722e696f2f4c6f636174696f6ea3696e76a0a16c07c2"
         "a09081a3656e76a470726f64809193a3656e76a2496e91a470726f64"
@@ -189,7 +214,32 @@ GOLDEN: dict[str, str] = {
         "9a94a0aa636f6e6669676d617073a473686f70a161a3756964a2616291d92069636a666d70646b31"
         "363176653732766f38376e6b76736d3571733273633537c30ca0c400c2c2"
     ),
-    "cursor": "95a3696e630c06c390",
+    "cursor": "95a3696e630c06c392a27331a27332",
+    "ask payload": (
+        "9994af6c656166636173742e696f2f41736ba0a0ba63636363636363636363636363636363636363"
+        "6363636363636307c2a090a3676574a82f656d65612f73310982a161a131a162a132"
+    ),
+    "ask signature": (
+        "1fb71abbbe5c25a9b12747efd8cb93b5ef466ca2a0c69eb34268a81e595ec75c495130032330eb7f"
+        "99a728f0fafa130c9b60f115a03042e2387576016f55b601"
+    ),
+    "ask message": "a267777dbf868894890d213a76d02261c90ceeb3a968e04be5565df902565034 176",
+    "ask term": "f7edb3726848ebeeb01743330d147a0c",
+    "swept": "92a3696e630c",
+    "list part": (
+        "940304009192d92069636a666d70646b31363176653732766f38376e6b76736d357173327363353707"
+    ),
+    "any values": "950304a3696e630c82a1619181a3656e7692c0c2a1629180",
+    "empty report": (
+        "9ad92069636a666d70646b31363176653732766f38376e6b76736d357173327363353700030407a3"
+        "696e630cc301978080809000c390"
+    ),
+    "large numbers": "9494a0aa636f6e6669676d617073a473686f70a161cf7fffffffffffffffa0c0",
+    "answer": "95ba636363636363636363636363636363636363636363636363636301c3c40180c0",
+    "no answer": (
+        "95ba636363636363636363636363636363636363636363636363636301c3c40094a74f66666c696e"
+        "65a3776879a52f656d656103"
+    ),
     "object address": "e8bb139c8996a77d35e661195b51f2e765f0ce2d5a757eef778e56990ed55496",
     "object form": "0",
     "program address": "d45d873514c7abe4e011590b2e3cff63f416c4f8bc0052fb9ef6cf98b796e4b3",

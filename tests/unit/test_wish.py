@@ -2,7 +2,7 @@
 
 import pytest
 
-from relay.core.health import terminating
+from relay.objects.health import terminating
 from relay.syncer.wish import (
     PolicyUnknown,
     is_adopted,

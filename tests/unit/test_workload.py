@@ -2,7 +2,7 @@
 
 import pytest
 
-from leafcast.workload import BadWorkload, load_files, load_shop, prepare
+from leafcast.local.demo_workload import BadWorkload, load_files, load_shop, prepare
 from schemas.api import EdgePlacement, parse_kind
 from schemas.manifests import load_manifests
 

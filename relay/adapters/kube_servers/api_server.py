@@ -17,17 +17,17 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from relay.adapters.guard import Guard
 from relay.adapters.kube_servers.binaries import API_SERVER, Binaries
 from relay.adapters.kube_servers.etcd import Etcd
 from relay.adapters.kube_servers.kubeconfig import Access, write_kubeconfig
 from relay.adapters.kube_servers.users import ADMIN, MASTERS, User, read_users, write_users
-from relay.adapters.logged_process import LoggedProcess, ServerFailed
-from relay.adapters.port_holder import stranger_on
-from relay.adapters.server_ports import free_port
-from relay.adapters.server_process import CALM_MEMORY
+from relay.adapters.server.guard import Guard
+from relay.adapters.server.logged_process import LoggedProcess, ServerFailed
+from relay.adapters.server.port_holder import stranger_on
+from relay.adapters.server.ports import free_port
+from relay.adapters.server.process import CALM_MEMORY
+from relay.atomic_file import atomic_write
 from relay.ports import Clock, Dice
-from relay.whole_file import write_whole
 from schemas.codec import from_json
 
 HOST = "127.0.0.1"
@@ -128,7 +128,7 @@ class ApiServer:
         await self._until_ready()
         if not self.service_account_key.exists():
             key = (self.certificates / "apiserver.key").read_text()
-            write_whole(self.service_account_key, key, durable=False)
+            atomic_write(self.service_account_key, key, durable=False)
         write_kubeconfig(self.kubeconfig, [self.access()])
 
     async def stop(self) -> None:
@@ -194,7 +194,7 @@ class ApiServer:
             if kept:
                 await self._refuse_stranger(late=self._clock.now().seconds > until)
                 await self._clock.sleep(PORT_RETRY_SECONDS)
-        write_whole(self._kept_port, json.dumps({"port": self._port}), durable=False)
+        atomic_write(self._kept_port, json.dumps({"port": self._port}), durable=False)
 
     async def _refuse_stranger(self, *, late: bool) -> None:
         """Raise ServerFailed, unless our own last run still has the port, and is to end soon."""

@@ -7,7 +7,6 @@ import os
 from collections.abc import Sequence
 from http import HTTPStatus
 
-from relay.adapters.guard import Guard
 from relay.adapters.kube_servers.api_server import ApiServer
 from relay.adapters.kube_servers.binaries import (
     CONTROLLER_MANAGER,
@@ -15,8 +14,9 @@ from relay.adapters.kube_servers.binaries import (
     SCHEDULER,
     Binaries,
 )
-from relay.adapters.logged_process import LoggedProcess, ServerFailed
-from relay.adapters.server_process import CALM_MEMORY
+from relay.adapters.server.guard import Guard
+from relay.adapters.server.logged_process import LoggedProcess, ServerFailed
+from relay.adapters.server.process import CALM_MEMORY
 
 READY_SECONDS = 60.0
 NODE = "node-1"

@@ -10,9 +10,9 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from relay.adapters.guard import Guard
 from relay.adapters.kube_servers.binaries import ETCD, Binaries
-from relay.adapters.logged_process import LoggedProcess, ServerFailed
+from relay.adapters.server.guard import Guard
+from relay.adapters.server.logged_process import LoggedProcess, ServerFailed
 from relay.ports import Dice
 
 READY_SECONDS = 60.0

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from relay.whole_file import write_whole
+from relay.atomic_file import atomic_write
 from schemas.yaml_writing import write_yaml
 
 
@@ -41,7 +41,7 @@ def kubeconfig(accesses: Iterable[Access], *, current: str | None = None) -> dic
 
 def write_kubeconfig(file: Path, accesses: Iterable[Access], *, current: str | None = None) -> None:
     """Write it in one go, readable by its owner only; raises OSError."""
-    write_whole(file, write_yaml(kubeconfig(accesses, current=current)), durable=False)
+    atomic_write(file, write_yaml(kubeconfig(accesses, current=current)), durable=False)
 
 
 def _cluster(access: Access) -> dict[str, str]:

@@ -9,13 +9,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from relay.adapters.guard import Guard
 from relay.adapters.kube_servers.api_server import ApiServer
 from relay.adapters.kube_servers.binaries import API_SERVER, ETCD, Binaries
 from relay.adapters.kube_servers.controllers import ClusterControllers
 from relay.adapters.kube_servers.etcd import Etcd
 from relay.adapters.kube_servers.kubeconfig import write_kubeconfig
-from relay.adapters.logged_process import LoggedProcess, ServerFailed
+from relay.adapters.server.guard import Guard
+from relay.adapters.server.logged_process import LoggedProcess, ServerFailed
 from relay.ports import Clock, Dice
 
 PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.25, 30.0

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from relay.whole_file import write_whole
+from relay.atomic_file import atomic_write
 
 ADMIN = "admin"
 MASTERS = "system:masters"
@@ -28,7 +28,7 @@ def write_users(file: Path, users: Iterable[User]) -> None:
     out = io.StringIO()
     rows = csv.writer(out, lineterminator="\n")
     rows.writerows((its.token, its.name, its.name, ",".join(its.groups)) for its in users)
-    write_whole(file, out.getvalue(), durable=False)
+    atomic_write(file, out.getvalue(), durable=False)
 
 
 def read_users(file: Path) -> dict[str, User]:

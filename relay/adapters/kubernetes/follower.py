@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import partial
 
 from relay.adapters.kubernetes.informer import Informer, Surroundings
-from relay.core.stored_object import labels_of
+from relay.objects.stored_object import labels_of
 from relay.ports import (
     Change,
     Interest,

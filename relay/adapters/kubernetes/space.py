@@ -15,8 +15,8 @@ from relay.adapters.kubernetes.discovery import Discovery
 from relay.adapters.kubernetes.follower import Follower
 from relay.adapters.kubernetes.informer import Surroundings, list_pages
 from relay.adapters.kubernetes.kubeconfig import InCluster, Kubeconfig
-from relay.adapters.refusals import as_space_errors
-from relay.core.stored_object import admit, check_values
+from relay.adapters.spaces.refusals import as_space_errors
+from relay.objects.stored_object import admit, check_values
 from relay.ports import (
     AnotherSpace,
     Clock,

@@ -1,0 +1,87 @@
+"""What the daemon of a tree answers: JSON in, JSON out, by verb; errors carry their remedy.
+
+A part of the program that can answer something registers a handler; `leafcast.ask.session` asks.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from leafcast.ask.session import API_PREFIX
+from relay.ports import BusBroken, SpaceError
+from schemas.codec import from_json
+
+ANSWER_BYTES_MAX = 16_000_000
+"""An object of the largest size as JSON, however it is escaped."""
+
+Handler = Callable[..., Awaitable[Any]]
+"""Takes the question's arguments by name; returns JSON values."""
+
+log = logging.getLogger("leafcast.api")
+
+
+class ApiError(Exception):
+    """An answer that is an error; `code` is a CamelCase word, `remedy` says what to do."""
+
+    def __init__(self, code: str, message: str, remedy: str) -> None:
+        super().__init__(f"{message}; {remedy}")
+        self.code = code
+        self.message = message
+        self.remedy = remedy
+
+
+class Api:
+    """The verbs of one daemon."""
+
+    def __init__(self) -> None:
+        self._handlers: dict[str, Handler] = {}
+
+    def register(self, verb: str, handler: Handler) -> None:
+        """Answer `verb` with this; a later registration replaces an earlier one."""
+        self._handlers[verb] = handler
+
+    async def answer(self, subject: str, question: bytes) -> bytes:
+        """The answer to one question, whatever its bytes are; never raises."""
+        verb = subject.removeprefix(API_PREFIX)
+        try:
+            result = await self._handle(verb, question)
+            return _fitting(verb, json.dumps({"result": result}).encode())
+        except ApiError as error:
+            return _refusal(error.code, error.message, error.remedy)
+        except SpaceError as error:
+            return _refusal(error.reason, error.message, "")
+        except BusBroken as error:
+            return _refusal("Restarting", str(error), "try again in a moment")
+        except ValueError as error:
+            return _refusal("Invalid", str(error), "")
+        except Exception as error:
+            log.exception("the verb %s failed", verb)
+            remedy = "this is a defect of Leafcast; the daemon's log shows where"
+            return _refusal("Internal", f"{type(error).__name__}: {error}", remedy)
+
+    async def _handle(self, verb: str, question: bytes) -> Any:
+        handler = self._handlers.get(verb)
+        if handler is None:
+            remedy = "run `leafcast down`, then `leafcast up` with this version"
+            raise ApiError("UnknownVerb", f"this tree's daemon knows no {verb!r}", remedy)
+        args = from_json(question or b"{}")
+        try:
+            bound = inspect.signature(handler).bind(**args)
+        except TypeError as error:
+            raise ApiError("Invalid", f"{verb}: {error}", "name the verb's arguments") from error
+        return await handler(*bound.args, **bound.kwargs)
+
+
+def _fitting(verb: str, answer: bytes) -> bytes:
+    if len(answer) > ANSWER_BYTES_MAX:
+        message = f"the answer to {verb} has {len(answer)} bytes, at most {ANSWER_BYTES_MAX}"
+        raise ApiError("TooLarge", message, "ask for less")
+    return answer
+
+
+def _refusal(code: str, message: str, remedy: str) -> bytes:
+    return json.dumps({"error": {"code": code, "message": message, "remedy": remedy}}).encode()

@@ -1,0 +1,91 @@
+"""Asks between the command line and any node: signed here at the centre, answered at their path."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from controllers.keys import CentreKeys
+from leafcast.ask.api import Api, ApiError
+from relay.asker import Asker, AskFailed
+from relay.ports import Clock, Dice
+from schemas.asks import GET, AskFault
+from schemas.identity import NodePath, random_id
+from schemas.records import API_ASK, AskRecord, Source, encode_payload
+
+EXPIRES_MS = 60_000
+
+_REMEDIES = {
+    "Unreachable": "try again when it is back; `leafcast tree` shows who is reached",
+    "NoSuchNode": "`leafcast node list` shows the nodes there are",
+    "Busy": "ask again in a moment",
+    "NoAnswer": "ask again",
+    "NoCluster": "name an edge: `leafcast tree` shows them",
+}
+
+
+class CentreAsks:
+    """Asks put by the centre; each is signed for one verb and one path, and expires.
+
+    `asker` and `keys` are those of the centre's run now; they raise BusBroken between runs.
+    """
+
+    def __init__(
+        self,
+        asker: Callable[[], Asker],
+        keys: Callable[[], CentreKeys],
+        clock: Clock,
+        dice: Dice,
+    ) -> None:
+        self._asker = asker
+        self._keys = keys
+        self._clock = clock
+        self._dice = dice
+
+    async def ask(self, path: NodePath, verb: str, arguments: Mapping[str, str]) -> Any:
+        """The answer of the node at `path`, a JSON value; raises AskFailed."""
+        keys = self._keys()
+        now_ms = self._clock.now().wall_ms
+        record = AskRecord(
+            source=Source(API_ASK, keys.tree, "", random_id(self._dice.entropy(16))),
+            generation=now_ms,
+            deleted=False,
+            trace="",
+            references=(),
+            verb=verb,
+            path=path,
+            expires_ms=now_ms + EXPIRES_MS,
+            arguments=dict(arguments),
+        )
+        envelope = keys.signing.seal("ask", encode_payload(record))
+        return await self._asker().ask(record.source.name, verb, envelope)
+
+    async def serve(self, path: str, verb: str = GET, **arguments: Any) -> Any:
+        """The verb `ask` of the daemon; raises ApiError, or BadIdentity for a path that is none.
+
+        `get` takes group, resource, namespace, name, selector (a Kubernetes label selector as JSON
+        text), after, limit: `{objects, next}`. `status` takes placement (its mail key), after,
+        limit. `node` takes nothing.
+        """
+        wrong = [name for name, value in arguments.items() if not isinstance(value, str)]
+        if wrong:
+            raise ApiError("Invalid", f"not a string: {', '.join(wrong)}", "say it as a string")
+        try:
+            return await self.ask(NodePath.parse(path), verb, arguments)
+        except AskFailed as failed:
+            raise api_error(failed.fault) from failed
+
+
+def register_asks(api: Api, asks: CentreAsks) -> None:
+    """Answer the verb `ask`."""
+    api.register("ask", asks.serve)
+
+
+def api_error(fault: AskFault) -> ApiError:
+    """What the command line says of an ask without answer."""
+    message = fault.message
+    if fault.since_ms:
+        since = dt.datetime.fromtimestamp(fault.since_ms // 1000, dt.UTC)
+        message = f"{message} since {since.isoformat().replace('+00:00', 'Z')}"
+    return ApiError(fault.reason, message, _REMEDIES.get(fault.reason, ""))

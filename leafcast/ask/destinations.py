@@ -1,0 +1,113 @@
+"""What became of a placement below nodes that run elsewhere: relay by relay, page by page."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+from leafcast.ask.decode import BadAnswer
+from leafcast.ask.session import CallFailed, Session
+from relay.core.children import Standing
+from schemas.asks import STATUS
+from schemas.identity import NodePath
+from schemas.reports import NEVER_JOINED
+from schemas.wire import INT_MAX
+
+LISTED_MAX, ASKED_MAX = 10_000, 2_000
+_WORDS = ("object", "reason", "path")
+
+Form = dict[str, Any]
+
+
+async def destinations_below(
+    session: Session, key: str, paths: Iterable[str]
+) -> tuple[list[Form], list[str]]:
+    """A form for each destination below these relays, and the relays that did not answer.
+
+    `key` is the placement's mail key. After LISTED_MAX destinations, or ASKED_MAX questions, the
+    relays that are left count as not asked: who answers may be anyone.
+    """
+    found, silent = await nodes_below(session, key, paths)
+    return [_destination(node) for node in found if node["role"] == "edge"], silent
+
+
+async def nodes_below(
+    session: Session, key: str, paths: Iterable[str]
+) -> tuple[list[Form], list[str]]:
+    """A form for each node below these relays, in the words of `tree_facts`; else as above."""
+    found: list[Form] = []
+    silent: list[str] = []
+    waiting = deque(map(NodePath.parse, paths))
+    asked = 0
+    while waiting and len(found) < LISTED_MAX and asked < ASKED_MAX:
+        path, after = waiting.popleft(), ""
+        while asked < ASKED_MAX:
+            asked += 1
+            question: dict[str, Any] = {"placement": key, "after": after}
+            try:
+                answer = await session.call("ask", path=str(path), verb=STATUS, **question)
+                nodes, following = page_of(path, answer)
+            except (CallFailed, BadAnswer):
+                silent.append(str(path))
+                break
+            found += nodes
+            waiting += [NodePath.parse(node["path"]) for node in nodes if node["role"] == "relay"]
+            if following <= after:
+                break
+            after = following
+    return found[:LISTED_MAX], [*silent, *map(str, waiting)]
+
+
+def page_of(path: NodePath, answer: Any) -> tuple[list[Form], str]:
+    """The children that a page names, and where the next one begins; raises BadAnswer."""
+    try:
+        nodes = [_node(path.child(child["name"]), child) for child in answer["children"]]
+        return nodes, str(answer["next"])
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise BadAnswer("it is no page of its children") from error
+
+
+def _node(path: NodePath, child: Form) -> Form:
+    since = child["silentSinceMs"]
+    states, health = _counts(child["states"]), _counts(child["health"])
+    silent_ms, left = since if isinstance(since, int) else None, child.get("left") is True
+    joined = child.get("joined") is not False
+    standing = Standing(silent_ms, left, in_session=True, joined=joined)
+    return {
+        "path": str(path),
+        "role": "edge" if child["destination"] else "relay",
+        "state": standing.word,
+        "silent_since_ms": silent_ms,
+        "destinations": sum(states.values()) - states.get(NEVER_JOINED, 0),
+        "never_joined": states.get(NEVER_JOINED, 0),
+        "states": states,
+        "health": health,
+        "complete": child["complete"] is True,
+        "blocking": [str(name) for name in child["blocking"]],
+        "exceptions": [
+            {**_counts({"count": item["count"]}), **{name: str(item[name]) for name in _WORDS}}
+            for item in child["exceptions"]
+        ],
+    }
+
+
+def _counts(said: Any) -> dict[str, int]:
+    """Counts by a word each; raises ValueError for what is no count."""
+    if any(type(count) is not int or not 0 <= count <= INT_MAX for count in said.values()):
+        raise ValueError(said)
+    return {str(word): count for word, count in said.items()}
+
+
+def _destination(node: Form) -> Form:
+    worst = node["exceptions"][0] if node["exceptions"] else {"object": "", "reason": ""}
+    return {
+        "path": node["path"],
+        "state": next(iter(node["states"]), ""),
+        "health": next(iter(node["health"]), ""),
+        "complete": node["complete"],
+        "silent_since_ms": node["silent_since_ms"],
+        "left": node["state"] == "stopped",
+        "object": worst["object"],
+        "reason": worst["reason"],
+    }

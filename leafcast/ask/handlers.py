@@ -1,0 +1,143 @@
+"""What a node answers to asks for it: who it is, the state of a placement, objects it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
+from typing import Protocol
+
+from relay.asker import Answerer, AskFailed
+from relay.core.answers import BadArguments, node_answer, objects_answer, status_answer
+from relay.core.book import is_delta
+from relay.core.node import Node
+from relay.core.recalling import records_answer, reference_of
+from relay.core.reduce import merge_all
+from relay.driver import Driver
+from relay.ports import Object, Space
+from schemas.asks import CONTENT, GET, NODE, RECORDS, STATUS, AskFault
+from schemas.codec import from_json
+from schemas.identity import NodePath
+from schemas.objects import ObjectKey
+from schemas.records import AskRecord
+from schemas.reports import Summary
+from schemas.selectors import LabelSelector
+
+
+class AskedNode(Protocol):
+    """A node that runs here; see leafcast.local.node_runtime."""
+
+    path: NodePath
+
+    @property
+    def attached(self) -> bool: ...
+
+    @property
+    def driver(self) -> Driver | None: ...
+
+    @property
+    def node(self) -> Node | None: ...
+
+    @property
+    def objects_applied(self) -> int: ...
+
+    @property
+    def leaf_url(self) -> str:
+        """Where servers of children dial in."""
+        ...
+
+    @property
+    def cluster(self) -> Space | None:
+        """The workload execution cluster, at an edge."""
+        ...
+
+
+def answerers(
+    runtime: AskedNode, place: Callable[[], Mapping[str, object]] = dict
+) -> dict[str, Answerer]:
+    """What a node that runs here answers to asks for it; `place` adds how it is where it runs."""
+    path = str(runtime.path)
+
+    async def node(_record: AskRecord) -> object:
+        driver = runtime.driver
+        assert driver is not None
+        role = "edge" if runtime.attached else "relay"
+        said = node_answer(driver.node, path)
+        for name, figures in _counted_by_child(driver.node).items():
+            said["children"][name]["counts"] = figures
+        return {
+            **said,
+            "role": "centre" if runtime.path.is_root else role,
+            "version": version("leafcast"),
+            "leafUrl": runtime.leaf_url,
+            "objectsApplied": runtime.objects_applied,
+            "mailWritten": driver.counters.mail_written,
+            "noted": dict(driver.counters.noted),
+            **place(),
+        }
+
+    async def status(record: AskRecord) -> object:
+        if runtime.node is None:
+            raise AskFailed(AskFault("NotReady", f"{path} is starting", path))
+        return status_answer(runtime.node, path, record.arguments)
+
+    async def get(record: AskRecord) -> object:
+        return objects_answer(await _objects(runtime, record.arguments), record.arguments)
+
+    async def records(record: AskRecord) -> object:
+        if runtime.node is None:
+            raise AskFailed(AskFault("NotReady", f"{path} is starting", path))
+        return records_answer(runtime.node, record.arguments)
+
+    async def content(record: AskRecord) -> object:
+        driver = runtime.driver
+        assert driver is not None
+        return {"data": await driver.load(reference_of(record.arguments))}
+
+    return {GET: get, STATUS: status, NODE: node, RECORDS: records, CONTENT: content}
+
+
+def _counted_by_child(node: Node) -> dict[str, dict[str, object]]:
+    """What each child counts for in all placements together, in the words of `tree_facts`."""
+    found: dict[str, list[Summary]] = {name: [] for name in node.children()}
+    for held in node.records.values():
+        if is_delta(held) and not held.record.deleted:
+            for name, summary in node.child_summaries(held.key).items():
+                found[name].append(summary)
+    return {name: figures_of(merge_all(summaries)) for name, summaries in found.items()}
+
+
+def figures_of(summary: Summary) -> dict[str, object]:
+    """How many destinations have joined, and how many of them are synced and healthy."""
+    return {
+        "destinations": summary.joined,
+        "synced": summary.states.get("synced", 0),
+        "healthy": summary.health.get("healthy", 0),
+        "complete": summary.complete,
+    }
+
+
+async def _objects(runtime: AskedNode, arguments: Mapping[str, str]) -> list[Object]:
+    space, path = runtime.cluster, str(runtime.path)
+    if space is None:
+        raise AskFailed(AskFault("NoCluster", f"{path} has no cluster of its own", path))
+    group, resource = arguments.get("group", ""), arguments.get("resource", "")
+    namespace, name = arguments.get("namespace", ""), arguments.get("name", "")
+    if not resource:
+        raise BadArguments("resource: it is missing; name a plural such as configmaps")
+    if name:
+        found = await space.get(ObjectKey(group, resource, namespace, name))
+        return [] if found is None else [found]
+    selector = read_selector(arguments.get("selector", ""))
+    listing = await space.list(group, resource, namespace=namespace, selector=selector)
+    return list(listing.objects)
+
+
+def read_selector(text: str) -> LabelSelector | None:
+    """A label selector said as JSON, none if nothing is; raises BadArguments."""
+    if not text:
+        return None
+    try:
+        form = from_json(text)
+        return LabelSelector.from_kubernetes(form)
+    except (ValueError, AttributeError, TypeError) as error:
+        raise BadArguments(f"selector: {error}") from error

@@ -1,0 +1,120 @@
+"""Where objects are read: in the centre's spaces, or at an edge, asked through the tree."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from leafcast.ask.decode import OBJECTS_MAX, BadAnswer, read_objects
+from leafcast.ask.resource_names import ResourceKind
+from leafcast.ask.session import CallFailed, Session
+from relay.ports import Object
+from schemas.asks import GET
+from schemas.selectors import LabelSelector
+
+
+class NotFound(Exception):
+    """An object that is not there, in kubectl's words; says where its like can be seen."""
+
+    def __init__(self, kind: ResourceKind, name: str, remedy: str) -> None:
+        said = f'Error from server (NotFound): {kind.qualified} "{name}" not found'
+        super().__init__(f"{said}; {remedy}" if remedy else said)
+
+
+class Reader(Protocol):
+    """Reads objects of one place; `namespace` "" is all of them."""
+
+    async def all_of(
+        self, kind: ResourceKind, namespace: str, selector: LabelSelector | None
+    ) -> Sequence[Object]: ...
+
+    async def get(self, kind: ResourceKind, namespace: str, name: str) -> Object:
+        """The object; raises NotFound."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CentreReader:
+    """Reads the centre's spaces."""
+
+    session: Session
+
+    async def all_of(
+        self, kind: ResourceKind, namespace: str, selector: LabelSelector | None
+    ) -> Sequence[Object]:
+        space = self.session.space_for(kind.key("", ""))
+        where = namespace if kind.namespaced else ""
+        listing = await space.list(kind.group, kind.resource, namespace=where, selector=selector)
+        return listing.objects
+
+    async def get(self, kind: ResourceKind, namespace: str, name: str) -> Object:
+        key = kind.key(namespace, name)
+        obj = await self.session.space_for(key).get(key)
+        if obj is None:
+            raise NotFound(kind, name, await self._remedy(kind, namespace, name))
+        return obj
+
+    async def _remedy(self, kind: ResourceKind, namespace: str, name: str) -> str:
+        there = await self.all_of(kind, "", None)
+        elsewhere = sorted(
+            obj["metadata"].get("namespace", "") for obj in there if obj["metadata"]["name"] == name
+        )
+        if elsewhere:
+            return f"it is in namespace {elsewhere[0]}: add -n {elsewhere[0]}"
+        where = f" -n {namespace}" if kind.namespaced else ""
+        return f"see: leafcast get {kind.resource}{where}"
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeReader:
+    """Reads what the edge at `path` holds, by an ask that goes through the tree, hop by hop."""
+
+    session: Session
+    path: str
+
+    async def all_of(
+        self, kind: ResourceKind, namespace: str, selector: LabelSelector | None
+    ) -> Sequence[Object]:
+        return await self._ask(kind, namespace, "", selector)
+
+    async def get(self, kind: ResourceKind, namespace: str, name: str) -> Object:
+        found = await self._ask(kind, namespace, name, None)
+        if not found:
+            where = f" -n {namespace}" if kind.namespaced else ""
+            remedy = f"see: leafcast get {kind.resource}{where} --at {self.path}"
+            raise NotFound(kind, name, remedy)
+        return found[0]
+
+    async def _ask(
+        self, kind: ResourceKind, namespace: str, name: str, selector: LabelSelector | None
+    ) -> list[Object]:
+        """All pages of the edge's answer; raises CallFailed."""
+        found: list[Object] = []
+        asked: dict[str, Any] = {
+            "group": kind.group,
+            "resource": kind.resource,
+            "namespace": namespace if kind.namespaced else "",
+            "name": name,
+            "selector": json.dumps(selector.to_kubernetes()) if selector else "",
+        }
+        while True:
+            answer = await self.session.call("ask", path=self.path, verb=GET, **asked)
+            try:
+                page, following = read_objects(answer, asked.get("after", ""))
+            except BadAnswer as error:
+                said = f"what {self.path} answers is no answer: {error}"
+                raise CallFailed("ask", "BadAnswer", said, "see its log") from error
+            found += page
+            if not following:
+                return found
+            if len(found) > OBJECTS_MAX:
+                said = f"{self.path} lists more than {OBJECTS_MAX} objects"
+                raise CallFailed("ask", "TooLarge", said, "name a namespace or a selector")
+            asked["after"] = following
+
+
+def reader_of(session: Session, at: str | None) -> Reader:
+    """The centre's reader, or that of the edge at a path."""
+    return CentreReader(session) if at is None else EdgeReader(session, at)

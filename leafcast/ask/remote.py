@@ -1,0 +1,150 @@
+"""What nodes say of themselves and of their children when they are asked, tier by tier."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from leafcast.ask.client import CentreAsks
+from relay.asker import AskFailed
+from relay.core.children import Standing
+from relay.ports import BusBroken, Clock
+from schemas.asks import NODE, AskFault
+from schemas.identity import NodePath
+from schemas.refusals import BadIdentity
+from schemas.wire import INT_MAX
+
+ASKED_MAX = 500
+ASKED_AT_ONCE = 32
+ASK_SECONDS_MAX = 8.0
+_OWN_FIGURES = (
+    "indexGeneration",
+    "indexAgeMs",
+    "nowMs",
+    "diskFree",
+    "storeBytes",
+    "serverStarts",
+    "serverUpMs",
+    "withheld",
+    "disbelieved",
+    "storeRemovals",
+    "objectsApplied",
+)
+TEXT_MAX_CHARACTERS = 1000
+_COUNTS = ("destinations", "synced", "healthy")
+
+Form = Mapping[str, Any]
+
+
+async def ask_nodes(
+    asks: CentreAsks, clock: Clock, paths: Iterable[NodePath], known: Mapping[NodePath, Form]
+) -> dict[NodePath, Form | AskFault]:
+    """The `node` answers of those of `paths` whose parents reach them, or why there is none.
+
+    `known` are answers that one has already. An answer has in `clockMs` how far the node's clock
+    is ahead of ours. At most ASKED_MAX are asked, and for ASK_SECONDS_MAX seconds: who is missing
+    was not asked, or was too late.
+    """
+    found: dict[NodePath, Form | AskFault] = {}
+    limit = asyncio.Semaphore(ASKED_AT_ONCE)
+
+    async def ask(path: NodePath) -> None:
+        async with limit:
+            before = clock.now().wall_ms
+            try:
+                answer = await asks.ask(path, NODE, {})
+            except AskFailed as failed:
+                found[path] = failed.fault
+            except BusBroken as broken:
+                found[path] = AskFault("Restarting", str(broken), str(path))
+            else:
+                middle = (before + clock.now().wall_ms) // 2
+                form = checked_answer(path, answer)
+                if not isinstance(form, AskFault):
+                    form = {**form, "clockMs": form.get("nowMs", middle) - middle}
+                found[path] = form
+
+    with suppress(TimeoutError):
+        async with asyncio.timeout(ASK_SECONDS_MAX):
+            for tier in _tiers(sorted(paths)[:ASKED_MAX]):
+                async with asyncio.TaskGroup() as group:
+                    for path in tier:
+                        if path.is_root or _reached(path, {**known, **found}.get(path.parent)):
+                            group.create_task(ask(path))
+    return found
+
+
+def checked_answer(path: NodePath, answer: object) -> dict[str, Any] | AskFault:
+    """What of a `node` answer is as it should be: who gives it may be anyone; else BadAnswer.
+
+    The figures that are known by name, and the children, each with its state and its counts.
+    """
+    children = answer.get("children") if isinstance(answer, Mapping) else None
+    if not isinstance(answer, Mapping) or not isinstance(children, Mapping):
+        return AskFault("BadAnswer", f"what {path} answers is no answer", str(path))
+    found = {name: _checked_child(child) for name, child in children.items() if _is_name(name)}
+    return {
+        **_figures(answer, _OWN_FIGURES),
+        "leafUrl": _text(answer, "leafUrl"),
+        "children": {name: child for name, child in found.items() if child is not None},
+    }
+
+
+def _checked_child(child: object) -> dict[str, Any] | None:
+    if not isinstance(child, Mapping):
+        return None
+    since, counts = child.get("silentSinceMs"), child.get("counts")
+    said: dict[str, Any] = {
+        "silentSinceMs": since if _is_count(since) else None,
+        "inSession": child.get("inSession") is True,
+        "left": child.get("left") is True,
+        "joined": child.get("joined") is not False,  # A relay of a version before does not say it.
+        "nkey": _text(child, "nkey"),
+        **_figures(child, ("lag", "refused", "contested")),
+    }
+    figures = _figures(counts, _COUNTS) if isinstance(counts, Mapping) else {}
+    if isinstance(counts, Mapping) and len(figures) == len(_COUNTS):
+        said["counts"] = {**figures, "complete": counts.get("complete") is True}
+    return said
+
+
+def standing_of(child: Form) -> Standing:
+    """How it is with a child, by what `checked_answer` lets through."""
+    joined = child.get("joined", True)
+    return Standing(child["silentSinceMs"], child["left"], child["inSession"], joined)
+
+
+def _figures(form: Mapping[Any, Any], names: Iterable[str]) -> dict[str, int]:
+    return {name: form[name] for name in names if _is_count(form.get(name))}
+
+
+def _text(form: Mapping[Any, Any], name: str) -> str:
+    text = form.get(name)
+    return text if isinstance(text, str) and len(text) <= TEXT_MAX_CHARACTERS else ""
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and 0 <= value <= INT_MAX
+
+
+def _is_name(name: object) -> bool:
+    try:
+        return isinstance(name, str) and bool(NodePath((name,)))
+    except BadIdentity:
+        return False
+
+
+def _tiers(paths: list[NodePath]) -> list[list[NodePath]]:
+    tiers: dict[int, list[NodePath]] = {}
+    for path in paths:
+        tiers.setdefault(len(path.names), []).append(path)
+    return [tiers[depth] for depth in sorted(tiers)]
+
+
+def _reached(path: NodePath, above: Form | AskFault | None) -> bool:
+    if above is None or isinstance(above, AskFault):
+        return False
+    child = above["children"].get(path.name)
+    return child is not None and child["inSession"] and child["silentSinceMs"] is None

@@ -1,0 +1,184 @@
+"""The command line's way to a running tree: its spaces, and its daemon's answers by verb.
+
+It reaches the centre as account SPACE, so it sees objects and what `leafcast.api.<verb>` answers,
+and nothing of the relay's own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from shutil import disk_usage
+from typing import Any
+
+from leafcast.data_dir import DataDir
+from leafcast.spaces import open_space
+from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.jetstream.request_reply import CannotConnect, Unanswered, ask, brief_connection
+from relay.adapters.server.nats_server import ROOM_BYTES_MIN
+from relay.adapters.spaces.embedded_space import EmbeddedSpace
+from relay.ports import Clock, Space, SpaceError
+from schemas.api import GROUP
+from schemas.identity import NodePath
+from schemas.objects import ObjectKey
+
+WORKLOADS_BUCKET, INVENTORY_BUCKET = "workloads", "inventory"
+USER_MANAGER = "leafcast-apply"
+"""Whose fields those are that people apply."""
+NODE_MANAGER = "leafcast-node"
+"""Whose those are that a node came with: no manifest takes them away by leaving them out."""
+API_PREFIX = "leafcast.api."
+CALL_SECONDS = 15.0
+SELECTION_OBJECTS_MAX = 1_000
+"""So many objects the verb `selection` takes at a time."""
+TOLD_AFTER_SECONDS = 2.0
+"""Who waits for longer is told for what."""
+
+Tell = Callable[[str], None]
+
+_AWAITED = {
+    "ask": "{path} to answer",
+    "destinations": "the nodes to name their destinations",
+    "doctor": "all nodes to answer",
+    "node-move": "{path} to be moved",
+    "node-remove": "{path} to let go of what it was sent",
+}
+_INVENTORY = frozenset({(GROUP, "locations"), (GROUP, "synctargets")})
+
+
+class NotRunning(Exception):
+    """No tree runs on the data directory, or none that lets one in; says what to do."""
+
+    def __init__(
+        self,
+        folder: Path,
+        reason: str = "no tree is running",
+        remedy: str = "start it with `leafcast up`",
+    ) -> None:
+        self.reason = f"{reason} (data directory {folder})"
+        super().__init__(f"{self.reason}; {remedy}")
+        self.folder = folder
+
+
+class CallFailed(Exception):
+    """The daemon answered with an error; `code` is a CamelCase word, `remedy` says what to do."""
+
+    def __init__(self, verb: str, code: str, message: str, remedy: str) -> None:
+        super().__init__(f"{message}; {remedy}" if remedy else message)
+        self.verb = verb
+        self.code = code
+        self.message = message
+        self.remedy = remedy
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """An open way to the tree: `workloads` and `inventory` are the centre's spaces.
+
+    `tell` is told what is waited for, once that takes long.
+    """
+
+    data_dir: DataDir
+    workloads: Space
+    inventory: Space
+    clock: Clock
+    ask: Callable[[str, bytes, float], Awaitable[bytes]]
+    tell: Tell = lambda _: None
+
+    def space_for(self, key: ObjectKey) -> Space:
+        """Where an object lies: Locations and SyncTargets in the inventory, all else beside."""
+        return self.inventory if (key.group, key.resource) in _INVENTORY else self.workloads
+
+    def why(self, error: SpaceError) -> str:
+        """What the centre's space said, or what is known better: that its disk is full."""
+        if error.reason != "ServiceUnavailable":
+            return error.message
+        folder = self.data_dir.node(NodePath())
+        if folder.is_dir() and disk_usage(folder).free < ROOM_BYTES_MIN:
+            return f"the disk of {folder} is full, so nothing was changed: make room there"
+        return f"{error.message}; try again, and see: leafcast doctor"
+
+    async def call(self, verb: str, /, *, seconds: float = CALL_SECONDS, **args: Any) -> Any:
+        """Have the daemon do the verb, with arguments of JSON; its result.
+
+        Raises CallFailed with what it said, or that it did not answer within `seconds`, and
+        NotRunning if the tree was stopped meanwhile.
+        """
+        subject, question = API_PREFIX + verb, json.dumps(args).encode()
+        what = _AWAITED.get(verb, "the tree to answer").format(**args)
+        try:
+            with _waiting(self.tell, f"{what}, {seconds:g} s at most"):
+                answer = json.loads(await self.ask(subject, question, seconds))
+        except Unanswered as error:
+            if not self.data_dir.in_use():
+                raise NotRunning(self.data_dir.folder, "the tree was stopped") from error
+            if error.nobody:
+                remedy = f"wait a moment; if it stays so, see {self.data_dir.log}"
+                raise CallFailed(verb, "NotServed", "the tree is not up yet", remedy) from error
+            message = f"the tree did not answer {verb} within {seconds:g} s"
+            raise CallFailed(verb, "Timeout", message, f"see {self.data_dir.log}") from error
+        if "error" in answer:
+            said = answer["error"]
+            raise CallFailed(verb, said["code"], said["message"], said.get("remedy", ""))
+        return answer["result"]
+
+
+@contextmanager
+def _waiting(tell: Tell, what: str) -> Iterator[None]:
+    """Tell what is waited for here, if it takes long."""
+    text = f"waiting for {what}"
+    told = asyncio.get_running_loop().call_later(TOLD_AFTER_SECONDS, tell, text)
+    try:
+        yield
+    finally:
+        told.cancel()
+
+
+@asynccontextmanager
+async def open_session(
+    data_dir: Path | None = None, tell: Tell = lambda _: None
+) -> AsyncIterator[Session]:
+    """A session with the tree that runs on the data directory, or on the default one.
+
+    Raises NotRunning, or DataDirUnusable.
+    """
+    place = DataDir.at(data_dir)
+    admin = place.admin()
+    if admin is None or not place.in_use():
+        raise NotRunning(place.folder)
+    clock, dice, domain = SystemClock(), SystemDice(), NodePath().domain
+    try:
+        async with AsyncExitStack() as stack:
+            with _waiting(tell, "the centre's nats-server to answer"):
+                connecting = brief_connection(admin["url"], admin["seed"], "leafcast command")
+                client = await stack.enter_async_context(connecting)
+
+                async def embedded(bucket: str) -> Space:
+                    space = EmbeddedSpace(client, bucket, clock, dice, domain=domain)
+                    await space.open()
+                    return space
+
+                spaces = place.spaces()
+                workloads, inventory = [
+                    await open_space(setting, partial(embedded, bucket), clock, dice, stack)
+                    for setting, bucket in (
+                        (spaces.workloads[0], WORKLOADS_BUCKET),
+                        (spaces.inventory[0], INVENTORY_BUCKET),
+                    )
+                ]
+            session = Session(place, workloads, inventory, clock, partial(ask, client), tell)
+            try:
+                yield session
+            except SpaceError as error:
+                if (why := session.why(error)) == error.message:
+                    raise
+                raise SpaceError(error.reason, why) from error
+    except CannotConnect as error:
+        remedy = f"see {place.log}; if it stays so: `leafcast down`, then `leafcast up`"
+        reason = f"the tree's nats-server does not answer: {error.reason}"
+        raise NotRunning(place.folder, reason, remedy) from error

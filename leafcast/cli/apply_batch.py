@@ -1,0 +1,168 @@
+"""A batch of objects judged whole before any of it is written: what each is, and would become."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from leafcast.ask.resource_names import ResourceKind, ResourceKinds
+from leafcast.ask.session import USER_MANAGER, Session
+from leafcast.manifest_sources import BadManifests
+from relay.objects.merge import same, wish_of
+from relay.objects.serving import DEFINITIONS, NAMESPACES, Serving
+from relay.objects.stored_object import INVALID, NOT_FOUND, Refused
+from relay.ports import Object, SpaceError
+from schemas.api import GROUP, parse_kind
+from schemas.faults import InvalidObject
+from schemas.manifests import LoadedObject
+from schemas.not_supported import kind_not_supported
+from schemas.objects import CRD_GROUP, DEFAULT_NAMESPACE, ObjectKey, apply_order
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """An object as a user wants it, complete with its namespace; `place` is its file and line."""
+
+    object: Object
+    key: ObjectKey
+    kind: ResourceKind
+    place: str
+
+    @property
+    def title(self) -> str:
+        return self.kind.title(self.key.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a wish would do: `before` is None for an object that is not there yet."""
+
+    wish: Wish
+    before: Object | None
+    after: Object
+
+    @property
+    def verb(self) -> str:
+        """What kubectl says came of it; a status written meanwhile is none of its doing."""
+        if self.before is None:
+            return "created"
+        return "unchanged" if same(wish_of(self.before), wish_of(self.after)) else "configured"
+
+
+async def complete(
+    session: Session, loaded: Sequence[LoadedObject], namespace: str | None
+) -> list[Wish]:
+    """Each object with its key and namespace, in an order in which they can be applied.
+
+    Raises BadManifests with all that is wrong, by file and line.
+    """
+    definitions = await session.workloads.list(CRD_GROUP, "customresourcedefinitions")
+    kinds = ResourceKinds([*definitions.objects, *(one.object for one in loaded)])
+    wishes: list[Wish] = []
+    faults: list[str] = []
+    for one in loaded:
+        place = f"{one.origin}:{one.line}"
+        found = [*_faults(one.object), *_wrong_namespace(kinds, one.object, namespace)]
+        faults += [f"{place}: {fault}" for fault in found]
+        if not found:
+            wishes.append(_wish(kinds, one.object, namespace or DEFAULT_NAMESPACE, place))
+    if faults:
+        raise BadManifests(faults)
+    return sorted(wishes, key=_order)
+
+
+async def judge(session: Session, wishes: Iterable[Wish]) -> list[Change]:
+    """What each wish would do, nothing written; raises BadManifests with all that is refused.
+
+    The kinds and Namespaces that the batch itself brings count as there.
+    """
+    listed = list(wishes)
+    brought = _Brought.by(listed)
+    changes: list[Change] = []
+    faults: list[str] = []
+    for wish in listed:
+        if why := kind_not_supported(wish.kind.group, wish.kind.kind):
+            faults.append(f"{wish.place}: {wish.title}: {why}")
+            continue
+        space = session.space_for(wish.key)
+        try:
+            before = await space.get(wish.key)
+            try:
+                after = await space.apply(wish.object, USER_MANAGER, dry_run=True)
+            except SpaceError as error:
+                if not brought.mends(wish, error):
+                    raise
+                after = brought.judged(wish)
+        except (SpaceError, Refused) as error:
+            said = error.message.removeprefix(f"{wish.key}: ")
+            faults.append(f"{wish.place}: {wish.title}: {said}")
+        else:
+            changes.append(Change(wish, before, after))
+    if faults:
+        raise BadManifests(faults)
+    return changes
+
+
+@dataclass(frozen=True, slots=True)
+class _Brought:
+    """What a batch brings that others of it lean on; it is not there yet when they are judged."""
+
+    serving: Serving
+    namespaces: frozenset[str]
+
+    @staticmethod
+    def by(wishes: Sequence[Wish]) -> _Brought:
+        namespaces = {wish.key.name for wish in wishes if _kind_of(wish) == NAMESPACES}
+        definitions = [wish.object for wish in wishes if _kind_of(wish) == DEFINITIONS]
+        return _Brought(Serving().extended_by(definitions), frozenset(namespaces))
+
+    def mends(self, wish: Wish, error: SpaceError) -> bool:
+        """Whether what the space lacks or says otherwise comes with the batch."""
+        if error.reason == NOT_FOUND and wish.key.namespace in self.namespaces:
+            return True
+        return error.reason in (NOT_FOUND, INVALID) and self.serving.brings(wish.object)
+
+    def judged(self, wish: Wish) -> Object:
+        """The object as it would be made, by what the batch defines; raises Refused."""
+        if self.serving.brings(wish.object):
+            self.serving.admitted(wish.object)
+        return self.serving.made_whole(wish.key, self.serving.wished(wish.object))
+
+
+def _kind_of(wish: Wish) -> tuple[str, str]:
+    return wish.key.group, wish.key.resource
+
+
+async def make(session: Session, change: Change) -> Change:
+    """Write one wish; what really came of it. Raises SpaceError."""
+    wish = change.wish
+    after = await session.space_for(wish.key).apply(wish.object, USER_MANAGER)
+    return Change(wish, change.before, after)
+
+
+def _faults(obj: Any) -> Iterator[str]:
+    try:
+        parse_kind(obj)
+    except InvalidObject as error:
+        yield from str(error).splitlines()
+
+
+def _wrong_namespace(kinds: ResourceKinds, obj: Any, namespace: str | None) -> Iterator[str]:
+    given = kinds.table.key_of(obj).namespace if obj["metadata"].get("namespace") else ""
+    if namespace and given and given != namespace:
+        what = f'{obj["kind"]} "{obj["metadata"]["name"]}"'
+        yield f"{what}: it says namespace {given}, and -n {namespace} is given; leave -n out"
+
+
+def _wish(kinds: ResourceKinds, obj: Any, namespace: str, place: str) -> Wish:
+    key = kinds.table.key_of(obj, namespace)
+    metadata = {name: value for name, value in obj["metadata"].items() if name != "namespace"}
+    if key.namespace:
+        metadata["namespace"] = key.namespace
+    return Wish({**obj, "metadata": metadata}, key, kinds.of(obj), place)
+
+
+def _order(wish: Wish) -> tuple[bool, int]:
+    """What others lean on first; what sends objects out when they are there."""
+    return wish.key.group == GROUP, apply_order(wish.key.group, wish.key.resource)

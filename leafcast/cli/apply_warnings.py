@@ -1,0 +1,102 @@
+"""What `apply` warns of: placements that select nothing, what has no effect, what goes nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from leafcast.ask.session import SELECTION_OBJECTS_MAX, CallFailed, Session
+from leafcast.cli.apply_batch import Change
+from relay.objects.merge import wish_of
+from schemas.api import GROUP
+from schemas.not_supported import annotations_not_supported, fields_not_supported
+from schemas.objects import BUILT_IN_KINDS, CRD_GROUP
+
+_PLACEMENTS = (GROUP, "edgeplacements")
+# They hold others, or say what becomes of them: who applies them alone has not forgotten anything.
+_OF_CONTROL = frozenset({("", "namespaces"), (CRD_GROUP, "customresourcedefinitions")})
+UNSELECTED = (
+    "Note: no EdgePlacement selects what was applied, so it stays at the centre; "
+    "apply one that does (leafcast get epl lists those there are)"
+)
+
+
+async def warnings(session: Session, made: Sequence[Change], *, dry: bool) -> list[str]:
+    """Lines for standard error; of a dry run only what the objects themselves tell.
+
+    What the centre cannot tell now is left out: it is in the placements' conditions later.
+    """
+    found = [line for change in made for line in (*_without_effect(change), *_pruned(change))]
+    if dry or not made:
+        return found
+    try:
+        return found + await _of_placements(session, made) + await _of_objects(session, made)
+    except CallFailed:
+        return found
+
+
+def _without_effect(change: Change) -> Iterator[str]:
+    """Fields of a placement and annotations of an object that do nothing yet, each by name."""
+    wish = change.wish
+    if (wish.key.group, wish.key.resource) == _PLACEMENTS:
+        spec = wish.object.get("spec")
+        named = list(fields_not_supported(spec if isinstance(spec, dict) else {}))
+    else:
+        named = [f"annotation {name}" for name in sorted(annotations_not_supported(wish.object))]
+    if named:
+        verb = "has" if len(named) == 1 else "have"
+        yield (
+            f"Warning: {wish.title}: {', '.join(named)} {verb} no effect: "
+            "not supported yet; all else works"
+        )
+
+
+def _pruned(change: Change) -> Iterator[str]:
+    """Fields of a custom resource that were not kept, as its definition does not know them."""
+    kind = change.wish.kind
+    if BUILT_IN_KINDS.lookup(kind.group, kind.kind) is None:
+        for path in _lost(wish_of(change.wish.object), change.after, ""):
+            yield f'Warning: {change.wish.title}: unknown field "{path}"'
+
+
+def _lost(wished: Any, kept: Any, path: str) -> Iterator[str]:
+    if isinstance(wished, Mapping) and isinstance(kept, Mapping):
+        for name, value in wished.items():
+            below = f"{path}.{name}" if path else name
+            if name not in kept:
+                yield below
+            else:
+                yield from _lost(value, kept[name], below)
+    elif isinstance(wished, list) and isinstance(kept, list) and len(wished) == len(kept):
+        for at, (value, held) in enumerate(zip(wished, kept, strict=True)):
+            yield from _lost(value, held, f"{path}[{at}]")
+
+
+async def _of_placements(session: Session, made: Sequence[Change]) -> list[str]:
+    titles = {
+        change.wish.key.name: change.wish.title
+        for change in made
+        if (change.wish.key.group, change.wish.key.resource) == _PLACEMENTS
+    }
+    if not titles:
+        return []
+    answer = await session.call("selection", placements=list(titles))
+    return [
+        f"Warning: {titles[form['name']]}: {form['lack']}"
+        for form in answer["placements"]
+        if form["lack"]
+    ]
+
+
+async def _of_objects(session: Session, made: Sequence[Change]) -> list[str]:
+    """The one line that says that nothing of all this goes anywhere."""
+    keys = [
+        [key.group, key.resource, key.namespace, key.name]
+        for key in (change.wish.key for change in made)
+        if key.group != GROUP and (key.group, key.resource) not in _OF_CONTROL
+    ]
+    for at in range(0, len(keys), SELECTION_OBJECTS_MAX):
+        answer = await session.call("selection", objects=keys[at : at + SELECTION_OBJECTS_MAX])
+        if any(answer["carried"]):
+            return []
+    return [UNSELECTED] if keys else []

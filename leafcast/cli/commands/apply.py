@@ -1,0 +1,100 @@
+"""`leafcast apply`: a batch of manifests is judged whole, then written, and each object told of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from leafcast.ask.session import Session
+from leafcast.cli.apply_batch import Change, complete, judge, make
+from leafcast.cli.apply_warnings import warnings
+from leafcast.cli.object_options import (
+    dry_run_option,
+    files_options,
+    load_files,
+    namespace_option,
+    refuse,
+)
+from leafcast.cli.options import data_dir_option
+from leafcast.cli.session_calls import in_session
+from leafcast.manifest_sources import BadManifests
+from leafcast.show.object_output import document
+from leafcast.show.sanitize import sanitize
+from relay.ports import Object, SpaceError
+from schemas.manifests import LoadedObject
+from schemas.objects import ObjectKey
+
+DryRun = Literal["none", "client", "server"]
+Output = Literal["yaml", "json", "name"]
+_DRY: dict[DryRun, str] = {"none": "", "client": " (dry run)", "server": " (server dry run)"}
+
+
+@click.command()
+@files_options(required=True)
+@namespace_option
+@dry_run_option("done")
+@click.option("-o", "--output", type=click.Choice(["yaml", "json", "name"]), help="Format.")
+@data_dir_option
+def apply(
+    *,
+    files: Sequence[str],
+    recursive: bool,
+    namespace: str | None,
+    dry_run: DryRun,
+    output: Output | None,
+    data_dir: Path | None,
+) -> None:
+    """Create or update the objects of these manifests at the centre.
+
+    All of them are checked before anything is changed. Objects lie still at the centre: an
+    EdgePlacement says which go where.
+    """
+    try:
+        loaded = load_files(files, recursive=recursive)
+        refused = in_session(
+            data_dir, lambda session: apply_all(session, loaded, namespace, dry_run, output)
+        )
+    except BadManifests as error:
+        refuse([*error.faults, "nothing was applied; correct this, and apply again"])
+    if refused:
+        raise click.exceptions.Exit(1)
+
+
+async def apply_all(
+    session: Session,
+    loaded: Sequence[LoadedObject],
+    namespace: str | None,
+    dry_run: DryRun = "none",
+    output: Output | None = None,
+) -> int:
+    """Apply the objects and tell what came of each; how many the space refused after all.
+
+    Raises BadManifests, nothing being changed, if anything of the batch cannot be applied.
+    """
+    changes = await judge(session, await complete(session, loaded, namespace))
+    made: list[Change] = []
+    latest: dict[ObjectKey, Object] = {}
+    for judged in changes:
+        # An object that is said twice is changed by what is said later.
+        change = replace(judged, before=latest.get(judged.wish.key, judged.before))
+        try:
+            made.append(change if dry_run != "none" else await make(session, change))
+        except SpaceError as error:
+            said = session.why(error).removeprefix(f"{change.wish.key}: ")
+            click.echo(f"Error from server ({error.reason}): {change.wish.title}: {said}", err=True)
+            continue
+        latest[change.wish.key] = made[-1].after
+        if output is None:
+            click.echo(f"{change.wish.title} {made[-1].verb}{_DRY[dry_run]}")
+        elif output == "name":
+            click.echo(change.wish.title)
+    if output in ("yaml", "json") and made:
+        results = [change.after for change in made]
+        click.echo(document(results, output, single=len(results) == 1), nl=False)
+    for line in await warnings(session, made, dry=dry_run != "none"):
+        click.echo(sanitize(line), err=True)
+    return len(changes) - len(made)

@@ -1,0 +1,208 @@
+"""`leafcast delete`: objects by name, label or manifest; what a Namespace holds goes with it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+import click
+
+from leafcast.ask.object_readers import CentreReader, NotFound
+from leafcast.ask.resource_names import ResourceKind, ResourceKinds
+from leafcast.ask.session import Session
+from leafcast.cli.object_options import (
+    dry_run_option,
+    load_files,
+    meant_by,
+    objects_options,
+    refusals,
+)
+from leafcast.cli.options import data_dir_option
+from leafcast.cli.resource_arguments import BadArguments, Meant, read_arguments, with_kinds
+from leafcast.cli.session_calls import in_session
+from relay.ports import Object, SpaceError
+from schemas.manifests import LoadedObject
+from schemas.objects import DEFAULT_NAMESPACE, ObjectKey, apply_order
+from schemas.selectors import LabelSelector
+
+AT_ONCE = 16
+"""So many deletions are under way at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doomed:
+    """An object to be deleted, which is this one and no later namesake."""
+
+    kind: ResourceKind
+    object: Object
+
+    @property
+    def key(self) -> ObjectKey:
+        metadata = self.object["metadata"]
+        return self.kind.key(metadata.get("namespace", ""), metadata["name"])
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a `delete` asks for; `namespace` "" is all of them."""
+
+    arguments: tuple[str, ...] = ()
+    loaded: tuple[LoadedObject, ...] = ()
+    namespace: str | None = None
+    all_namespaces: bool = False
+    selector: LabelSelector | None = None
+    every: bool = False
+    ignore_not_found: bool = False
+    dry: bool = False
+
+
+@click.command()
+@objects_options("KIND NAME... | KIND/NAME... | KIND -l SELECTOR")
+@click.option("--all", "every", is_flag=True, help="All objects of the kind.")
+@click.option("--ignore-not-found", is_flag=True, help="Exit code 0 if an object is not there.")
+@dry_run_option("deleted")
+@data_dir_option
+def delete(  # noqa: PLR0913 - click passes options by name
+    *,
+    objects: tuple[str, ...],
+    files: Sequence[str],
+    recursive: bool,
+    namespace: str | None,
+    all_namespaces: bool,
+    selector: LabelSelector | None,
+    every: bool,
+    ignore_not_found: bool,
+    dry_run: str,
+    data_dir: Path | None,
+) -> None:
+    """Delete objects at the centre; edges that hold copies delete them in their turn."""
+    if bool(objects) == bool(files):
+        raise click.UsageError("name objects, or files with -f; one of the two")
+    with refusals():
+        loaded = tuple(load_files(files, recursive=recursive)) if files else ()
+        request = Request(
+            arguments=objects,
+            loaded=loaded,
+            namespace=namespace,
+            all_namespaces=all_namespaces,
+            selector=selector,
+            every=every,
+            ignore_not_found=ignore_not_found,
+            dry=dry_run != "none",
+        )
+        missing = in_session(data_dir, lambda session: delete_all(session, request))
+    if missing and not ignore_not_found:
+        raise click.exceptions.Exit(1)
+
+
+async def delete_all(session: Session, request: Request) -> int:
+    """Delete what is asked for and tell it; how many named objects are not there.
+
+    Raises SpaceError if the space refuses one: then what others lean on stays.
+    """
+    found, missing = await _found(session, request)
+    for _, alike in groupby([*await _inside(session, found), *found], key=_late_first):
+        if request.dry:
+            for doomed in alike:
+                click.echo(f"{_told(doomed)} (dry run)")
+        else:
+            await _delete_at_once(session, list(alike))
+    if not found and not missing:
+        click.echo("No resources found", err=True)
+    return missing
+
+
+async def _delete_at_once(session: Session, alike: Sequence[Doomed]) -> None:
+    """Delete objects of which none leans on another; each is told of, in their order.
+
+    Raises the first SpaceError, once what was begun is done; after it no other is begun.
+    """
+    limit = asyncio.Semaphore(AT_ONCE)
+    refused: list[SpaceError] = []
+
+    async def is_gone(doomed: Doomed) -> bool:
+        async with limit:
+            if refused:
+                return False
+            space, uid = session.space_for(doomed.key), doomed.object["metadata"]["uid"]
+            try:
+                await space.delete(doomed.key, uid)
+            except SpaceError as error:
+                refused.append(error)
+                return False
+            return True
+
+    async with asyncio.TaskGroup() as group:
+        deletions = [(doomed, group.create_task(is_gone(doomed))) for doomed in alike]
+        for doomed, gone in deletions:
+            if await gone:
+                click.echo(_told(doomed))
+    if refused:
+        raise refused[0]
+
+
+def _told(doomed: Doomed) -> str:
+    return f"{doomed.kind.quoted(doomed.key.name)} deleted"
+
+
+async def _found(session: Session, request: Request) -> tuple[list[Doomed], int]:
+    """The objects meant, what leans on others first, and how many are not there."""
+    reader = CentreReader(session)
+    found: list[Doomed] = []
+    missing = 0
+    for meant, namespace in await _meant(session, request):
+        if not meant.names:
+            listed = await reader.all_of(meant.kind, namespace, request.selector)
+            found += [Doomed(meant.kind, obj) for obj in listed]
+        for name in meant.names:
+            try:
+                found.append(Doomed(meant.kind, await reader.get(meant.kind, namespace, name)))
+            except NotFound as error:
+                missing += 1
+                if not request.ignore_not_found:
+                    click.echo(str(error), err=True)
+    return sorted(found, key=_late_first), missing
+
+
+async def _meant(session: Session, request: Request) -> list[tuple[Meant, str]]:
+    """Kinds and names, each with its namespace; raises BadArguments, BadManifests, UnknownKind."""
+    if request.loaded:
+        return await meant_by(session, request.loaded, request.namespace)
+    meant = await with_kinds(session, lambda kinds: read_arguments(kinds, request.arguments))
+    named = any(one.names for one in meant)
+    chosen = request.selector is not None or request.every
+    if named and chosen:
+        raise BadArguments("a name is given, and a selector or --all; leave out one of them")
+    if not named and not chosen:
+        raise BadArguments(
+            "resource(s) were provided, but no name was specified; name some, or give -l or --all"
+        )
+    if named and request.all_namespaces:
+        raise BadArguments("a resource cannot be deleted by name across all namespaces; use -n")
+    where = "" if request.all_namespaces else request.namespace or DEFAULT_NAMESPACE
+    return [(one, where) for one in meant]
+
+
+async def _inside(session: Session, found: Iterable[Doomed]) -> list[Doomed]:
+    """What the Namespaces among them hold and is not among them itself."""
+    listed = list(found)
+    known = {doomed.object["metadata"]["uid"] for doomed in listed}
+    inside: list[Doomed] = []
+    for doomed in listed:
+        if (doomed.kind.group, doomed.kind.resource) == ("", "namespaces"):
+            held = await session.workloads.list(namespace=doomed.object["metadata"]["name"])
+            kinds = await with_kinds(session, lambda kinds: kinds)
+            inside += _fresh(kinds, held.objects, known)
+    return sorted(inside, key=_late_first)
+
+
+def _fresh(kinds: ResourceKinds, objects: Iterable[Object], known: set[str]) -> list[Doomed]:
+    fresh = [obj for obj in objects if obj["metadata"]["uid"] not in known]
+    return [Doomed(kinds.of(obj), obj) for obj in fresh]
+
+
+def _late_first(doomed: Doomed) -> int:
+    return -apply_order(doomed.kind.group, doomed.kind.resource)

@@ -1,0 +1,122 @@
+"""`leafcast describe`: objects told at length, at the centre or at one edge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from leafcast.ask.object_readers import NotFound, Reader, reader_of
+from leafcast.ask.resource_names import ResourceKind
+from leafcast.ask.session import SELECTION_OBJECTS_MAX, CallFailed, Session
+from leafcast.cli.object_options import (
+    at_option,
+    load_files,
+    meant_by,
+    objects_options,
+    refusals,
+)
+from leafcast.cli.options import data_dir_option
+from leafcast.cli.resource_arguments import Meant, read_arguments, with_kinds
+from leafcast.cli.session_calls import in_session
+from leafcast.show.description import described
+from leafcast.show.sanitize import sanitize
+from relay.ports import Object
+from schemas.api import GROUP
+from schemas.objects import DEFAULT_NAMESPACE, ObjectKey
+from schemas.selectors import LabelSelector
+
+
+@click.command()
+@objects_options("KIND [NAME...] | KIND/NAME...")
+@at_option
+@data_dir_option
+def describe(  # noqa: PLR0913 - click passes options by name
+    *,
+    objects: tuple[str, ...],
+    files: Sequence[str],
+    recursive: bool,
+    namespace: str | None,
+    all_namespaces: bool,
+    selector: LabelSelector | None,
+    at: str | None,
+    data_dir: Path | None,
+) -> None:
+    """Show objects in detail: the ones named, or all of a kind. The start of a name will do."""
+    if files and (objects or all_namespaces or selector is not None):
+        raise click.UsageError("files say which objects are meant: leave out names, -l and -A")
+    where = "" if all_namespaces else namespace or DEFAULT_NAMESPACE
+
+    async def work(session: Session) -> int:
+        if files:
+            loaded = load_files(files, recursive=recursive)
+            return await tell(session, await meant_by(session, loaded, namespace), selector, at)
+        meant = await with_kinds(session, lambda kinds: read_arguments(kinds, objects))
+        return await tell(session, [(one, where) for one in meant], selector, at)
+
+    with refusals():
+        missing = in_session(data_dir, work)
+    if missing:
+        raise click.exceptions.Exit(1)
+
+
+async def tell(
+    session: Session,
+    meant: Sequence[tuple[Meant, str]],
+    selector: LabelSelector | None,
+    at: str | None,
+) -> int:
+    """Print what is meant, each in its namespace, "" being all; how many named are not there."""
+    reader = reader_of(session, at)
+    found: list[tuple[ResourceKind, Object]] = []
+    missing = 0
+    for one, namespace in meant:
+        if not one.names:
+            found += [(one.kind, obj) for obj in await reader.all_of(one.kind, namespace, selector)]
+        for name in one.names:
+            try:
+                named = await _named(reader, one.kind, namespace, name)
+                found += [(one.kind, obj) for obj in named]
+            except NotFound as error:
+                missing += 1
+                click.echo(str(error), err=True)
+    carried = await carrying(session, found) if at is None else {}
+    told = (described(obj, carried.get(_key(kind, obj))) for kind, obj in found)
+    click.echo(sanitize("\n\n".join(told)), nl=False)
+    if not found and not missing:
+        within = {namespace for one, namespace in meant if one.kind.namespaced and namespace}
+        where = "".join(f" in {namespace} namespace." for namespace in within)
+        click.echo(f"No resources found{where}", err=True)
+    return missing
+
+
+def _key(kind: ResourceKind, obj: Object) -> ObjectKey:
+    return kind.key(obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
+
+
+async def carrying(
+    session: Session, found: Sequence[tuple[ResourceKind, Object]]
+) -> dict[ObjectKey, list[str]]:
+    """The placements that carry each object which could go out; none if that is not known now."""
+    keys = [_key(kind, obj) for kind, obj in found if kind.group != GROUP][:SELECTION_OBJECTS_MAX]
+    if not keys:
+        return {}
+    asked = [[key.group, key.resource, key.namespace, key.name] for key in keys]
+    try:
+        answer = await session.call("selection", objects=asked)
+    except CallFailed:
+        return {}
+    return dict(zip(keys, answer["carried"], strict=True))
+
+
+async def _named(reader: Reader, kind: ResourceKind, namespace: str, name: str) -> Sequence[Object]:
+    """The object of that name, else those whose names begin so; raises NotFound."""
+    try:
+        return [await reader.get(kind, namespace, name)]
+    except NotFound:
+        listed = await reader.all_of(kind, namespace, None)
+        begun = [obj for obj in listed if obj["metadata"]["name"].startswith(name)]
+        if not begun:
+            raise
+        return begun

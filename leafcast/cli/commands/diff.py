@@ -1,0 +1,113 @@
+"""`leafcast diff`: what `apply` would change; exit code 0 nothing, 1 something, 2 an error."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from leafcast.ask.session import NotRunning, Session
+from leafcast.cli.apply_batch import Change, complete, judge
+from leafcast.cli.object_options import files_options, load_files, namespace_option
+from leafcast.cli.options import data_dir_option
+from leafcast.cli.session_calls import in_session
+from leafcast.data_dir import DataDirUnusable
+from leafcast.manifest_sources import BadManifests
+from leafcast.show.object_output import yaml_text
+from relay.objects.merge import wish_of
+from relay.ports import SpaceError
+from schemas.manifests import LoadedObject
+
+_MASK = "***"
+
+
+class _Trouble(click.ClickException):
+    """An error of `diff`: 1 would mean that there are differences."""
+
+    exit_code = 2
+
+
+@click.command()
+@files_options(required=True)
+@namespace_option
+@data_dir_option
+def diff(
+    *, files: Sequence[str], recursive: bool, namespace: str | None, data_dir: Path | None
+) -> None:
+    """Show what `apply` of these manifests would change.
+
+    Exit code 0 if nothing, 1 if something, 2 if it cannot be told. Values of Secrets are masked.
+    """
+    try:
+        loaded = load_files(files, recursive=recursive)
+        lines = in_session(data_dir, lambda session: differences(session, loaded, namespace))
+    except click.exceptions.Exit:
+        raise
+    except (click.ClickException, BadManifests, NotRunning, DataDirUnusable, SpaceError) as error:
+        said = error.format_message() if isinstance(error, click.ClickException) else str(error)
+        raise _Trouble(said) from error
+    for line in lines:
+        click.echo(line)
+    if lines:
+        raise click.exceptions.Exit(1)
+
+
+async def differences(
+    session: Session, loaded: Sequence[LoadedObject], namespace: str | None
+) -> list[str]:
+    """The lines of the diff, none if nothing would change; raises BadManifests, SpaceError."""
+    changes = await judge(session, await complete(session, loaded, namespace))
+    changed = (change for change in changes if change.verb != "unchanged")
+    return [line for change in changed for line in _difference(change)]
+
+
+def _difference(change: Change) -> Iterator[str]:
+    before, after = _shown(change.before), _shown(change.after)
+    if change.wish.key.resource == "secrets" and not change.wish.key.group:
+        before, after = _masked(before, after)
+    name = ".".join(
+        part
+        for part in (
+            str(change.after["apiVersion"]).replace("/", "."),
+            change.after["kind"],
+            change.wish.key.namespace,
+            change.wish.key.name,
+        )
+        if part
+    )
+    lines = list(
+        difflib.unified_diff(
+            _lines(before), _lines(after), f"LIVE/{name}", f"MERGED/{name}", lineterm=""
+        )
+    )
+    if lines:
+        yield f"diff -u -N LIVE/{name} MERGED/{name}"
+    yield from lines
+
+
+def _shown(obj: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What a user can say of an object: without status and what a space writes itself."""
+    return {} if obj is None else wish_of(obj)
+
+
+def _lines(obj: Mapping[str, Any]) -> list[str]:
+    return yaml_text(obj).splitlines() if obj else []
+
+
+def _masked(before: dict[str, Any], after: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Both Secrets with stars for values; where they differ, it is said and not shown."""
+    shown = ({**before}, {**after})
+    for field in ("data", "stringData"):
+        values = [obj.get(field) or {} for obj in (before, after)]
+        for at, (obj, end) in enumerate(zip(shown, ("before", "after"), strict=True)):
+            others = values[1 - at]
+            masked = {
+                key: _MASK if key not in others or others[key] == value else f"{_MASK} ({end})"
+                for key, value in values[at].items()
+            }
+            if masked:
+                obj[field] = masked
+    return shown

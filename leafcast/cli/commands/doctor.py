@@ -1,0 +1,124 @@
+"""`leafcast doctor`: what is well, what is wrong, why, and what to do."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from leafcast.ask.session import CallFailed, NotRunning
+from leafcast.cli.options import data_dir_option
+from leafcast.cli.printing import print_view
+from leafcast.cli.session_calls import in_session
+from leafcast.data_dir import DataDir
+from leafcast.doctor.checks import checks
+from leafcast.doctor.findings import Check, Facts, SpaceFact, exit_code, read_facts
+from leafcast.doctor.space_checks import look_at_spaces
+from leafcast.show.plurals import many
+from leafcast.signals import Ended, run_until_signal
+from relay.adapters.clock import SystemClock, SystemDice
+
+ASK_SECONDS = 30.0
+NAMED_MAX = 8
+_MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "failure": ("✗", "red")}
+
+
+@click.command()
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), help="How to print it.")
+@click.option("--json", "as_json", is_flag=True, help="The same as -o json.")
+@data_dir_option
+def doctor(output: str | None, as_json: bool, data_dir: Path | None) -> None:  # noqa: FBT001 - click
+    """Check the tree: servers, links, lag, clocks, disks, staleness, stuck objects.
+
+    Each failure has its cause and a remedy. Exit code 1 if something failed; warnings do not count.
+    """
+    found = checks(replace(_facts(data_dir), spaces=_spaces(data_dir)))
+    code = exit_code(found)
+    if as_json or output == "json":
+        click.echo(json.dumps(doctor_form(found), indent=2))
+    else:
+        print_view(Console(highlight=False), doctor_view(found))
+    if code:
+        raise click.exceptions.Exit(code)
+
+
+def doctor_form(found: Sequence[Check]) -> dict[str, Any]:
+    """All checks for scripts, none left out."""
+    states = [check.state for check in found]
+    return {
+        "ok": not exit_code(found),
+        "failures": states.count("failure"),
+        "warnings": states.count("warning"),
+        "checks": list(map(asdict, found)),
+    }
+
+
+def doctor_view(found: Sequence[Check]) -> RenderableType:
+    """The checks, group by group; of one where many failed, the first are told."""
+    lines: list[RenderableType] = []
+    for group, listed in groupby(found, key=lambda check: check.group):
+        lines.append(Text(group, style="bold"))
+        lines += _group([*listed])
+    form = doctor_form(found)
+    bad, odd = form["failures"], form["warnings"]
+    said = f"{bad} failed, {many(odd, 'warning')}" if bad or odd else "all is well"
+    return Group(*lines, Text(), Text(said, style="red" if bad else "yellow" if odd else "green"))
+
+
+def _group(listed: Sequence[Check]) -> Iterator[RenderableType]:
+    told = 0
+    for check in listed:
+        told += check.state != "ok"
+        if told > NAMED_MAX:
+            continue
+        mark, style = _MARKS[check.state]
+        yield _hanging(Text(mark, style=style), Text(check.said), 2)
+        if check.cause:
+            yield _hanging(Text("why:", style="dim"), Text(check.cause), 4)
+        if check.remedy:
+            yield _hanging(Text("do:", style="dim"), Text(check.remedy), 4)
+    if told > NAMED_MAX:
+        yield Text(f"    and {told - NAMED_MAX} more: leafcast doctor -o json", style="dim")
+
+
+def _hanging(label: Text, said: Text, indent: int) -> RenderableType:
+    """Text behind a label; further lines begin where the text does."""
+    row = Table.grid(padding=(0, 1))
+    row.add_column(no_wrap=True)
+    row.add_column(overflow="fold")
+    row.add_row(label, said)
+    return Padding(row, (0, 0, 0, indent))
+
+
+def _facts(data_dir: Path | None) -> Facts:
+    place = DataDir.at(data_dir)
+    there = next(folder for folder in (place.folder, *place.folder.parents) if folder.exists())
+    free = shutil.disk_usage(there).free
+    try:
+        answer = in_session(data_dir, lambda session: session.call("doctor", seconds=ASK_SECONDS))
+    except (NotRunning, CallFailed) as error:
+        now_ms = SystemClock().now().wall_ms
+        hangs, folder = place.in_use(), str(place.folder)
+        # The checks have a remedy of their own.
+        reason = error.reason if isinstance(error, NotRunning) else error.message
+        return Facts(now_ms, folder, free, not_running=reason, hangs=hangs)
+    return read_facts(answer, str(place.folder), free)
+
+
+def _spaces(data_dir: Path | None) -> list[SpaceFact]:
+    """What is seen from here of the centre's spaces on API servers."""
+    looking = look_at_spaces(DataDir.at(data_dir).spaces(), SystemClock(), SystemDice())
+    try:
+        return run_until_signal(looking)
+    except Ended as end:
+        raise click.exceptions.Exit(end.exit_code) from None

@@ -1,0 +1,153 @@
+"""`leafcast events`: what nodes noted and how placements changed, the last of it last."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from leafcast.ask.resource_names import UnknownKind
+from leafcast.ask.session import Session
+from leafcast.cli import shell_completion
+from leafcast.cli.commands.wait import placements_named
+from leafcast.cli.options import data_dir_option
+from leafcast.cli.printing import WATCH_SECONDS, print_view, table_console
+from leafcast.cli.session_calls import in_session, keep_looking
+from leafcast.show.durations import span_text
+from relay.adapters.clock import SystemClock
+from schemas.identity import NodePath
+from schemas.refusals import BadIdentity
+
+TYPES = ("Normal", "Warning")
+NAMED_MAX = 12
+TITLES = ("AGE", "TYPE", "REASON", "NODE")
+WIDTHS_MIN, WIDTHS_MAX = (4, 7, 11, 8), (8, 7, 18, 18)
+
+
+@click.command()
+@click.option("-w", "--watch", "stays", is_flag=True, help="Go on until Ctrl-C.")
+@click.option(
+    "--for",
+    "about",
+    metavar="PLACEMENT|PATH",
+    default="",
+    shell_complete=shell_completion.placements,
+    help="Only those about an EdgePlacement, or about a node and those below it.",
+)
+@click.option("--types", metavar="TYPE,...", default="", help="Only these: Normal, Warning.")
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), help="How to print it.")
+@data_dir_option
+def events(
+    stays: bool,  # noqa: FBT001 - click passes options by name
+    about: str,
+    types: str,
+    output: str | None,
+    data_dir: Path | None,
+) -> None:
+    """Show what happened in the tree lately.
+
+    How placements fared (created, delivered, working, failing), which nodes joined, went and came
+    back, and what nodes noted: the last 1,000 different events since the tree was started. With
+    -o json: one event a line.
+    """
+    clock = SystemClock()
+    console = table_console()
+    wanted = events_wanted(about, types)
+
+    run, since, titled = "", 0, True
+
+    async def look(session: Session) -> None:
+        nonlocal run, since, titled
+        answer = await session.call("events", since=since, run=run)
+        run, since = answer["run"], answer["through"]
+        found = list(filter(wanted, answer["events"]))
+        if output == "json":
+            for item in found:
+                click.echo(json.dumps(item))
+        elif found:
+            now_ms = clock.now().wall_ms
+            print_view(console, _events_table(found, now_ms, titled=titled, aligned=stays))
+            titled = False
+        elif not stays:
+            await _check_known(session, about)
+            click.echo("No events.", err=True)
+        if stays:
+            await clock.sleep(WATCH_SECONDS)
+
+    if stays:
+        keep_looking(data_dir, look)
+    else:
+        in_session(data_dir, look)
+
+
+async def _check_known(session: Session, about: str) -> None:
+    """Raises UsageError, naming what there is, if there is nothing of that name."""
+    if about.startswith("/"):
+        names = [form["path"] for form in (await session.call("tree"))["nodes"]]
+        about = str(NodePath.parse(about))
+    else:
+        names = [form["name"] for form in (await session.call("status"))["placements"]]
+        about = placements_named([about])[0] if about else ""
+    if about and about not in names:
+        listed = ", ".join(names[:NAMED_MAX]) or "none yet"
+        more = f" and {len(names) - NAMED_MAX} more" if names[NAMED_MAX:] else ""
+        what = "node" if about.startswith("/") else "EdgePlacement"
+        raise click.UsageError(f"--for {about}: there is no such {what}; there are: {listed}{more}")
+
+
+def events_wanted(about: str, types: str) -> Callable[[Mapping[str, Any]], bool]:
+    """Which events are asked for; raises UsageError."""
+    kinds = {word.strip().capitalize() for word in types.split(",")} if types else set(TYPES)
+    if unknown := kinds - set(TYPES):
+        raise click.UsageError(f"--types {min(unknown)}: name {' or '.join(TYPES)}")
+    try:
+        node = NodePath.parse(about) if about.startswith("/") else None
+        placement = placements_named([about])[0] if about and node is None else ""
+    except (BadIdentity, UnknownKind) as error:
+        raise click.UsageError(f"--for {about}: {error}") from error
+
+    def wanted(event: Mapping[str, Any]) -> bool:
+        if event["type"] not in kinds:
+            return False
+        if node is not None:
+            named = (event["node"], event["object"])
+            return any(path.startswith("/") and node.holds(NodePath.parse(path)) for path in named)
+        return not placement or event["object"] == f"edgeplacement/{placement}"
+
+    return wanted
+
+
+def _events_table(
+    found: Sequence[dict[str, Any]], now_ms: int, *, titled: bool = True, aligned: bool = False
+) -> Table:
+    """A row an event; `aligned` ones come below each other in several tables."""
+    table = Table(
+        box=None, padding=(0, 2, 0, 0), header_style="bold cyan", show_header=titled, pad_edge=False
+    )
+    for title, least, most in zip(TITLES, WIDTHS_MIN, WIDTHS_MAX, strict=True):
+        table.add_column(
+            title,
+            min_width=least if aligned else None,
+            max_width=most,
+            no_wrap=True,
+            overflow="ellipsis",
+        )
+    table.add_column("MESSAGE", overflow="fold")
+    for item in found:
+        times = f" (x{item['count']})" if item["count"] > 1 else ""
+        about, said = item["object"].removeprefix("edgeplacement/"), item["message"]
+        if about and not said.startswith(f"{about} "):
+            said = f"{about}: {said}"
+        table.add_row(
+            span_text((now_ms - item["last_ms"]) / 1000),
+            Text(item["type"], style="yellow" if item["type"] == "Warning" else "dim"),
+            Text(item["reason"]),
+            Text(item["node"]),
+            Text(f"{said}{times}"),
+        )
+    return table

@@ -1,0 +1,291 @@
+"""`leafcast get`: objects at the centre, or at one edge, in the formats that kubectl has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from leafcast.ask.object_readers import NotFound, reader_of
+from leafcast.ask.resource_names import ResourceKind
+from leafcast.ask.session import Session
+from leafcast.cli.location_instances import with_instances
+from leafcast.cli.object_options import (
+    at_option,
+    load_files,
+    meant_by,
+    objects_options,
+    refusals,
+)
+from leafcast.cli.options import data_dir_option
+from leafcast.cli.resource_arguments import BadArguments, Meant, read_arguments, with_kinds
+from leafcast.cli.session_calls import in_session
+from leafcast.show.object_output import (
+    FORMATS,
+    Format,
+    Group,
+    Rows,
+    TableStyle,
+    document,
+    json_text,
+    table_lines,
+    yaml_text,
+)
+from leafcast.show.object_tables import pretends
+from leafcast.show.sanitize import sanitize
+from relay.ports import Change, Interest, Interests, Listed, Object, SpaceEvent
+from schemas.manifests import LoadedObject
+from schemas.objects import DEFAULT_NAMESPACE
+from schemas.selectors import LabelSelector
+
+_NOT_HERE = frozenset(
+    {"jsonpath", "jsonpath-as-json", "jsonpath-file", "go-template", "go-template-file", "template"}
+    | {"custom-columns", "custom-columns-file", "kyaml"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a `get` asks for; `namespace` "" is all of them, None that none was named."""
+
+    arguments: tuple[str, ...]
+    namespace: str | None
+    selector: LabelSelector | None
+    format: Format
+    style: TableStyle
+    at: str | None = None
+    watch: bool = False
+    ignore_not_found: bool = False
+    loaded: tuple[LoadedObject, ...] = ()
+
+    @property
+    def where(self) -> str:
+        """Where objects are looked for that do not say it themselves."""
+        return DEFAULT_NAMESPACE if self.namespace is None else self.namespace
+
+
+NOT_HERE = (
+    "Note: nothing runs at the centre; see: leafcast status PLACEMENT, "
+    "or --at PATH for one edge's copy"
+)
+
+
+class _Output(click.Choice[str]):
+    """The formats there are; who knows kubectl's others is told what to do."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if str(value).partition("=")[0] in _NOT_HERE:
+            self.fail(f"{value!r} is not there; use -o json, and jq", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+@click.command()
+@objects_options("KIND[,KIND...] [NAME...] | KIND/NAME...")
+@click.option(
+    "-o", "--output", type=_Output(FORMATS), default="table", show_default=True, help="Format."
+)
+@click.option("-w", "--watch", is_flag=True, help="After listing, go on and show each change.")
+@at_option
+@click.option("--show-labels", is_flag=True, help="Labels as the last column.")
+@click.option("--no-headers", is_flag=True, help="Tables without their header.")
+@click.option("--ignore-not-found", is_flag=True, help="Exit code 0 if an object is not there.")
+@data_dir_option
+def get(  # noqa: PLR0913 - click passes options by name
+    *,
+    objects: tuple[str, ...],
+    files: Sequence[str],
+    recursive: bool,
+    namespace: str | None,
+    all_namespaces: bool,
+    selector: LabelSelector | None,
+    output: Format,
+    watch: bool,
+    at: str | None,
+    show_labels: bool,
+    no_headers: bool,
+    ignore_not_found: bool,
+    data_dir: Path | None,
+) -> None:
+    """Show objects at the centre, or the copies of one edge.
+
+    Kinds go by their names, plurals and short names: deploy, svc, cm, ns, epl (EdgePlacement),
+    loc (Location), synctargets, and those of custom kinds that were applied.
+    """
+    if watch and at is not None:
+        raise click.UsageError("an edge's copy cannot be watched; leave out --watch or --at")
+    if files and (objects or watch or all_namespaces or selector is not None):
+        raise click.UsageError("files say which objects are meant: leave out names, -l, -A and -w")
+    style = TableStyle(output == "wide", all_namespaces, show_labels, not no_headers)
+    where = "" if all_namespaces else namespace
+    with refusals():
+        loaded = tuple(load_files(files, recursive=recursive)) if files else ()
+        asked = Asked(objects, where, selector, output, style, at, watch, ignore_not_found, loaded)
+        missing = in_session(data_dir, lambda session: show(session, asked))
+    if missing and not ignore_not_found:
+        raise click.exceptions.Exit(1)
+
+
+async def show(session: Session, asked: Asked) -> int:
+    """Print what is asked for; how many named objects are not there."""
+    meant = await _meant(session, asked)
+    groups, missing = await _read(session, asked, meant)
+    if asked.at is None and asked.format in ("table", "wide"):
+        groups = [await with_instances(session.inventory, group) for group in groups]
+    if not asked.watch:
+        _print(session, asked, groups, single=_is_single(meant))
+        _tell_where_it_runs(asked, groups)
+        if not groups and not missing and asked.format not in ("yaml", "json"):
+            click.echo(_nothing(asked, meant), err=True)
+    elif not missing:
+        await _watch(session, asked, meant[0][0], groups)
+    return missing
+
+
+async def _meant(session: Session, asked: Asked) -> list[tuple[Meant, str]]:
+    """Kinds and names, each with its namespace; raises BadArguments, BadManifests, UnknownKind."""
+    if asked.loaded:
+        return await meant_by(session, asked.loaded, asked.namespace)
+    meant = await with_kinds(session, lambda kinds: read_arguments(kinds, asked.arguments))
+    named = any(one.names for one in meant)
+    if named and asked.selector is not None:
+        raise BadArguments("a name and a selector are given; leave out one of them")
+    if named and not asked.where:
+        raise BadArguments("a resource cannot be retrieved by name across all namespaces; use -n")
+    if asked.watch and len(meant) > 1:
+        raise BadArguments("only one kind can be watched at a time; name one")
+    return [(one, asked.where) for one in meant]
+
+
+async def _read(
+    session: Session, asked: Asked, meant: Sequence[tuple[Meant, str]]
+) -> tuple[list[Group], int]:
+    """The objects found, kinds without any left out; what is not there is told on stderr."""
+    reader = reader_of(session, asked.at)
+    found: dict[ResourceKind, list[Object]] = {}
+    missing = 0
+    for one, where in meant:
+        listed = found.setdefault(one.kind, [])
+        for name in one.names:
+            try:
+                listed.append(await reader.get(one.kind, where, name))
+            except NotFound as error:
+                missing += 1
+                if not asked.ignore_not_found:
+                    click.echo(str(error), err=True)
+        if not one.names:
+            listed += await reader.all_of(one.kind, where, asked.selector)
+    return [Group(kind, listed) for kind, listed in found.items() if listed], missing
+
+
+def _print(session: Session, asked: Asked, groups: Sequence[Group], *, single: bool) -> None:
+    objects = [obj for group in groups for obj in group.objects]
+    if asked.format in ("yaml", "json"):
+        if objects or not single:
+            click.echo(document(objects, asked.format, single=single), nl=False)
+    elif asked.format == "name":
+        for group in groups:
+            for obj in group.objects:
+                click.echo(sanitize(group.kind.title(obj["metadata"]["name"])))
+    else:
+        for line in table_lines(groups, asked.style, session.clock.now().wall_ms):
+            click.echo(sanitize(line))
+
+
+def _tell_where_it_runs(asked: Asked, groups: Sequence[Group]) -> None:
+    """One line if the table shows what lies still here, and would run elsewhere."""
+    still = any(
+        pretends(group.kind.group, group.kind.resource, obj)
+        for group in groups
+        for obj in group.objects
+    )
+    if still and asked.at is None and asked.format in ("table", "wide"):
+        click.echo(NOT_HERE, err=True)
+
+
+def _is_single(meant: Sequence[tuple[Meant, str]]) -> bool:
+    return len(meant) == 1 and len(meant[0][0].names) == 1
+
+
+def _nothing(asked: Asked, meant: Sequence[tuple[Meant, str]]) -> str:
+    if asked.where and any(one.kind.namespaced for one, _ in meant):
+        return f"No resources found in {asked.where} namespace."
+    return "No resources found"
+
+
+async def _watch(session: Session, asked: Asked, one: Meant, groups: Sequence[Group]) -> None:
+    """Show the objects, then each change, until a signal."""
+    rows = Rows(one.kind, asked.style)
+    for group in groups:
+        if asked.format in ("table", "wide"):
+            click.echo(sanitize("\n".join(rows.lines(group.objects, session.clock.now().wall_ms))))
+        else:
+            for obj in group.objects:
+                _print_change(asked, rows, obj, 0)
+    watch = _Watch(session, asked, rows)
+    watch.versions = {_uid(obj): _version(obj) for group in groups for obj in group.objects}
+    interest = Interest(one.kind.group, one.kind.resource)
+    space = session.space_for(one.kind.key("", ""))
+    await space.follow(Interests([interest]), partial(watch.tell, one))
+
+
+@dataclass(slots=True)
+class _Watch:
+    """Prints what is new of the objects that are asked for; `versions` were shown, by uid."""
+
+    session: Session
+    asked: Asked
+    rows: Rows
+    versions: dict[str, str] = field(default_factory=dict)
+
+    async def tell(self, one: Meant, event: SpaceEvent) -> None:
+        match event:
+            case Listed(_, objects):
+                found = list(objects.values())
+            case Change("deleted", _, obj):
+                self.versions.pop(_uid(obj), None)
+                found = [obj]
+            case Change(_, _, obj):
+                found = [obj]
+            case _:
+                return
+        for obj in found:
+            if _concerns(self.asked, one, obj) and self.versions.get(_uid(obj)) != _version(obj):
+                self.versions[_uid(obj)] = _version(obj)
+                shown: Mapping[str, Any] = obj
+                if self.asked.format in ("table", "wide"):
+                    counted = await with_instances(self.session.inventory, Group(one.kind, [obj]))
+                    (shown,) = counted.objects
+                _print_change(self.asked, self.rows, shown, self.session.clock.now().wall_ms)
+
+
+def _uid(obj: Mapping[str, Any]) -> str:
+    return str(obj["metadata"].get("uid"))
+
+
+def _version(obj: Mapping[str, Any]) -> str:
+    return str(obj["metadata"].get("resourceVersion"))
+
+
+def _concerns(asked: Asked, one: Meant, obj: Object) -> bool:
+    metadata = obj["metadata"]
+    return (
+        (not one.kind.namespaced or asked.where in ("", metadata.get("namespace")))
+        and (not one.names or metadata["name"] in one.names)
+        and (asked.selector is None or asked.selector.matches(metadata.get("labels") or {}))
+    )
+
+
+def _print_change(asked: Asked, rows: Rows, obj: Mapping[str, Any], now_ms: int) -> None:
+    match asked.format:
+        case "yaml":
+            click.echo(f"---\n{yaml_text(obj)}", nl=False)
+        case "json":
+            click.echo(json_text(obj), nl=False)
+        case "name":
+            click.echo(sanitize(rows.kind.title(obj["metadata"]["name"])))
+        case _:
+            click.echo(sanitize("\n".join(rows.lines([obj], now_ms))))

@@ -1,0 +1,224 @@
+"""`leafcast node`: add, move, remove and list the nodes of a running tree."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import re
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from leafcast.cli import shell_completion
+from leafcast.cli.commands.node_list import add_listed, read_labels
+from leafcast.cli.options import NodeAt, data_dir_option
+from leafcast.cli.session_calls import call
+from relay.atomic_file import atomic_write
+from schemas.identity import NodePath
+
+REMOVE_SECONDS = 90.0
+_call = partial(call, seconds=REMOVE_SECONDS)
+_SPAN = re.compile(r"([1-9][0-9]{0,5})(s|m|h|d)\Z")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+class _Span(click.ParamType[int]):
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        found = _SPAN.match(value)
+        if found is None:
+            self.fail(f"{value!r} is no duration; write 30m, 24h or 7d", param, ctx)
+        return int(found[1]) * _SECONDS[found[2]]
+
+
+@click.group()
+def node() -> None:
+    """Add nodes to the tree, move them, remove them, list them."""
+
+
+_output_option = click.option(
+    "-o",
+    "--output",
+    "file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where to write the join bundle.  [default: NAME.join.json]",
+)
+_valid_option = click.option(
+    "--valid",
+    type=_Span(),
+    default="24h",
+    show_default=True,
+    help="How long the bundle may wait until it is joined with.",
+)
+
+
+@node.command()
+@click.argument("path", type=NodeAt(), required=False)
+@_output_option
+@click.option(
+    "-f",
+    "--filename",
+    "sites",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Add the edges that a CSV file lists: a column path, and one for each label.",
+)
+@click.option(
+    "--out",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="With -f: the folder for the bundles, one a node.",
+)
+@click.option("--replace", is_flag=True, help="Also if it exists: its old bundle is void then.")
+@click.option("--relay", is_flag=True, help="A relay: it has nodes below it, and no cluster.")
+@click.option(
+    "--labels",
+    metavar="K=V,...",
+    default="",
+    help="Labels of the edge, besides id and region; placements select by them.",
+)
+@_valid_option
+@data_dir_option
+def add(  # noqa: PLR0913 - click passes options by name
+    path: str | None,
+    file: Path | None,
+    sites: Path | None,
+    folder: Path | None,
+    labels: str,
+    valid: int,
+    data_dir: Path | None,
+    *,
+    replace: bool,
+    relay: bool,
+) -> None:
+    """Add a node at PATH, and write the bundle with which it joins.
+
+    The bundle holds the node's secret key: hand it over as a secret. A node that exists needs
+    --replace: it gets a new bundle, and whoever runs with the old one is cut off.
+
+    With -f FILE it adds all edges that a CSV file lists, or none if one line is wrong. The first
+    line names the columns: `path`, then a label key each. Labels given with --labels are for all.
+    """
+    given = read_labels(labels)
+    if relay and given:
+        raise click.UsageError("a relay has no labels; leave out --labels or --relay")
+    if (path is None) == (sites is None):
+        raise click.UsageError("name a PATH, or a file with -f")
+    if sites is not None:
+        if relay or file or folder is None:
+            raise click.UsageError("with -f say --out FOLDER, and neither --relay nor -o")
+        return add_listed(data_dir, sites, folder, given, valid, replace=replace)
+    assert path is not None
+    if folder is not None:
+        raise click.UsageError("--out goes with -f; name the bundle of one node with -o FILE")
+    target = _writable(file, path)
+    more = {"relay": relay, "replace": replace, "valid_seconds": valid}
+    answer = _call(data_dir, "node-add", path=path, labels=given, **more)
+    atomic_write(target, answer["bundle"])
+    what = "A new bundle for" if answer["again"] else "Added"
+    click.echo(f"{what} {path}: {target}")
+    if answer["labels"]:
+        click.echo(f"Its SyncTarget and Location have the labels {_labels_text(answer['labels'])}.")
+    if answer["again"]:
+        click.echo("Bundles made for it earlier are void: who runs with one is cut off.")
+    click.echo(f"Next: leafcast join {target}")
+    return None
+
+
+@node.command()
+@click.argument("path", type=NodeAt(), shell_complete=shell_completion.paths)
+@click.argument("new_path", type=NodeAt())
+@_output_option
+@click.option(
+    "--labels",
+    metavar="K=V,...",
+    default="",
+    help="Labels to change. A label region that names the old region follows by itself.",
+)
+@_valid_option
+@data_dir_option
+def move(
+    path: str, new_path: str, file: Path | None, labels: str, valid: int, data_dir: Path | None
+) -> None:
+    """Move the edge at PATH to NEW_PATH, and write the bundle with which it goes on there.
+
+    It keeps what it has: join with the bundle where it runs, in the folder that it has. Until then
+    it keeps its cluster as it is. It stays the same destination, and counts at NEW_PATH alone from
+    now on; the bundle that it has is void. Nodes with others below them, relays, and those that
+    `leafcast up` starts do not move.
+    """
+    given, target = read_labels(labels), _writable(file, new_path)
+    answer = _call(
+        data_dir, "node-move", path=path, new_path=new_path, labels=given, valid_seconds=valid
+    )
+    atomic_write(target, answer["bundle"])
+    click.echo(f"Moved {path} to {new_path}: {target}")
+    said = _labels_text(answer["labels"])
+    click.echo(f"Its SyncTarget and Location are {answer['name']} still, with the labels {said}.")
+    click.echo("The bundle it has is void: where it runs, end it. It keeps its cluster meanwhile.")
+    click.echo(f"Next: leafcast join {target}, with the --data-dir that it has")
+
+
+@node.command()
+@click.argument("path", type=NodeAt(), shell_complete=shell_completion.paths)
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Remove it although it does not answer, and all nodes below it as well.",
+)
+@data_dir_option
+def remove(path: str, data_dir: Path | None, *, force: bool) -> None:
+    """Take the node at PATH out of the tree, and say what it leaves behind.
+
+    An edge gives back first what it was sent. One that does not answer is removed with --force.
+    """
+    answer = _call(data_dir, "node-remove", path=path, force=force)
+    for gone in answer["removed"]:
+        click.echo(f"node {gone} removed")
+    for left in answer["left"]:
+        click.echo(f"still there: {left}")
+
+
+@node.command("list")
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table")
+@data_dir_option
+def list_(output: str, data_dir: Path | None) -> None:
+    """List the nodes of the tree, and the state of each."""
+    found = _call(data_dir, "node-list")["nodes"]
+    if output == "json":
+        click.echo(json.dumps(found, indent=2))
+        return
+    if not found:
+        click.echo("No nodes yet. Add one: leafcast node add /region-1 --relay")
+        return
+    rows = [("PATH", "SYNCTARGET", "STATE")]
+    rows += [(item["path"], item["syncTarget"] or "-", _state(item)) for item in found]
+    widths = [max(len(row[column]) for row in rows) for column in range(2)]
+    for where, target, state in rows:
+        click.echo(f"{where:<{widths[0]}}   {target:<{widths[1]}}   {state}")
+
+
+def _state(item: dict[str, Any]) -> str:
+    if not item["sinceMs"]:
+        return str(item["state"])
+    since = dt.datetime.fromtimestamp(item["sinceMs"] // 1000, dt.UTC)
+    return f"{item['state']} since {since.isoformat().replace('+00:00', 'Z')}"
+
+
+def _writable(file: Path | None, path: str) -> Path:
+    """The file for a node's bundle, before anything is done; raises UsageError."""
+    target = file or Path(f"{NodePath.parse(path).name}.join.json")
+    if not target.parent.is_dir():
+        raise click.UsageError(f"there is no folder {target.parent}; make it, or name another file")
+    if not os.access(target if target.exists() else target.parent, os.W_OK):
+        raise click.UsageError(f"{target} cannot be written; name another file with -o")
+    return target
+
+
+def _labels_text(labels: dict[str, str]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))

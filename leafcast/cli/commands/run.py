@@ -1,0 +1,67 @@
+"""`leafcast run center|relay|edge`: one node in the foreground, on a nats-server run elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from leafcast.cli.health_options import health_options
+from leafcast.daemon.daemon import Daemon
+from leafcast.daemon.logs import log_format_option, set_up_logs
+from leafcast.data_dir import DataDir
+from leafcast.join.external_node import run_node
+from leafcast.local.run_config import HealthForm, RunConfig, RunConfigRefused, read_run_config
+from leafcast.local.views import TreeShape
+from leafcast.signals import Ended, run_until_signal
+
+NO_NODES_HERE = TreeShape(regions=0, sites=0)
+
+
+@click.command()
+@click.argument("role", type=click.Choice(["center", "relay", "edge"]))
+@click.option(
+    "--config",
+    "file",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="The node's file; what it keeps lies in the same folder.",
+)
+@log_format_option
+@health_options
+def run(role: str, file: Path, log_format: str, health: HealthForm | None) -> None:
+    """Run one node until it is told to end, on a nats-server that you run.
+
+    `leafcast layout` writes the files of a whole tree, for the nodes and for their servers. The
+    file names the spaces of a centre (workloads, inventory) and the cluster of an edge: embedded or
+    simulated, in-cluster, or kubeconfig and context.
+    """
+    config = read_run_config(file)
+    _check(file, config, role)
+    set_up_logs(log_format)
+    folder = file.absolute().parent
+    asked = health or config.health
+    try:
+        if role == "center":
+            _run_centre(config, folder, asked)
+        else:
+            run_until_signal(run_node(config, folder, asked))
+    except Ended:
+        # To be told to end is how such a program ends.
+        return
+
+
+def _run_centre(config: RunConfig, folder: Path, health: HealthForm | None) -> None:
+    place = DataDir(folder.parent)
+    with place.locked():
+        place.write_spaces(config.centre_spaces(folder))
+        if place.tree() is None:
+            place.write_tree({"shape": [NO_NODES_HERE.regions, NO_NODES_HERE.sites, 3]})
+        daemon = Daemon(place, NO_NODES_HERE, config.server_place(folder), health)
+        run_until_signal(daemon.run())
+
+
+def _check(file: Path, config: RunConfig, role: str) -> None:
+    meant = "center" if config.node.is_root else "edge" if config.edge else "relay"
+    if role != meant:
+        raise RunConfigRefused(file, f"it is of a node that runs as {meant}, not {role}")

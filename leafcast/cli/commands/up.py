@@ -1,0 +1,274 @@
+"""`leafcast up`: a tree on this machine that keeps running until `leafcast down`."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from subprocess import Popen
+from typing import NoReturn
+
+import click
+from rich.console import Console
+from rich.status import Status
+
+from leafcast.cli.options import data_dir_option
+from leafcast.cli.space_options import spaces_options
+from leafcast.daemon.process import (
+    DaemonEnded,
+    prepare_folder,
+    start_daemon,
+    stop_started,
+    until_ready,
+)
+from leafcast.data_dir import ENVIRONMENT, DataDir
+from leafcast.doctor.space_checks import SpacesUnusable, check_spaces
+from leafcast.local.tree_kube import CENTRE, CHOICES, binaries_for, contexts, kubeconfig
+from leafcast.local.views import (
+    DEPTH_MAX,
+    DEPTH_MIN,
+    REGIONS_MAX,
+    SERVERS_MAX,
+    SITES_MAX,
+    TIMEOUT_SECONDS_MAX,
+    TreeShape,
+)
+from leafcast.show.plurals import many
+from leafcast.signals import Ended, run_until_signal
+from leafcast.space_settings import CentreSpaces
+from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.kube_servers.binaries import KUBECTL, find_binaries
+
+CONTEXTS_SHOWN = 8
+SHOP = Path(__file__).resolve().parents[2] / "shop"
+
+
+@click.command()
+@click.option(
+    "--regions",
+    type=click.IntRange(1, REGIONS_MAX),
+    help="Relays below the centre.  [default: 2]",
+)
+@click.option(
+    "--sites",
+    type=click.IntRange(1, SITES_MAX),
+    help="Edges below each region, each with a simulated cluster.  [default: 3]",
+)
+@click.option(
+    "--depth",
+    type=click.IntRange(DEPTH_MIN, DEPTH_MAX),
+    help="Tiers in all: 3 are centre, regions and sites.  [default: 3]",
+)
+@click.option(
+    "--kube",
+    is_flag=False,
+    flag_value=CENTRE,
+    type=click.Choice(CHOICES),
+    help="Use a Kubernetes API server for the centre; --kube=all: one for each site, too.",
+)
+@spaces_options
+@data_dir_option
+@click.option(
+    "--timeout",
+    "timeout_seconds",
+    metavar="SECONDS",
+    default=120.0,
+    show_default=True,
+    type=click.FloatRange(0, TIMEOUT_SECONDS_MAX, min_open=True),
+    help="How long to wait until every node is in session.",
+)
+def up(
+    *,
+    regions: int | None,
+    sites: int | None,
+    depth: int | None,
+    kube: str | None,
+    spaces: CentreSpaces | None,
+    data_dir: Path | None,
+    timeout_seconds: float,
+) -> None:
+    """Start a tree on this machine, in the background.
+
+    A nats-server for the centre, for each region and for each site, with a simulated cluster at
+    each site. `leafcast down` stops it and keeps its data; the next `up` finds all as it was.
+
+    With --kube people write workloads with kubectl into a real API server. It needs the programs
+    etcd, kube-apiserver and kube-controller-manager, and 0.4 GB; with --kube=all kube-scheduler and
+    kwok as well, and 0.6 GB for each site. They are looked for in $LEAFCAST_KUBE_ASSETS,
+    $KUBEBUILDER_ASSETS, where `make kube` builds them, and in $PATH.
+
+    With --workloads-kubeconfig they write into an API server of yours, prepared by `leafcast
+    install`; the next `up` goes on with it.
+    """
+    place = DataDir.at(data_dir)
+    asked = {"--regions": regions, "--sites": sites, "--depth": depth}
+    kept = place.tree() if place.folder.is_dir() else None
+    shape = _shape(place, kept, asked)
+    kube = _kube(place, kept, kube)
+    running = place.in_use()
+    if kube and not running:
+        binaries_for(kube)
+    if spaces is not None:
+        _check_spaces(place, kube, spaces, running=running)
+    if not running:
+        prepare_folder(place)
+        if spaces is not None:
+            place.write_spaces(spaces)
+    elif (place.daemon() or {}).get("ready"):
+        click.echo(f"The tree is already up: {_servers(place, shape)}.")
+        click.echo(_next_steps(place, shape, kube, data_dir))
+        return
+    clock = SystemClock()
+    began = clock.now().seconds
+    start = partial(start_daemon, place, shape, kube)
+    _wait(place, shape, clock, timeout_seconds, None if running else start)
+    said = "The tree is up again, with its data" if kept else "The tree is up"
+    click.echo(f"{said}, after {clock.now().seconds - began:.1f} s: {_servers(place, shape)}.")
+    click.echo(_next_steps(place, shape, kube, data_dir))
+
+
+def _wait(
+    place: DataDir,
+    shape: TreeShape,
+    clock: SystemClock,
+    seconds: float,
+    start: Callable[[], Popen[bytes]] | None,
+) -> None:
+    """Start the daemon, or without `start` join the wait for one, until it is ready."""
+    console = Console(stderr=True)
+    starting = (
+        f"Starting {shape.nodes} nats-servers" if place.tree() is None else "Starting the tree"
+    )
+    status = Status(starting, console=console)
+    if console.is_terminal:
+        status.start()
+    daemon = start() if start else None
+    try:
+        run_until_signal(
+            until_ready(
+                place,
+                daemon,
+                clock,
+                seconds,
+                lambda doing: status.update(f"{starting}: {doing}"),
+            )
+        )
+    except Ended as end:
+        status.stop()
+        _interrupted(daemon, clock, end)
+    except DaemonEnded:
+        # Of two that were started at the same time one gives way.
+        if start is None or not place.in_use():
+            raise
+        _wait(place, shape, clock, seconds, None)
+    finally:
+        status.stop()
+
+
+def _interrupted(daemon: Popen[bytes] | None, clock: SystemClock, end: Ended) -> NoReturn:
+    """Ctrl-C: what this command started is stopped, and the data stays."""
+    if daemon is not None:
+        said = "stopped; the data is kept, and `leafcast up` goes on"
+        try:
+            run_until_signal(stop_started(daemon, clock))
+        except Ended:
+            said = "the tree is told to stop, and goes on stopping"
+        click.echo(f"leafcast: {said}", err=True)
+    raise click.exceptions.Exit(end.exit_code)
+
+
+def _shape(
+    place: DataDir, kept: dict[str, object] | None, asked: dict[str, int | None]
+) -> TreeShape:
+    """The shape of the tree there is, or the one asked for."""
+    if kept is None:
+        regions, sites, depth = asked.values()
+        shape = TreeShape(regions or 2, sites or 3, depth or 3)
+        if shape.nodes > SERVERS_MAX:
+            raise click.UsageError(
+                f"this tree has {shape.nodes} nats-servers; one machine carries about "
+                f"{SERVERS_MAX}: lower --regions, --sites or --depth"
+            )
+        return shape
+    figures = kept["shape"]
+    assert isinstance(figures, list)
+    for (option, wanted), had in zip(asked.items(), figures, strict=True):
+        if wanted is not None and wanted != had:
+            raise click.ClickException(
+                f"the tree in {place.folder} was made with {option} {had}, not {wanted}; "
+                f"leave {option} out, make another tree with --data-dir, or run `leafcast down` "
+                "and remove the folder for a new one"
+            )
+    return TreeShape(*figures)
+
+
+def _kube(place: DataDir, kept: dict[str, object] | None, asked: str | None) -> str | None:
+    """On which API servers the tree there is works, or the one asked for."""
+    if kept is None:
+        return asked
+    had = str(kept["kube"]) if kept.get("kube") else None
+    if asked is not None and asked != had:
+        made = f"with --kube={had}" if had else "without --kube"
+        raise click.ClickException(
+            f"the tree in {place.folder} was made {made}; leave --kube out, or make another tree "
+            "with --data-dir"
+        )
+    return had
+
+
+def _check_spaces(place: DataDir, kube: str | None, spaces: CentreSpaces, *, running: bool) -> None:
+    """Refuse spaces with which the tree cannot work, before anything is started."""
+    if kube is not None:
+        said = "--kube brings an API server of its own; leave it out, or name no other"
+        raise click.UsageError(said)
+    if running and place.spaces() != spaces:
+        said = f"the tree in {place.folder} runs with other spaces; run `leafcast down` first"
+        raise click.ClickException(said)
+    try:
+        run_until_signal(check_spaces(spaces, SystemClock(), SystemDice()))
+    except SpacesUnusable as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _servers(place: DataDir, shape: TreeShape) -> str:
+    """The nodes that run here, by the daemon's word: some may have been removed since."""
+    made = [*[shape.regions] * (shape.depth - 2), shape.destinations]
+    regions, *below, sites = (place.daemon() or {}).get("nodes") or made
+    relays = f"{many(sum(below), 'relay')} below, " if sum(below) else ""
+    return f"a centre, {many(regions, 'region')}, {relays}{many(sites, 'site')}"
+
+
+def _next_steps(place: DataDir, shape: TreeShape, kube: str | None, named: Path | None) -> str:
+    """What to type next, as it can be typed here."""
+    lines = _kube_lines(place, shape, kube) if kube else []
+    shop = min((str(SHOP), os.path.relpath(SHOP)), key=len)
+    steps = [
+        ("leafcast tree", "show the nodes and their state"),
+        (f"leafcast apply -f {shlex.quote(shop)}", "deliver a small shop"),
+        ("leafcast status", "show how far it got"),
+        ("leafcast down", "stop the tree, and keep its data"),
+    ]
+    if named is not None and os.environ.get(ENVIRONMENT) != str(named):
+        steps.insert(0, (f"export {ENVIRONMENT}={shlex.quote(str(place.folder))}", "this tree"))
+    width = max((len(line) for line, _ in steps if len(line) < 44), default=0)
+    steps_shown = [f"  {line:<{width}}   {what}" for line, what in steps]
+    return "\n".join([*lines, "", "Next:", *steps_shown])
+
+
+def _kube_lines(place: DataDir, shape: TreeShape, kube: str) -> list[str]:
+    """How to get into its API servers."""
+    names = list(contexts(shape, kube).values())
+    file = kubeconfig(place)
+    listed = ", ".join(names if len(names) <= CONTEXTS_SHOWN else [*names[:CONTEXTS_SHOWN], "..."])
+    program = "kubectl"
+    if shutil.which(program) is None and (built := find_binaries().found.get(KUBECTL)):
+        program = shlex.quote(str(built))
+    return [
+        "",
+        f"API servers of Kubernetes, with {many(len(names), 'context')} ({listed}):",
+        f"  export KUBECONFIG={shlex.quote(str(file))}",
+        f"  {program} --context {names[0]} get edgeplacements",
+    ]

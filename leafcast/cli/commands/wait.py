@@ -1,0 +1,202 @@
+"""`leafcast wait`: until placements are synced or healthy everywhere; when time is up, how far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from leafcast.ask.resource_names import ResourceKinds, UnknownKind
+from leafcast.ask.session import CallFailed, Session
+from leafcast.cli import shell_completion
+from leafcast.cli.object_options import refuse
+from leafcast.cli.options import data_dir_option
+from leafcast.cli.session_calls import look_until
+from leafcast.show.durations import BadDuration, read_duration
+from leafcast.show.plurals import many
+from leafcast.signals import Ended, run_until_signal
+from relay.adapters.clock import SystemClock
+from schemas.api import GROUP
+
+ERRORS_MAX = 5
+SLICE_SECONDS, GRACE_SECONDS = 10.0, 5.0
+CONDITIONS = ("synced", "healthy")
+_CONDITION = "condition="
+
+
+class _Duration(click.ParamType[float]):
+    name = "duration"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        try:
+            return read_duration(str(value))
+        except BadDuration as error:
+            self.fail(str(error), param, ctx)
+
+
+def _condition(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
+    """`synced`, or `condition=Synced` as kubectl has it."""
+    said = value.removeprefix(_CONDITION).lower()
+    if said not in CONDITIONS:
+        raise click.BadParameter(f'"{value}" is not a condition; write synced or healthy')
+    return said
+
+
+@click.command()
+@click.argument(
+    "placements",
+    nargs=-1,
+    required=True,
+    metavar="PLACEMENT...",
+    shell_complete=shell_completion.placements,
+)
+@click.option(
+    "--for",
+    "condition",
+    required=True,
+    callback=_condition,
+    metavar="synced|healthy",
+    shell_complete=lambda _context, _option, said: [
+        word for word in CONDITIONS if word.startswith(said)
+    ],
+    help="Delivered to all destinations, or also working at all of them.",
+)
+@click.option(
+    "--timeout",
+    type=_Duration(),
+    default="60s",
+    show_default=True,
+    metavar="DURATION",
+    help="How long at most, as in 90s, 5m or 1h30m; 0 looks once.",
+)
+@data_dir_option
+def wait(
+    *, placements: tuple[str, ...], condition: str, timeout: float, data_dir: Path | None
+) -> None:
+    """Wait until EdgePlacements are synced or healthy at every destination.
+
+    What was applied before counts, so that `apply` and then `wait` do what one means. Exit code 1
+    if time is up; the last state is told then.
+    """
+    try:
+        names = placements_named(placements)
+        met, states = run_until_signal(_wait(data_dir, names, condition, timeout))
+    except Ended as end:
+        raise click.exceptions.Exit(end.exit_code) from end
+    except UnknownKind as error:
+        refuse([str(error)])
+    except CallFailed as error:
+        if error.code != "NotFound":
+            raise
+        click.echo(f"Error from server (NotFound): {error}", err=True)
+        raise click.exceptions.Exit(1) from error
+    by_name = {state["name"]: state for state in states}
+    for name in names:
+        if name in met:
+            click.echo(f"edgeplacement.{GROUP}/{name} condition met{_absent(by_name[name])}")
+    late = [state for state in states if state["name"] not in met]
+    if late:
+        refuse([line for state in late for line in last_state(state, condition, timeout)])
+
+
+async def _wait(
+    data_dir: Path | None, names: Sequence[str], condition: str, seconds: float
+) -> tuple[set[str], list[dict[str, Any]]]:
+    """Ask until they meet the condition or time is up, through restarts of the tree.
+
+    A tree that does not answer the first question is not waited for.
+    """
+    clock = SystemClock()
+    until = clock.now().seconds + seconds
+
+    async def look(session: Session) -> tuple[set[str], list[dict[str, Any]]] | None:
+        left = max(0.0, until - clock.now().seconds)
+        answer = await _asked(session, names, condition, min(left, SLICE_SECONDS))
+        if clock.now().seconds >= until or set(answer["met"]) >= set(names):
+            return set(answer["met"]), answer["placements"]
+        return None
+
+    return await look_until(data_dir, look, _tell, lambda: clock.now().seconds >= until)
+
+
+def _tell(text: str) -> None:
+    click.echo(f"leafcast: {text}", err=True)
+
+
+async def _asked(session: Session, names: Sequence[str], condition: str, seconds: float) -> Any:
+    return await session.call(
+        "wait",
+        seconds=seconds + GRACE_SECONDS,
+        placements=list(names),
+        condition=condition,
+        timeout=seconds,
+    )
+
+
+def last_state(state: Mapping[str, Any], condition: str, seconds: float) -> Iterator[str]:
+    """Where a placement stood when time was up, the worst of it, and what to do."""
+    name = state["name"]
+    title = f"edgeplacement.{GROUP}/{name}"
+    yield f"timed out after {seconds:g}s waiting for {title} to be {condition}: {_figures(state)}"
+    if state.get("problem"):
+        yield f"  {state['problem']}"
+    worst = sorted(state["exceptions"], key=lambda one: (one["severity"], -one["count"]))
+    for one in worst[:ERRORS_MAX]:
+        what = f"{one['object']}: {one['reason']}" if one["object"] else one["reason"]
+        yield f"  {what} (at {one['count']}, e.g. {one['path']})"
+    yield f"  see: leafcast status {name}"
+
+
+def _others(counts: Mapping[str, int], well: str) -> str:
+    """` (1 failing, 2 pending)`: what those are that are not as they should be."""
+    said = [f"{count} {word}" for word, count in sorted(counts.items()) if count and word != well]
+    return f" ({', '.join(said)})" if said else ""
+
+
+def _absent(state: Mapping[str, Any]) -> str:
+    """Who is not waited for."""
+    return f" ({state['never_joined']} never joined)" if state["never_joined"] else ""
+
+
+def _figures(state: Mapping[str, Any]) -> str:
+    whole = state["destinations"]
+    least = "" if state["complete"] else "at least "
+    if not whole and state["never_joined"]:
+        return f"none of its {many(state['never_joined'], 'destination')} has joined yet"
+    if not whole and state["complete"]:
+        return "0 of 0 destinations; its locationSelectors match no Location that has a SyncTarget"
+    states, health = state["states"], state["health"]
+    synced, healthy = states.get("synced", 0), health.get("healthy", 0)
+    said = [
+        f"{least}{synced} of {many(whole, 'destination')} synced{_others(states, 'synced')}",
+        f"{healthy} healthy{_others(health, 'healthy')}",
+    ]
+    if state["blocking"]:
+        said.append(f"no answer yet from {', '.join(state['blocking'])}")
+    return ", ".join(said)
+
+
+def placements_named(placements: Sequence[str]) -> list[str]:
+    """Names alone, or as kubectl would have them: `epl/shop`, `epl shop`."""
+    names = []
+    kinds = ResourceKinds()
+    if len(placements) > 1 and "/" not in placements[0] and _is_kind(kinds, placements[0]):
+        placements = placements[1:]
+    for said in placements:
+        word, slash, name = said.partition("/")
+        if slash and (kind := kinds.resolve(word)).resource != "edgeplacements":
+            raise click.UsageError(f'"{said}": name an EdgePlacement, not a {kind.kind}')
+        names.append(name if slash else said)
+    return list(dict.fromkeys(names))
+
+
+def _is_kind(kinds: ResourceKinds, word: str) -> bool:
+    """Whether it says EdgePlacement, and is not the name of one."""
+    try:
+        return kinds.resolve(word).resource == "edgeplacements"
+    except UnknownKind:
+        return False

@@ -1,0 +1,36 @@
+"""How many SyncTargets each Location selects, for the table of Locations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from leafcast.show.object_cells import at
+from leafcast.show.object_output import Group
+from relay.ports import Space
+from schemas.api import GROUP
+from schemas.refusals import BadSelector
+from schemas.selectors import LabelSelector
+
+
+async def with_instances(inventory: Space, group: Group) -> Group:
+    """The same objects; Locations with `status.instances`, which no one keeps in the space."""
+    if (group.kind.group, group.kind.resource) != (GROUP, "locations"):
+        return group
+    listing = await inventory.list(GROUP, "synctargets")
+    labels = [obj["metadata"].get("labels") or {} for obj in listing.objects]
+    return replace(group, objects=[_counted(obj, labels) for obj in group.objects])
+
+
+def _counted(
+    location: Mapping[str, Any], targets: Sequence[Mapping[str, str]]
+) -> Mapping[str, Any]:
+    form: Any = at(location, "spec", "instanceSelector")
+    try:
+        # Without a selector a Location holds nothing; an empty one selects all.
+        selector = None if form is None else LabelSelector.from_kubernetes(form)
+    except BadSelector:
+        return dict(location)
+    count = 0 if selector is None else sum(map(selector.matches, targets))
+    return {**location, "status": {**(location.get("status") or {}), "instances": count}}

@@ -1,0 +1,168 @@
+"""The program `leafcast`: every error is one line with its remedy, and an exit code.
+
+Codes: 0 done, 1 it did not come to be, 2 wrong usage, 128 + n ended by signal n (Ctrl-C is 130).
+`LEAFCAST_TRACEBACK=1` shows where an error arose.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from importlib import import_module
+from typing import NoReturn
+
+try:
+    import click
+
+    from leafcast.cli.suggestions import command_hint, option_hint
+    from leafcast.errors import FROM_SERVER, said
+except KeyboardInterrupt:
+    # Starting takes a moment, in which Ctrl-C is to be as silent as later on.
+    raise SystemExit(130) from None
+
+_COMMANDS = {
+    "accept": "leafcast.cli.commands.accept:accept",
+    "adopt": "leafcast.cli.commands.adopt:adopt",
+    "apply": "leafcast.cli.commands.apply:apply",
+    "completion": "leafcast.cli.commands.completion:completion",
+    "crds": "leafcast.cli.commands.crds:crds",
+    "delete": "leafcast.cli.commands.delete:delete",
+    "demo": "leafcast.cli.commands.demo:demo",
+    "describe": "leafcast.cli.commands.describe:describe",
+    "diff": "leafcast.cli.commands.diff:diff",
+    "doctor": "leafcast.cli.commands.doctor:doctor",
+    "down": "leafcast.cli.commands.down:down",
+    "install": "leafcast.cli.commands.install:install",
+    "join": "leafcast.cli.commands.join:join",
+    "node": "leafcast.cli.commands.node:node",
+    "events": "leafcast.cli.commands.events:events",
+    "get": "leafcast.cli.commands.get:get",
+    "layout": "leafcast.cli.commands.layout:layout",
+    "nats-config": "leafcast.cli.commands.nats_config:nats_config",
+    "run": "leafcast.cli.commands.run:run",
+    "status": "leafcast.cli.commands.status:status",
+    "tree": "leafcast.cli.commands.tree:tree",
+    "up": "leafcast.cli.commands.up:up",
+    "withdraw": "leafcast.cli.commands.adopt:withdraw",
+    "wait": "leafcast.cli.commands.wait:wait",
+}
+_GROUPS = (
+    ("Every day", ("demo", "up", "down", "apply", "delete", "diff", "wait")),
+    ("Look", ("status", "get", "describe", "tree", "events")),
+    ("Nodes", ("node", "join")),
+    ("Repair", ("doctor", "accept", "adopt", "withdraw")),
+    ("Run it yourself", ("run", "install", "layout", "nats-config", "crds", "completion")),
+)
+_INTERRUPTED = 130
+
+
+class _Commands(click.Group):
+    """Commands are loaded when they are asked for, inside `main`'s handling of errors."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in _COMMANDS:
+            return None
+        module, _, name = _COMMANDS[cmd_name].partition(":")
+        command = getattr(import_module(module), name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """`help get` is `get --help`, and `version` is `--version`, as with kubectl."""
+        match args:
+            case ["help", *rest]:
+                args = [*rest, "--help"]
+            case ["version"]:
+                args = ["--version"]
+            case _:
+                pass
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in _COMMANDS and (hint := command_hint(args[0], _COMMANDS)):
+            ctx.fail(f'no such command "{args[0]}" ({hint})')
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """In groups, what one needs every day first; no summary is cut."""
+        grouped = {name for _, names in _GROUPS for name in names}
+        rest = ("More", tuple(name for name in sorted(_COMMANDS) if name not in grouped))
+        for title, names in (*_GROUPS, rest):
+            commands = [(name, self.get_command(ctx, name)) for name in names]
+            rows = [(name, it.get_short_help_str(10**6)) for name, it in commands if it is not None]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows, col_spacing=3)
+
+
+@click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="leafcast", message="leafcast %(version)s")
+def cli() -> None:
+    """Deliver Kubernetes workloads to very many edge clusters, and bring their status back."""
+
+
+def main() -> NoReturn:
+    """Run the command line in `sys.argv`, and exit."""
+    try:
+        code = cli.main(prog_name=_program(), standalone_mode=False)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except click.exceptions.Exit as end:
+        code = end.exit_code
+    except click.ClickException as error:
+        code = _usage(error)
+    except (click.Abort, KeyboardInterrupt):
+        code = _INTERRUPTED
+    except BrokenPipeError:
+        # Who read our output has gone. Python would say so once more as it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    except Exception as error:  # noqa: BLE001 - the top of the program
+        code = _failed(error)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _program() -> str:
+    """What the user typed: as a plugin, kubectl runs `kubectl-leafcast`."""
+    return "kubectl leafcast" if "kubectl-" in os.path.basename(sys.argv[0]) else "leafcast"  # noqa: PTH119
+
+
+def _usage(error: click.ClickException) -> int:
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        click.echo(error.format_message())
+        return 0
+    # Manifests may have many faults: each has its own line, and its own file and line number.
+    text = error.format_message()
+    if isinstance(error, click.exceptions.NoSuchOption):
+        text = f"{error.message}{option_hint(error.option_name, error.possibilities or ())}"
+    lines = text.rstrip(".").splitlines()
+    if isinstance(error, click.UsageError):
+        where = error.ctx.command_path if error.ctx else _said()
+        lines = [f"{' '.join(' '.join(lines).split())}; see: {where} --help"]
+    _tell(lines)
+    return error.exit_code
+
+
+def _said() -> str:
+    """The command as it was typed, for an error that does not know it."""
+    return " ".join([_program(), *(word for word in sys.argv[1:2] if word in _COMMANDS)])
+
+
+def _failed(error: Exception) -> int:
+    if os.environ.get("LEAFCAST_TRACEBACK"):
+        raise error
+    _tell(said(error))
+    return 1
+
+
+def _tell(lines: Iterable[str]) -> None:
+    """As kubectl says errors; what belongs to the line before it is indented."""
+    for line in lines:
+        plain = line.startswith((FROM_SERVER, "  "))
+        click.echo(line if plain else f"error: {line}", err=True)

@@ -1,0 +1,155 @@
+"""Options that the commands about objects share, and what they say, as kubectl has them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn, TypeVar
+
+import click
+
+from leafcast.ask.resource_names import UnknownKind
+from leafcast.ask.session import Session
+from leafcast.cli import shell_completion
+from leafcast.cli.apply_batch import complete
+from leafcast.cli.label_selectors import BadLabelText, read_labels
+from leafcast.cli.options import NodeAt
+from leafcast.cli.resource_arguments import BadArguments, Meant
+from leafcast.manifest_sources import BadManifests, read_manifests
+from schemas.manifests import LoadedObject
+from schemas.selectors import LabelSelector
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class _Labels(click.ParamType[LabelSelector]):
+    name = "selector"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> LabelSelector:
+        if isinstance(value, LabelSelector):
+            return value
+        try:
+            return read_labels(value)
+        except BadLabelText as error:
+            self.fail(str(error), param, ctx)
+
+
+def namespace_option(command: Command) -> Command:
+    """`-n`, given as `namespace: str | None`."""
+    return click.option(
+        "-n",
+        "--namespace",
+        metavar="NAMESPACE",
+        shell_complete=shell_completion.namespaces,
+        help="The namespace.  [default: default]",
+    )(command)
+
+
+def all_namespaces_option(command: Command) -> Command:
+    """`-A`, given as `all_namespaces: bool`."""
+    return click.option("-A", "--all-namespaces", is_flag=True, help="In all namespaces.")(command)
+
+
+def selector_option(command: Command) -> Command:
+    """`-l`, given as `selector: LabelSelector | None`."""
+    return click.option(
+        "-l",
+        "--selector",
+        type=_Labels(),
+        metavar="SELECTOR",
+        help="Only objects with these labels: app=web,tier!=db, env in (a,b), !old.",
+    )(command)
+
+
+def files_options(*, required: bool) -> Callable[[Command], Command]:
+    """`-f`, given as `files: tuple[str, ...]`, and `-R`, as `recursive: bool`."""
+
+    def both(command: Command) -> Command:
+        recurse = click.option(
+            "-R", "--recursive", is_flag=True, help="Look into folders below folders too."
+        )
+        files = click.option(
+            "-f",
+            "--filename",
+            "files",
+            multiple=True,
+            required=required,
+            metavar="PATH",
+            shell_complete=shell_completion.files,
+            help="A file, a folder (its *.yaml, *.yml and *.json), or - for standard input.  "
+            "Repeatable.",
+        )
+        return files(recurse(command))
+
+    return both
+
+
+def objects_options(metavar: str) -> Callable[[Command], Command]:
+    """Which objects are meant: `objects` and `files`, and where and how they are looked for."""
+
+    def all_of_them(command: Command) -> Command:
+        words = click.argument(
+            "objects", nargs=-1, metavar=metavar, shell_complete=shell_completion.kinds_and_names
+        )
+        looked_for = namespace_option(all_namespaces_option(selector_option(command)))
+        return words(files_options(required=False)(looked_for))
+
+    return all_of_them
+
+
+def dry_run_option(what: str) -> Callable[[Command], Command]:
+    """`--dry-run`, given as `dry_run`; bare it is `client`, as it was with kubectl once."""
+    return click.option(
+        "--dry-run",
+        is_flag=False,
+        flag_value="client",
+        type=click.Choice(["none", "client", "server"]),
+        default="none",
+        help=f"Say what would be {what}, and do nothing. client and server are the same here.",
+    )
+
+
+def at_option(command: Command) -> Command:
+    """`--at`, given as `at: str | None`."""
+    return click.option(
+        "--at",
+        type=NodeAt(root=True),
+        metavar="PATH",
+        shell_complete=shell_completion.paths,
+        help="Read the copy of the edge at this path, such as /region-1/site-1, through the tree. "
+        "Data of Secrets are redacted.",
+    )(command)
+
+
+def load_files(files: Sequence[str], *, recursive: bool) -> list[LoadedObject]:
+    """The objects in the files; raises BadManifests with everything that is wrong."""
+    return read_manifests(files, sys.stdin.read, recursive=recursive)
+
+
+async def meant_by(
+    session: Session, loaded: Sequence[LoadedObject], namespace: str | None
+) -> list[tuple[Meant, str]]:
+    """The objects that manifests name, each with its namespace; raises BadManifests."""
+    wishes = await complete(session, loaded, namespace)
+    return [(Meant(wish.kind, (wish.key.name,)), wish.key.namespace) for wish in wishes]
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """End as `refuse` does where arguments, kinds or manifests are wrong."""
+    try:
+        yield
+    except BadManifests as error:
+        refuse(error.faults)
+    except BadArguments as error:
+        raise click.UsageError(str(error)) from error
+    except UnknownKind as error:
+        refuse([str(error)])
+
+
+def refuse(faults: Sequence[str]) -> NoReturn:
+    """End with these lines on standard error, and exit code 1."""
+    raise click.ClickException("\n".join(faults))

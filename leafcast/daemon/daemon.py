@@ -1,0 +1,186 @@
+"""The process that keeps a tree running: it holds the data directory, and answers the commands.
+
+`python -m leafcast.daemon FOLDER REGIONS SITES DEPTH [KUBE]`; `leafcast up` starts it, detached.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from contextlib import AsyncExitStack
+from functools import partial
+from logging.handlers import RotatingFileHandler
+from typing import Any
+
+from leafcast.ask.api import Api
+from leafcast.ask.client import CentreAsks, register_asks
+from leafcast.ask.session import API_PREFIX, WORKLOADS_BUCKET
+from leafcast.daemon.approvals import register_approvals
+from leafcast.daemon.diagnosis import register_diagnosis
+from leafcast.daemon.event_log import EventLog, follow_conditions
+from leafcast.daemon.logs import set_up_logs
+from leafcast.daemon.membership import Membership, register_membership
+from leafcast.daemon.running_centre import RunningCentre
+from leafcast.daemon.tree_facts import placement_of, reached
+from leafcast.daemon.tree_verbs import register_tree_verbs
+from leafcast.data_dir import DataDir
+from leafcast.errors import said
+from leafcast.local.freed_memory import give_back_freed
+from leafcast.local.health_endpoint import HealthEndpoint
+from leafcast.local.run_config import HealthForm
+from leafcast.local.tree import LocalTree
+from leafcast.local.tree_kube import TreeKube
+from leafcast.local.views import TreeShape
+from leafcast.show.plurals import many
+from leafcast.signals import Ended, run_until_signal
+from leafcast.space_settings import CentreSpaces
+from leafcast.spaces import open_space
+from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.jetstream.request_reply import serve
+from relay.adapters.server.external_server import ServerPlace
+from relay.ports import Space
+from schemas.identity import NodePath, random_id
+
+LOG_BYTES_MAX = 2_000_000
+
+log = logging.getLogger("leafcast.daemon")
+
+
+class Daemon:
+    """One run on one data directory, which must be locked."""
+
+    def __init__(
+        self,
+        place: DataDir,
+        shape: TreeShape,
+        external: ServerPlace | None = None,
+        health: HealthForm | None = None,
+        kube: str | None = None,
+    ) -> None:
+        self._health = health
+        self.api = Api()
+        self._place = place
+        self._clock = SystemClock()
+        self._state: dict[str, Any] = {"pid": os.getpid(), "ready": False, "doing": "starting"}
+        dice = self._dice = SystemDice()
+        self._kube = TreeKube(place, shape, kube, self._clock, dice) if kube else None
+        clusters = self._kube.spaces if self._kube else {}
+        self.tree = LocalTree(
+            shape, place.folder, self._doing, external=external, clusters=clusters
+        )
+        self.events = EventLog(random_id(dice.entropy(16)))
+        self.tree.noted = lambda path, noted: self.events.noted(
+            path, noted, self._clock.now().wall_ms, partial(placement_of, self.tree)
+        )
+        centre = RunningCentre(self.tree)
+        asks = CentreAsks(centre.asker, centre.keys, self._clock, dice)
+        verbs = register_tree_verbs(self.api, self.tree, self.events, asks, self._clock)
+        register_diagnosis(self.api, self.tree, asks, self._clock)
+        register_approvals(self.api, self.tree)
+        register_asks(self.api, asks)
+        register_membership(self.api, Membership(centre, asks, verbs, self._clock, dice))
+
+    async def run(self) -> None:
+        """Keep the tree running until cancelled; raises what ends it, in groups."""
+        self._say()
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._run_tree(), name="tree")
+                group.create_task(self._answer(), name="api")
+                group.create_task(self._announce(), name="announce")
+                group.create_task(self._watch(), name="watch")
+                group.create_task(give_back_freed(self._clock), name="memory")
+                if (health := self._health) is not None:
+                    endpoint = HealthEndpoint(self.tree.unready, health.port, health.host)
+                    group.create_task(endpoint.run(), name="health")
+        finally:
+            self._place.forget_daemon()
+
+    async def _run_tree(self) -> None:
+        """The tree, on API servers if it has any."""
+        async with AsyncExitStack() as stack:
+            if self._kube is not None:
+                await stack.enter_async_context(self._kube.running(self._doing))
+                centre = self._kube.spaces[NodePath()]
+                self._place.write_spaces(CentreSpaces((centre,), (centre,)))
+            await self.tree.run()
+
+    async def _answer(self) -> None:
+        """Let the commands in as soon as the centre runs."""
+        await self.tree.centre_up.wait()
+        centre = self.tree.nodes[NodePath()]
+        self._place.write_admin({"url": centre.server.url, "seed": centre.space_seed})
+        self._state["url"] = centre.server.url
+        self._say()
+        async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
+            client = await centre.client(stack, "api")
+            group.create_task(serve(client, f"{API_PREFIX}*", self.api.answer), name="verbs")
+            space = await self._workloads(stack)
+            group.create_task(follow_conditions(space, self.events, self._clock), name="events")
+
+    async def _workloads(self, stack: AsyncExitStack) -> Space:
+        """A way of its own to where people write placements."""
+        embedded = partial(self.tree.nodes[NodePath()].space, WORKLOADS_BUCKET, stack)
+        setting = self._place.spaces().workloads[0]
+        return await open_space(setting, embedded, self._clock, self._dice, stack)
+
+    async def _announce(self) -> None:
+        await self.tree.up.wait()
+        self._count()
+        self._state.update(ready=True, doing="running")
+        self._say()
+        log.info("the tree is up: %s", many(len(self.tree.nodes), "node"))
+
+    async def _watch(self) -> None:
+        """Log who gets out of reach, and who comes back."""
+        await self.tree.up.wait()
+        before: dict[NodePath, str] = {}
+        while True:
+            now = reached(self.tree)
+            self.events.reached(before, now, self._clock.now().wall_ms)
+            before = now
+            if self._count():
+                self._say()
+            await self.tree.changed()
+
+    def _count(self) -> bool:
+        """Count the nodes that run here, which some may have left; whether that is news."""
+        before, counts = self._state.get("nodes"), self.tree.counts()
+        self._state["nodes"] = counts
+        return counts != before
+
+    def _doing(self, doing: str) -> None:
+        log.info("%s", doing)
+        self._state["doing"] = doing
+        self._say()
+
+    def _say(self) -> None:
+        self._place.write_daemon(self._state)
+
+
+def run_daemon(place: DataDir, shape: TreeShape, kube: str | None = None) -> int:
+    """Run on the directory until a signal; the exit code. Errors are in the log."""
+    handler = RotatingFileHandler(place.log, maxBytes=LOG_BYTES_MAX, backupCount=1)
+    set_up_logs("text", [handler])
+    try:
+        with place.locked():
+            if place.tree() is None:
+                place.write_tree(
+                    {
+                        "shape": [shape.regions, shape.sites, shape.depth],
+                        **({"kube": kube} if kube else {}),
+                    }
+                )
+            log.info("starting, process %d", os.getpid())
+            run_until_signal(Daemon(place, shape, kube=kube).run())
+    except Ended as end:
+        log.info("stopped: %s", end)
+        return 0
+    except Exception as error:
+        if os.environ.get("LEAFCAST_TRACEBACK"):
+            log.exception("the daemon failed")
+        for line in said(error):
+            log.error("%s", line)  # noqa: TRY400 - its cause is said; the place is for us
+        return 1
+    return 0

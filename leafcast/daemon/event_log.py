@@ -1,0 +1,288 @@
+"""What happened in a tree lately, as Kubernetes says its events: bounded, equal ones counted."""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+from relay.core.effects import Noted
+from relay.objects.stored_object import timestamp
+from relay.ports import Change, Clock, Interest, Interests, Listed, Space, SpaceEvent
+from schemas.api import GROUP
+from schemas.identity import NodePath
+from schemas.reports import NEVER_JOINED
+
+EVENTS_MAX = 1_000
+NORMAL, WARNING = "Normal", "Warning"
+PLACEMENTS = (GROUP, "edgeplacements")
+_WARNINGS = frozenset(
+    {
+        "Invalid",
+        "RemovalHeld",
+        "ObjectsRefused",
+        "Failing",
+        "Degraded",
+        "Unreachable",
+        "NoDestinations",
+        "UnknownKind",
+        "NamespaceNotFound",
+        "NothingSelected",
+        "KindUnreadable",
+        "NotSupported",
+        "NeverJoined",
+    }
+)
+_LACKS = frozenset({"UnknownKind", "NamespaceNotFound", "NothingSelected", "KindUnreadable"})
+"""Of these the condition ObjectsSelected tells; that it is not synced either is no more news."""
+_STORY = {
+    "Synced": ("Delivered", "delivered to", "synced"),
+    "Healthy": ("Working", "working at", "healthy"),
+}
+"""Of these conditions the good end is told, and why they cannot come to it: not each step."""
+_ON_THE_WAY = frozenset({"Incomplete", "Pending", "Progressing", "Degraded", "Unreachable"})
+_GOOD_NEWS = frozenset({"FreshView", "LedgerReadBack", "DiskHasRoom"})
+_DESTINATIONS = re.compile(r" \((\d+) destinations?, e\.g\. ([^()]*)\)$")
+_OF_SILENCE = frozenset({"Unreachable", "Left"})
+_OF_CHILDREN = frozenset(
+    {
+        "MailDiffers",
+        "ReportsDiffer",
+        "SecondHome",
+        "SecondRun",
+        "BadReport",
+        "ChildStale",
+        "BadAnswer",
+    }
+)
+_OF_STATE = {
+    "up": ("Reached", "is back"),
+    "stopped": ("Stopped", "was shut down"),
+    "unreachable": ("Unreachable", "is not heard from any more"),
+}
+_JOINED = ("Joined", "joined for the first time")
+_AWAITED = frozenset({"connecting", NEVER_JOINED})
+
+
+class Condition(NamedTuple):
+    """A condition of a placement; `changed` is Kubernetes' form of a moment, or empty."""
+
+    status: str
+    reason: str
+    message: str
+    changed: str
+
+
+@dataclass(slots=True)
+class Happening:
+    """One event: `sequence` is new each time it happens again; times are ms since 1970."""
+
+    sequence: int
+    first_ms: int
+    last_ms: int
+    count: int
+    type: str
+    reason: str
+    node: str
+    object: str
+    message: str
+
+
+class EventLog:
+    """The last `EVENTS_MAX` different events, the one that happened last at the end.
+
+    `run` names this log: another one counts its events from the beginning again.
+    """
+
+    def __init__(self, run: str = "", most: int = EVENTS_MAX) -> None:
+        self.run = run
+        self._most = most
+        self._sequence = 0
+        self._found: OrderedDict[tuple[str, str, str, str], Happening] = OrderedDict()
+
+    def add(
+        self,
+        now_ms: int,
+        *,
+        kind: str,
+        reason: str,
+        node: str,
+        about: str,
+        message: str,
+    ) -> None:
+        """Take in an event; one that is as an earlier one counts there."""
+        self._sequence += 1
+        key = (reason, node, about, message)
+        held = self._found.pop(key, None)
+        if held is None:
+            held = Happening(0, now_ms, now_ms, 0, kind, reason, node, about, message)
+        held.sequence, held.last_ms, held.count = self._sequence, now_ms, held.count + 1
+        self._found[key] = held
+        if len(self._found) > self._most:
+            self._found.popitem(last=False)
+
+    def noted(
+        self,
+        path: NodePath,
+        noted: Noted,
+        now_ms: int,
+        placement_of: Callable[[str], str] = lambda _: "",
+    ) -> None:
+        """Take in what a node noted, but who is silent: `reached` has that.
+
+        `placement_of` gives the name of a placement by its mail key, which nobody could read.
+        """
+        if noted.reason in _OF_SILENCE:
+            return
+        about, key = noted.subject, noted.subject.removeprefix("mail ")
+        if noted.reason in _OF_CHILDREN:
+            about = str(path.child(noted.subject))
+        elif name := placement_of(key):
+            about = f"edgeplacement/{name}"
+        self.add(
+            now_ms,
+            kind=NORMAL if noted.reason in _GOOD_NEWS else WARNING,
+            reason=noted.reason,
+            node=str(path),
+            about=about,
+            message=noted.detail,
+        )
+
+    def reached(
+        self, before: Mapping[NodePath, str], now: Mapping[NodePath, str], now_ms: int
+    ) -> None:
+        """Take in in which state nodes are (leafcast.daemon.tree_facts), before and now."""
+        for path, state in now.items():
+            former = before.get(path, "up")
+            first = former == NEVER_JOINED != state
+            if state == former or (not first and _AWAITED & {state, former}):
+                continue
+            reason, message = _JOINED if first else _OF_STATE[state]
+            self.add(
+                now_ms,
+                kind=WARNING if state == "unreachable" else NORMAL,
+                reason=reason,
+                node=str(path.parent),
+                about=str(path),
+                message=f"{path} {message}",
+            )
+
+    @property
+    def through(self) -> int:
+        """The sequence of the last event."""
+        return self._sequence
+
+    def since(self, sequence: int) -> list[dict[str, Any]]:
+        """The events after a sequence, oldest first."""
+        return [asdict(item) for item in self._found.values() if item.sequence > sequence]
+
+
+async def follow_conditions(space: Space, events: EventLog, clock: Clock) -> None:
+    """Tell how placements fare: created, delivered, working, failing and why; and other conditions.
+
+    Counts that are still open and steps on the way are no events: people would read flips.
+    """
+    await space.follow(Interests([Interest(*PLACEMENTS)]), _Conditions(events, clock).tell)
+
+
+class _Conditions:
+    """What is known of placements: what changed while nobody could look is news all the same."""
+
+    def __init__(self, events: EventLog, clock: Clock) -> None:
+        self._events, self._clock = events, clock
+        self._since = timestamp(clock.now().wall_ms)
+        self._listed = False
+        self._known: dict[str, dict[str, Condition]] = {}
+        self._stuck: dict[str, dict[str, str]] = {}
+
+    async def tell(self, event: SpaceEvent) -> None:
+        """Take in what a space tells of placements."""
+        match event:
+            case Listed(_, objects):
+                here = {key.name: obj for key, obj in objects.items()}
+                for name in sorted(self._known.keys() - here.keys()):
+                    self._forget(name)
+                for name, obj in here.items():
+                    self._take(name, obj)
+                self._listed = True
+            case Change("deleted", key):
+                self._forget(key.name)
+            case Change(_, key, obj):
+                self._take(key.name, obj)
+            case _:
+                return
+
+    def _forget(self, name: str) -> None:
+        if self._known.pop(name, None) is not None:
+            self._add(name, NORMAL, "Deleted", "deleted")
+        self._stuck.pop(name, None)
+
+    def _take(self, name: str, obj: Mapping[str, Any]) -> None:
+        before, now = self._known.get(name), conditions_of(obj)
+        made = str(obj["metadata"].get("creationTimestamp") or "")
+        if before is None and (self._listed or made >= self._since):
+            self._add(name, NORMAL, "Created", "created")
+        self._known[name] = now
+        for type_, told in now.items():
+            if (before or {}).get(type_, ("", ""))[:2] == told[:2]:
+                continue
+            if told.reason in _LACKS and type_ != "ObjectsSelected":
+                continue
+            # What the first list shows was so before the tree started, unless it changed since.
+            if self._listed or told.changed >= self._since:
+                self._tell(name, type_, told, obj.get("status") or {})
+        # What is wrong with a placement already when the tree starts is news, too.
+        errors, known = errors_of(obj), self._stuck.get(name, {})
+        for error in sorted(errors.keys() - known.keys()):
+            self._add(name, WARNING, "Failing", f"failing{errors[error]}: {error}")
+        self._stuck[name] = errors
+
+    def _tell(self, name: str, type_: str, told: Condition, status: Mapping[str, Any]) -> None:
+        """Tell of a condition what a person would: its good end, or why it does not come to it."""
+        kind = WARNING if told.reason in _WARNINGS else NORMAL
+        if type_ == "Valid" and told.status == "True":
+            return None
+        if type_ not in _STORY:
+            said = f"{type_} is {told.status}" + (f": {told.message}" if told.message else "")
+            return self._add(name, kind, told.reason or type_, said)
+        reason, done, counted = _STORY[type_]
+        if told.status == "True":
+            absent = status.get("neverJoined") or 0
+            more = f" ({absent} never joined)" if absent else ""
+            figures = f"{status.get(counted, 0)} of {status.get('destinations', 0)}"
+            return self._add(name, NORMAL, reason, f"{done} {figures}{more}")
+        if told.status == "False" and type_ == "Synced" and told.reason not in _ON_THE_WAY:
+            said = f"not {done} all: {told.message}"
+            self._add(name, kind, told.reason, said)
+        return None
+
+    def _add(self, name: str, kind: str, reason: str, message: str) -> None:
+        now_ms, about, said = (
+            self._clock.now().wall_ms,
+            f"edgeplacement/{name}",
+            f"{name} {message}",
+        )
+        self._events.add(now_ms, kind=kind, reason=reason, node="/", about=about, message=said)
+
+
+def errors_of(obj: Mapping[str, Any]) -> dict[str, str]:
+    """What is wrong, by the placement's status, and where: ` at /emea/s1`, or at how many."""
+    listed = (obj.get("status") or {}).get("errors") or ()
+    found = {}
+    for error in map(str, listed):
+        named = _DESTINATIONS.search(error)
+        count, path = named.groups() if named else ("", "")
+        where = f" at {path}" if count == "1" else f" at {count} destinations, such as {path}"
+        found[_DESTINATIONS.sub("", error)] = where if named else ""
+    return found
+
+
+def conditions_of(obj: Mapping[str, Any]) -> dict[str, Condition]:
+    """Status, reason, message and last transition of each condition, by its type."""
+    found = (obj.get("status") or {}).get("conditions") or ()
+    names = ("status", "reason", "message", "lastTransitionTime")
+    return {
+        str(item.get("type")): Condition(*(str(item.get(n) or "") for n in names)) for item in found
+    }

@@ -1,0 +1,163 @@
+"""Starting, watching and stopping the process that keeps a tree running."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from leafcast.data_dir import DataDir, DataDirUnusable
+from leafcast.local.views import TreeShape
+from relay.ports import Clock
+
+FREE_BYTES_MIN = 200_000_000
+LOOK_SECONDS = 0.1
+STOP_SECONDS = 30.0
+STRANGE_SECONDS = 3.0
+LOG_LINES_SHOWN = 8
+_OURS = frozenset(
+    {"lock", "daemon.log", "daemon.json", "daemon.json.new", "tree.json.new", "joined"}
+)
+
+
+class DaemonEnded(Exception):
+    """The daemon ended before the tree was up; `lines` are the last it said."""
+
+    def __init__(self, log: Path, lines: list[str]) -> None:
+        said = lines or ["it said nothing"]
+        super().__init__("\n".join(["the tree did not start:", *said, f"all it said: {log}"]))
+        self.lines = lines
+
+
+class NotUpInTime(Exception):
+    """The tree goes on starting, but took longer than the user waits."""
+
+    def __init__(self, seconds: float, doing: str) -> None:
+        super().__init__(
+            f"the tree is not up after {seconds:g} s ({doing}); it goes on in the background: "
+            "see `leafcast tree`, or stop it with `leafcast down`"
+        )
+
+
+def prepare_folder(place: DataDir) -> None:
+    """Make the folder, and refuse what cannot hold a tree; raises DataDirUnusable."""
+    folder = place.folder
+    remedy = "name another --data-dir"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        strangers = [item.name for item in folder.iterdir() if item.name not in _OURS]
+    except (FileExistsError, NotADirectoryError) as error:
+        raise DataDirUnusable(folder, "it is not a directory", remedy) from error
+    except OSError as error:
+        raise DataDirUnusable(folder, f"cannot be used: {error.strerror}", remedy) from error
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise DataDirUnusable(folder, "it is read-only", remedy)
+    if strangers and place.tree() is None:
+        reason = f"it holds no tree, but {min(strangers)!r} and the like"
+        raise DataDirUnusable(folder, reason, "name an empty or a new folder")
+    check_room(folder, shutil.disk_usage(folder).free)
+
+
+def check_room(folder: Path, free: int) -> None:
+    """Refuse a disk that is nearly full: JetStream would stop in the middle of things."""
+    if free < FREE_BYTES_MIN:
+        reason = f"{free // 1_000_000} MB are free, at least {FREE_BYTES_MIN // 1_000_000} needed"
+        raise DataDirUnusable(folder, reason, "make room, or name a --data-dir on another disk")
+
+
+def start_daemon(
+    place: DataDir, shape: TreeShape, kube: str | None = None
+) -> subprocess.Popen[bytes]:
+    """Start it in a session of its own, so that it outlives this terminal."""
+    package = str(Path(__file__).resolve().parents[2])
+    paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
+    wanted = [str(figure) for figure in (shape.regions, shape.sites, shape.depth)]
+    wanted += [kube] if kube else []
+    with place.log.open("ab") as output:
+        return subprocess.Popen(  # noqa: S603 - our own program
+            [sys.executable, "-P", "-m", "leafcast.daemon", str(place.folder), *wanted],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            cwd=place.folder,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            start_new_session=True,
+        )
+
+
+async def until_ready(
+    place: DataDir,
+    daemon: subprocess.Popen[bytes] | None,
+    clock: Clock,
+    seconds: float,
+    doing: Callable[[str], None],
+) -> None:
+    """Wait until the tree is up; `daemon` None watches one that someone else started.
+
+    Raises DaemonEnded, NotUpInTime, or DataDirUnusable if a stranger has the directory.
+    """
+    offset = place.log.stat().st_size if place.log.exists() else 0
+    until = clock.now().seconds + seconds
+    strange_from = clock.now().seconds + STRANGE_SECONDS
+    while True:
+        ended = daemon.poll() is not None if daemon else not place.in_use()
+        state = place.daemon() or {}
+        if daemon is None and not state and clock.now().seconds > strange_from:
+            reason = "another process uses it, which is no daemon of Leafcast"
+            raise DataDirUnusable(place.folder, reason, "stop that, or name another --data-dir")
+        if ended:
+            raise DaemonEnded(place.log, _last_lines(place.log, offset))
+        if state.get("ready") and (daemon is None or state.get("pid") == daemon.pid):
+            return
+        doing(str(state.get("doing", "starting")))
+        # Who is told to use `leafcast down` is to find something there that can be stopped.
+        if clock.now().seconds > until and place.in_use():
+            raise NotUpInTime(seconds, str(state.get("doing", "starting")))
+        await clock.sleep(LOOK_SECONDS)
+
+
+async def stop_daemon(place: DataDir, clock: Clock) -> bool:
+    """Have the daemon stop its tree, and wait for it; False if none runs.
+
+    One that does not end in time is made to, and its guardian then ends the servers.
+    """
+    if not place.in_use():
+        return False
+    until = clock.now().seconds + STOP_SECONDS
+    told = 0
+    while place.in_use():
+        pid = int((place.daemon() or {}).get("pid", 0))
+        late = clock.now().seconds > until
+        if pid and (pid != told or late):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL if late else signal.SIGTERM)
+            told = pid
+        await clock.sleep(LOOK_SECONDS)
+    return True
+
+
+async def stop_started(daemon: subprocess.Popen[bytes], clock: Clock) -> None:
+    """Stop a daemon that we started, and that may not use its directory yet; as `stop_daemon`."""
+    until = clock.now().seconds + STOP_SECONDS
+    daemon.terminate()
+    while daemon.poll() is None:
+        if clock.now().seconds > until:
+            daemon.kill()
+        await clock.sleep(LOOK_SECONDS)
+
+
+def _last_lines(log: Path, offset: int) -> list[str]:
+    """What the daemon said since it was started: errors if it named any."""
+    try:
+        with log.open("rb") as file:
+            file.seek(offset)
+            lines = file.read().decode(errors="replace").splitlines()
+    except OSError:
+        return []
+    errors = [line.partition(" ERROR ")[2] for line in lines if " ERROR " in line]
+    return (errors or lines)[-LOG_LINES_SHOWN:]

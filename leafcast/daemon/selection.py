@@ -1,0 +1,72 @@
+"""The verb `selection`: what placements select and lack now, and which placements carry an object.
+
+What the space holds when the question comes is taken into account first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+from controllers.centre import Controllers
+from leafcast.ask.api import Api, ApiError
+from leafcast.ask.session import SELECTION_OBJECTS_MAX
+from leafcast.daemon.running_centre import running
+from leafcast.local.tree import LocalTree
+from relay.ports import BusBroken, SpaceError
+from schemas.objects import ObjectKey
+
+SEEN_SECONDS_MAX = 5.0
+
+
+def register_selection(api: Api, tree: LocalTree) -> None:
+    """Answer the verb `selection` about this tree."""
+
+    async def selection(
+        placements: list[str] | None = None, objects: list[list[str]] | None = None
+    ) -> dict[str, Any]:
+        """`placements` has a form for each that is named and there (see `selection_form`).
+
+        `carried` has for each object (group, resource, namespace, name) the placements that select
+        it. Raises ApiError if the centre does not know its space yet.
+        """
+        if len(objects or ()) > SELECTION_OBJECTS_MAX:
+            remedy = f"ask for {SELECTION_OBJECTS_MAX} at a time"
+            raise ApiError("TooLarge", f"{len(objects or ())} objects are asked for", remedy)
+        controllers = running(tree.controllers)
+        await _until_seen(controllers)
+        there = controllers.translator.workloads.objects
+        resolver = controllers.translator.workloads.resolver
+        return {
+            "placements": [
+                {"name": name, **selection_form(controllers, name)}
+                for name in placements or ()
+                if name in there
+            ],
+            "carried": [resolver.selecting(ObjectKey(*key)) for key in objects or ()],
+        }
+
+    api.register("selection", selection)
+
+
+def selection_form(controllers: Controllers, name: str) -> dict[str, Any]:
+    """How many objects a placement selects, what it lacks, what of it acts here or does nothing."""
+    workloads = controllers.translator.workloads
+    lack = workloads.lack(name)
+    return {
+        "selected": workloads.resolver.count(name),
+        "lack": lack.message if lack else "",
+        "lackReason": lack.reason if lack else "",
+        "acts": controllers.translator.acts(name),
+        "notSupported": list(workloads.resolver.not_supported.of(name)),
+    }
+
+
+async def _until_seen(controllers: Controllers) -> None:
+    """Wait until the controllers have seen what the space holds now; raises ApiError."""
+    with suppress(TimeoutError, BusBroken, SpaceError):
+        async with asyncio.timeout(SEEN_SECONDS_MAX):
+            await controllers.translator.seen()
+            return
+    raise ApiError("NotReady", "the centre has not read its objects yet", "ask again in a moment")

@@ -1,0 +1,374 @@
+"""What a running tree says of itself in JSON: its nodes, its placements, who has what.
+
+A node's counts are what its parent counts for it, so that each tier adds up to the one above.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+from controllers.nodes import nodes as node_records
+from leafcast.ask.handlers import figures_of
+from leafcast.ask.remote import standing_of
+from leafcast.daemon.selection import selection_form
+from leafcast.local.tree import LocalTree
+from relay.core.answers import node_answer
+from relay.core.book import is_delta
+from relay.core.node import Node
+from relay.core.reduce import EMPTY, merge_all
+from schemas.identity import MailKey, NodePath
+from schemas.reports import NEVER_JOINED, Summary
+
+Form = dict[str, Any]
+
+UNREACHABLE_NAMED_MAX = 20
+
+
+def tree_form(tree: LocalTree, elsewhere: Mapping[NodePath, Mapping[str, Any]]) -> Form:
+    """The tree with a form for each node, children after their parents.
+
+    `edges` counts those at or below a node; `destinations` counts each once for each placement.
+    `elsewhere` holds the answers of relays that do not run here (leafcast.ask.remote).
+    """
+    counts, paths = _counts(tree, _in_force(tree)), _paths(tree)
+    relays = _relays(paths)
+    forms = [_node_form(tree, path, counts.get(path, EMPTY), relays) for path in paths]
+    edges = _edges_within(form["path"] for form in forms if form["role"] == "edge")
+    for form in forms:
+        path = NodePath.parse(form["path"])
+        form["edges"] = edges[path]
+        above = elsewhere.get(path.parent) if path.names else None
+        if above is not None:
+            form.update(_told(above["children"].get(path.name)))
+        if (asked := elsewhere.get(path)) is not None and not form["here"]:
+            form["objects_applied"] = asked.get("objectsApplied")
+    return {"up": tree.up.is_set(), "nodes": forms}
+
+
+def answers_here(tree: LocalTree) -> dict[NodePath, Form]:
+    """What the nodes that run here would answer, by path."""
+    running = {path: runtime.node for path, runtime in list(tree.nodes.items())}
+    return {path: node_answer(node, str(path)) for path, node in running.items() if node}
+
+
+def relays_not_here(tree: LocalTree) -> set[NodePath]:
+    """The nodes that have others below them and run elsewhere."""
+    return _relays(_known(tree)) - tree.nodes.keys()
+
+
+def edges_not_here(tree: LocalTree) -> set[NodePath]:
+    """The nodes without others below them that run elsewhere."""
+    known = set(_known(tree))
+    return known - _relays(known) - tree.nodes.keys()
+
+
+def placement_names(tree: LocalTree) -> list[str]:
+    """The placements there are; one whose removal is held has no object any more."""
+    if tree.controllers is None:
+        return []
+    translator = tree.controllers.translator
+    return sorted(translator.workloads.objects.keys() | translator.held.keys())
+
+
+def placement_of(tree: LocalTree, key: str) -> str:
+    """The name of the placement with this mail key, if the centre knows it; else ""."""
+    node = _node(tree, NodePath())
+    held = node.records.get(MailKey(key)) if node else None
+    return held.record.source.name if held is not None and is_delta(held) else ""
+
+
+def placement_form(tree: LocalTree, name: str, *, by_node: bool) -> Form:
+    """What became of one placement; `by_node` adds what each node counts.
+
+    With that come the placement's mail key, and the nodes to be asked for those below them.
+    """
+    controllers = tree.controllers
+    assert controllers is not None
+    key = controllers.translator.source(name).key
+    centre = tree.nodes[NodePath()].node
+    known = centre is not None and key in centre.records
+    summary = centre.summary(key) if centre is not None and known else Summary(complete=False)
+    counts = _counts(tree, (key,)) if known else {}
+    direct = [path for path in counts if len(path.names) == 1]
+    form = {
+        "name": name,
+        **summary_form(summary),
+        **selection_form(controllers, name),
+        "problem": controllers.errors.get(f"edgeplacement/{name}", ""),
+        "held": controllers.translator.held.get(name, ""),
+        "unreachable": _unreachable(tree, counts),
+        "children": [
+            _counted(tree, path, counts[path], _relays(direct)) for path in sorted(direct)
+        ],
+    }
+    if by_node:
+        whole = {NodePath(): summary, **counts}
+        relays = _relays(_known(tree))
+        form["nodes"] = [_counted(tree, path, whole[path], relays) for path in sorted(whole)]
+        form |= {"key": key, "elsewhere": [str(path) for path, _ in _held_elsewhere(tree, counts)]}
+    return form
+
+
+def silent_below(elsewhere: Mapping[NodePath, Mapping[str, Any]]) -> list[Form]:
+    """The nodes that relays elsewhere cannot reach, the longest silent first; some of them."""
+    found = [
+        (child["silentSinceMs"], path.child(name), standing_of(child).word)
+        for path, answer in elsewhere.items()
+        for name, child in answer["children"].items()
+        if child["silentSinceMs"] is not None
+    ]
+    return [
+        {"path": str(path), "since_ms": since, "state": state, "destinations": 0}
+        for since, path, state in sorted(found)[:UNREACHABLE_NAMED_MAX]
+    ]
+
+
+def destination_forms(tree: LocalTree, name: str) -> Form:
+    """The destinations of a placement that nodes here know one by one.
+
+    `elsewhere` names the nodes that hold others, which one would have to ask.
+    """
+    controllers = tree.controllers
+    assert controllers is not None
+    key = controllers.translator.source(name).key
+    counts = _counts(tree, (key,))
+    return {
+        "key": key,
+        "destinations": [
+            _destination(tree, path, summary)
+            for path, summary in _outermost(counts)
+            if summary.destinations == 1 and _is_edge(tree, path)
+        ],
+        "elsewhere": [str(path) for path, _ in _held_elsewhere(tree, counts)],
+    }
+
+
+def _outermost(counts: Mapping[NodePath, Summary]) -> list[tuple[NodePath, Summary]]:
+    """The nodes behind which none is known, sorted by path."""
+    within = {path.parent for path in counts if not path.is_root}
+    return [(path, counts[path]) for path in sorted(counts.keys() - within)]
+
+
+def _held_elsewhere(
+    tree: LocalTree, counts: Mapping[NodePath, Summary]
+) -> list[tuple[NodePath, Summary]]:
+    """The relays that count destinations which are not known here one by one."""
+    found = _outermost(counts)
+    return [(path, it) for path, it in found if it.destinations and not _is_edge(tree, path)]
+
+
+def reached(tree: LocalTree) -> dict[NodePath, str]:
+    """In which state each node is, by its parent's word."""
+    found: dict[NodePath, str] = {}
+    for path, runtime in list(tree.nodes.items()):
+        node = runtime.node
+        for name in node.children() if node else ():
+            assert node is not None
+            if standing := node.standing_of(name):
+                found[path.child(name)] = standing.word
+    return found
+
+
+def summary_form(summary: Summary) -> Form:
+    """A summary in JSON; counts are of destinations, and exact only if it is complete.
+
+    `destinations` have joined; who never did counts apart.
+    """
+    return {
+        "destinations": summary.joined,
+        "never_joined": summary.never_joined,
+        "states": dict(summary.states),
+        "health": dict(summary.health),
+        "complete": summary.complete,
+        "blocking": list(summary.blocking),
+        "oldest_ms": summary.oldest_ms,
+        "exceptions": [
+            {
+                "severity": item.severity,
+                "object": item.object,
+                "reason": item.reason,
+                "count": item.count,
+                "path": item.path,
+            }
+            for item in summary.exceptions
+        ],
+    }
+
+
+def _node_form(
+    tree: LocalTree, path: NodePath, counts: Summary, relays: Collection[NodePath]
+) -> Form:
+    runtime, node = tree.nodes.get(path), _node(tree, path)
+    driver = runtime.driver if runtime else None
+    centre = path.is_root and node is not None
+    summary = merge_all(node.summary(key) for key in _in_force(tree)) if centre and node else counts
+    return {
+        "path": str(path),
+        "role": _role(tree, path, relays),
+        "here": runtime is not None,
+        **_state(tree, path),
+        "children": len(node.children()) if node else 0,
+        "lag": _lag(tree, path),
+        "refused": 0,
+        "contested": 0,
+        "mail_written": driver.counters.mail_written if driver else 0,
+        "index_written": driver.counters.index_written if driver else 0,
+        "blobs_kept": driver.counters.blobs_kept if driver else 0,
+        "objects_applied": runtime.objects_applied if runtime else None,
+        **figures_of(summary),
+    }
+
+
+def _edges_within(edges: Iterable[str]) -> Counter[NodePath]:
+    """How many of these edges lie at or below each node."""
+    found: Counter[NodePath] = Counter()
+    for edge in map(NodePath.parse, edges):
+        found.update(NodePath(edge.names[:depth]) for depth in range(len(edge.names) + 1))
+    return found
+
+
+def _told(child: Mapping[str, Any] | None) -> Form:
+    """What a relay elsewhere says of a child of its."""
+    if child is None:
+        return {"state": "connecting"}
+    standing = standing_of(child)
+    figures = {name: child.get(name, 0) for name in ("lag", "refused", "contested")}
+    said = {"state": standing.word, "silent_since_ms": standing.silent_since_ms, **figures}
+    return {**said, **child.get("counts", {})}
+
+
+def _state(tree: LocalTree, path: NodePath) -> Form:
+    """`state` is a word of `Standing`, stale (shown an old view) or unknown.
+
+    `silent_since_ms` goes with those that are stopped or unreachable. What the parent says goes
+    before what a node that runs here says of itself: one whose key was replaced is up for nobody.
+    """
+    node, above = _node(tree, path), _parent(tree, path)
+    standing = above.standing_of(path.name) if above else None
+    word = "unknown" if above is None else "connecting" if standing is None else standing.word
+    if path.is_root:
+        word = "up"
+    if word in ("up", NEVER_JOINED) and (path.is_root or path in tree.nodes):
+        ready = node is not None and node.ready and word == "up"
+        stale = node is not None and node.own_state()["stale"]
+        word = "connecting" if not ready else "stale" if stale else "up"
+    return {"state": word, "silent_since_ms": standing.silent_since_ms if standing else None}
+
+
+def _role(tree: LocalTree, path: NodePath, relays: Collection[NodePath]) -> str:
+    """`relays` are nodes with others below them; one without any may be a relay as well."""
+    if path.is_root:
+        return "centre"
+    runtime, above = tree.nodes.get(path), _parent(tree, path)
+    if runtime is not None:
+        return "edge" if runtime.attached else "relay"
+    if above is not None and path not in relays:
+        return "edge" if above.destination_of(path.name) is not None else "relay"
+    return "relay" if path in relays else "edge"
+
+
+def _relays(paths: Iterable[NodePath]) -> set[NodePath]:
+    return {path.parent for path in paths if path.names}
+
+
+def _lag(tree: LocalTree, path: NodePath) -> int:
+    node, above = _node(tree, path), _parent(tree, path)
+    if above is None:
+        return 0
+    return above.lag(path.name, node.read_through if node else None)
+
+
+def _counted(
+    tree: LocalTree, path: NodePath, summary: Summary, relays: Collection[NodePath]
+) -> Form:
+    role = _role(tree, path, relays)
+    return {"path": str(path), "role": role, **_state(tree, path), **summary_form(summary)}
+
+
+def _is_edge(tree: LocalTree, path: NodePath) -> bool:
+    """Whether a node is a destination itself: its parent holds its profile, or it runs here."""
+    above, runtime = _parent(tree, path), tree.nodes.get(path)
+    known = above is not None and above.destination_of(path.name) is not None
+    return known or (runtime is not None and runtime.attached)
+
+
+def _destination(tree: LocalTree, path: NodePath, summary: Summary) -> Form:
+    state, health = (next(iter(found), "") for found in (summary.states, summary.health))
+    worst = summary.exceptions[0] if summary.exceptions else None
+    return {
+        "path": str(path),
+        "state": state,
+        "health": health,
+        "complete": summary.complete,
+        "silent_since_ms": _state(tree, path)["silent_since_ms"],
+        "left": _state(tree, path)["state"] == "stopped",
+        "object": worst.object if worst else "",
+        "reason": worst.reason if worst else "",
+    }
+
+
+def _unreachable(tree: LocalTree, counts: dict[NodePath, Summary]) -> list[Form]:
+    """The nodes whose silence makes destinations unreachable, the longest silent first.
+
+    Who is behind one of them is not named: it is counted there.
+    """
+    silent = {
+        path: since
+        for path, summary in counts.items()
+        if summary.states.get("unreachable")
+        and (since := _state(tree, path)["silent_since_ms"]) is not None
+    }
+    found = [
+        (since, path)
+        for path, since in silent.items()
+        if not any(other != path and other.holds(path) for other in silent)
+    ]
+    return [
+        {
+            "path": str(path),
+            "since_ms": since,
+            "state": _state(tree, path)["state"],
+            "destinations": counts[path].states.get("unreachable", 0),
+        }
+        for since, path in sorted(found)[:UNREACHABLE_NAMED_MAX]
+    ]
+
+
+def _counts(tree: LocalTree, keys: Collection[MailKey]) -> dict[NodePath, Summary]:
+    """What each node counts for at its parent, in these placements together."""
+    found: dict[NodePath, list[Summary]] = defaultdict(list)
+    for path in list(tree.nodes):
+        node = _node(tree, path)
+        for key in keys if node else ():
+            assert node is not None
+            for child, summary in node.child_summaries(key).items():
+                found[path.child(child)].append(summary)
+    return {path: merge_all(summaries) for path, summaries in found.items()}
+
+
+def _in_force(tree: LocalTree) -> list[MailKey]:
+    node = _node(tree, NodePath())
+    records = node.records.values() if node else ()
+    return [held.key for held in records if is_delta(held) and not held.record.deleted]
+
+
+def _paths(tree: LocalTree) -> list[NodePath]:
+    return sorted(set(_known(tree)))
+
+
+def _known(tree: LocalTree) -> Iterator[NodePath]:
+    yield from tree.nodes
+    if tree.controllers is not None:
+        for record in node_records(tree.controllers.issuer):
+            yield record.path
+
+
+def _node(tree: LocalTree, path: NodePath) -> Node | None:
+    runtime = tree.nodes.get(path)
+    return runtime.node if runtime else None
+
+
+def _parent(tree: LocalTree, path: NodePath) -> Node | None:
+    return None if path.is_root else _node(tree, path.parent)

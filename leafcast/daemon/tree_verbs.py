@@ -1,0 +1,123 @@
+"""The verbs about the tree itself: tree, nodes, status, destinations, events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from contextlib import suppress
+from typing import Any
+
+from controllers.centre import Controllers
+from leafcast.ask.api import Api, ApiError
+from leafcast.ask.client import CentreAsks
+from leafcast.ask.remote import Form, ask_nodes
+from leafcast.daemon.approvals import awaited_for_ledger, orphan_names, orphan_remedy, reading_back
+from leafcast.daemon.event_log import EventLog
+from leafcast.daemon.selection import register_selection
+from leafcast.daemon.tree_facts import (
+    answers_here,
+    destination_forms,
+    edges_not_here,
+    placement_form,
+    placement_names,
+    relays_not_here,
+    silent_below,
+    tree_form,
+)
+from leafcast.daemon.waits import register_wait
+from leafcast.local.tree import LocalTree
+from relay.ports import BusBroken, Clock, SpaceError
+from schemas.asks import AskFault
+from schemas.identity import NodePath
+
+CAUGHT_UP_SECONDS_MAX = 5.0
+EDGES_ASKED_MAX = 64
+"""How many edges the tree is asked of in person; beyond it their parents' word must do."""
+
+
+class TreeVerbs:
+    """Answers from what the daemon's own nodes know; for the tree, other relays are asked, too."""
+
+    def __init__(self, tree: LocalTree, events: EventLog, asks: CentreAsks, clock: Clock) -> None:
+        self._tree = tree
+        self._asks = asks
+        self._clock = clock
+        self._events = events
+
+    async def tree(self) -> dict[str, Any]:
+        """All nodes with their states and counts."""
+        edges = edges_not_here(self._tree)
+        also = edges if len(edges) <= EDGES_ASKED_MAX else ()
+        return tree_form(self._tree, await self._elsewhere(also))
+
+    async def status(self, placement: str = "", *, by_node: bool = False) -> dict[str, Any]:
+        """One placement, or all of them by name; raises ApiError while none can be known."""
+        if self._tree.controllers is not None:
+            await _until_sure(self._tree.controllers)
+        names = [await self._named(placement)] if placement else placement_names(self._tree)
+        forms = [placement_form(self._tree, name, by_node=by_node) for name in names]
+        for form in forms if placement else ():
+            named = sum(item["destinations"] for item in form["unreachable"])
+            if form["states"].get("unreachable", 0) > named:
+                form["unreachable"] += silent_below(await self._elsewhere())
+        controllers = self._tree.controllers
+        orphans = orphan_names(controllers) if controllers is not None and not placement else []
+        return {"placements": forms, "orphans": orphans}
+
+    async def destinations(self, placement: str) -> dict[str, Any]:
+        """The destinations of a placement one by one, as far as they are known here."""
+        return destination_forms(self._tree, await self._named(placement))
+
+    async def events(self, since: int = 0, run: str = "") -> dict[str, Any]:
+        """What happened after a sequence of a run of the daemon: all, if it was another one."""
+        log = self._events
+        found = log.since(since if run == log.run else 0)
+        return {"events": found, "run": log.run, "through": log.through}
+
+    async def _elsewhere(self, also: Collection[NodePath] = ()) -> dict[NodePath, Form]:
+        """What relays say that run elsewhere, and others, as far as they can be reached."""
+        asked, known = relays_not_here(self._tree).union(also), answers_here(self._tree)
+        said = await ask_nodes(self._asks, self._clock, asked, known)
+        return {path: it for path, it in said.items() if not isinstance(it, AskFault)}
+
+    async def _named(self, placement: str) -> str:
+        controllers = self._tree.controllers
+        if placement not in placement_names(self._tree) and controllers is not None:
+            # It may have been applied a moment ago.
+            with suppress(TimeoutError, BusBroken, SpaceError):
+                async with asyncio.timeout(CAUGHT_UP_SECONDS_MAX):
+                    await controllers.caught_up()
+        names = placement_names(self._tree)
+        if placement in names:
+            return placement
+        if controllers is not None and placement in orphan_names(controllers):
+            message = f'"{placement}" is an orphan: edges hold it, and no EdgePlacement says it'
+            raise ApiError("Orphan", message, orphan_remedy(placement))
+        remedy = f"there are: {', '.join(names)}" if names else "there are none yet: apply one"
+        raise ApiError("NotFound", f'there is no EdgePlacement "{placement}"', remedy)
+
+
+async def _until_sure(controllers: Controllers) -> None:
+    """Wait while a centre that starts looks whether it has its ledger; ApiError if it has not."""
+    recovery = controllers.recovery
+    if recovery is not None and not recovery.lost:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CAUGHT_UP_SECONDS_MAX):
+                await recovery.done.wait()
+    awaited = awaited_for_ledger(controllers)
+    if awaited is not None:
+        raise reading_back(awaited)
+
+
+def register_tree_verbs(
+    api: Api, tree: LocalTree, events: EventLog, asks: CentreAsks, clock: Clock
+) -> TreeVerbs:
+    """Answer the verbs about this tree."""
+    verbs = TreeVerbs(tree, events, asks, clock)
+    api.register("tree", verbs.tree)
+    api.register("status", verbs.status)
+    api.register("destinations", verbs.destinations)
+    api.register("events", verbs.events)
+    register_wait(api, tree, clock)
+    register_selection(api, tree)
+    return verbs

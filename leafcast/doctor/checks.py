@@ -1,0 +1,277 @@
+"""What `leafcast doctor` thinks of a tree: facts in, checks out, each failure with its remedy.
+
+Pure: leafcast.daemon.diagnosis gathers the facts; times are milliseconds since 1970.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from leafcast.data_dir import DataDir
+from leafcast.doctor.common import IN_SESSION, behind, each, log, revive, seconds
+from leafcast.doctor.findings import RANK, Check, Facts, NodeFacts
+from leafcast.doctor.link_checks import link_checks
+from leafcast.doctor.placement_checks import ledger_checks, placement_checks, space_checks
+from leafcast.show.durations import span_text
+from leafcast.show.plurals import many
+from schemas.identity import NodePath
+
+FREE_BYTES_MIN, FREE_BYTES_FEW = 200_000_000, 2_000_000_000
+LAG_MESSAGES_MAX = 100
+CLOCK_MS_MAX = 5_000
+CLOCK_MS_REFUSED = 60_000
+"""From here on a node refuses questions."""
+INDEX_MS_MAX = 20 * 60_000
+RESTART_MS = 3_600_000
+"""So long a server that ended by itself is told of."""
+EXPIRED = "Expired"
+"""The word of a node that finds a question too old: its clock is ahead of the centre's."""
+
+
+def checks(facts: Facts) -> list[Check]:
+    """All checks, group by group, what is well first; those of a tree only if one answers."""
+    found = [*_machine(facts), *space_checks(facts.spaces)]
+    if not facts.not_running:
+        for group in (_servers, link_checks, _lag, _clock, _disk, _staleness):
+            found += group(facts)
+        found += [*placement_checks(facts), *ledger_checks(facts.ledger)]
+    groups = list(dict.fromkeys(check.group for check in found))
+    return sorted(found, key=lambda check: (groups.index(check.group), RANK[check.state]))
+
+
+def _machine(facts: Facts) -> Iterator[Check]:
+    group, log = "Here", f"{facts.folder}/daemon.log"
+    if facts.hangs:
+        cause = "its process, or the centre's nats-server, is starting, overloaded or frozen"
+        remedy = f"see {log}; if it stays so: leafcast down, then leafcast up"
+        yield Check(group, "failure", facts.not_running, cause, remedy)
+    elif facts.not_running:
+        cause = "it was not started, it was stopped, or it ended: then its log says why"
+        remedy = f"leafcast up; if it does not start, see {log}"
+        yield Check(group, "failure", facts.not_running, cause, remedy)
+    else:
+        yield Check(group, "ok", f"a tree runs on {facts.folder}")
+    yield _room(group, "the data directory's disk", facts.free_bytes)
+
+
+def _servers(facts: Facts) -> Iterator[Check]:
+    mute = {node.path for node in facts.nodes if not node.answers}
+
+    def judge(node: NodeFacts) -> Check | None:
+        if node.answers:
+            return _restarted(facts, node)
+        if node.state not in IN_SESSION or node.refusal_reason == EXPIRED:
+            return None
+        return None if behind(node.path, mute) else _mute(facts, node)
+
+    answering = sum(1 for node in facts.nodes if node.answers)
+    said = f"{answering} of {many(len(facts.nodes), 'node')} answer"
+    yield from each("Servers", facts.nodes, judge, lambda _: said)
+
+
+def _mute(facts: Facts, node: NodeFacts) -> Check:
+    said = f"{node.path} does not answer"
+    if node.heard_ms:
+        said += f"; it was last heard of {span_text(seconds(facts, node.heard_ms))} ago"
+    else:
+        said += f": {node.refusal or 'no answer in time'}"
+    cause = (
+        "its program or its server ended, is frozen or overloaded, or is cut off; "
+        "after 90s of silence it counts as unreachable"
+    )
+    return Check("Servers", "failure", said, cause, revive(facts, node), node.path)
+
+
+def _restarted(facts: Facts, node: NodeFacts) -> Check | None:
+    if (node.starts or 0) <= 1 or node.server_up_ms > RESTART_MS:
+        return None
+    if node.removals:
+        return _emptied(facts, node)
+    times = many((node.starts or 0) - 1, "time")
+    ago = f", {span_text(node.server_up_ms / 1000)} ago last" if node.server_up_ms else ""
+    return Check(
+        "Servers",
+        "warning",
+        f"the nats-server of {node.path} was started again {times}{ago}",
+        "it was killed, it crashed, or its disk was full; nothing that was accepted is lost",
+        f"see {log(facts, node)}; dmesg names what was killed for want of memory",
+        node.path,
+    )
+
+
+def _emptied(facts: Facts, node: NodeFacts) -> Check:
+    """That a node began again with nothing: at the centre objects are lost, elsewhere none is."""
+    ago = f"{span_text(node.server_up_ms / 1000)} ago" if node.server_up_ms else "lately"
+    said = f"what {node.path} stores was removed while it ran, {ago}; it began again with nothing"
+    if node.path == "/":
+        cause = (
+            "someone or something removed its folder, and with it all objects that were applied; "
+            "its ledger is read back from the nodes below, and every edge keeps what it has"
+        )
+        remedy = (
+            "leafcast adopt --inventory brings SyncTargets and Locations back, and leafcast adopt "
+            "NAME each placement that it lists; or apply your manifests again, and withdraw those"
+        )
+    else:
+        cause = "someone or something removed its folder; its parent sends it again what is meant"
+        remedy = f"nothing for what is delivered; {log(facts, node)} names the folder"
+    return Check("Servers", "warning", said, cause, remedy, node.path)
+
+
+def _lag(facts: Facts) -> Iterator[Check]:
+    known = [node for node in facts.nodes if node.state in IN_SESSION]
+
+    def judge(node: NodeFacts) -> Check | None:
+        if node.lag <= LAG_MESSAGES_MAX:
+            return None
+        return Check(
+            "Lag",
+            "warning",
+            f"{node.path} has {node.lag} messages to read",
+            "its link is slow, it just came back, or it cannot write to its own store",
+            f"look again in a minute; if the number does not fall, see {log(facts, node)}, "
+            "and its disk",
+            node.path,
+        )
+
+    def fine(good: Sequence[NodeFacts]) -> str:
+        most = max((node.lag for node in good), default=0)
+        read = "all mail is read" if len(good) == len(known) else "others have read all mail"
+        return f"at most {many(most, 'message')} unread" if most else read
+
+    yield from each("Lag", known, judge, fine)
+
+
+def _clock(facts: Facts) -> Iterator[Check]:
+    if facts.ahead_ms > CLOCK_MS_MAX:
+        yield Check(
+            "Clock",
+            "failure",
+            f"the centre's clock is {span_text(facts.ahead_ms / 1000)} behind what it signed last",
+            "the clock was set back, or it was ahead when records were signed",
+            "set it right (NTP); until then changes go out in order, but times and ages are wrong",
+            "/",
+        )
+    asked = [node for node in facts.nodes if node.answers or node.refusal_reason == EXPIRED]
+
+    def judge(node: NodeFacts) -> Check | None:
+        off = abs(node.clock_ms)
+        word = "ahead of" if node.clock_ms > 0 else "behind"
+        said = f"the clock of {node.path} is {span_text(off / 1000)} {word} the centre's"
+        if not node.answers:
+            said = f"the clock of {node.path} is more than a minute ahead of the centre's"
+        elif off <= CLOCK_MS_MAX:
+            return None
+        return Check(
+            "Clock",
+            "failure" if off > CLOCK_MS_REFUSED or not node.answers else "warning",
+            said,
+            "the machine's clock is not kept (no NTP), or was set by hand",
+            "set it right there (NTP). What is delivered does not depend on it; but times are "
+            "wrong, and a node that is a minute ahead refuses questions for it and those below",
+            node.path,
+        )
+
+    def fine(good: Sequence[NodeFacts]) -> str:
+        most = max((abs(node.clock_ms) for node in good), default=0)
+        return f"{many(len(good), 'clock')} differ by {most} ms at most"
+
+    yield from each("Clock", asked, judge, fine)
+
+
+def _disk(facts: Facts) -> Iterator[Check]:
+    known = [node for node in facts.nodes if node.free_bytes is not None]
+
+    def judge(node: NodeFacts) -> Check | None:
+        where = f" ({DataDir(Path(facts.folder)).node(NodePath.parse(node.path))})"
+        what = f"the disk of {node.path}{where if node.here else ''}"
+        room = _room("Disk", what, node.free_bytes or 0, node.path)
+        return None if room.state == "ok" else room
+
+    def fine(good: Sequence[NodeFacts]) -> str:
+        stored = sum(node.store_bytes or 0 for node in good)
+        said = f"room at {many(len(good), 'node')}"
+        return said + (f", which store {_bytes(stored)}" if stored else "")
+
+    yield from each("Disk", known, judge, fine)
+
+
+def _staleness(facts: Facts) -> Iterator[Check]:
+    known = [node for node in facts.nodes if node.answers]
+
+    def judge(node: NodeFacts) -> Check | None:
+        age = node.index_age_ms
+        if node.disbelieved:
+            return _lied_to(facts, node)
+        if node.withheld:
+            return Check(
+                "Staleness",
+                "warning",
+                f"{node.path} holds {many(node.withheld, 'record')} that its mailbox lacks",
+                "its parent lost its memory, or withholds them; they are kept and enforced",
+                "look again in two minutes; if it stays: is its parent what you think it is?",
+                node.path,
+            )
+        if age is not None and age > INDEX_MS_MAX:
+            if node.path == "/":
+                return _signs_nothing(facts, age)
+            return Check(
+                "Staleness",
+                "failure",
+                f"{node.path} was shown no index for {span_text(age / 1000)}",
+                "a node above it does not pass on what is new, or shows it an old view",
+                f"start the relays above {node.path} again; if it stays, do not trust them",
+                node.path,
+            )
+        return None
+
+    def fine(good: Sequence[NodeFacts]) -> str:
+        ages = [node.index_age_ms for node in good if node.index_age_ms]
+        return f"no index is older than {span_text(max(ages, default=0) / 1000)}"
+
+    yield from each("Staleness", known, judge, fine)
+
+
+def _signs_nothing(facts: Facts, age: int) -> Check:
+    return Check(
+        "Staleness",
+        "failure",
+        f"/ has signed no index for {span_text(age / 1000)}",
+        "its controllers are held up, or it cannot write its ledger; it signs one every 10 minutes",
+        f"see {facts.folder}/daemon.log; if it stays so: leafcast down, then leafcast up",
+        "/",
+    )
+
+
+def _lied_to(facts: Facts, node: NodeFacts) -> Check:
+    messages = many(node.disbelieved, "message")
+    return Check(
+        "Staleness",
+        "failure",
+        f"{node.path} was sent {messages} that the centre did not sign, or not for it",
+        "a node above it invents, alters or misdirects what it passes on; nothing came of it",
+        f"{log(facts, node)} says what; do not trust the relays above {node.path}: run them on "
+        "new machines, with new bundles",
+        node.path,
+    )
+
+
+def _room(group: str, what: str, free: int, about: str = "") -> Check:
+    said = f"{what} has {_bytes(free)} free"
+    if free >= FREE_BYTES_FEW:
+        return Check(group, "ok", said)
+    cause = "a server that cannot write takes no change in; its node keeps what it has and waits"
+    remedy = "make room there; it goes on by itself, and nothing that was accepted is lost"
+    return Check(
+        group, "failure" if free < FREE_BYTES_MIN else "warning", said, cause, remedy, about
+    )
+
+
+def _bytes(count: int) -> str:
+    size = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" or size >= 10 else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"

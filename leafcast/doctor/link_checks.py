@@ -1,0 +1,108 @@
+"""What `leafcast doctor` thinks of the links: who is up, away, awaited, or not who it seems."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from leafcast.doctor.common import IN_SESSION, behind, each, log, revive, seconds
+from leafcast.doctor.findings import Check, Facts, NodeFacts
+from leafcast.show.durations import span_text
+from leafcast.show.plurals import many
+from schemas.reports import NEVER_JOINED
+
+NAMED_MAX = 5
+REFUSED_MAX = 100
+"""Word of a change of parent or of a lost disk may be late, and is refused then, too."""
+CONTESTED_FEW = 2
+"""Once a program may have ended late, as the next was up already."""
+
+
+def link_checks(facts: Facts) -> Iterator[Check]:
+    silent = {node.path for node in facts.nodes if node.since_ms is not None}
+    mute = {node.path for node in facts.nodes if not node.answers}
+
+    def judge(node: NodeFacts) -> Check | None:
+        if node.contested >= CONTESTED_FEW:
+            return _contested(node)
+        if node.refused > REFUSED_MAX:
+            return _refused(node)
+        if node.state in (*IN_SESSION, NEVER_JOINED) or behind(node.path, silent):
+            return None
+        if node.since_ms is not None:
+            return _silent(facts, node)
+        # What is behind one that does not answer, nobody knows.
+        return None if behind(node.path, mute) else _awaited(facts, node)
+
+    reached = sum(1 for node in facts.nodes if node.state in IN_SESSION)
+    said = f"{reached} of {many(len(facts.nodes), 'node')} are up, by their parents' word"
+    yield from each("Links", facts.nodes, judge, lambda _: said)
+    if absent := [node.path for node in facts.nodes if node.state == NEVER_JOINED]:
+        yield _absent(absent)
+
+
+def _silent(facts: Facts, node: NodeFacts) -> Check:
+    assert node.since_ms is not None
+    said = f"{node.path} is {node.state} for {span_text(seconds(facts, node.since_ms))}"
+    said += f"; {node.destinations} destinations are behind it" if node.destinations > 1 else ""
+    remove = f"if it will not come back: leafcast node remove {node.path} --force"
+    if node.state == "stopped":
+        cause = "it was shut down; what it holds stays as it is until it is back"
+        return Check("Links", "warning", said, cause, f"start it there again; {remove}", node.path)
+    cause = "its program or its server is down or frozen, or the network between is cut"
+    remedy = revive(facts, node) if node.here else f"{revive(facts, node)}; {remove}"
+    return Check("Links", "failure", said, cause, remedy, node.path)
+
+
+def _absent(paths: Sequence[str]) -> Check:
+    """All of them in one: stores may be registered by the thousand before the first one joins."""
+    more = f" and {len(paths) - NAMED_MAX} more" if paths[NAMED_MAX:] else ""
+    word = "was" if len(paths) == 1 else "were"
+    return Check(
+        "Links",
+        "warning",
+        f"{many(len(paths), 'node')} {word} added and never joined: "
+        f"{', '.join(paths[:NAMED_MAX])}{more}",
+        "nobody has used the bundle yet; they count apart, and hold nobody up",
+        "where each belongs: leafcast join BUNDLE (leafcast node add --replace makes another); "
+        "one that is not wanted: leafcast node remove PATH --force",
+        paths[0] if len(paths) == 1 else "",
+    )
+
+
+def _contested(node: NodeFacts) -> Check:
+    return Check(
+        "Links",
+        "failure",
+        f"two programs run as {node.path}: its session was taken over "
+        f"{many(node.contested, 'time')}",
+        "its folder was copied, as with a machine that was cloned, and something starts each copy "
+        "again when it ends; each takes the session from the other, so little gets through",
+        f"end one of them where it runs; if you do not know it: leafcast node add {node.path} "
+        "--replace makes a new bundle and voids the keys of both",
+        node.path,
+    )
+
+
+def _refused(node: NodeFacts) -> Check:
+    return Check(
+        "Links",
+        "warning",
+        f"{node.path} said {many(node.refused, 'thing')} to its parent that nobody takes",
+        "it was broken into, its key is stolen, or its program is of another version; what others "
+        "say is not touched, but waits behind it",
+        f"if it is not what you think it is: leafcast node add {node.path} --replace "
+        f"makes a new bundle and voids its key; leafcast node remove {node.path} --force ends it",
+        node.path,
+    )
+
+
+def _awaited(facts: Facts, node: NodeFacts) -> Check:
+    cause = "it starts just now, its bundle was replaced, or its parent is not reached"
+    remedy = (
+        f"look again in a moment; then see {log(facts, node)}"
+        if node.here
+        else f"start it there: leafcast join BUNDLE (leafcast node add {node.path} --replace "
+        f"makes one); or, if it is not wanted: leafcast node remove {node.path} --force"
+    )
+    said = f"{node.path} is not in session yet ({node.state})"
+    return Check("Links", "warning", said, cause, remedy, node.path)

@@ -1,0 +1,152 @@
+"""What `leafcast doctor` thinks of placements and of the centre's ledger, each with its remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from leafcast.doctor.findings import (
+    Check,
+    Facts,
+    LedgerFacts,
+    PlacementFacts,
+    SpaceFact,
+    StuckFacts,
+)
+from leafcast.show.plurals import inventory_objects, many
+
+GROUP = "Objects"
+OLD_VIEWS = ("StaleView", "Withheld")
+"""How the reasons begin that say something of those above an edge, and nothing of an object."""
+CONTENT, OVERRIDDEN = "ContentRefused", "Overridden"
+
+
+def placement_checks(facts: Facts) -> Iterator[Check]:
+    """What is stuck, placement by placement, and how many are well."""
+    # What becomes of an orphan is told with the ledger.
+    told = [item for item in facts.placements if item.name not in facts.ledger.orphans]
+    judged = [[*_placement(item)] for item in told]
+    for found in judged:
+        yield from found
+    fine = sum(1 for found in judged if not found)
+    if fine or not (judged or facts.ledger.recovering or facts.ledger.orphans):
+        yield Check(GROUP, "ok", f"{many(fine, 'placement')} without anything stuck")
+
+
+def ledger_checks(ledger: LedgerFacts) -> Iterator[Check]:
+    """What waits for a person's word, or for the centre's children."""
+    if ledger.recovering:
+        awaited = ", ".join(ledger.awaited) or "its children"
+        first = next(iter(ledger.awaited), "")
+        yield Check(
+            GROUP,
+            "failure",
+            f"the centre reads its ledger back; it waits for {awaited}",
+            "the ledger was lost, or is older than what its children were shown; until it is back "
+            "no change goes out, and every edge keeps what it has",
+            f"start {first} again, or go on without it: leafcast adopt --without {first}"
+            if first
+            else "look again in a moment",
+            "/",
+        )
+    for name in ledger.orphans:
+        yield Check(
+            GROUP,
+            "warning",
+            f"{name} is an orphan: edges hold it, and no EdgePlacement says it",
+            "the centre's objects were lost or restored; it is kept as it is",
+            f"leafcast adopt {name}, or, to remove it everywhere: leafcast withdraw {name}",
+            f"edgeplacement/{name}",
+        )
+    if ledger.strangers:
+        yield Check(
+            GROUP,
+            "warning",
+            f"of an inventory that is lost: {inventory_objects(ledger.strangers)}",
+            "the centre's objects were lost or restored; the edges stay registered as they were",
+            "leafcast adopt --inventory",
+        )
+    for resource, why in ledger.held.items():
+        cause = "a large removal that nobody said is held until a person says so"
+        remedy = "apply them again, or let them go: leafcast accept --inventory"
+        yield Check(GROUP, "warning", f"{resource}: {why}", cause, remedy, resource)
+    for name, why in ledger.unplaced.items():
+        cause = "it is no destination: no placement counts it, and nothing is sent there"
+        said, _, remedy = why.rpartition("; ")
+        yield Check(GROUP, "warning", said, cause, remedy, f"synctarget/{name}")
+    for about, why in ledger.wrong.items():
+        cause = "it is not used as it is; what it said before stays in force"
+        yield Check(GROUP, "failure", f"{about}: {why}", cause, "correct it and apply it", about)
+
+
+def _placement(item: PlacementFacts) -> Iterator[Check]:
+    see, about = f"leafcast status {item.name} --destinations", f"edgeplacement/{item.name}"
+    if item.problem:
+        cause = "it cannot go out as it is; what went out before stays"
+        said = f"{item.name}: {item.problem}"
+        yield Check(GROUP, "failure", said, cause, f"correct it and apply it; {see}", about)
+    if item.held:
+        cause = "a large removal that nobody said is held until a person says so"
+        remedy = f"apply the objects again, or let them go: leafcast accept {item.name}"
+        yield Check(GROUP, "warning", f"{item.name}: {item.held}", cause, remedy, about)
+    if item.lack:
+        cause = "what it names is not there, so it does not do what it was meant to"
+        remedy = f"apply what is missing, or correct it; leafcast describe epl/{item.name}"
+        yield Check(GROUP, "warning", f"{item.name}: {item.lack}", cause, remedy, about)
+    if item.acts:
+        said, _, remedy = item.acts.partition("; ")
+        cause = "an API server obeys such an object wherever it lies"
+        yield Check(GROUP, "warning", f"{item.name}: {said}", cause, remedy, about)
+    for stuck in item.stuck:
+        what = ": ".join(filter(None, (stuck.object, stuck.reason)))
+        said = f"{item.name}: {what} (at {stuck.count}, e.g. {stuck.path})"
+        cause, remedy = _why(stuck, see)
+        works_not = stuck.severity >= 2
+        yield Check(GROUP, "warning" if works_not else "failure", said, cause, remedy, about)
+    if not item.complete and item.blocking:
+        yield Check(
+            GROUP,
+            "warning",
+            f"{item.name}: no answer yet from {', '.join(item.blocking)}",
+            "a change is on its way, or the node is cut off",
+            "look again in a moment; after 90s of silence it counts as unreachable",
+            about,
+        )
+
+
+def _why(stuck: StuckFacts, see: str) -> tuple[str, str]:
+    """The cause, and the remedy."""
+    if stuck.reason.startswith(OLD_VIEWS):
+        cause = (
+            "a node above withholds what is in force, or shows an old view; it keeps what it has"
+        )
+        return cause, f"start the relays above {stuck.path} again; if it stays, do not trust them"
+    if stuck.reason.startswith(CONTENT):
+        cause = "a node above lacks a part of its new content; what was there before stays"
+        return cause, "it is asked for again and again; if it stays, apply the placement again"
+    if stuck.reason.startswith(OVERRIDDEN):
+        cause = "two placements say the same object, from different spaces, and the other counts"
+        return cause, f"leafcast adopt names orphans, to be withdrawn; or rename the object; {see}"
+    if stuck.severity >= 2:
+        cause = "it was delivered, and does not work there"
+        return cause, f"leafcast describe {_described(stuck)} --at {stuck.path}"
+    cause = "the cluster refuses it; it is tried again, ever more seldom, and holds up no other"
+    return cause, f"mend the object and apply it; {see}"
+
+
+def _described(stuck: StuckFacts) -> str:
+    """`deployments web -n shop` of `deployments.apps/shop/web`."""
+    kind, _, name = stuck.object.partition("/")
+    namespace, slash, rest = name.partition("/")
+    return f"{kind} {rest} -n {namespace}" if slash else f"{kind} {name}"
+
+
+def space_checks(spaces: Iterable[SpaceFact]) -> Iterator[Check]:
+    """What is thought of the centre's spaces on API servers."""
+    for fact in spaces:
+        if fact.trouble:
+            said = f"{fact.title}: {fact.trouble}"
+            yield Check("Spaces", "failure", said, fact.cause, fact.remedy)
+        else:
+            yield Check(
+                "Spaces", "ok", f"{fact.title}: its API server answers, and serves all kinds"
+            )

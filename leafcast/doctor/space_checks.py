@@ -1,0 +1,90 @@
+"""Whether a centre can work on its spaces: reached, all its kinds served, and workloads inert.
+
+Of embedded spaces there is nothing to look at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import AsyncExitStack
+
+from leafcast.doctor.findings import SpaceFact
+from leafcast.doctor.live_cluster import ALLOW, signs_of_life
+from leafcast.space_settings import CentreSpaces, SpaceSetting
+from leafcast.spaces import open_kubernetes
+from relay.ports import Clock, Dice, Space, SpaceError
+
+WORKLOADS, INVENTORY = "workloads", "inventory"
+_KINDS = {
+    WORKLOADS: ("edgeplacements", "singleplacementslices", "denatureds"),
+    INVENTORY: ("locations", "synctargets"),
+}
+_OURS = ("edge.kubestellar.io", "leafcast.io")
+
+
+class SpacesUnusable(Exception):
+    """Spaces with which no centre can be started; a line for each."""
+
+    def __init__(self, facts: Iterable[SpaceFact]) -> None:
+        self.facts = tuple(facts)
+        super().__init__("\n".join(map(str, self.facts)))
+
+
+async def look_at_spaces(spaces: CentreSpaces, clock: Clock, dice: Dice) -> list[SpaceFact]:
+    """Look at each of a centre's spaces that is on an API server."""
+    return [
+        await _look(role, setting, clock, dice, live=spaces.allow_live)
+        for role, setting in _each(spaces)
+        if setting.is_kubernetes
+    ]
+
+
+async def check_spaces(spaces: CentreSpaces, clock: Clock, dice: Dice) -> None:
+    """Raise SpacesUnusable with all that keeps a centre from working on them."""
+    if found := [fact for fact in await look_at_spaces(spaces, clock, dice) if fact.trouble]:
+        raise SpacesUnusable(found)
+
+
+def _each(spaces: CentreSpaces) -> Iterator[tuple[str, SpaceSetting]]:
+    yield from ((WORKLOADS, setting) for setting in spaces.workloads)
+    yield from ((INVENTORY, setting) for setting in spaces.inventory)
+
+
+async def _look(
+    role: str, setting: SpaceSetting, clock: Clock, dice: Dice, *, live: bool
+) -> SpaceFact:
+    title = f"{role} in {setting.title}"
+    try:
+        async with AsyncExitStack() as stack:
+            space = open_kubernetes(setting, clock, dice, stack)
+            await space.identity()
+            if missing := await _missing(role, space):
+                return _not_installed(title, role, setting, missing)
+            sign = "" if live or role != WORKLOADS else await signs_of_life(space, _now_ms(clock))
+    except SpaceError as error:
+        remedy = "correct the kubeconfig, start the server, or give the rights: leafcast install"
+        return SpaceFact(title, "it cannot be used", error.message, remedy)
+    if sign:
+        remedy = (
+            f"name an API server without workload controllers, or say {ALLOW} if both are meant"
+        )
+        return SpaceFact(title, "workload objects would come to life there", sign, remedy)
+    return SpaceFact(title)
+
+
+async def _missing(role: str, space: Space) -> list[str]:
+    served = {kind.resource for kind in await space.kinds() if kind.group in _OURS}
+    return [resource for resource in _KINDS[role] if resource not in served]
+
+
+def _not_installed(
+    title: str, role: str, setting: SpaceSetting, missing: Iterable[str]
+) -> SpaceFact:
+    at = f" --kubeconfig {setting.kubeconfig}" if setting.kubeconfig else ""
+    at += f" --context {setting.context}" if setting.context else ""
+    remedy = f"leafcast install --role {role} | kubectl{at} apply -f -"
+    return SpaceFact(title, "it does not serve all kinds", f"it lacks {', '.join(missing)}", remedy)
+
+
+def _now_ms(clock: Clock) -> int:
+    return clock.now().wall_ms

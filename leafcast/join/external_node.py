@@ -1,0 +1,50 @@
+"""One node below the centre, on a nats-server that someone else runs, until cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+
+from leafcast.local.attached_cluster import attachment
+from leafcast.local.credentials import CredentialsUnusable, load_credentials
+from leafcast.local.freed_memory import give_back_freed
+from leafcast.local.health_endpoint import HealthEndpoint
+from leafcast.local.node_runtime import NodeRuntime, World
+from leafcast.local.run_config import HealthForm, RunConfig
+from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.server.guard import Guard
+from relay.adapters.server.nats_config import ParentLink
+
+log = logging.getLogger("leafcast")
+
+
+async def run_node(config: RunConfig, folder: Path, health: HealthForm | None = None) -> None:
+    """Run the relay, or the edge with its cluster. Raises CredentialsUnusable, PortTaken."""
+    path, clock = config.node, SystemClock()
+    credentials = load_credentials(folder, path)
+    if credentials is None or config.parent is None:
+        raise CredentialsUnusable(folder / "credentials.json")
+    async with Guard() as guard:
+        world = World(guard, clock, SystemDice(), config.tree_id, config.root_keys())
+        runtime = NodeRuntime(
+            world,
+            path,
+            folder,
+            parent=ParentLink(config.parent, credentials.seed),
+            attached=attachment(config.cluster.seen_from(folder)) if config.edge else None,
+            home=config.home,
+            external=config.server_place(folder),
+        )
+        async with asyncio.TaskGroup() as group:
+            group.create_task(runtime.run(), name=str(path))
+            group.create_task(_tell(runtime), name="tell")
+            group.create_task(give_back_freed(clock), name="memory")
+            if health is not None:
+                endpoint = HealthEndpoint(runtime.unready, health.port, health.host)
+                group.create_task(endpoint.run(), name="health")
+
+
+async def _tell(runtime: NodeRuntime) -> None:
+    await runtime.until(lambda node: node.ready)
+    log.info("node %s is in session with its parent", runtime.path)

@@ -1,0 +1,222 @@
+"""The folder of a joined node is used by that node alone, and follows it to another place.
+
+A node that was moved joins with the bundle of its new place and the folder that it has. Who it is
+now is written down first, and which paths its streams have still to be carried over from: so
+whenever that ends, the next start goes on with it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from leafcast.data_dir import DataDir, DataDirUnusable
+from leafcast.join.bundle import Bundle, BundleRefused, check_expiry, read_bundle, write_bundle
+from leafcast.space_settings import IN_CLUSTER, SIMULATED, SpaceSetting, edge_cluster
+from relay.atomic_file import atomic_write
+from relay.ports import Clock, Dice
+from schemas.codec import from_json
+from schemas.identity import NodePath, TreeId, random_id
+from schemas.moves import FORMER_MAX
+
+FORMAT = 1
+FILE = "joined.json"
+BUNDLE_FILE = "bundle.json"
+CLUSTER_FILE = "cluster.json"
+IN_POD = "KUBERNETES_SERVICE_HOST"
+"""Set in every Pod, and nowhere else."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedFolder:
+    """A folder in use by one joined node; `home` tells it from any other.
+
+    `admitted` says that the tree let the node in once, so that it goes on without its parent.
+    `former` are the paths at which it hung before, the latest last; of those in `arriving` there
+    is still something under the old path.
+    """
+
+    folder: Path
+    tree: TreeId
+    path: NodePath
+    home: str
+    admitted: bool = False
+    former: tuple[NodePath, ...] = ()
+    arriving: tuple[NodePath, ...] = ()
+
+    @property
+    def node_folder(self) -> Path:
+        """Where the node's server keeps its data."""
+        return self.folder / self.path.domain
+
+    def keep(self) -> None:
+        """Write down what this folder is."""
+        form = {
+            "format": FORMAT,
+            "tree": self.tree,
+            "path": str(self.path),
+            "home": self.home,
+            "admitted": self.admitted,
+            "former": [str(path) for path in self.former],
+            "arriving": [str(path) for path in self.arriving],
+        }
+        atomic_write(self.folder / FILE, json.dumps(form) + "\n")
+
+    def at(self, path: NodePath) -> JoinedFolder:
+        """The same folder once its node hangs elsewhere, where no one let it in yet."""
+        left = [old for old in (*self.former, self.path) if old != path]
+        coming = [old for old in (*self.arriving, self.path) if old != path]
+        return replace(
+            self,
+            path=path,
+            admitted=False,
+            former=tuple(left[-FORMER_MAX:]),
+            arriving=tuple(dict.fromkeys(coming)),
+        )
+
+    def bring_along(self) -> None:
+        """Name the server's folder by the present path; again is harmless."""
+        for old in self.arriving:
+            former = self.folder / old.domain
+            if former.is_dir() and not self.node_folder.exists():
+                former.rename(self.node_folder)
+
+
+def default_folder(bundle: Bundle) -> Path:
+    """Where a joined node keeps its state, unless told otherwise: one folder a tree and node.
+
+    A node that was moved stays in the folder it has.
+    """
+
+    def named(path: NodePath) -> Path:
+        return DataDir.default().folder / "joined" / f"{bundle.tree[:8]}-{path.domain}"
+
+    own = named(bundle.path)
+    if own.exists():
+        return own
+    for folder in map(named, reversed(bundle.former)):
+        with suppress(DataDirUnusable):
+            if _kept(DataDir(folder), bundle) is not None:
+                return folder
+    return own
+
+
+@contextmanager
+def joined_folder(
+    folder: Path, file: Path, bundle: Bundle, clock: Clock, dice: Dice
+) -> Iterator[JoinedFolder]:
+    """Use the folder for this node alone, new or as it was left.
+
+    Raises DataDirUnusable if it is another's or in use, BundleRefused if the bundle came too late.
+    """
+    place = DataDir(folder.absolute())
+    found = _kept(place, bundle)
+    if found is None or not found.admitted:
+        check_expiry(file, bundle, clock.now().wall_ms)
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if place.in_use():
+            remedy = "stop the other `leafcast join`, or name another --data-dir"
+            raise DataDirUnusable(folder, "another process uses it", remedy)
+        with place.locked():
+            home = random_id(dice.entropy(16))
+            found = found or JoinedFolder(place.folder, bundle.tree, bundle.path, home)
+            found.keep()
+            found.bring_along()
+            write_bundle(folder / BUNDLE_FILE, bundle)
+            yield found
+    except PermissionError as error:
+        remedy = "make it writable, or name another --data-dir"
+        raise DataDirUnusable(folder, "it cannot be written", remedy) from error
+
+
+def _kept(place: DataDir, bundle: Bundle) -> JoinedFolder | None:
+    """What an earlier start of this very node left, here or where it was moved from.
+
+    None in a new folder; raises DataDirUnusable.
+    """
+    remedy = "name another --data-dir"
+    if place.tree() is not None:
+        raise DataDirUnusable(place.folder, "a whole tree of `leafcast up` lies there", remedy)
+    try:
+        found = read_joined(place.folder)
+    except FileNotFoundError:
+        if place.folder.is_dir() and any(place.folder.iterdir()):
+            raise DataDirUnusable(place.folder, "it holds something else", remedy) from None
+        return None
+    if found.tree != bundle.tree:
+        reason = f"it belongs to {found.path} of another tree than the bundle"
+        raise DataDirUnusable(place.folder, reason, remedy)
+    if found.path == bundle.path:
+        return found
+    if found.path not in bundle.former:
+        raise DataDirUnusable(place.folder, *_misfit(found, bundle))
+    if _joined_since(found, bundle):
+        reason = f"it belongs to {found.path}, and was joined with later than the move was made"
+        raise DataDirUnusable(place.folder, reason, remedy)
+    return found.at(bundle.path)
+
+
+def cluster_of(place: JoinedFolder, named: SpaceSetting | None) -> SpaceSetting:
+    """The cluster of an edge: the one named, else the one of its last start, else the Pod's own.
+
+    Outside a Pod it is a simulated one. Raises DataDirUnusable.
+    """
+    file = place.folder / CLUSTER_FILE
+    if named is None and file.exists():
+        try:
+            return edge_cluster(from_json(file.read_bytes()))
+        except (OSError, ValueError) as error:
+            remedy = f"remove {file}, and name the cluster again"
+            raise DataDirUnusable(place.folder, f"{CLUSTER_FILE} is damaged", remedy) from error
+    chosen = named or (IN_CLUSTER if IN_POD in os.environ else SIMULATED)
+    atomic_write(file, json.dumps(chosen.form()))
+    return chosen
+
+
+def read_joined(folder: Path) -> JoinedFolder:
+    """What the folder's marker says; raises DataDirUnusable, or FileNotFoundError without one."""
+    try:
+        return _read(folder)
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataDirUnusable(folder, f"{FILE} is damaged", "name another --data-dir") from error
+
+
+def _read(folder: Path) -> JoinedFolder:
+    form: dict[str, Any] = from_json((folder / FILE).read_bytes())
+    return JoinedFolder(
+        folder,
+        form["tree"],
+        NodePath.parse(form["path"]),
+        str(form["home"]),
+        bool(form["admitted"]),
+        tuple(map(NodePath.parse, form.get("former", ()))),
+        tuple(map(NodePath.parse, form.get("arriving", ()))),
+    )
+
+
+def _misfit(found: JoinedFolder, bundle: Bundle) -> tuple[str, str]:
+    """Why a folder is not this bundle's, and what to do."""
+    if bundle.path in found.former:
+        reason = f"its node was moved from {bundle.path} to {found.path}"
+        return reason, f"join with the bundle for {found.path}, or name another --data-dir"
+    remedy = (
+        f"name another --data-dir; to hang this node there, run `leafcast node move {found.path} "
+        f"{bundle.path}` and join with the bundle that it writes"
+    )
+    return f"it belongs to {found.path}, not {bundle.path}", remedy
+
+
+def _joined_since(found: JoinedFolder, bundle: Bundle) -> bool:
+    """Whether the folder's node was given a bundle after this one: it is not the one that moved."""
+    try:
+        return read_bundle(found.folder / BUNDLE_FILE).issued_ms > bundle.issued_ms
+    except BundleRefused:
+        return False

@@ -1,0 +1,183 @@
+"""A node that joined with a bundle: its life in the foreground, and what it says."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from leafcast.join.bundle import Bundle
+from leafcast.join.folder import JoinedFolder
+from leafcast.local.freed_memory import give_back_freed
+from leafcast.local.health_endpoint import HealthEndpoint
+from leafcast.local.node_runtime import NodeRuntime, World
+from leafcast.local.run_config import HealthForm
+from leafcast.space_settings import SpaceSetting
+from relay.adapters.jetstream.rekeying import rekey_streams
+from relay.adapters.server.guard import Guard
+from relay.adapters.server.nats_config import ParentLink
+from relay.adapters.spaces.simulated_cluster import Settings
+from relay.driver import Superseded
+from relay.ports import Clock, Dice
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 0.2
+REFUSED_SECONDS = 3.0
+_REFUSED, _OPENED, _UNREACHED = "authorization violation", "leafnode connection created", "away"
+_LOST = ("error trying to connect as leafnode", "leafnode connection closed")
+
+
+class JoinFailed(Exception):
+    """The node cannot join, or may not go on; says why and what to do."""
+
+    def __init__(self, path: object, reason: str, remedy: str) -> None:
+        super().__init__(f"node {path}: {reason}; {remedy}")
+        self.reason = reason
+        self.remedy = remedy
+
+
+class JoinedNode:
+    """One node of a tree that runs elsewhere; `say` tells the user what becomes of it."""
+
+    def __init__(
+        self,
+        bundle: Bundle,
+        place: JoinedFolder,
+        clock: Clock,
+        dice: Dice,
+        say: Callable[[str], None],
+        attached: Settings | SpaceSetting | None = None,
+        health: HealthForm | None = None,
+    ) -> None:
+        self.bundle = bundle
+        self._place = place
+        self._clock = clock
+        self._dice = dice
+        self._say = say
+        self._attached = attached or Settings()
+        self._health = health
+
+    async def run(self) -> None:
+        """Run until cancelled; raises JoinFailed if the tree does not let the node in."""
+        bundle = self.bundle
+        try:
+            async with Guard() as guard:
+                world = World(guard, self._clock, self._dice, bundle.tree, bundle.roots)
+                runtime = NodeRuntime(
+                    world,
+                    bundle.path,
+                    self._place.node_folder,
+                    parent=ParentLink(bundle.parents[0], bundle.seed),
+                    attached=None if bundle.relay else self._attached,
+                    home=self._place.home,
+                    former=self._place.former,
+                    before=self._arrive,
+                )
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(runtime.run(), name=str(bundle.path))
+                    group.create_task(self._watch(runtime), name="watch")
+                    group.create_task(give_back_freed(self._clock), name="memory")
+                    if (health := self._health) is not None:
+                        endpoint = HealthEndpoint(runtime.unready, health.port, health.host)
+                        group.create_task(endpoint.run(), name="health")
+        except* Superseded as stopped:
+            raise _other_run(bundle, stopped) from stopped
+        except* JoinFailed as failed:
+            raise _first(failed) from None
+
+    async def _arrive(self, runtime: NodeRuntime) -> None:
+        """Carry over what the streams of a node keep that was moved here; raises BusBroken."""
+        left = self._place.arriving
+        if not left:
+            return
+        self._say(f"{self.bundle.path} hung at {left[-1]}, and takes along what it keeps")
+        seed, url = runtime.relay_seed, runtime.server.url
+        count = await rekey_streams(url, seed, self._clock, left, self.bundle.path)
+        while not self._keep(replace(self._place, arriving=())):
+            await self._clock.sleep(REFUSED_SECONDS)
+        self._say(f"{self.bundle.path} has all it kept; records and blobs carried over: {count}")
+
+    async def _watch(self, runtime: NodeRuntime) -> None:
+        """Tell when the node is in session, and when its parent cannot be reached any more."""
+        await runtime.running()
+        admitted, told = self._place.admitted, "starting"
+        # The parent may be about to let the newest key in.
+        patient_until = self._clock.now().seconds + REFUSED_SECONDS
+        while True:
+            trouble = _trouble(runtime.server.log)
+            ready = runtime.node is not None and runtime.node.ready
+            patient = trouble == _REFUSED and self._clock.now().seconds <= patient_until
+            if trouble == _REFUSED and not admitted and not patient:
+                raise _void(self.bundle)
+            if ready and not admitted:
+                admitted = self._keep(replace(self._place, admitted=True))
+            if trouble != told and (trouble or ready) and not patient:
+                told = trouble
+                self._say(self._news(trouble))
+            await self._clock.sleep(LOOK_SECONDS)
+
+    def _keep(self, place: JoinedFolder) -> bool:
+        """Write down what the folder is from now on; False while the disk takes nothing."""
+        try:
+            place.keep()
+        except OSError as error:
+            logger.debug("%s cannot be written: %s", place.folder, error)
+            return False
+        self._place = place
+        return True
+
+    def _news(self, trouble: str) -> str:
+        if not trouble:
+            return f"{self.bundle.path} is in session with its parent"
+        if trouble == _REFUSED:
+            return f"{_void(self.bundle)}; until then it keeps what it has"
+        return f"its parent {self.bundle.path.parent} is not reached; trying again"
+
+
+def _trouble(log: Sequence[str]) -> str:
+    """What a node's own server said last about the link to the parent; "" if that is open."""
+    trouble = ""
+    for line in reversed(log):
+        said = line.lower()
+        if _REFUSED in said:
+            return _REFUSED
+        if _OPENED in said:
+            return trouble
+        if any(loss in said for loss in _LOST):
+            trouble = _UNREACHED
+    return trouble
+
+
+def _void(bundle: Bundle) -> JoinFailed:
+    reason = (
+        f"its parent {bundle.path.parent} does not know this bundle's key: a newer bundle was "
+        "made, the node was removed or moved, or the bundle is of another tree"
+    )
+    remedy = (
+        "join with the newer bundle, or, if it was moved, with the one of its new place; or make a "
+        f"new one with `leafcast node add {bundle.path} --replace` at the tree it is to join"
+    )
+    return JoinFailed(bundle.path, reason, remedy)
+
+
+def _other_run(bundle: Bundle, stopped: BaseExceptionGroup[Superseded]) -> JoinFailed:
+    """Which of two runs this one is, and what to do."""
+    found: BaseException = stopped
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    made = f"`leafcast node add {bundle.path} --replace`"
+    anew = f"make a new bundle with {made}, which voids this one"
+    if isinstance(found, Superseded) and found.second:
+        reason = "it runs elsewhere already, with the same bundle, so this run was not let in"
+        remedy = f"stop the other one (if its machine is cut off, wait 90 seconds), or {anew}"
+    else:
+        reason = "a newer run with the same identity was started elsewhere, so this older one stops"
+        remedy = f"if that was a mistake, stop it there and start this one again; or {anew}"
+    return JoinFailed(bundle.path, reason, remedy)
+
+
+def _first(group: BaseExceptionGroup[JoinFailed]) -> JoinFailed:
+    found = group.exceptions[0]
+    return _first(found) if isinstance(found, BaseExceptionGroup) else found

@@ -1,0 +1,102 @@
+"""An edge's workload execution cluster, real or simulated, and the syncer that works on it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from typing import Protocol
+
+from leafcast.space_settings import SIMULATED, SpaceSetting
+from leafcast.spaces import open_space
+from relay.adapters.spaces.embedded_space import EmbeddedSpace
+from relay.adapters.spaces.simulated_cluster import Settings, SimulatedCluster
+from relay.core.node import Node
+from relay.driver import Driver
+from relay.ports import Clock, Dice, Space
+from relay.syncer.applying import ContentMissing
+from relay.syncer.record import DoneStore
+from relay.syncer.syncer import Syncer
+from schemas.blobs import Reference
+from schemas.identity import NodePath, TreeId
+
+CLUSTER_BUCKET = "wec"
+
+
+def attachment(setting: SpaceSetting) -> Settings | SpaceSetting:
+    """What a node is attached to by its configuration."""
+    return setting if setting.is_kubernetes else Settings()
+
+
+class Host(Protocol):
+    """The node that it is attached to."""
+
+    path: NodePath
+
+    async def space(self, bucket: str, stack: AsyncExitStack) -> EmbeddedSpace: ...
+
+
+class AttachedCluster:
+    """One run of an edge's cluster and of the syncer on it."""
+
+    def __init__(
+        self, target: Settings | SpaceSetting, clock: Clock, dice: Dice, tree: TreeId
+    ) -> None:
+        self.space: Space | None = None
+        self._target = target
+        self._clock = clock
+        self._dice = dice
+        self._tree = tree
+        self._syncer: Syncer | None = None
+
+    @property
+    def applied(self) -> int:
+        """How many objects the syncer has applied."""
+        return self._syncer.applied if self._syncer else 0
+
+    def want(self, node: Node) -> None:
+        """Have the cluster become what the node holds."""
+        if self._syncer is not None:
+            self._syncer.set_wants(node.wanted, may_prune=node.may_prune)
+
+    def unready(self) -> dict[str, str]:
+        """What keeps it from its work now, by name; "" if nothing does."""
+        return {"cluster": self._syncer.unready if self._syncer else "it is not followed yet"}
+
+    async def start(
+        self,
+        host: Host,
+        driver: Driver,
+        bus: DoneStore,
+        stack: AsyncExitStack,
+        group: asyncio.TaskGroup,
+    ) -> None:
+        """Bring a simulated cluster to life, and the syncer that works on whichever it is."""
+
+        async def content(reference: Reference) -> bytes:
+            plain = await driver.load(reference)
+            if plain is None:
+                raise ContentMissing(f"{reference.kind} {reference.address[:12]}")
+            return plain
+
+        space = await self._open(host, stack, group)
+        syncer = self._syncer = Syncer(
+            space, bus, content, self._clock, self._dice, driver.observe, tree=self._tree
+        )
+
+        async def sync() -> None:
+            await driver.started.wait()
+            await syncer.run()
+
+        group.create_task(sync(), name=f"syncer {host.path}")
+
+    async def _open(self, host: Host, stack: AsyncExitStack, group: asyncio.TaskGroup) -> Space:
+        async def simulated() -> Space:
+            assert isinstance(self._target, Settings)
+            space = await host.space(CLUSTER_BUCKET, stack)
+            cluster = SimulatedCluster(space, self._clock, self._dice, self._target)
+            group.create_task(cluster.run(), name=f"cluster {host.path}")
+            return cluster
+
+        setting = SIMULATED if isinstance(self._target, Settings) else self._target
+        self.space = await open_space(setting, simulated, self._clock, self._dice, stack)
+        return self.space

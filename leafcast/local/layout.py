@@ -1,0 +1,122 @@
+"""A whole tree on paper: for each node the files that its nats-server and its `leafcast run` need.
+
+Nothing is started. Every server's configuration has its children already, so none is reloaded when
+the tree comes up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from controllers.keys import CentreKeys, load_or_make_keys
+from controllers.nodes import NodeCredentials
+from leafcast.data_dir import DataDir
+from leafcast.local.credentials import keep_credentials
+from leafcast.local.known_children import KnownChildren
+from leafcast.local.node_runtime import account_seeds
+from leafcast.local.planned_nodes import PlannedNode, plan_nodes
+from leafcast.local.run_config import FILE, RunConfig, ServerForm, write_run_config
+from leafcast.local.views import TreeShape
+from leafcast.space_settings import CentreSpaces
+from relay.adapters.server.external_server import ExternalServer
+from relay.adapters.server.nats_config import ParentLink
+from relay.adapters.server.nkey_pairs import new_user_nkey
+from relay.ports import Dice
+from schemas.identity import NodePath, random_id
+
+CLIENT_PORT, LEAF_PORT = 4222, 7422
+
+
+class Layout:
+    """The files of one tree in a data directory; `host` maps a node to its server's host name.
+
+    `spaces` are the centre's, unless they are the embedded ones.
+    """
+
+    def __init__(
+        self,
+        place: DataDir,
+        shape: TreeShape,
+        host: str,
+        dice: Dice,
+        spaces: CentreSpaces | None = None,
+    ) -> None:
+        self._place = place
+        self._shape = shape
+        self._host = host
+        self._dice = dice
+        self._spaces = spaces or CentreSpaces()
+
+    def write(self) -> list[NodePath]:
+        """Write them, if they are not there yet; the tree's nodes, parents first."""
+        paths = [NodePath(), *self._below()]
+        if (self._place.node(NodePath()) / FILE).exists():
+            return paths
+        keys = load_or_make_keys(self._place.keys, self._dice)
+        credentials = {path: self._credentials(path) for path in paths[1:]}
+        # The centre comes last: its file says that all are written.
+        for path in reversed(paths):
+            self._write_node(path, keys, credentials)
+        return paths
+
+    def _credentials(self, path: NodePath) -> NodeCredentials:
+        fresh = NodeCredentials(path, *new_user_nkey(self._dice.entropy(32)))
+        keep_credentials(self._place.node(path), fresh)
+        return fresh
+
+    def _write_node(
+        self, path: NodePath, keys: CentreKeys, credentials: dict[NodePath, NodeCredentials]
+    ) -> None:
+        folder = self._place.node(path)
+        folder.mkdir(parents=True, exist_ok=True)
+        config = self._config(path, keys)
+        known = KnownChildren(folder)
+        for child in credentials.values():
+            if child.path.parent == path:
+                known.put(child.path.name, child.nkey)
+        link = ParentLink(config.parent, credentials[path].seed) if config.parent else None
+        ExternalServer(
+            config.server_place(folder),
+            path,
+            account_seeds(folder, self._dice),
+            parent=link,
+            children=known.nkeys,
+        ).write_config()
+        if path.is_root:
+            planned = (
+                PlannedNode(node.path, node.nkey, self._is_edge(node.path))
+                for node in credentials.values()
+            )
+            plan_nodes(self._place, planned)
+        write_run_config(folder / FILE, config)
+
+    def _config(self, path: NodePath, keys: CentreKeys) -> RunConfig:
+        spaces = self._spaces if path.is_root else CentreSpaces()
+        return RunConfig(
+            path=str(path),
+            tree=keys.tree,
+            roots={keys.root.key_id: keys.root.public_key.hex()},
+            home="" if path.is_root else random_id(self._dice.entropy(16)),
+            parent=None if path.is_root else self._url(path.parent, LEAF_PORT),
+            edge=self._is_edge(path),
+            workloads=spaces.workloads,
+            inventory=spaces.inventory,
+            allow_live_cluster=spaces.allow_live,
+            server=ServerForm(
+                url=self._url(path, CLIENT_PORT), leaf_url=self._url(path, LEAF_PORT)
+            ),
+        )
+
+    def _url(self, path: NodePath, port: int) -> str:
+        name = "-".join(path.names) or "centre"
+        return f"nats://{self._host.format(node=name)}:{port}"
+
+    def _is_edge(self, path: NodePath) -> bool:
+        return len(path.names) == 2
+
+    def _below(self) -> Iterator[NodePath]:
+        regions = [NodePath((f"region-{n}",)) for n in range(1, self._shape.regions + 1)]
+        yield from regions
+        for region in regions:
+            for n in range(1, self._shape.sites + 1):
+                yield region.child(f"site-{n}")

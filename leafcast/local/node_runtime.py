@@ -1,0 +1,378 @@
+"""One node on this machine: its nats-server, its relay, and at an edge its cluster and its syncer.
+
+A run that the bus ends begins again from what the streams hold, after a growing pause.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from leafcast.ask.handlers import answerers
+from leafcast.local.attached_cluster import AttachedCluster
+from leafcast.local.credentials import CredentialsUnusable
+from leafcast.local.host_status import host_status
+from leafcast.local.known_children import KnownChildren
+from leafcast.space_settings import SpaceSetting
+from relay.adapters.jetstream.bus import BusAddress, JetStreamBus
+from relay.adapters.server.external_server import ExternalServer, ServerPlace
+from relay.adapters.server.guard import Guard
+from relay.adapters.server.nats_config import AccountSeeds, ParentLink
+from relay.adapters.server.nats_server import EmbeddedServer
+from relay.adapters.server.nkey_pairs import new_user_nkey
+from relay.adapters.spaces.connection import Client, space_connection
+from relay.adapters.spaces.embedded_space import EmbeddedSpace
+from relay.adapters.spaces.simulated_cluster import Settings
+from relay.asker import Asker
+from relay.atomic_file import atomic_write
+from relay.core.admission import READS_AT_ONCE
+from relay.core.effects import Noted
+from relay.core.node import Node
+from relay.core.state import NodeConfig
+from relay.driver import Driver
+from relay.ports import BusBroken, Clock, Dice, Space, SpaceError, first_of
+from schemas.codec import from_json
+from schemas.identity import KeyId, NodePath, TreeId, random_id
+
+RESTART_SECONDS_MIN, RESTART_SECONDS_MAX = 0.25, 10.0
+STORE_LOOK_SECONDS = 1.0
+OPEN_ATTEMPTS_MAX, OPEN_PAUSE_SECONDS = 20, 0.1
+SEEDS_FILE = "accounts.json"
+NOT_IN_SESSION = "its parent does not answer, or has not told it all yet"
+
+log = logging.getLogger("leafcast")
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What all nodes of one program share."""
+
+    guard: Guard
+    clock: Clock
+    dice: Dice
+    tree: TreeId
+    roots: Mapping[KeyId, bytes]
+    reads_at_once: int = READS_AT_ONCE
+
+
+class NodeRuntime:
+    """Runs one node; `attached` gives it a workload execution cluster, of Settings a simulated one.
+
+    `beside` is work on the relay that starts and ends with each of its runs; `home` tells this
+    folder from another one with the same credentials, `former` are paths at which it hung before.
+    `before` must have succeeded before the first run. `external` says where the node's server is
+    if someone else runs it.
+    """
+
+    def __init__(  # noqa: PLR0913 - what most nodes do without is named
+        self,
+        world: World,
+        path: NodePath,
+        folder: Path,
+        *,
+        parent: ParentLink | None = None,
+        attached: Settings | SpaceSetting | None = None,
+        beside: Callable[[Driver], Coroutine[Any, Any, None]] | None = None,
+        home: str = "",
+        former: tuple[NodePath, ...] = (),
+        before: Callable[[NodeRuntime], Coroutine[Any, Any, None]] | None = None,
+        external: ServerPlace | None = None,
+    ) -> None:
+        self.path = path
+        self.attached = attached is not None
+        self._world = world
+        self._folder = folder
+        self._parent = parent
+        self._target = attached
+        self._beside = beside
+        self._home = home
+        self._former = former
+        self._before = before
+        self._external = external
+        self.asker: Asker | None = None
+        self._known = KnownChildren(folder)
+        self._seeds = account_seeds(folder, world.dice)
+        self._server: EmbeddedServer | ExternalServer | None = None
+        self._driver: Driver | None = None
+        self._attached: AttachedCluster | None = None
+        self._bus: JetStreamBus | None = None
+        self._running, self._stirred = asyncio.Event(), asyncio.Event()
+        self._removals = 0
+        self.changed: Callable[[], None] = lambda: None
+        self.noted: Callable[[Noted], None] = lambda _: None
+
+    @property
+    def server(self) -> EmbeddedServer | ExternalServer:
+        """The node's own server; raises BusBroken before it was started."""
+        if self._server is None:
+            raise BusBroken(f"node {self.path} has no server yet")
+        return self._server
+
+    @property
+    def driver(self) -> Driver | None:
+        """The relay of the run now; None between runs."""
+        return self._driver
+
+    @property
+    def node(self) -> Node | None:
+        """The state machine of the run now."""
+        return self._driver.node if self._driver and self._driver.started.is_set() else None
+
+    @property
+    def enrolled(self) -> Mapping[str, str]:
+        """The public keys of the children that the server knew last, by name."""
+        return self._known.nkeys
+
+    @property
+    def leaf_url(self) -> str:
+        """Where servers of children dial in."""
+        return self.server.leaf_url
+
+    @property
+    def objects_applied(self) -> int:
+        return self._attached.applied if self._attached else 0
+
+    @property
+    def cluster(self) -> Space | None:
+        """The cluster of an edge, while it runs."""
+        return self._attached.space if self._attached else None
+
+    def unready(self) -> dict[str, str]:
+        """What keeps the node from its work now: each part by name, "" if it does its own."""
+        linked = self._bus is not None and self._bus.linked
+        in_session = "" if linked and self.node is not None and self.node.ready else NOT_IN_SESSION
+        found = {"session": in_session} if self._parent is not None else {}
+        return {**found, **(self._attached.unready() if self._attached else {})}
+
+    async def running(self) -> Driver:
+        """The relay of the run there is then, once that has started."""
+        while not (self._running.is_set() and self._driver and self._driver.started.is_set()):
+            await self._stirred.wait()
+        return self._driver
+
+    async def until(self, met: Callable[[Node], bool]) -> None:
+        """Wait until the node meets the condition, in this run or in one that follows it.
+
+        A run that the bus ended would be waited on for ever.
+        """
+        while not met((await self.running()).node):
+            await self._stirred.wait()
+
+    @property
+    def space_seed(self) -> str:
+        """What opens the server's account SPACE."""
+        return self._seeds.space
+
+    @property
+    def relay_seed(self) -> str:
+        """What opens the server's account RELAY, which holds the node's streams."""
+        return self._seeds.relay
+
+    async def client(self, stack: AsyncExitStack, name: str) -> Client:
+        """A connection to account SPACE of this node's server, open until the stack is closed."""
+        label = f"leafcast {self.path} {name}"
+        return await stack.enter_async_context(
+            space_connection(self.server.url, self._seeds.space, label)
+        )
+
+    async def space(self, bucket: str, stack: AsyncExitStack) -> EmbeddedSpace:
+        """An embedded space on this node's server, open until the stack is closed."""
+        client = await self.client(stack, bucket)
+        space = EmbeddedSpace(
+            client, bucket, self._world.clock, self._world.dice, domain=self.path.domain
+        )
+        for attempt in range(OPEN_ATTEMPTS_MAX):
+            try:
+                await space.open()
+                break
+            except SpaceError:
+                # A server that takes in a new child serves nobody for a moment.
+                if attempt + 1 == OPEN_ATTEMPTS_MAX:
+                    raise
+                await self._world.clock.sleep(OPEN_PAUSE_SECONDS)
+        return space
+
+    async def run(self) -> None:
+        """Run the server, the relay and the edge's parts until cancelled."""
+        async with self._new_server() as self._server, asyncio.TaskGroup() as group:
+            group.create_task(self._keep_store(), name=f"store {self.path}")
+            await self._run_relay()
+
+    def _new_server(self) -> EmbeddedServer | ExternalServer:
+        children = self._known.nkeys
+        if self._external is not None:
+            return ExternalServer(
+                self._external, self.path, self._seeds, parent=self._parent, children=children
+            )
+        return EmbeddedServer(
+            self._folder,
+            self.path,
+            self._seeds,
+            guard=self._world.guard,
+            clock=self._world.clock,
+            parent=self._parent,
+            children=children,
+        )
+
+    async def _run_relay(self) -> None:
+        pause = RESTART_SECONDS_MIN
+        while True:
+            began = self._world.clock.now().seconds
+            try:
+                await self._run_once()
+            except* (BusBroken, OSError) as broken:  # The disk of its folder may be full, or gone.
+                log.warning("node %s starts again: %s", self.path, first_of(broken))
+            self._running.clear()
+            await self._make_store_again()
+            if self._world.clock.now().seconds - began > RESTART_SECONDS_MAX:
+                pause = RESTART_SECONDS_MIN
+            await self._world.clock.sleep(pause)
+            pause = min(2 * pause, RESTART_SECONDS_MAX)
+
+    async def _keep_store(self) -> None:
+        """A server of our own that cannot write starts again once its disk has room.
+
+        Looked at by itself: a node that has nothing to write does not notice. What happens to the
+        server is noted, too.
+        """
+        server, told, starts = self.server, False, 1
+        while not isinstance(server, ExternalServer):
+            await self._world.clock.sleep(STORE_LOOK_SECONDS)
+            if not server.store_failed or server.wiped:
+                told = False
+            elif await server.renew():
+                starts = server.starts
+                log.warning("node %s: its server was started again: there is room now", self.path)
+                self._note(Noted("DiskHasRoom", str(self._folder), "there is room again"))
+            elif not told:
+                told = True
+                log.error("node %s: its disk %s is full: make room there", self.path, self._folder)
+                self._note(Noted("DiskFull", str(self._folder), "its disk is full: make room"))
+            if server.starts > starts:
+                starts = server.starts
+                said = "it ended by itself or was killed, and was started again"
+                self._note(Noted("ServerRestarted", "nats-server", said))
+
+    async def _notice_wiping(self) -> None:
+        """End the run when its store was removed: what it remembers of it is there no more."""
+        while isinstance(self.server, EmbeddedServer):
+            await self._world.clock.sleep(STORE_LOOK_SECONDS)
+            if self.server.wiped:
+                raise BusBroken(f"what it stores in {self._folder} was removed")
+
+    async def _make_store_again(self) -> None:
+        if isinstance(self.server, EmbeddedServer) and self.server.wiped:
+            said = "what it stores was removed while it ran: it begins again with nothing"
+            self._note(Noted("StoreRemoved", str(self._folder), said))
+            if await self.server.renew():
+                self._removals += 1
+                _keep_seeds(self._folder, self._seeds)
+
+    async def _run_once(self) -> None:
+        world = self._world
+        if self._before is not None:
+            await self._before(self)
+            self._before = None
+        uplink = self._seeds.uplink if self._parent is not None else None
+        address = BusAddress(self.server.url, self._seeds.relay, uplink, self._seeds.system)
+        server = self._known.told_of(self.server)
+        bus = self._bus = JetStreamBus(
+            self.path, address, server, clock=world.clock, dice=world.dice
+        )
+        run = random_id(world.dice.entropy(16))
+        config = NodeConfig(
+            self.path,
+            world.tree,
+            world.roots,
+            run,
+            self.attached,
+            self._home,
+            self._former,
+            world.reads_at_once,
+        )
+        driver = self._driver = Driver(
+            bus, config, world.clock, on_wants=self._wants, on_noted=self._note
+        )
+        answers = answerers(self, self.standing)
+        asker = self.asker = Asker(bus, lambda: driver.node, world.clock, answers)
+        try:
+            async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
+                if self._target is not None:
+                    attached = AttachedCluster(self._target, world.clock, world.dice, world.tree)
+                    self._attached = attached
+                    await attached.start(self, driver, bus, stack, group)
+                group.create_task(driver.run(), name=f"relay {self.path}")
+                self._running.set()
+                group.create_task(self._watch(driver), name=f"watch {self.path}")
+                await driver.started.wait()
+                self._stir()
+                group.create_task(self._notice_wiping(), name=f"wiped {self.path}")
+                # A laid-out node has its children's accounts before it has heard of any of them;
+                # a centre that lost its ledger reads it back from those that its server knows.
+                told = self._external is None and not self.path.is_root
+                if told or driver.node.children():
+                    await server.forget_others(driver.node.children())
+                group.create_task(asker.run(), name=f"asker {self.path}")
+                if self._beside is not None:
+                    group.create_task(self._beside(driver), name=f"beside {self.path}")
+        except asyncio.CancelledError:
+            await driver.leave()
+            raise
+        finally:
+            await bus.close()
+
+    def _wants(self, node: Node) -> None:
+        if self._attached is not None:
+            self._attached.want(node)
+
+    def standing(self) -> dict[str, object]:
+        """How the node is where it runs, also while it cannot be asked."""
+        said = host_status(self._world.clock, self._folder, self._server)
+        return {**said, "storeRemovals": self._removals}
+
+    def _note(self, noted: Noted) -> None:
+        self.noted(noted)
+
+    async def _watch(self, driver: Driver) -> None:
+        while True:
+            await driver.progress()
+            self._stir()
+
+    def _stir(self) -> None:
+        """Wake who waits for what this node is, or what there is to be seen of it."""
+        stirred, self._stirred = self._stirred, asyncio.Event()
+        stirred.set()
+        self.changed()
+
+
+def account_seeds(folder: Path, dice: Dice) -> AccountSeeds:
+    """The seeds of the server's own accounts: made once, kept beside the server's data.
+
+    Raises CredentialsUnusable.
+    """
+    path = folder / SEEDS_FILE
+    if path.exists():
+        return _kept_seeds(path)
+    seeds = AccountSeeds(*(new_user_nkey(dice.entropy(32))[0] for _ in range(4)))
+    folder.mkdir(parents=True, exist_ok=True)
+    _keep_seeds(folder, seeds)
+    return seeds
+
+
+def _keep_seeds(folder: Path, seeds: AccountSeeds) -> None:
+    atomic_write(folder / SEEDS_FILE, json.dumps(asdict(seeds)))
+
+
+def _kept_seeds(file: Path) -> AccountSeeds:
+    try:
+        seeds = AccountSeeds(**from_json(file.read_bytes()))
+        seeds.public()
+    except (ValueError, TypeError, AttributeError) as error:
+        raise CredentialsUnusable(file) from error
+    return seeds

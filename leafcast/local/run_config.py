@@ -1,0 +1,220 @@
+"""The file that `leafcast run` reads: which node, which tree, where its nats-server is.
+
+Secrets are not in it but beside it: `accounts.json` (the server's accounts) and, below the centre,
+`credentials.json` (the node's own key at its parent).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    ValidationError,
+)
+
+from leafcast.space_settings import (
+    EMBEDDED,
+    SIMULATED,
+    CentreSpaces,
+    SpaceSetting,
+    centre_space,
+    edge_cluster,
+)
+from leafcast.spaces import access_fault
+from relay.adapters.server.external_server import ServerPlace
+from schemas.faults import Fault, Faulty
+from schemas.identity import KeyId, NodePath, TreeId
+from schemas.refusals import BadIdentity
+from schemas.yaml_documents import InvalidManifest, read_documents
+from schemas.yaml_writing import write_yaml
+
+FILE = "node.yaml"
+
+
+class RunConfigRefused(Exception):
+    """A file that no node can run with: each fault by its field, and what to do about it."""
+
+    def __init__(self, file: Path, *faults: Fault | str) -> None:
+        self.file = file
+        self.faults = faults
+        said = f"{file}: {faults[0]}" if len(faults) == 1 else f"{file}: {len(faults)} faults"
+        lines = [f"  {fault}" for fault in faults] if len(faults) > 1 else []
+        super().__init__("\n".join([f"{said}; `leafcast layout` writes such files", *lines]))
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ServerForm(_Form):
+    """As ServerPlace; `config` and `store_dir` are seen from the file's folder."""
+
+    url: str
+    leaf_url: str
+    host: str = "0.0.0.0"  # noqa: S104 - see ServerPlace
+    port: int = 4222
+    leaf_port: int = 7422
+    config: Path = Path("nats.conf")
+    store_dir: Path = Path("jetstream")
+
+
+class HealthForm(_Form):
+    """Where liveness and readiness are asked for: this machine only, unless a host is named."""
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Field(ge=1, le=65535)]
+
+
+_CentreSpace = Annotated[
+    SpaceSetting, PlainValidator(centre_space), PlainSerializer(SpaceSetting.form)
+]
+_EdgeCluster = Annotated[
+    SpaceSetting, PlainValidator(edge_cluster), PlainSerializer(SpaceSetting.form)
+]
+
+
+class RunConfig(_Form):
+    """`roots` maps ids of root keys to public keys in hex; `parent` is the parent's leaf URL.
+
+    `home` tells this node from another one with the same credentials. A centre has spaces of
+    `workloads` and of `inventory`, an edge a `cluster`.
+    """
+
+    path: str
+    tree: str
+    roots: dict[str, str]
+    home: str = ""
+    parent: str | None = None
+    edge: bool = False
+    workloads: Annotated[tuple[_CentreSpace, ...], Field(min_length=1)] = (EMBEDDED,)
+    inventory: Annotated[tuple[_CentreSpace, ...], Field(min_length=1)] = (EMBEDDED,)
+    allow_live_cluster: bool = False
+    cluster: _EdgeCluster = SIMULATED
+    health: HealthForm | None = None
+    server: ServerForm = Field()
+
+    @property
+    def node(self) -> NodePath:
+        return NodePath.parse(self.path)
+
+    @property
+    def tree_id(self) -> TreeId:
+        return TreeId(self.tree)
+
+    def root_keys(self) -> dict[KeyId, bytes]:
+        """Raises ValueError if one is not hex."""
+        return {KeyId(key): bytes.fromhex(public) for key, public in self.roots.items()}
+
+    def centre_spaces(self, folder: Path) -> CentreSpaces:
+        """The centre's spaces; `folder` holds the file."""
+        return CentreSpaces(
+            tuple(one.seen_from(folder) for one in self.workloads),
+            tuple(one.seen_from(folder) for one in self.inventory),
+            allow_live=self.allow_live_cluster,
+        )
+
+    def server_place(self, folder: Path) -> ServerPlace:
+        """Where the server is; `folder` holds the file."""
+        server = self.server
+        return ServerPlace(
+            server.url,
+            server.leaf_url,
+            folder / server.config,
+            folder / server.store_dir,
+            server.host,
+            server.port,
+            server.leaf_port,
+        )
+
+
+def read_run_config(file: Path) -> RunConfig:
+    """Read and check a file of YAML or JSON; raises RunConfigRefused with all that is wrong."""
+    try:
+        documents = list(read_documents(file.read_text(encoding="utf-8"), str(file)))
+        form: Any = documents[0].root if len(documents) == 1 else None
+        config = RunConfig.model_validate(form)
+    except OSError as error:
+        raise RunConfigRefused(file, error.strerror or str(error)) from error
+    except ValidationError as error:
+        raise RunConfigRefused(file, *_form_faults(error)) from error
+    except (InvalidManifest, ValueError) as error:
+        raise RunConfigRefused(file, " ".join(str(error).split())) from error
+    if faults := [*_faults(config), *_access_faults(config, file.absolute().parent)]:
+        raise RunConfigRefused(file, *faults)
+    return config
+
+
+def _form_faults(error: ValidationError) -> Iterator[Fault]:
+    """What is wrong with single fields."""
+    listed = error.errors(include_url=False)
+    within = {item["loc"][:1] for item in listed if len(item["loc"]) > 1}
+    for item in listed:
+        parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in item["loc"])
+        where = "".join(parts).removeprefix(".")
+        cause = item.get("ctx", {}).get("error")
+        if isinstance(cause, Faulty):
+            yield from (fault.below(where) for fault in cause.faults)
+        elif item["type"] == "extra_forbidden":
+            close = get_close_matches(where, RunConfig.model_fields, 1)
+            known = ", ".join(RunConfig.model_fields)
+            remedy = f'did you mean "{close[0]}"?' if close else f"the fields are {known}"
+            yield Fault(where, "unknown field", remedy)
+        elif item["type"] == "missing":
+            yield Fault(where, "missing", "it is required")
+        elif item["type"] == "too_short":
+            # Items that are wrong count as missing.
+            if item["loc"] not in within:
+                yield Fault(where, "empty", "list at least one")
+        else:
+            yield Fault(where or "the file", item["msg"], "correct it")
+
+
+def _faults(config: RunConfig) -> Iterator[Fault]:
+    """What fields of the right form say that cannot be."""
+    try:
+        root = config.node.is_root
+    except BadIdentity as error:
+        yield Fault("path", str(error), "write it from the centre down, as in /emea/store-1")
+        root = config.parent is None
+    try:
+        config.root_keys()
+    except ValueError:
+        yield Fault("roots", "a public key is not hex", "copy it as `leafcast layout` wrote it")
+    if root is not (config.parent is None):
+        remedy = "leave it out" if root else "write its leaf URL, as in nats-leaf://host:7422"
+        yield Fault("parent", "every node has one but the centre, which has none", remedy)
+    for field, here, whose in (
+        ("workloads", root, "the centre has"),
+        ("inventory", root, "the centre has"),
+        ("cluster", config.edge, "an edge has"),
+    ):
+        if field in config.model_fields_set and not here:
+            yield Fault(field, f"only {whose} it", "leave it out")
+    for field in ("workloads", "inventory"):
+        listed = getattr(config, field)
+        for at, one in enumerate(listed):
+            if one in listed[:at]:
+                yield Fault(f"{field}[{at}]", f"{one.title} is listed twice", "leave one out")
+
+
+def _access_faults(config: RunConfig, folder: Path) -> Iterator[Fault]:
+    """Kubeconfigs that lead nowhere."""
+    listed = {f"workloads[{at}]": one for at, one in enumerate(config.workloads)}
+    listed |= {f"inventory[{at}]": one for at, one in enumerate(config.inventory)}
+    for field, one in {**listed, "cluster": config.cluster}.items():
+        if said := access_fault(one.seen_from(folder)):
+            yield Fault(field, said)
+
+
+def write_run_config(file: Path, config: RunConfig) -> None:
+    """Write it as YAML."""
+    form = config.model_dump(mode="json", exclude_defaults=True)
+    file.write_text(write_yaml(form), encoding="utf-8")

@@ -1,0 +1,336 @@
+"""A whole tree on this machine: real nats-servers, relays at every tier, simulated clusters."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from controllers.centre import Controllers
+from controllers.keys import load_or_make_keys
+from controllers.ledger_notes import LedgerNotes
+from controllers.nodes import NodeCredentials, add_node, enrol_node, node_record
+from controllers.recovery import Recovery
+from leafcast.ask.client import CentreAsks
+from leafcast.ask.recall import AskedChildren
+from leafcast.ask.session import INVENTORY_BUCKET, NODE_MANAGER, USER_MANAGER, WORKLOADS_BUCKET
+from leafcast.data_dir import DataDir
+from leafcast.local.attached_cluster import attachment
+from leafcast.local.credentials import keep_credentials, load_credentials
+from leafcast.local.inventory import edge_objects
+from leafcast.local.node_runtime import NodeRuntime, World
+from leafcast.local.observation import observe_tree
+from leafcast.local.planned_nodes import forget_planned, planned_nodes
+from leafcast.local.views import TreeShape, TreeView
+from leafcast.show.plurals import many
+from leafcast.space_settings import SIMULATED, SpaceSetting
+from leafcast.spaces import open_space
+from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.server.external_server import ServerPlace
+from relay.adapters.server.guard import Guard
+from relay.adapters.server.nats_config import ParentLink
+from relay.adapters.server.nkey_pairs import new_user_nkey
+from relay.asker import Asker
+from relay.core.effects import Noted
+from relay.driver import Driver, Superseded
+from relay.ports import BusBroken, Space, SpaceError
+from schemas.identity import NodePath
+from schemas.objects import BUILT_IN_KINDS
+
+VIEW_SECONDS = 0.1
+REGISTER_AGAIN_SECONDS = 0.25
+
+T = TypeVar("T")
+
+log = logging.getLogger("leafcast")
+
+
+class LocalTree:
+    """A tree laid out as `shape`, its state below `folder`.
+
+    The folder outlives it, unless it is `temporary`: then it goes however the program ends.
+    `external` says where the centre's server is if someone else runs it; `clusters` are those of
+    edges whose clusters are not simulated.
+    """
+
+    def __init__(
+        self,
+        shape: TreeShape,
+        folder: Path,
+        progress: Callable[[str], None] = lambda _: None,
+        *,
+        temporary: bool = False,
+        external: ServerPlace | None = None,
+        clusters: Mapping[NodePath, SpaceSetting] | None = None,
+    ) -> None:
+        self.shape = shape
+        self.up = asyncio.Event()
+        self._place = DataDir(folder)
+        self._temporary = temporary
+        self._external = external
+        self._clusters = clusters or {}
+        self._progress = progress
+        self._clock, self._dice = SystemClock(), SystemDice()
+        self.nodes: dict[NodePath, NodeRuntime] = {}
+        self._runs: dict[NodePath, asyncio.Task[None]] = {}
+        self.workloads: Space | None = None
+        self.inventory: Space | None = None
+        self.controllers: Controllers | None = None
+        self.world: World | None = None
+        self.centre_up = asyncio.Event()
+        self._changed = asyncio.Event()
+        self.noted: Callable[[NodePath, Noted], None] = lambda _, __: None
+
+    async def run(self) -> None:
+        """Start everything, run until cancelled, and stop the servers on the way out."""
+        async with AsyncExitStack() as stack:
+            guard = await stack.enter_async_context(Guard())
+            if self._temporary:
+                guard.remove_at_end(self._place.folder)
+            keys = load_or_make_keys(self._place.keys, self._dice)
+            roots = {keys.root.key_id: keys.root.public_key}
+            world = self.world = World(guard, self._clock, self._dice, keys.tree, roots)
+            async with asyncio.TaskGroup() as group:
+                await self._start_centre(world, group)
+                await self._start_tiers(world, group)
+                self._progress("every node is in session with its parent")
+                self.up.set()
+                self._touch()
+
+    async def apply(self, objects: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Apply objects to the centre's workload space; says what became of each."""
+        assert self.workloads is not None
+        kinds = BUILT_IN_KINDS.extended_by(objects)
+        said = []
+        for obj in objects:
+            key = kinds.key_of(obj)
+            before = await self.workloads.get(key)
+            after = await self.workloads.apply(dict(obj), USER_MANAGER)
+            verb = "created" if before is None else _verb(before, after)
+            said.append(f"{_title(obj)} {verb}")
+        return said
+
+    def view(self) -> TreeView:
+        """What is known of the tree now."""
+        return observe_tree(self.nodes)
+
+    def unready(self) -> dict[str, str]:
+        """What keeps the centre from its work now: each part by name, "" if it does its own."""
+        centre, controllers = self.nodes.get(NodePath()), self.controllers
+        running = centre is not None and centre.node is not None and controllers is not None
+        found = {"centre": "" if running else "it is starting"}
+        return {**found, **(controllers.unready() if running and controllers else {})}
+
+    def counts(self) -> list[int]:
+        """How many nodes of each tier below the centre run here."""
+        return [sum(path in self.nodes for path in tier) for tier in self.shape.tiers()]
+
+    async def changed(self) -> None:
+        """Wait until the view may be another than when this was called; for any number of callers.
+
+        It takes a tenth of a second at least.
+        """
+        changed = self._changed
+        await self._clock.sleep(VIEW_SECONDS)
+        await changed.wait()
+
+    def retire(self, path: NodePath) -> None:
+        """End the run of a node that was removed from the tree; one that runs elsewhere is left."""
+        if run := self._runs.pop(path, None):
+            del self.nodes[path]
+            run.cancel()
+            self._touch()
+
+    async def _start_centre(self, world: World, group: asyncio.TaskGroup) -> None:
+        folder = self._place.node(NodePath())
+        runtime = NodeRuntime(
+            world, NodePath(), folder, beside=self._control, external=self._external
+        )
+        group.create_task(self._add(runtime).run(), name="centre")
+        await self.centre_up.wait()
+        await self._registered(lambda: self._enrol(world))
+        self._progress("the centre is running")
+
+    async def _enrol(self, world: World) -> None:
+        """Register the nodes that were laid out to run elsewhere, and are not yet in the tree."""
+        assert self.controllers is not None
+        assert self.inventory is not None
+        issuer = self.controllers.issuer
+        for planned in planned_nodes(self._place):
+            if planned.edge:
+                for obj in edge_objects(planned.path):
+                    await self.inventory.apply(obj, NODE_MANAGER, create_only=True)
+            if node_record(issuer, world.tree, planned.path) is None:
+                await enrol_node(issuer, world.tree, planned.path, planned.nkey)
+        forget_planned(self._place)
+
+    async def _control(self, relay: Driver) -> None:
+        """Run the controllers on the centre's relay; they begin anew with each of its runs."""
+        centre = self.nodes[NodePath()]
+        try:
+            async with AsyncExitStack() as stack:
+                spaces = self._place.spaces()
+                workloads = [
+                    await self._space(setting, WORKLOADS_BUCKET, stack)
+                    for setting in spaces.workloads
+                ]
+                inventory = [
+                    await self._space(setting, INVENTORY_BUCKET, stack)
+                    for setting in spaces.inventory
+                ]
+                self.workloads, self.inventory = workloads[0], inventory[0]
+                self.controllers = Controllers(
+                    relay,
+                    workloads,
+                    inventory,
+                    self._clock,
+                    self._dice,
+                    self._place.keys,
+                    self._recovery(relay, centre),
+                )
+                self.controllers.noted = lambda *said: self.noted(NodePath(), Noted(*said))
+                await self.controllers.start()
+                self.centre_up.set()
+                await self.controllers.run()
+        except* SpaceError as broken:
+            raise BusBroken(f"the centre's spaces: {broken.exceptions[0]}") from broken
+
+    async def _space(self, setting: SpaceSetting, bucket: str, stack: AsyncExitStack) -> Space:
+        """One of the centre's spaces; an embedded one lies in this bucket of its server."""
+        centre = self.nodes[NodePath()]
+        embedded = partial(centre.space, bucket, stack)
+        return await open_space(setting, embedded, self._clock, self._dice, stack)
+
+    def _recovery(self, relay: Driver, centre: NodeRuntime) -> Recovery:
+        """How this run of the centre makes sure of its ledger."""
+
+        def asker() -> Asker:
+            if centre.asker is None:
+                raise BusBroken("the centre is starting")
+            return centre.asker
+
+        keys = load_or_make_keys(self._place.keys, self._dice)
+        asks = CentreAsks(asker, lambda: keys, self._clock, self._dice)
+        notes, children = LedgerNotes(self._place.keys), AskedChildren(relay, asks)
+        return Recovery(notes, centre.enrolled or self._kept_children(), children, self._clock)
+
+    def _kept_children(self) -> dict[str, str]:
+        """The centre's children that start here, by their own folders: its own may be lost."""
+        first = next(iter(self.shape.tiers()), [])
+        kept = {path: load_credentials(self._place.node(path), path) for path in first}
+        return {path.name: its.nkey for path, its in kept.items() if its is not None}
+
+    async def _start_tiers(self, world: World, group: asyncio.TaskGroup) -> None:
+        for tier in self.shape.tiers():
+            if len(tier[0].names) > 1:
+                await self._sure_of_ledger()
+            async with asyncio.TaskGroup() as starting:
+                for path in tier:
+                    starting.create_task(self._start_node(world, path, group))
+            self._progress(f"tier {len(tier[0].names)}: {many(len(tier), 'node')}")
+
+    async def _sure_of_ledger(self) -> None:
+        """Wait until the ledger names all nodes: one that it lost may still be read back."""
+        assert self.controllers is not None
+        told = False
+        # Each run of the centre looks for itself, and one that the bus ended never comes to an end.
+        while (recovery := self.controllers.recovery) is not None and recovery.lost:
+            if not told:
+                awaited = ", ".join(f"/{name}" for name in sorted(recovery.awaited))
+                self._progress(f"the ledger was lost, and is read back from {awaited}")
+            told = True
+            await self.changed()
+
+    async def _start_node(self, world: World, path: NodePath, group: asyncio.TaskGroup) -> None:
+        parent = self.nodes.get(path.parent)
+        edge = path in self.shape.edges()
+        folder = self._place.node(path)
+        if parent is None:
+            return
+        credentials = await self._registered(
+            lambda: self._credentials(world, path, folder, edge=edge)
+        )
+        if credentials is None:
+            return
+        await parent.until(lambda node: path.name in node.children())
+        link = ParentLink(parent.server.leaf_url, credentials.seed)
+        cluster = self._clusters.get(path, SIMULATED)
+        attached = attachment(cluster) if edge else None
+        node = self._add(NodeRuntime(world, path, folder, parent=link, attached=attached))
+        self._runs[path] = group.create_task(_run_one(node), name=str(path))
+        await node.until(lambda node: node.ready)
+
+    async def _registered(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do what writes to the centre; again, if its run or its server ends meanwhile."""
+        while True:
+            try:
+                return await work()
+            except (BusBroken, SpaceError) as broken:
+                if isinstance(broken, SpaceError) and broken.reason != "ServiceUnavailable":
+                    raise
+                log.warning("what was being registered is registered again: %s", broken)
+                await self._clock.sleep(REGISTER_AGAIN_SECONDS)
+
+    async def _credentials(
+        self, world: World, path: NodePath, folder: Path, *, edge: bool
+    ) -> NodeCredentials | None:
+        """The node's own from an earlier start; a new node is registered, an edge with inventory.
+
+        None if it was removed from the tree since, or runs elsewhere with another key.
+        """
+        assert self.controllers is not None
+        assert self.inventory is not None
+        issuer = self.controllers.issuer
+        kept = load_credentials(folder, path)
+        record = node_record(issuer, world.tree, path)
+        if kept is not None:
+            return kept if record is not None and record.nkey == kept.nkey else None
+        fresh = await add_node(issuer, world.tree, path, self._dice.entropy(32), new_user_nkey)
+        if edge:
+            # Before the credentials: for who has them this is not done again, so what people change
+            # or remove there stays so.
+            for obj in edge_objects(path):
+                await self.inventory.apply(obj, NODE_MANAGER, create_only=True)
+        keep_credentials(folder, fresh)
+        return fresh
+
+    def _add(self, runtime: NodeRuntime) -> NodeRuntime:
+        self.nodes[runtime.path] = runtime
+        runtime.changed = self._touch
+        runtime.noted = partial(self._note, runtime.path)
+        return runtime
+
+    def _note(self, path: NodePath, noted: Noted) -> None:
+        self.noted(path, noted)
+
+    def _touch(self) -> None:
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+
+def _title(obj: Mapping[str, Any]) -> str:
+    """`deployment.apps/web`, as kubectl says it."""
+    group = str(obj["apiVersion"]).rpartition("/")[0]
+    kind = str(obj["kind"]).lower()
+    return (
+        f"{kind}.{group}/{obj['metadata']['name']}"
+        if group
+        else f"{kind}/{obj['metadata']['name']}"
+    )
+
+
+def _verb(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    same = before["metadata"]["resourceVersion"] == after["metadata"]["resourceVersion"]
+    return "unchanged" if same else "configured"
+
+
+async def _run_one(node: NodeRuntime) -> None:
+    """Run a node until it is cancelled, or another run with its identity took over elsewhere."""
+    try:
+        await node.run()
+    except* Superseded as stopped:
+        log.warning("%s", stopped.exceptions[0])

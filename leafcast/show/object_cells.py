@@ -1,0 +1,206 @@
+"""What a cell of a table says of an object, in kubectl's words; what is missing has a word too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from leafcast.show.durations import UNKNOWN, moment_seconds, span_text
+from schemas.faults import Faulty
+from schemas.selectors import LabelSelector
+
+NONE = "<none>"
+UNREPORTED = "-"
+"""What only a status could tell, of an object that has none."""
+
+Fields = Mapping[str, Any]
+
+
+def at(fields: Any, *path: str) -> Any:
+    """A field at a path of mappings; None if it is not there."""
+    for name in path:
+        fields = fields.get(name) if isinstance(fields, Mapping) else None
+    return fields
+
+
+def listed(fields: Any, *path: str) -> list[Any]:
+    """A list at a path; empty if there is none."""
+    value = at(fields, *path)
+    return list(value) if isinstance(value, (list, tuple)) else []
+
+
+def count(fields: Any, *path: str) -> int:
+    """A whole number at a path; 0 if there is none."""
+    value = at(fields, *path)
+    return value if isinstance(value, int) else 0
+
+
+def text(value: Any, missing: str = NONE) -> str:
+    """A scalar as text, booleans as JSON has them."""
+    if value is None or value == "":
+        return missing
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def labels_text(labels: Any) -> str:
+    """`app=web,tier=front`, sorted."""
+    if not isinstance(labels, Mapping) or not labels:
+        return NONE
+    return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+
+
+def selector_text(form: Any) -> str:
+    """A label selector in the form `-l` takes; `<none>` if it is absent, `*` if it selects all."""
+    if not isinstance(form, Mapping):
+        return NONE
+    try:
+        selector = LabelSelector.from_kubernetes(form)
+    except Faulty:
+        return "<invalid>"
+    said = []
+    for item in selector.requirements:
+        match item.operator, item.values:
+            case "In", (one,):
+                said.append(f"{item.key}={one}")
+            case "In" | "NotIn" as operator, values:
+                said.append(f"{item.key} {operator.lower()} ({','.join(values)})")
+            case "Exists", _:
+                said.append(item.key)
+            case _:
+                said.append(f"!{item.key}")
+    return ",".join(said) or "*"
+
+
+def is_reported(obj: Fields) -> bool:
+    """Whether anyone has said how the object is: at the centre nobody does, it lies still there."""
+    return bool(at(obj, "status"))
+
+
+def ready_of(obj: Fields) -> str:
+    """`2/3`: ready replicas of those wanted; `-/3` if nobody says how many are."""
+    wanted = at(obj, "spec", "replicas")
+    ready = count(obj, "status", "readyReplicas") if is_reported(obj) else UNREPORTED
+    return f"{ready}/{1 if wanted is None else wanted}"
+
+
+def active(obj: Fields) -> str:
+    """How many Jobs a CronJob runs."""
+    return str(len(listed(obj, "status", "active"))) if is_reported(obj) else UNREPORTED
+
+
+def containers(obj: Fields, field: str) -> str:
+    """The names or images of the containers a workload runs."""
+    pods = at(obj, "spec") if obj.get("kind") == "Pod" else at(obj, "spec", "template", "spec")
+    return ",".join(text(at(one, field)) for one in listed(pods, "containers")) or NONE
+
+
+def pod_status(obj: Fields) -> str:
+    """The phase, or why a container waits or ended."""
+    if not is_reported(obj):
+        return UNREPORTED
+    if at(obj, "metadata", "deletionTimestamp"):
+        return "Terminating"
+    for one in listed(obj, "status", "containerStatuses"):
+        for state in ("waiting", "terminated"):
+            if reason := at(one, "state", state, "reason"):
+                return str(reason)
+    return text(at(obj, "status", "reason") or at(obj, "status", "phase"), UNKNOWN)
+
+
+def pod_ready(obj: Fields) -> str:
+    """Ready containers of all; a status without containers goes by the condition Ready."""
+    statuses = listed(obj, "status", "containerStatuses")
+    ready = sum(at(one, "ready") is True for one in statuses)
+    whole = len(listed(obj, "spec", "containers"))
+    if not is_reported(obj):
+        return f"{UNREPORTED}/{whole}"
+    if not statuses and _condition_of(obj, "Ready") == "True":
+        ready = whole
+    return f"{ready}/{whole}"
+
+
+def restarts(obj: Fields) -> str:
+    if not is_reported(obj):
+        return UNREPORTED
+    return str(
+        sum(count(one, "restartCount") for one in listed(obj, "status", "containerStatuses"))
+    )
+
+
+def _condition_of(obj: Fields, type_: str) -> str:
+    """A condition's status, "" if it is not there."""
+    for one in listed(obj, "status", "conditions"):
+        if at(one, "type") == type_:
+            return str(at(one, "status"))
+    return ""
+
+
+def job_status(obj: Fields) -> str:
+    if not is_reported(obj):
+        return UNREPORTED
+    for type_, word in (("Complete", "Complete"), ("Failed", "Failed"), ("Suspended", "Suspended")):
+        if _condition_of(obj, type_) == "True":
+            return word
+    return "Running"
+
+
+def job_completions(obj: Fields) -> str:
+    wanted = at(obj, "spec", "completions")
+    done = count(obj, "status", "succeeded") if is_reported(obj) else UNREPORTED
+    return f"{done}/{1 if wanted is None else wanted}"
+
+
+def job_duration(obj: Fields, now_seconds: float) -> str:
+    began = moment_seconds(at(obj, "status", "startTime"))
+    ended = moment_seconds(at(obj, "status", "completionTime"))
+    return "" if began is None else span_text((ended or now_seconds) - began)
+
+
+def addresses(obj: Fields) -> str:
+    """What a load balancer or an ingress is reached at."""
+    found = listed(obj, "status", "loadBalancer", "ingress")
+    return ",".join(text(at(one, "ip") or at(one, "hostname")) for one in found)
+
+
+def external_ip(obj: Fields) -> str:
+    given = [str(address) for address in listed(obj, "spec", "externalIPs")]
+    match at(obj, "spec", "type"):
+        case "LoadBalancer":
+            return addresses(obj) or ",".join(given) or "<pending>"
+        case "ExternalName":
+            return text(at(obj, "spec", "externalName"))
+        case _:
+            return ",".join(given) or NONE
+
+
+def ports(obj: Fields) -> str:
+    """`80/TCP,443:30443/TCP`."""
+    return ",".join(map(_port, listed(obj, "spec", "ports"))) or NONE
+
+
+def hosts(obj: Fields) -> str:
+    found = [at(rule, "host") for rule in listed(obj, "spec", "rules")]
+    return ",".join(str(host) for host in found if host) or "*"
+
+
+def entries(obj: Fields, *fields: str) -> str:
+    """How many keys these mappings or lists have together."""
+    sizes = (at(obj, field) for field in fields)
+    return str(sum(len(one) for one in sizes if isinstance(one, (Mapping, list, tuple))))
+
+
+def modes(names: Iterable[object]) -> str:
+    """Access modes in their short forms: `RWO,ROX`."""
+    short = {
+        "ReadWriteOnce": "RWO",
+        "ReadOnlyMany": "ROX",
+        "ReadWriteMany": "RWX",
+        "ReadWriteOncePod": "RWOP",
+    }
+    return ",".join(short.get(str(name), str(name)) for name in names)
+
+
+def _port(port: Any) -> str:
+    node = at(port, "nodePort")
+    number = f"{at(port, 'port')}:{node}" if node else str(at(port, "port"))
+    return f"{number}/{text(at(port, 'protocol'), 'TCP')}"

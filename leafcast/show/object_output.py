@@ -1,0 +1,100 @@
+"""Objects as text in the formats of `-o`: tables, YAML, JSON, names; as kubectl lays them out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from leafcast.ask.resource_names import ResourceKind
+from leafcast.show.object_tables import (
+    Column,
+    columns_of,
+    labels_column,
+    laid_out,
+    namespace_column,
+    rows_of,
+    widths_of,
+)
+from schemas.yaml_writing import write_yaml
+
+Format = Literal["table", "wide", "yaml", "json", "name"]
+FORMATS: tuple[Format, ...] = ("table", "wide", "yaml", "json", "name")
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Objects of one kind."""
+
+    kind: ResourceKind
+    objects: Sequence[Object]
+
+
+@dataclass(slots=True)
+class TableStyle:
+    """How tables look: which columns beside the kind's own, and whether there is a header."""
+
+    wide: bool = False
+    namespaces: bool = False
+    labels: bool = False
+    headers: bool = True
+
+    def columns(self, kind: ResourceKind) -> list[Column]:
+        own = columns_of(kind.group, kind.resource, wide=self.wide)
+        first = [namespace_column()] if self.namespaces and kind.namespaced else []
+        return [*first, *own, *([labels_column()] if self.labels else [])]
+
+
+def table_lines(groups: Sequence[Group], style: TableStyle, now_ms: int) -> Iterator[str]:
+    """A table for each kind, a blank line between them; with several kinds, names tell theirs."""
+    several = len(groups) > 1
+    for at, group in enumerate(groups):
+        if at:
+            yield ""
+        yield from Rows(group.kind, style, titled=several).lines(group.objects, now_ms)
+
+
+@dataclass(slots=True)
+class Rows:
+    """A table of one kind that may go on: the header comes once, columns keep their widths."""
+
+    kind: ResourceKind
+    style: TableStyle
+    titled: bool = False
+    _widths: list[int] = field(default_factory=list)
+
+    def lines(self, objects: Sequence[Object], now_ms: int) -> list[str]:
+        columns = self.style.columns(self.kind)
+        rows = [tuple(self._cells(columns, obj, now_ms)) for obj in objects]
+        if self.style.headers and not self._widths:
+            rows.insert(0, tuple(column.header for column in columns))
+        self._widths = widths_of(rows, self._widths)
+        return laid_out(rows, self._widths)
+
+    def _cells(self, columns: Sequence[Column], obj: Object, now_ms: int) -> Iterator[str]:
+        [row] = rows_of(columns, [obj], now_ms)
+        for column, value in zip(columns, row, strict=True):
+            yield self.kind.title(value) if self.titled and column.header == "NAME" else value
+
+
+def document(objects: Sequence[Object], format_: Format, *, single: bool) -> str:
+    """YAML or JSON: the object itself if it is the `single` one asked for, else a List."""
+    shown: Any = objects[0] if single else _as_list(objects)
+    return yaml_text(shown) if format_ == "yaml" else json_text(shown)
+
+
+def _as_list(objects: Sequence[Object]) -> dict[str, Any]:
+    """The List that kubectl makes of several objects."""
+    items = [dict(obj) for obj in objects]
+    return {"apiVersion": "v1", "items": items, "kind": "List", "metadata": {"resourceVersion": ""}}
+
+
+def yaml_text(value: Any) -> str:
+    return write_yaml(value)
+
+
+def json_text(value: Any) -> str:
+    return json.dumps(value, indent=4, sort_keys=True, ensure_ascii=False) + "\n"

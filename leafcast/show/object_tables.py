@@ -1,0 +1,265 @@
+"""Objects as tables: the columns that kubectl shows of each kind; NAME and AGE of all others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from leafcast.show import object_cells as cell
+from leafcast.show.durations import age_text
+from leafcast.show.object_cells import Fields, at, text
+from schemas.api import GROUP, PATH_ANNOTATION
+from schemas.objects import CRD_GROUP, RBAC_GROUP
+
+_GAP = "   "
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A header, and from an object and now (milliseconds since 1970) to the cell under it."""
+
+    header: str
+    read: Callable[[Fields, int], str]
+    wide: bool = False
+
+
+def columns_of(group: str, resource: str, *, wide: bool) -> list[Column]:
+    """The columns of a kind, NAME first; `wide` adds the ones that kubectl adds."""
+    own = _TABLES.get((group, resource), (AGE,))
+    name = Column("NAME", lambda obj, _: str(at(obj, "metadata", "name")))
+    return [name, *(column for column in own if wide or not column.wide)]
+
+
+def rows_of(
+    columns: Sequence[Column], objects: Iterable[Fields], now_ms: int
+) -> list[tuple[str, ...]]:
+    """A row for each object."""
+    return [tuple(column.read(obj, now_ms) for column in columns) for obj in objects]
+
+
+def laid_out(rows: Sequence[Sequence[str]], widths: Sequence[int] = ()) -> list[str]:
+    """Lines with the cells under each other; no column is narrower than `widths` says."""
+    room = widths_of(rows, widths)
+    return [
+        _GAP.join(value.ljust(width) for value, width in zip(row, room, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def widths_of(rows: Iterable[Sequence[str]], widths: Sequence[int] = ()) -> list[int]:
+    """How wide each column is."""
+    found = list(widths)
+    for row in rows:
+        sizes = [len(value) for value in row]
+        found = sizes if not found else [max(pair) for pair in zip(found, sizes, strict=True)]
+    return found
+
+
+def _field(header: str, *path: str, missing: str = cell.NONE, wide: bool = False) -> Column:
+    return Column(header, lambda obj, _: text(at(obj, *path), missing), wide)
+
+
+def _count(header: str, *path: str, wide: bool = False) -> Column:
+    def read(obj: Fields, _: int) -> str:
+        unknown = path[0] == "status" and not cell.is_reported(obj)
+        return cell.UNREPORTED if unknown else str(cell.count(obj, *path))
+
+    return Column(header, read, wide)
+
+
+def _said(header: str, read: Callable[[Fields], str], *, wide: bool = False) -> Column:
+    return Column(header, lambda obj, _: read(obj), wide)
+
+
+def _ref(obj: Fields, field: str) -> str:
+    return f"{text(at(obj, field, 'kind'))}/{text(at(obj, field, 'name'))}"
+
+
+def _scale_target(obj: Fields) -> str:
+    return _ref(at(obj, "spec") or {}, "scaleTargetRef")
+
+
+def _selectors(obj: Fields) -> str:
+    selectors = cell.listed(obj, "spec", "locationSelectors")
+    return " | ".join(cell.selector_text(form) for form in selectors) or cell.NONE
+
+
+AGE = Column("AGE", lambda obj, now: age_text(at(obj, "metadata", "creationTimestamp"), now))
+_CREATED = _field("CREATED AT", "metadata", "creationTimestamp")
+_CONTAINERS = (
+    _said("CONTAINERS", lambda obj: cell.containers(obj, "name"), wide=True),
+    _said("IMAGES", lambda obj: cell.containers(obj, "image"), wide=True),
+)
+_SELECTOR = _said(
+    "SELECTOR", lambda obj: cell.selector_text(at(obj, "spec", "selector")), wide=True
+)
+_ROLE = (_said("ROLE", lambda obj: _ref(obj, "roleRef")), AGE)
+
+_WORKLOADS: Mapping[tuple[str, str], tuple[Column, ...]] = {
+    ("", "pods"): (
+        _said("READY", cell.pod_ready),
+        _said("STATUS", cell.pod_status),
+        _said("RESTARTS", cell.restarts),
+        AGE,
+        _field("IP", "status", "podIP", wide=True),
+        _field("NODE", "spec", "nodeName", wide=True),
+    ),
+    ("apps", "daemonsets"): (
+        _count("DESIRED", "status", "desiredNumberScheduled"),
+        _count("CURRENT", "status", "currentNumberScheduled"),
+        _count("READY", "status", "numberReady"),
+        _count("UP-TO-DATE", "status", "updatedNumberScheduled"),
+        _count("AVAILABLE", "status", "numberAvailable"),
+        _said(
+            "NODE SELECTOR",
+            lambda obj: cell.labels_text(at(obj, "spec", "template", "spec", "nodeSelector")),
+        ),
+        AGE,
+        *_CONTAINERS,
+        _SELECTOR,
+    ),
+    ("apps", "deployments"): (
+        _said("READY", cell.ready_of),
+        _count("UP-TO-DATE", "status", "updatedReplicas"),
+        _count("AVAILABLE", "status", "availableReplicas"),
+        AGE,
+        *_CONTAINERS,
+        _SELECTOR,
+    ),
+    ("apps", "replicasets"): (
+        _count("DESIRED", "spec", "replicas"),
+        _count("CURRENT", "status", "replicas"),
+        _count("READY", "status", "readyReplicas"),
+        AGE,
+        *_CONTAINERS,
+        _SELECTOR,
+    ),
+    ("apps", "statefulsets"): (_said("READY", cell.ready_of), AGE, *_CONTAINERS),
+    ("batch", "cronjobs"): (
+        _field("SCHEDULE", "spec", "schedule"),
+        _field("TIMEZONE", "spec", "timeZone"),
+        _field("SUSPEND", "spec", "suspend", missing="false"),
+        _said("ACTIVE", cell.active),
+        Column(
+            "LAST SCHEDULE",
+            lambda obj, now: (
+                age_text(at(obj, "status", "lastScheduleTime"), now)
+                if at(obj, "status", "lastScheduleTime")
+                else cell.NONE
+            ),
+        ),
+        AGE,
+    ),
+    ("batch", "jobs"): (
+        _said("STATUS", cell.job_status),
+        _said("COMPLETIONS", cell.job_completions),
+        Column("DURATION", lambda obj, now: cell.job_duration(obj, now / 1000)),
+        AGE,
+        *_CONTAINERS,
+    ),
+    ("autoscaling", "horizontalpodautoscalers"): (
+        _said("REFERENCE", _scale_target),
+        _field("MINPODS", "spec", "minReplicas", missing="<unset>"),
+        _field("MAXPODS", "spec", "maxReplicas"),
+        _count("REPLICAS", "status", "currentReplicas"),
+        AGE,
+    ),
+}
+_OTHERS: Mapping[tuple[str, str], tuple[Column, ...]] = {
+    ("", "configmaps"): (_said("DATA", lambda obj: cell.entries(obj, "data", "binaryData")), AGE),
+    ("", "namespaces"): (_field("STATUS", "status", "phase", missing="Active"), AGE),
+    ("", "persistentvolumeclaims"): (
+        _field("STATUS", "status", "phase", missing="Pending"),
+        _field("VOLUME", "spec", "volumeName", missing=""),
+        _field("CAPACITY", "status", "capacity", "storage", missing=""),
+        _said("ACCESS MODES", lambda obj: cell.modes(cell.listed(obj, "status", "accessModes"))),
+        _field("STORAGECLASS", "spec", "storageClassName", missing=""),
+        AGE,
+    ),
+    ("", "secrets"): (
+        _field("TYPE", "type", missing="Opaque"),
+        _said("DATA", lambda obj: cell.entries(obj, "data", "stringData")),
+        AGE,
+    ),
+    ("", "serviceaccounts"): (_said("SECRETS", lambda obj: cell.entries(obj, "secrets")), AGE),
+    ("", "services"): (
+        _field("TYPE", "spec", "type", missing="ClusterIP"),
+        _field("CLUSTER-IP", "spec", "clusterIP"),
+        _said("EXTERNAL-IP", cell.external_ip),
+        _said("PORT(S)", cell.ports),
+        AGE,
+        _said("SELECTOR", lambda obj: cell.labels_text(at(obj, "spec", "selector")), wide=True),
+    ),
+    ("networking.k8s.io", "ingresses"): (
+        _field("CLASS", "spec", "ingressClassName"),
+        _said("HOSTS", cell.hosts),
+        _said("ADDRESS", cell.addresses),
+        _said("PORTS", lambda obj: "80, 443" if cell.listed(obj, "spec", "tls") else "80"),
+        AGE,
+    ),
+    ("networking.k8s.io", "networkpolicies"): (
+        _said("POD-SELECTOR", lambda obj: cell.selector_text(at(obj, "spec", "podSelector"))),
+        AGE,
+    ),
+    ("policy", "poddisruptionbudgets"): (
+        _field("MIN AVAILABLE", "spec", "minAvailable", missing="N/A"),
+        _field("MAX UNAVAILABLE", "spec", "maxUnavailable", missing="N/A"),
+        _count("ALLOWED DISRUPTIONS", "status", "disruptionsAllowed"),
+        AGE,
+    ),
+    (CRD_GROUP, "customresourcedefinitions"): (_CREATED,),
+    (RBAC_GROUP, "clusterroles"): (_CREATED,),
+    (RBAC_GROUP, "roles"): (_CREATED,),
+    (RBAC_GROUP, "clusterrolebindings"): _ROLE,
+    (RBAC_GROUP, "rolebindings"): _ROLE,
+}
+_OWN: Mapping[tuple[str, str], tuple[Column, ...]] = {
+    (GROUP, "edgeplacements"): (
+        _field("OBJECTS", "status", "selectedObjects"),
+        _field("DESTINATIONS", "status", "destinations"),
+        _field("SYNCED", "status", "synced"),
+        _field("HEALTHY", "status", "healthy"),
+        _field("COMPLETE", "status", "complete"),
+        AGE,
+        _field("PENDING", "status", "pending", wide=True),
+        _field("FAILING", "status", "failing", wide=True),
+        _field("UNREACHABLE", "status", "unreachable", wide=True),
+        _field("NEVER JOINED", "status", "neverJoined", wide=True),
+        _said("LOCATION SELECTORS", _selectors, wide=True),
+    ),
+    (GROUP, "locations"): (
+        _field("INSTANCES", "status", "instances"),
+        AGE,
+        _said(
+            "INSTANCE SELECTOR",
+            lambda obj: cell.selector_text(at(obj, "spec", "instanceSelector")),
+            wide=True,
+        ),
+        _said("LABELS", lambda obj: cell.labels_text(at(obj, "metadata", "labels")), wide=True),
+    ),
+    (GROUP, "singleplacementslices"): (
+        _said("DESTINATIONS", lambda obj: cell.entries(obj, "destinations")),
+        AGE,
+    ),
+    (GROUP, "synctargets"): (
+        _field("PATH", "metadata", "annotations", PATH_ANNOTATION),
+        AGE,
+        _said("LABELS", lambda obj: cell.labels_text(at(obj, "metadata", "labels")), wide=True),
+    ),
+}
+_TABLES: Mapping[tuple[str, str], tuple[Column, ...]] = {**_WORKLOADS, **_OTHERS, **_OWN}
+
+
+def pretends(group: str, resource: str, obj: Fields) -> bool:
+    """Whether it would run if a cluster held it, and nothing tells whether one does."""
+    return (group, resource) in _WORKLOADS and not cell.is_reported(obj)
+
+
+def namespace_column() -> Column:
+    """The column that `-A` puts first."""
+    return Column("NAMESPACE", lambda obj, _: text(at(obj, "metadata", "namespace"), ""))
+
+
+def labels_column() -> Column:
+    """The column that `--show-labels` puts last."""
+    return Column("LABELS", lambda obj, _: cell.labels_text(at(obj, "metadata", "labels")))

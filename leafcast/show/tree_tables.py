@@ -1,0 +1,361 @@
+"""The tree, and what became of placements, as tables that fit 80 columns.
+
+They draw the JSON that a daemon answers (leafcast.daemon.tree_facts). Times are milliseconds since
+1970.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from leafcast.show.durations import span_text
+from schemas.reports import NEVER_JOINED
+
+Form = Mapping[str, Any]
+
+UNREACHABLE_LINES_MAX = 10
+ORPHANS_NAMED_MAX = 10
+ABSENT_NAMED_MAX = 5
+NAME_WIDTH_MAX = 32
+_STATE_STYLES = {
+    "up": "green",
+    "stopped": "yellow",
+    "unreachable": "red",
+    "connecting": "yellow",
+    "stale": "yellow",
+    NEVER_JOINED: "dim",
+    "unknown": "dim",
+}
+_DELIVERED_STYLES = {
+    "synced": "green",
+    "failing": "red",
+    "unreachable": "red",
+    NEVER_JOINED: "dim",
+}
+_WORKING_STYLES = {"healthy": "green", "degraded": "red"}
+_WORST_STATES = ("failing", "unreachable", "pending", "leaving", NEVER_JOINED, "synced")
+_WORST_HEALTH = ("degraded", "unknown", "progressing", NEVER_JOINED, "healthy")
+
+
+def tree_view(form: Form, now_ms: int) -> RenderableType:
+    """The tree with a row a node, then who cannot be reached since when."""
+    nodes: Sequence[Form] = form["nodes"]
+    table = _table("node", "state")
+    for title in ("lag", "delivered", "working", "objects"):
+        table.add_column(title.upper(), justify="right", no_wrap=True)
+    for node, label in _guided(nodes):
+        edge = node["role"] == "edge"
+        table.add_row(
+            Text(label, overflow="ellipsis"),
+            _state(node, now_ms),
+            "" if node["path"] == "/" else str(node["lag"]),
+            _share(node, node["synced"]),
+            _share(node, node["healthy"]),
+            str(node["objects_applied"]) if edge and node["objects_applied"] is not None else "",
+        )
+    return Group(table, *_silent(nodes, now_ms))
+
+
+def placements_view(
+    placements: Sequence[Form], now_ms: int, orphans: Sequence[str] = ()
+) -> RenderableType:
+    """A row a placement, the worst first; then those that edges hold and nobody says any more."""
+    if not orphans:
+        return _placements(placements, now_ms)
+    named = ", ".join(orphans[:ORPHANS_NAMED_MAX])
+    more = f" and {len(orphans) - ORPHANS_NAMED_MAX} more" if orphans[ORPHANS_NAMED_MAX:] else ""
+    what = Text.assemble(
+        (f"Orphans: {named}{more}\n", "yellow"),
+        "Edges hold them, and no EdgePlacement says them. For each: leafcast adopt NAME\n",
+        "brings it back, leafcast withdraw NAME removes it from all edges.",
+        overflow="fold",
+    )
+    return Group(_placements(placements, now_ms), Text(), what) if placements else what
+
+
+def _placements(placements: Sequence[Form], now_ms: int) -> RenderableType:
+    if not placements:
+        return Text("No placements. Apply some: leafcast apply -f FILE")
+    table = _table("placement", "objects", "delivered", "working", "unreachable")
+    table.add_column("WORST")
+    for form in worst_first(placements):
+        table.add_row(
+            Text(form["name"], overflow="ellipsis"),
+            str(form["selected"]),
+            _delivered(form),
+            _working(form),
+            _unreachable(form, now_ms),
+            _cut(_worst(form)),
+        )
+    return table
+
+
+def placement_view(form: Form, now_ms: int) -> RenderableType:
+    """One placement: the counts, what is wrong, and each child, node or destination."""
+    head = Text.assemble((form["name"], "bold"), "  ", _headline(form))
+    parts: list[RenderableType] = [head]
+    parts += [Text(form[why], style="red") for why in ("problem", "lack") if form[why]]
+    if form.get("acts"):
+        parts.append(Text(form["acts"], style="yellow"))
+    if form["notSupported"]:
+        parts.append(Text(f"not supported yet: {', '.join(form['notSupported'])}", style="yellow"))
+    parts.append(Text(f"  objects:   {form['selected']} selected"))
+    counted = _counted("delivered", form["states"]), _counted("working", form["health"])
+    parts += [Text(f"  {line}") for line in counted if line and not _selects_nothing(form)]
+    if form["blocking"]:
+        parts.append(Text(f"  waiting for {', '.join(form['blocking'])}", style="yellow"))
+    parts += _silent_lines(form["unreachable"], now_ms)
+    if form["exceptions"]:
+        parts += [Text(), _exceptions(form["exceptions"])]
+    if "destinationList" in form:
+        parts += [Text(), *_destinations(form, now_ms)]
+    elif "nodes" in form:
+        parts += [Text(), _nodes(list(_guided(form["nodes"])), now_ms), *_unasked(form)]
+    elif form["children"]:
+        children = sorted(form["children"], key=_badness, reverse=True)
+        parts += [Text(), _nodes([(child, child["path"]) for child in children], now_ms)]
+    return Group(*parts)
+
+
+def _destinations(form: Form, now_ms: int) -> Iterator[RenderableType]:
+    """A row a destination, the worst first."""
+    table = _table("destination", "delivered", "working")
+    table.add_column("WHAT IS WRONG")
+    for item in sorted(form["destinationList"], key=_destination_rank):
+        wrong = ": ".join(filter(None, (item["object"], item["reason"])))
+        if item["silent_since_ms"] is not None:
+            word = "stopped " if item.get("left") else ""
+            wrong = f"{word}since {_since_text(item['silent_since_ms'], now_ms)}"
+        table.add_row(
+            Text(item["path"], overflow="ellipsis"),
+            Text(item["state"], style=_DELIVERED_STYLES.get(item["state"], "yellow")),
+            Text(item["health"], style=_WORKING_STYLES.get(item["health"], "yellow")),
+            _cut(wrong),
+        )
+    yield table
+    yield from _unasked(form)
+
+
+def _unasked(form: Form) -> Iterator[RenderableType]:
+    """Where one would have to look for more."""
+    for path in form.get("elsewhere", ()):
+        yield Text(f"more below {path}, which does not answer now", style="dim")
+
+
+def worst_first(forms: Sequence[Form]) -> list[Form]:
+    """Those with problems, then failing, then unreachable, then incomplete ones; then by name."""
+    return sorted(sorted(forms, key=lambda form: str(form["name"])), key=_badness, reverse=True)
+
+
+def _since_text(since_ms: int, now_ms: int) -> str:
+    """`2026-02-01 10:20:30Z (5m10s)`."""
+    moment = datetime.fromtimestamp(since_ms // 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    return f"{moment} ({span_text((now_ms - since_ms) / 1000)})"
+
+
+def _badness(form: Form) -> tuple[bool, int, int, int, int, bool]:
+    states, whole = form["states"], form["destinations"]
+    return (
+        bool(form.get("problem") or form.get("lack")),
+        states.get("failing", 0),
+        form["health"].get("degraded", 0),
+        states.get("unreachable", 0),
+        2 * whole - states.get("synced", 0) - form["health"].get("healthy", 0),
+        not form["complete"],
+    )
+
+
+def _destination_rank(item: Form) -> tuple[int, int, str]:
+    return (
+        _place(_WORST_STATES, item["state"]),
+        _place(_WORST_HEALTH, item["health"]),
+        str(item["path"]),
+    )
+
+
+def _place(order: Sequence[str], word: str) -> int:
+    return order.index(word) if word in order else 0
+
+
+def _headline(form: Form) -> str:
+    whole, absent = form["destinations"], form["never_joined"]
+    if _selects_nothing(form):
+        return "no object is selected"
+    if not whole:
+        if absent:
+            return f"{_never_joined(absent)}; nothing to deliver yet"
+        return "no destination is selected" if form["complete"] else "not reported yet"
+    at_least = "" if form["complete"] else "at least "
+    synced, healthy = form["states"].get("synced", 0), form["health"].get("healthy", 0)
+    said = f"delivered to {at_least}{synced} of {whole}, working at {at_least}{healthy} of {whole}"
+    return f"{said}; {_never_joined(absent)}" if absent else said
+
+
+def _never_joined(count: int) -> str:
+    return f"{count} never joined"
+
+
+def _selects_nothing(form: Form) -> bool:
+    """Whether there is nothing to be delivered: that it is everywhere says nothing."""
+    return bool(form.get("lack")) and not form["selected"]
+
+
+def _counted(what: str, counts: Mapping[str, int]) -> str:
+    listed = ", ".join(f"{count} {word}" for word, count in sorted(counts.items()) if count)
+    return f"{what + ':':<11}{listed}" if listed else ""
+
+
+def _exceptions(exceptions: Sequence[Form]) -> Table:
+    table = _table("object")
+    table.add_column("WHAT IS WRONG")
+    table.add_column("AT", justify="right", no_wrap=True)
+    table.add_column("FOR EXAMPLE", no_wrap=True, max_width=NAME_WIDTH_MAX, overflow="ellipsis")
+    for item in exceptions:
+        table.add_row(
+            Text(item["object"] or "-", overflow="ellipsis"),
+            Text(item["reason"], style="red", overflow="fold"),
+            str(item["count"]),
+            item["path"],
+        )
+    return table
+
+
+def _nodes(rows: Sequence[tuple[Form, str]], now_ms: int) -> Table:
+    table = _table("node", "state", "delivered", "working")
+    table.add_column("WORST")
+    for node, label in rows:
+        table.add_row(
+            Text(label, overflow="ellipsis"),
+            _state(node, now_ms),
+            _delivered(node),
+            _working(node),
+            _cut(_worst(node)),
+        )
+    return table
+
+
+def _guided(nodes: Sequence[Form]) -> Iterator[tuple[Form, str]]:
+    """Each node with its name behind the lines of the tree, children after their parents."""
+    below: dict[str, list[Form]] = {}
+    for node in nodes:
+        if node["path"] != "/":
+            below.setdefault(_above(node["path"]), []).append(node)
+    for node in nodes:
+        if node["path"] == "/":
+            yield node, "/"
+    yield from _children("/", "", below)
+
+
+def _children(
+    path: str, indent: str, below: Mapping[str, list[Form]]
+) -> Iterator[tuple[Form, str]]:
+    children = below.get(path, [])
+    for node in children:
+        last = node is children[-1]
+        yield node, f"{indent}{'└─' if last else '├─'} {node['path'].rpartition('/')[2]}"
+        yield from _children(node["path"], f"{indent}{'   ' if last else '│  '}", below)
+
+
+def _above(path: str) -> str:
+    return path.rpartition("/")[0] or "/"
+
+
+def _state(node: Form, now_ms: int) -> Text:
+    state, since = str(node["state"]), node["silent_since_ms"]
+    said = state if since is None else f"{state} {span_text((now_ms - since) / 1000)}"
+    return Text(said, style=_STATE_STYLES.get(state, ""))
+
+
+def _silent(nodes: Sequence[Form], now_ms: int) -> Iterator[Text]:
+    silent = {node["path"]: node for node in nodes if node["silent_since_ms"] is not None}
+    found = [node for path, node in silent.items() if not _behind(path, silent)]
+    named = [
+        {
+            "path": node["path"],
+            "since_ms": node["silent_since_ms"],
+            "state": node["state"],
+            "destinations": node["edges"] if node["role"] != "edge" else 0,
+        }
+        for node in found
+    ]
+    if named or any(node["state"] == NEVER_JOINED for node in nodes):
+        yield Text()
+    yield from _silent_lines(named, now_ms)
+    if absent := [node["path"] for node in nodes if node["state"] == NEVER_JOINED]:
+        more = f" and {len(absent) - ABSENT_NAMED_MAX} more" if absent[ABSENT_NAMED_MAX:] else ""
+        yield Text(f"  {_never_joined(len(absent))}: {', '.join(absent[:ABSENT_NAMED_MAX])}{more}")
+
+
+def _behind(path: str, silent: Container[str]) -> bool:
+    """Whether one of these nodes is above it."""
+    above = _above(path)
+    return above != "/" and (above in silent or _behind(above, silent))
+
+
+def _silent_lines(found: Sequence[Form], now_ms: int) -> Iterator[Text]:
+    for item in found[:UNREACHABLE_LINES_MAX]:
+        when = _since_text(item["since_ms"], now_ms)
+        word, count = item.get("state", "unreachable"), item["destinations"]
+        behind = f" ({count} destinations)" if count > 1 else ""
+        yield Text(f"  {item['path']} is {word} since {when}{behind}", style="red")
+    if len(found) > UNREACHABLE_LINES_MAX:
+        yield Text(f"  and {len(found) - UNREACHABLE_LINES_MAX} more are", style="red")
+
+
+def _share(form: Form, count: int) -> Text:
+    whole = form["destinations"]
+    if not whole or _selects_nothing(form):
+        return Text("-", style="dim")
+    done = form["complete"] and count == whole and not form.get("lack")
+    return Text(_figures(form, count), style="green" if done else "yellow")
+
+
+def _delivered(form: Form) -> Text:
+    return _share(form, form["states"].get("synced", 0))
+
+
+def _working(form: Form) -> Text:
+    return _share(form, form["health"].get("healthy", 0))
+
+
+def _figures(form: Form, count: int) -> str:
+    return f"{'' if form['complete'] else 'at least '}{count}/{form['destinations']}"
+
+
+def _unreachable(form: Form, now_ms: int) -> Text:
+    count = form["states"].get("unreachable", 0)
+    if not count:
+        return Text("-", style="dim")
+    since = min((item["since_ms"] for item in form["unreachable"]), default=None)
+    when = "" if since is None else f" for {span_text((now_ms - since) / 1000)}"
+    return Text(f"{count}{when}", style="red")
+
+
+def _worst(form: Form) -> str:
+    """The worst that is wrong, in a few words."""
+    if why := form.get("problem") or form.get("lack"):
+        return str(why)
+    if not form["exceptions"] and form["never_joined"]:
+        return _never_joined(form["never_joined"])
+    if not form["exceptions"]:
+        return "" if form["destinations"] or not form["complete"] else "selects no destination"
+    first = form["exceptions"][0]
+    return ": ".join(filter(None, (first["object"], first["reason"])))
+
+
+def _table(*titles: str) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold cyan", pad_edge=False)
+    for title in titles:
+        table.add_column(title.upper(), no_wrap=True, max_width=NAME_WIDTH_MAX, overflow="ellipsis")
+    return table
+
+
+def _cut(text: str) -> Text:
+    """On one line, in the room that the other columns leave: only its column may shrink."""
+    return Text(text, style="red", no_wrap=True, overflow="ellipsis")

@@ -1,0 +1,85 @@
+"""Asks and answers on NATS: questions to children, answers of theirs; nothing of it is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+
+from nats.aio.msg import Msg
+from nats.errors import Error as NatsError
+
+from relay.adapters.jetstream.connection import Connection
+from relay.core.asking import AnswerArrived, AskArrived
+from relay.ports import BusBroken
+from schemas import subjects
+from schemas.identity import NodePath
+from schemas.refusals import BadIdentity
+
+WAITING_MAX = 64
+"""Messages of up to 900 KiB that wait for their reader; more are dropped, as asks may be."""
+
+logger = logging.getLogger(__name__)
+
+
+class AskLines:
+    """A node's lines for asks: to its children as account RELAY, to its parent as UPLINK."""
+
+    def __init__(self, path: NodePath, relay: Connection, up: Connection | None) -> None:
+        self._path = path
+        self._relay = relay
+        self._up = up
+        self._heard: asyncio.Queue[AskArrived | AnswerArrived | None] = asyncio.Queue(WAITING_MAX)
+
+    async def start(self) -> None:
+        answers = subjects.child_answers(self._path)
+        await self._relay.client.subscribe(answers, cb=self._answer_came)
+        if self._up is not None:
+            # Verbs of a newer centre are passed on, too: who they are for knows them, or says so.
+            asks = subjects.ask(self._path.name, "*")
+            await self._up.client.subscribe(asks, cb=self._ask_came)
+
+    def close(self) -> None:
+        """Let the reader go."""
+        while self._heard.full():
+            self._heard.get_nowait()
+        self._heard.put_nowait(None)
+
+    async def heard(self) -> AsyncIterator[AskArrived | AnswerArrived]:
+        """What comes, in order; raises BusBroken when the bus is closed."""
+        while (heard := await self._heard.get()) is not None:
+            yield heard
+        raise BusBroken("the bus is closed")
+
+    async def send_ask(self, child: str, verb: str, data: bytes) -> None:
+        await self._relay.ready()
+        try:
+            await self._relay.client.publish(subjects.ask(child, verb), data)
+        except (NatsError, OSError) as error:
+            raise BusBroken(f"an ask for {child} could not be sent: {error}") from error
+
+    async def send_answer(self, ask: str, data: bytes) -> bool:
+        if self._up is None or not self._up.client.is_connected:
+            return False
+        try:
+            await self._up.client.publish(subjects.answer(self._path, ask), data)
+        except (NatsError, OSError) as error:
+            logger.debug("an answer of %s could not be sent: %s", self._path, error)
+            return False
+        return True
+
+    async def _ask_came(self, message: Msg) -> None:
+        self._put(AskArrived(message.subject.rpartition(".")[2], message.data))
+
+    async def _answer_came(self, message: Msg) -> None:
+        try:
+            child = subjects.parse(message.subject).path.name
+        except BadIdentity:
+            return
+        self._put(AnswerArrived(child, message.data))
+
+    def _put(self, heard: AskArrived | AnswerArrived) -> None:
+        try:
+            self._heard.put_nowait(heard)
+        except asyncio.QueueFull:
+            logger.debug("%s drops an ask or an answer: too many at once", self._path)

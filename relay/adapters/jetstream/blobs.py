@@ -1,0 +1,126 @@
+"""Content comes out of the own BLOB stream, else of the parent's, by direct get."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from relay.adapters.jetstream.connection import Connection
+from relay.adapters.jetstream.enclosures import Enclosed
+from relay.adapters.jetstream.publish import Outgoing, Publisher
+from relay.adapters.jetstream.reading import Stored, StreamReader
+from relay.adapters.jetstream.streams import purge
+from relay.adapters.jetstream.uplink import Unheard, Uplink, blob_value
+from relay.core.events import BlobArrived
+from relay.ports import Clock
+from schemas import subjects
+from schemas.blobs import Reference, parts_of
+from schemas.identity import ContentHash, NodePath
+from schemas.refusals import BlobRefused
+
+PARTS_AT_ONCE = 2
+"""So that a slow link to the parent brings each part in the time a request has."""
+LOCAL_SECONDS = 5.0
+DROPS_AT_ONCE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A stored value, if there is one; `unheard` if the parent did not say that there is none."""
+
+    value: bytes | None
+    local: bool
+    unheard: bool = False
+
+
+class Blobs:
+    """The node's own store, with the parent's behind it."""
+
+    def __init__(
+        self, connection: Connection, publisher: Publisher, path: NodePath, uplink: Uplink | None
+    ) -> None:
+        self.enclosed = Enclosed()
+        self._connection = connection
+        self._publisher = publisher
+        self._path = path
+        self._uplink = uplink
+
+    async def addresses(self, clock: Clock) -> frozenset[ContentHash]:
+        """What the own store holds."""
+        found: set[ContentHash] = set()
+
+        async def take(stored: Stored) -> None:
+            found.add(ContentHash(subjects.parse(stored.subject).key))
+
+        await StreamReader(self._connection, clock, "BLOB", headers_only=True).read_all(take)
+        return frozenset(found)
+
+    async def keep(self, values: Mapping[ContentHash, bytes]) -> None:
+        """Raises BusBroken."""
+        await self._publisher.publish(
+            [Outgoing(subjects.blob(self._path, address), data) for address, data in values.items()]
+        )
+
+    async def drop(self, addresses: Sequence[ContentHash]) -> None:
+        """Raises BusBroken."""
+        places = asyncio.Semaphore(DROPS_AT_ONCE)
+
+        async def erase(address: ContentHash) -> None:
+            async with places:
+                await purge(self._connection, "BLOB", subjects.blob(self._path, address))
+
+        async with asyncio.TaskGroup() as group:
+            for address in addresses:
+                group.create_task(erase(address))
+
+    def at_hand(self, reference: Reference) -> BlobArrived | None:
+        """What came along with mail, once."""
+        value = self.enclosed.take(reference.address)
+        return None if value is None else BlobArrived(reference, value, local=False)
+
+    async def load(self, reference: Reference, *, fresh: bool = False) -> BlobArrived:
+        """From the own store, unless `fresh`, or from the parent."""
+        found = await self._find(reference.address, fresh=fresh)
+        if found.value is None:
+            return BlobArrived(reference, None, local=False, unheard=found.unheard)
+        try:
+            wanted = parts_of(reference, found.value)
+        except BlobRefused:
+            wanted = ()  # Whoever opens the value refuses it, and says so.
+        local, parts = found.local, []
+        among = await self._find_all([part.address for part in wanted], fresh=fresh)
+        for address, part in among.items():
+            if part.value is None:
+                return BlobArrived(reference, None, local=False, unheard=part.unheard)
+            parts.append((address, part.value))
+            local = local and part.local
+        return BlobArrived(reference, found.value, local, tuple(parts))
+
+    async def _find_all(
+        self, addresses: list[ContentHash], *, fresh: bool
+    ) -> dict[ContentHash, _Found]:
+        found = dict.fromkeys(addresses, _Found(None, local=False))
+        places = asyncio.Semaphore(PARTS_AT_ONCE)
+
+        async def find(address: ContentHash) -> None:
+            async with places:
+                found[address] = await self._find(address, fresh=fresh)
+
+        async with asyncio.TaskGroup() as group:
+            for address in found:
+                group.create_task(find(address))
+        return found
+
+    async def _find(self, address: ContentHash, *, fresh: bool) -> _Found:
+        """A stored value, from here or from the parent."""
+        if not fresh or self._uplink is None:
+            subject = f"$JS.API.DIRECT.GET.BLOB.{subjects.blob(self._path, address)}"
+            answer = await self._connection.request(subject, seconds=LOCAL_SECONDS)
+            value = blob_value(answer)
+            if value is not None or self._uplink is None:
+                return _Found(value, local=value is not None)
+        try:
+            return _Found(await self._uplink.load_blob(address), local=False)
+        except Unheard:
+            return _Found(None, local=False, unheard=True)

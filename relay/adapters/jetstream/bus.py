@@ -1,0 +1,325 @@
+"""The message bus on NATS JetStream keeps every promise of `relay.ports.Bus`.
+
+The node holds two connections to that server: as account RELAY, which has the streams, and as
+account UPLINK, at which the leaf link to the parent ends. The centre has no UPLINK.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Protocol, TypeVar
+
+from nats.aio.msg import Msg
+from nats.errors import Error as NatsError
+
+from relay.adapters.jetstream.asks import AskLines
+from relay.adapters.jetstream.blobs import Blobs
+from relay.adapters.jetstream.connection import ApiError, Connection, links_of
+from relay.adapters.jetstream.enclosures import Enclosing
+from relay.adapters.jetstream.inbox import Inbox
+from relay.adapters.jetstream.publish import Publisher
+from relay.adapters.jetstream.reading import Stored, StreamReader
+from relay.adapters.jetstream.records import (
+    mail_slot,
+    outgoing_done,
+    outgoing_mail,
+    outgoing_own,
+    own_record,
+    reported,
+)
+from relay.adapters.jetstream.streams import (
+    children_heard,
+    delete_message,
+    delete_messages,
+    erase_child,
+    make_mail_consumer,
+    make_streams,
+    purge,
+)
+from relay.adapters.jetstream.uplink import Uplink
+from relay.core.asking import AnswerArrived, AskArrived
+from relay.core.effects import AckMail, ClearMail, DropReport, StoreOwn, WriteMail
+from relay.core.events import (
+    BlobArrived,
+    ChildUnlinked,
+    Event,
+    MailSlot,
+    MailWritten,
+    OwnRecord,
+    Remembered,
+)
+from relay.ports import BusBroken, Clock, Dice
+from schemas import subjects
+from schemas.blobs import Reference
+from schemas.identity import ContentHash, NodePath
+from schemas.reports import Done, decode
+
+CONSUMER_ATTEMPTS, CONSUMERS_AT_ONCE = 4, 32
+"""Of thousands asked for at once the last ones would not be answered in time."""
+LINKS_SUBJECT = "$SYS.ACCOUNT.*.SERVER.CONNS"
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class ServerControl(Protocol):
+    """The node's own server, as far as children come and go."""
+
+    async def add_child(self, name: str, nkey: str) -> None: ...
+
+    async def remove_child(self, name: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class BusAddress:
+    """The node's own server, and the seeds that open its accounts; the centre has no uplink.
+
+    With the system account's seed the loss and return of the link are heard of at once; without it
+    they are found out by asking.
+    """
+
+    url: str
+    relay_seed: str = field(repr=False)
+    uplink_seed: str | None = field(default=None, repr=False)
+    system_seed: str | None = field(default=None, repr=False)
+
+
+class JetStreamBus:
+    """A node's bus; see `relay.ports.Bus`."""
+
+    def __init__(
+        self,
+        path: NodePath,
+        address: BusAddress,
+        server: ServerControl,
+        *,
+        clock: Clock,
+        dice: Dice,
+    ) -> None:
+        self.path = path
+        self._server = server
+        self._clock = clock
+        self._inbox = Inbox()
+        label = f"leafcast {path}"
+        self._relay = Connection(address.url, address.relay_seed, label, "_INBOX.relay")
+        self._connections = [self._relay]
+        self._publisher = Publisher(self._relay)
+        self._uplink: Uplink | None = None
+        self._system: Connection | None = None
+        if address.system_seed is not None:
+            prefix = "_INBOX.system"
+            self._system = Connection(address.url, address.system_seed, f"{label} system", prefix)
+            self._connections.append(self._system)
+        if address.uplink_seed is not None:
+            up = Connection(address.url, address.uplink_seed, f"{label} uplink", "_INBOX.uplink")
+            self._connections.append(up)
+            self._uplink = Uplink(up, path, self._inbox, clock, dice)
+            self._uplink.system = self._system
+        uplink = self._connections[-1] if self._uplink is not None else None
+        self._asks = AskLines(path, self._relay, uplink)
+        self._blobs = Blobs(self._relay, self._publisher, path, self._uplink)
+        self._enclosing = Enclosing(clock)
+        self._making = asyncio.Semaphore(CONSUMERS_AT_ONCE)
+        self._running: asyncio.Task[None] | None = None
+
+    @property
+    def linked(self) -> bool:
+        """Whether the parent answers; the centre has none, and lacks none."""
+        return self._uplink is None or self._uplink.linked
+
+    async def start(self) -> Remembered:
+        try:
+            return await self._start()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _start(self) -> Remembered:
+        for connection in self._connections:
+            await connection.open()
+        await self._publisher.start()
+        await make_streams(self._relay, self.path)
+        remembered = Remembered(
+            own=tuple(await self._read_own()),
+            mail=tuple(await self._read_mail()),
+            blobs=await self._blobs.addresses(self._clock),
+            heard=await children_heard(self._relay, self.path),
+        )
+        if self._uplink is not None:
+            await self._connections[-1].client.subscribe(
+                subjects.content(self.path.name), cb=self._blobs.enclosed.came
+            )
+            await self._uplink.start()
+        if self._system is not None:
+            await self._system.client.subscribe(LINKS_SUBJECT, cb=self._links_counted)
+        await self._asks.start()
+        # Owned by the bus from start to close, which no `async with` of a caller's can span.
+        self._running = asyncio.get_running_loop().create_task(self._run(), name=f"bus:{self.path}")
+        self._running.add_done_callback(self._ended)
+        return remembered
+
+    async def _run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            reader = StreamReader(self._relay, self._clock, "STAT")
+            group.create_task(reader.follow(self._report_came), name=f"reports:{self.path}")
+            if self._uplink is not None:
+                group.create_task(self._uplink.run(), name=f"uplink:{self.path}")
+
+    def _ended(self, running: asyncio.Task[None]) -> None:
+        error = None if running.cancelled() else running.exception()
+        self._inbox.fail(error or BusBroken("the bus is closed"))
+
+    async def close(self) -> None:
+        running, self._running = self._running, None
+        self._asks.close()
+        if running is not None:
+            running.cancel()
+            await asyncio.wait([running])
+        for connection in self._connections:
+            await connection.close()
+
+    def events(self) -> AsyncIterator[Event]:
+        return self._inbox.events()
+
+    async def store_own(self, writes: Sequence[StoreOwn]) -> None:
+        for kept, group in groupby(writes, lambda write: write.data is not None):
+            if kept:
+                await self._publisher.publish([outgoing_own(self.path, write) for write in group])
+            else:
+                for write in group:
+                    await purge(self._relay, "OWN", subjects.own(self.path, write.key))
+
+    async def write_mail(self, writes: Sequence[WriteMail]) -> list[MailWritten]:
+        await self._enclosing.send(self._relay.client, writes)
+        sequences = await self._publisher.publish(
+            [outgoing_mail(self.path, write) for write in writes]
+        )
+        return [
+            MailWritten(write.child, write.key, write.generation, sequence)
+            for write, sequence in zip(writes, sequences, strict=True)
+        ]
+
+    async def clear_mail(self, clear: ClearMail) -> bool:
+        return await delete_message(self._relay, "MAIL", clear.sequence)
+
+    async def drop_reports(self, drops: Sequence[DropReport]) -> None:
+        try:
+            await delete_messages(self._relay, "STAT", [drop.sequence for drop in drops])
+        except BusBroken as error:
+            logger.debug("%s: reports are erased at the next start: %s", self.path, error)
+
+    async def ack_mail(self, ack: AckMail) -> None:
+        if self._uplink is not None:
+            await self._uplink.mailbox.acknowledge(ack.sequence)
+
+    async def reset_mail(self, sequence: int) -> int:
+        return await self._uplink.mailbox.read_from(sequence) if self._uplink else 0
+
+    async def keep_blobs(self, values: Mapping[ContentHash, bytes]) -> None:
+        await self._blobs.keep(values)
+        self._enclosing.kept(values)
+
+    async def drop_blobs(self, addresses: Sequence[ContentHash]) -> None:
+        await self._blobs.drop(addresses)
+
+    def blob_at_hand(self, reference: Reference) -> BlobArrived | None:
+        return self._blobs.at_hand(reference)
+
+    async def load_blob(self, reference: Reference, *, fresh: bool = False) -> BlobArrived:
+        return await self._blobs.load(reference, fresh=fresh)
+
+    async def send_report(self, reports: Mapping[str, bytes]) -> bool:
+        values = {subjects.stat(self.path, key): data for key, data in reports.items()}
+        return self._uplink is not None and await self._uplink.send(values)
+
+    async def send_heartbeat(self, data: bytes) -> bool:
+        values = {subjects.node_self(self.path): data}
+        return self._uplink is not None and await self._uplink.send(values)
+
+    async def send_session(self, child: str, data: bytes) -> None:
+        await self._relay.ready()
+        try:
+            await self._relay.client.publish(subjects.session(child), data)
+        except (NatsError, OSError) as error:
+            raise BusBroken(f"the session of {child} could not be sent: {error}") from error
+
+    def asks(self) -> AsyncIterator[AskArrived | AnswerArrived]:
+        return self._asks.heard()
+
+    async def send_ask(self, child: str, verb: str, data: bytes) -> None:
+        await self._asks.send_ask(child, verb, data)
+
+    async def send_answer(self, ask: str, data: bytes) -> bool:
+        return await self._asks.send_answer(ask, data)
+
+    async def add_child(self, name: str, nkey: str) -> None:
+        await self._server.add_child(name, nkey)
+        async with self._making:
+            for _ in range(CONSUMER_ATTEMPTS - 1):
+                try:
+                    return await make_mail_consumer(self._relay, self.path, name)
+                except ApiError:
+                    raise
+                except BusBroken as error:
+                    # A request can be lost while the server reloads for another child.
+                    logger.debug("the mailbox of %s is made again: %s", name, error)
+            return await make_mail_consumer(self._relay, self.path, name)
+
+    async def remove_child(self, name: str) -> None:
+        await self._server.remove_child(name)
+        await erase_child(self._relay, self.path, name)
+
+    async def load_done(self) -> list[Done]:
+        return await self._read_last("DONE", lambda stored: decode(Done, stored.data))
+
+    async def store_done(self, key: str, done: Done | None) -> None:
+        if done is None:
+            await purge(self._relay, "DONE", subjects.done(self.path, key))
+        else:
+            await self._publisher.publish([outgoing_done(self.path, key, done)])
+
+    async def _read_own(self) -> list[OwnRecord]:
+        return await self._read_last("OWN", own_record)
+
+    async def _read_last(self, stream: str, read: Callable[[Stored], T]) -> list[T]:
+        """What the last message of each subject says, in their order.
+
+        A server that was killed in the middle of a write may still have the one before it.
+        """
+        found: dict[str, T] = {}
+
+        async def take(stored: Stored) -> None:
+            found.pop(stored.subject, None)
+            found[stored.subject] = read(stored)
+
+        await StreamReader(self._relay, self._clock, stream).read_all(take)
+        return list(found.values())
+
+    async def _read_mail(self) -> list[MailSlot]:
+        found: list[MailSlot] = []
+
+        async def take(stored: Stored) -> None:
+            found.append(mail_slot(stored))
+
+        await StreamReader(self._relay, self._clock, "MAIL", headers_only=True).read_all(take)
+        return found
+
+    async def _links_counted(self, message: Msg) -> None:
+        """The own server says who is connected as an account now: a child's is named as it."""
+        try:
+            linked = links_of(message, "total_conns")
+        except ApiError as error:
+            logger.warning("%s: an unreadable count of links: %s", self.path, error)
+            return
+        if not linked:
+            await self._inbox.put(ChildUnlinked(message.subject.split(".")[2]))
+
+    async def _report_came(self, stored: Stored) -> None:
+        event = reported(stored)
+        if event is not None:
+            await self._inbox.put(event)

@@ -1,0 +1,195 @@
+"""One connection to the node's own nats-server, that comes back by itself and says when it does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+from nats.errors import Error as NatsError
+from nats.errors import NoRespondersError, SlowConsumerError
+
+from relay.adapters.jetstream.backpressure_client import PATIENCE_SECONDS, PAUSE_SECONDS, close
+from relay.adapters.jetstream.reconnecting_client import (
+    PING_SECONDS,
+    PINGS_UNANSWERED_MAX,
+    ReconnectingClient,
+)
+from relay.ports import BusBroken
+from schemas.codec import from_json
+from schemas.refusals import CodecError
+
+CONNECT_SECONDS = 30.0
+RECONNECT_WAIT_SECONDS = 0.25
+REQUEST_SECONDS = 10.0
+PENDING_MESSAGES_MAX = 65_536
+PENDING_BYTES_MAX = 64 * 1024 * 1024
+"""Above the server's flow control window of 32 MiB, so that the window decides."""
+
+_STATUS, _DESCRIPTION = "Status", "Description"
+
+logger = logging.getLogger(__name__)
+
+
+class ApiError(BusBroken):
+    """The server refused a JetStream request; `code` is its own number of the reason."""
+
+    def __init__(self, subject: str, code: int, description: str) -> None:
+        super().__init__(f"{subject}: {description} ({code})")
+        self.subject = subject
+        self.code = code
+
+
+class Connection:
+    """A client as one account; callbacks tell of its loss and return."""
+
+    def __init__(self, url: str, seed: str, name: str, inbox_prefix: str) -> None:
+        self._url = url
+        self._seed = seed
+        self._name = name
+        self._inbox_prefix = inbox_prefix
+        self._connected = asyncio.Event()
+        self._begun = False
+        self.client = ReconnectingClient()
+        self.when_lost: list[Callable[[], None]] = []
+        self.when_back: list[Callable[[], None]] = []
+        self.when_dropped: list[Callable[[Subscription], None]] = []
+        """The subscription's queue was full, and a message of it was dropped."""
+
+    async def open(self) -> None:
+        """Connect; raises BusBroken if the server does not let us in."""
+        self._begun = True
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                await self.client.connect(
+                    self._url,
+                    nkeys_seed_str=self._seed,
+                    name=self._name,
+                    inbox_prefix=self._inbox_prefix,
+                    max_reconnect_attempts=-1,
+                    reconnect_time_wait=RECONNECT_WAIT_SECONDS,  # type: ignore[arg-type] # sleeps so long
+                    ping_interval=PING_SECONDS,
+                    max_outstanding_pings=PINGS_UNANSWERED_MAX,
+                    error_cb=self._failed,
+                    disconnected_cb=self._lost,
+                    reconnected_cb=self._back,
+                    closed_cb=self._lost,
+                )
+        except (NatsError, OSError, TimeoutError) as error:
+            await self.close()
+            raise BusBroken(f"{self._name} cannot connect to {self._url}: {error}") from error
+        self._connected.set()
+
+    async def close(self) -> None:
+        self.when_lost.clear()
+        self.when_back.clear()
+        self.when_dropped.clear()
+        # A client that never began to connect cannot be closed, says the library.
+        if self._begun and not self.client.is_closed:
+            await close(self.client)
+
+    async def ready(self) -> None:
+        """Wait for the connection, as long as a request may take; raises BusBroken."""
+        try:
+            async with asyncio.timeout(REQUEST_SECONDS):
+                await self._connected.wait()
+        except TimeoutError as error:
+            raise BusBroken(f"{self._name} has lost the server at {self._url}") from error
+
+    async def request(
+        self, subject: str, data: bytes = b"", seconds: float = REQUEST_SECONDS
+    ) -> Msg | None:
+        """The answer, or None: nobody there, or none in time."""
+        try:
+            return await self.client.request(subject, data, timeout=seconds)
+        except (NoRespondersError, TimeoutError):
+            return None
+        except (NatsError, OSError) as error:
+            logger.debug("%s: request on %s: %s", self._name, subject, error)
+            return None
+
+    async def api(self, verb: str, seconds: float = REQUEST_SECONDS, **body: Any) -> dict[str, Any]:
+        """Ask JetStream; raises ApiError if it refuses, BusBroken if it does not answer."""
+        await self.ready()
+        data = json.dumps(body).encode()
+        until = asyncio.get_running_loop().time() + PATIENCE_SECONDS
+        answer = await self.request(f"$JS.API.{verb}", data, seconds)
+        while answer is None and asyncio.get_running_loop().time() < until:
+            # A server that reloads takes no request for a moment, and says so at once.
+            await asyncio.sleep(PAUSE_SECONDS)  # noqa: TID251 - no decision hangs on it
+            answer = await self.request(f"$JS.API.{verb}", data, seconds)
+        if answer is None:
+            raise BusBroken(f"{self._name}: JetStream at {self._url} does not answer {verb}")
+        return checked(verb, answer)
+
+    async def _failed(self, error: Exception) -> None:
+        logger.debug("%s: %r", self._name, error)
+        if isinstance(error, SlowConsumerError):
+            for call in self.when_dropped:
+                call(error.sub)
+
+    async def _lost(self) -> None:
+        self._connected.clear()
+        for call in self.when_lost:
+            call()
+
+    async def _back(self) -> None:
+        self._connected.set()
+        for call in self.when_back:
+            call()
+
+
+def checked(verb: str, answer: Msg) -> dict[str, Any]:
+    """The fields of an answer of JetStream's; raises ApiError."""
+    try:
+        fields = from_json(answer.data)
+    except CodecError as error:
+        raise ApiError(verb, 0, "the answer is not JSON") from error
+    if not isinstance(fields, dict):
+        raise ApiError(verb, 0, "the answer is no object")
+    failure = fields.get("error")
+    if isinstance(failure, dict):
+        code = failure.get("err_code", 0)
+        said = str(failure.get("description", ""))
+        raise ApiError(verb, code if isinstance(code, int) else 0, said)
+    if failure:
+        raise ApiError(verb, 0, "the answer is an error that says nothing")
+    return fields
+
+
+def counts_in(verb: str, fields: Any, *names: str) -> tuple[int, ...]:
+    """The counts of these names in an answer, which may be anyone's; raises ApiError."""
+    found = [fields.get(name) if isinstance(fields, dict) else None for name in names]
+    counts = [count for count in found if type(count) is int and 0 <= count < 2**64]
+    if len(counts) != len(names):
+        raise ApiError(verb, 0, f"the answer has no count of {', '.join(names)}")
+    return tuple(counts)
+
+
+def links_of(message: Msg, kind: str = "leafnodes") -> int:
+    """How many leaf links, or `total_conns`, the server says an account has; raises ApiError."""
+    (links,) = counts_in(message.subject, checked(message.subject, message), kind)
+    return links
+
+
+def status_of(message: Msg) -> str:
+    """The status that a message carries instead of data ("100", "404", "503"), or ""."""
+    return (message.headers or {}).get(_STATUS, "")
+
+
+def is_control(message: Msg) -> bool:
+    """Whether this is an idle heartbeat or a flow control request, no message of the stream."""
+    return not message.data and status_of(message) == "100"
+
+
+async def answer_control(client: Client, message: Msg) -> None:
+    """Let the server's flow control go on, if that is what it waits for."""
+    stalled = (message.headers or {}).get("Nats-Consumer-Stalled", "")
+    subject = message.reply or stalled
+    if subject:
+        await client.publish(subject)

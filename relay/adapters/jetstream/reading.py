@@ -1,0 +1,209 @@
+"""Reading a stream of one's own in order and without a gap, whatever happens to the consumer.
+
+The consumer is ephemeral. It is made anew, after the last message taken, when a delivery is
+missing, when its idle heartbeats stay away, and when the server comes back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+from nats.errors import Error as NatsError
+
+from relay.adapters.jetstream.connection import (
+    PENDING_BYTES_MAX,
+    PENDING_MESSAGES_MAX,
+    Connection,
+    answer_control,
+    is_control,
+)
+from relay.adapters.jetstream.delivery import count_of, place_of
+from relay.ports import BusBroken, Clock
+
+HEARTBEAT_SECONDS = 5
+SILENCE_SECONDS = 12.0
+"""Two heartbeats missing."""
+AGAIN_SECONDS = 0.25
+
+_SECOND = 1_000_000_000
+_NO_HEADERS: Mapping[str, str] = {}
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A message of a stream."""
+
+    subject: str
+    data: bytes
+    headers: Mapping[str, str]
+    sequence: int
+
+
+Take = Callable[[Stored], Awaitable[None]]
+
+
+class StreamReader:
+    """Reads a stream from its first message on; `take` is awaited, and so slows the server."""
+
+    def __init__(
+        self, connection: Connection, clock: Clock, stream: str, *, headers_only: bool = False
+    ) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._stream = stream
+        self._headers_only = headers_only
+        self._next_sequence = 1
+        self._deliveries = 0
+        self._taking = self._dropped = False
+        self._heard = 0.0
+        self._failure: Exception | None = None
+        self._torn = asyncio.Event()
+        self._at_end = self._stops_at_end = False
+
+    async def follow(self, take: Take) -> None:
+        """Read without end."""
+        self._connection.when_back.append(self._torn.set)
+        while True:
+            try:
+                await self._read(take)
+            except BusBroken as error:
+                logger.debug("reading %s: %s", self._stream, error)
+            await self._clock.sleep(AGAIN_SECONDS)
+
+    async def read_all(self, take: Take) -> None:
+        """Read what the stream holds now.
+
+        Raises BusBroken if the server does not deliver it, or if `take` raises ValueError.
+        """
+        self._stops_at_end = True
+        while not self._ended():
+            before = self._next_sequence
+            await self._read(take)
+            if self._failure is not None:
+                raise BusBroken(f"the stream {self._stream} is damaged") from self._failure
+            if not self._ended() and self._next_sequence == before:
+                raise BusBroken(f"the stream {self._stream} does not deliver what it holds")
+
+    def _ended(self) -> bool:
+        return self._at_end
+
+    async def _read(self, take: Take) -> None:
+        client = self._connection.client
+        await self._connection.ready()
+        self._torn.clear()
+        self._deliveries = 0
+        self._heard = self._clock.now().seconds
+        inbox = client.new_inbox()
+
+        subscription: Subscription | None = None
+        self._dropped = False
+
+        async def arrived(message: Msg) -> None:
+            await self._arrived(message, take)
+            if self._dropped and subscription is not None and not subscription.pending_msgs:
+                self._torn.set()
+
+        def dropped(where: Subscription) -> None:
+            self._dropped = self._dropped or where is subscription
+
+        self._connection.when_dropped.append(dropped)
+        try:
+            subscription = await client.subscribe(
+                inbox,
+                cb=arrived,
+                pending_msgs_limit=PENDING_MESSAGES_MAX,
+                pending_bytes_limit=PENDING_BYTES_MAX,
+            )
+            await self._make_consumer(inbox)
+            await self._until_torn()
+        except (NatsError, OSError) as error:
+            raise BusBroken(f"the stream {self._stream} cannot be read: {error}") from error
+        finally:
+            if dropped in self._connection.when_dropped:
+                self._connection.when_dropped.remove(dropped)
+            if subscription is not None and not client.is_closed:
+                await self._stop(subscription)
+
+    async def _stop(self, subscription: Subscription) -> None:
+        """Without interest the server deletes the consumer."""
+        try:
+            await subscription.unsubscribe()
+        except (NatsError, OSError) as error:
+            logger.debug("leaving %s: %s", self._stream, error)
+
+    async def _make_consumer(self, inbox: str) -> None:
+        config: dict[str, Any] = {
+            "deliver_subject": inbox,
+            "deliver_policy": "by_start_sequence",
+            "opt_start_seq": self._next_sequence,
+            "ack_policy": "none",
+            "max_deliver": 1,
+            "mem_storage": True,
+            "num_replicas": 1,
+            "flow_control": True,
+            "idle_heartbeat": HEARTBEAT_SECONDS * _SECOND,
+            "headers_only": self._headers_only,
+        }
+        made = await self._connection.api(
+            f"CONSUMER.CREATE.{self._stream}", stream_name=self._stream, config=config
+        )
+        # Messages delivered by now count as pending no more, but as delivered.
+        if made["num_pending"] == 0 and made["delivered"]["consumer_seq"] == 0:
+            self._end_reached()
+
+    async def _arrived(self, message: Msg, take: Take) -> None:
+        self._heard = self._clock.now().seconds
+        if is_control(message):
+            await self._heartbeat(message)
+            return
+        place = place_of(message.reply)
+        if place is None or self._torn.is_set():
+            return
+        if place.delivery != self._deliveries + 1:
+            self._torn.set()
+            return
+        stored = Stored(
+            message.subject, message.data, message.headers or _NO_HEADERS, place.sequence
+        )
+        self._taking = True
+        try:
+            await take(stored)
+        except (BusBroken, ValueError) as error:
+            self._failure = error
+            self._torn.set()
+            return
+        finally:
+            self._taking = False
+        self._deliveries = place.delivery
+        self._next_sequence = place.sequence + 1
+        if place.pending == 0:
+            self._end_reached()
+
+    def _end_reached(self) -> None:
+        self._at_end = True
+        if self._stops_at_end:
+            self._torn.set()
+
+    async def _heartbeat(self, message: Msg) -> None:
+        await answer_control(self._connection.client, message)
+        delivered = (message.headers or _NO_HEADERS).get("Nats-Last-Consumer", "0")
+        if count_of(delivered) > self._deliveries:
+            self._torn.set()
+
+    async def _until_torn(self) -> None:
+        while not self._torn.is_set():
+            try:
+                async with asyncio.timeout(SILENCE_SECONDS):
+                    await self._torn.wait()
+            except TimeoutError:
+                silent = self._clock.now().seconds - self._heard
+                if silent >= SILENCE_SECONDS and not self._taking:
+                    return

@@ -1,0 +1,39 @@
+"""A NATS client that comes back after whatever ends its connection, until it is closed by us."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nats.aio.client import Client
+from nats.errors import Error as NatsError
+from nats.protocol.parser import PERMISSIONS_ERR
+
+PING_SECONDS = 20
+"""How often it asks the server for a sign of life; after three without one it connects anew."""
+PINGS_UNANSWERED_MAX = 2
+
+
+class ReconnectingClient(Client):
+    """Takes an error that the server sends as the loss of the connection, not as the end of it all.
+
+    The library closes for good on most of them, and mostly tells nobody. A server that reloads its
+    configuration while a client comes, or is overloaded, sends such errors to clients it knows.
+    """
+
+    async def _process_err(self, err_msg: str) -> None:
+        if PERMISSIONS_ERR in err_msg:
+            await super()._process_err(err_msg)
+        else:
+            await self._process_op_err(NatsError(f"nats: {err_msg.strip()}"))
+
+    async def _connect_to_server(self, s: Any) -> None:
+        """Connect, with nothing left of an attempt that failed after it had a connection.
+
+        The library would put the new one in its place, and leave the old one to the collector.
+        """
+        for task in (self._reading_task, self._ping_interval_task, self._flusher_task):
+            if task is not None:
+                task.cancel()
+        if self._transport is not None:
+            self._transport.close()  # type: ignore[no-untyped-call] # the library's
+        await super()._connect_to_server(s)

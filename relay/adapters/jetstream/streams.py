@@ -1,0 +1,166 @@
+"""The streams of a node and its children's mail consumers, as wire.md lays them down."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+from relay.adapters.jetstream.connection import ApiError, Connection
+from relay.adapters.jetstream.publish import REPLACED_MAX
+from relay.ports import BusBroken, first_of
+from schemas import subjects
+from schemas.identity import NodePath
+from schemas.reports import PART_MAX_BYTES
+
+MESSAGE_MAX_BYTES = 1024 * 1024
+SAID_MAX_BYTES = PART_MAX_BYTES + 1024
+"""What children may say in a message: a part of a report, and room for headers."""
+STAT_MAX_BYTES, UP_MAX_BYTES = 1024 * 1024 * 1024, 64 * 1024 * 1024
+"""What children can make their parent store before it has erased what is not to be kept.
+
+Beyond, the oldest goes first; that was read long ago, and a new session says it again.
+"""
+CONSUMERS_MAX = 5000
+"""Said explicitly: without a limit of its own a stream takes 1,000."""
+ACK_PENDING_MAX = -1
+"""No bound: mail that waits for the index is acknowledged after that, and the index comes last."""
+IDLE_HEARTBEAT_SECONDS = 30
+ACK_WAIT_SECONDS = 300
+
+_SECOND = 1_000_000_000
+_NAME_IN_USE, _NO_CONSUMER, _NO_MESSAGE, _NO_STORAGE = 10058, 10014, 10057, 10047
+DELETED_AT_ONCE = 64
+
+
+CREATE_SECONDS = 3.0
+REPLACING = frozenset({"OWN", "DONE"})
+"""Streams whose messages each replace the one before (`jetstream_publish.REPLACES`).
+
+What is erased there stays erased also if the server is killed. A replacing message costs time for
+each consumer that the stream has, so MAIL, which has one for each child, leaves it to the limit;
+and a child that may replace could erase what others reported.
+"""
+
+
+async def make_streams(connection: Connection, path: NodePath) -> None:
+    """Make the node's streams, or give those that are there today's settings."""
+    for name, captured in subjects.stream_subjects(path).items():
+        await make_stream(connection, name, captured)
+
+
+async def make_stream(connection: Connection, name: str, captured: Iterable[str]) -> None:
+    """Make one stream that captures these subjects, or give the one that is there these settings.
+
+    What it holds stays, also under subjects that it captures no more.
+    """
+    config: dict[str, Any] = {
+        "name": name,
+        "subjects": list(captured),
+        "storage": "file",
+        "retention": "limits",
+        "discard": "old",
+        "max_msgs_per_subject": 1,
+        "max_msg_size": MESSAGE_MAX_BYTES,
+        "max_bytes": -1,
+        "max_consumers": CONSUMERS_MAX,
+        "allow_direct": True,
+    }
+    if name in REPLACING:
+        config |= {"max_msgs_per_subject": REPLACED_MAX, "allow_rollup_hdrs": True}
+    said = {"STAT": STAT_MAX_BYTES, "UP": UP_MAX_BYTES}.get(name)
+    if said is None:
+        return await _make(connection, name, config)
+    config["max_msg_size"] = SAID_MAX_BYTES
+    try:
+        await _make(connection, name, {**config, "max_bytes": said})
+    except ApiError as error:
+        if error.code != _NO_STORAGE:
+            raise
+        # A server that is told of no `max_file_store` sets aside no more than its disk has free.
+        await _make(connection, name, config)
+
+
+async def _make(connection: Connection, name: str, config: dict[str, Any]) -> None:
+    try:
+        await connection.api(f"STREAM.CREATE.{name}", **config)
+    except ApiError as error:
+        if error.code != _NAME_IN_USE:
+            raise
+        await connection.api(f"STREAM.UPDATE.{name}", **config)
+
+
+async def make_mail_consumer(connection: Connection, path: NodePath, child: str) -> None:
+    """Make the child's consumer on MAIL; one that is there goes on where it is."""
+    filter_ = subjects.child_mail(path.child(child))
+    config = {
+        "name": child,
+        "durable_name": child,
+        "deliver_subject": subjects.deliveries(child),
+        "filter_subject": filter_,
+        "deliver_policy": "all",
+        "ack_policy": "all",
+        "ack_wait": ACK_WAIT_SECONDS * _SECOND,
+        "max_ack_pending": ACK_PENDING_MAX,
+        "flow_control": True,
+        "idle_heartbeat": IDLE_HEARTBEAT_SECONDS * _SECOND,
+    }
+    verb = f"CONSUMER.CREATE.MAIL.{child}.{filter_}"
+    await connection.api(verb, CREATE_SECONDS, stream_name="MAIL", config=config)
+
+
+async def erase_child(connection: Connection, path: NodePath, child: str) -> None:
+    """Delete the child's consumer, its mail and its reports."""
+    try:
+        await connection.api(f"CONSUMER.DELETE.MAIL.{child}")
+    except ApiError as error:
+        if error.code != _NO_CONSUMER:
+            raise
+    whole = path.child(child)
+    await purge(connection, "MAIL", subjects.child_mail(whole))
+    await purge(connection, "STAT", subjects.stat(whole, "*"))
+    await purge(connection, "STAT", subjects.node_self(whole))
+
+
+async def purge(connection: Connection, stream: str, subject: str) -> None:
+    """Erase what is kept under the subject."""
+    await connection.api(f"STREAM.PURGE.{stream}", filter=subject)
+
+
+async def delete_message(connection: Connection, stream: str, sequence: int) -> bool:
+    """Delete one message; False if it is not there, for instance because it was overwritten."""
+    verb = f"STREAM.MSG.DELETE.{stream}"
+    try:
+        await connection.api(verb, seq=sequence, no_erase=True)
+    except ApiError as error:
+        if error.code != _NO_MESSAGE:
+            raise
+        return False
+    return True
+
+
+async def delete_messages(connection: Connection, stream: str, sequences: Iterable[int]) -> None:
+    """Delete messages, those that are still there; raises BusBroken if the server does not."""
+    limit = asyncio.Semaphore(DELETED_AT_ONCE)
+
+    async def delete(sequence: int) -> None:
+        async with limit:
+            await delete_message(connection, stream, sequence)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for sequence in sequences:
+                group.create_task(delete(sequence))
+    except* BusBroken as broken:
+        raise first_of(broken) from broken
+
+
+async def children_heard(connection: Connection, path: NodePath) -> frozenset[str]:
+    """The names of the children of which STAT holds a heartbeat; raises BusBroken."""
+    selves, heard = subjects.children_selves(path), set[str]()
+    while True:
+        answer = await connection.api("STREAM.INFO.STAT", subjects_filter=selves, offset=len(heard))
+        found = answer["state"].get("subjects") or {}
+        heard.update(subjects.parse(subject).path.name for subject in found)
+        if not found or len(heard) >= int(answer.get("total") or 0):
+            return frozenset(heard)

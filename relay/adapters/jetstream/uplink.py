@@ -1,0 +1,249 @@
+"""The link to the parent: whether it is open, what goes up over it, and content that comes down."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+
+from nats.aio.msg import Msg
+
+from relay.adapters.jetstream.connection import (
+    PENDING_BYTES_MAX,
+    PENDING_MESSAGES_MAX,
+    ApiError,
+    Connection,
+    checked,
+    counts_in,
+    links_of,
+    status_of,
+)
+from relay.adapters.jetstream.inbox import Inbox
+from relay.adapters.jetstream.mailbox import Mailbox
+from relay.adapters.jetstream.publish import Outgoing, Publisher
+from relay.core.events import LinkChanged, SessionArrived
+from relay.ports import BusBroken, Clock, Dice
+from schemas import subjects
+from schemas.identity import ContentHash, NodePath
+from schemas.refusals import RecordRefused
+from schemas.reports import PART_MAX_BYTES, SessionMessage, decode
+
+PROBE_SECONDS = 2.0
+BACKOFF_SECONDS_MIN, BACKOFF_SECONDS_MAX = 0.25, 5.0
+SPREAD_SECONDS_MAX = 2.0
+QUIET_SECONDS = 75.0
+"""Two of the mail consumer's idle heartbeats missing."""
+LINKS_SUBJECT = "$SYS.ACCOUNT.UPLINK.SERVER.CONNS"
+WINDOW_BYTES = 64 * 1024
+"""Small enough that a slow link brings the answer in time."""
+BLOB_SECONDS = 60.0
+
+logger = logging.getLogger(__name__)
+
+
+class Unheard(Exception):
+    """The parent did not answer, so nothing is known."""
+
+
+class Uplink:
+    """What a node says to its parent and hears from it, as account UPLINK of its own server."""
+
+    def __init__(
+        self, connection: Connection, path: NodePath, inbox: Inbox, clock: Clock, dice: Dice
+    ) -> None:
+        self._connection = connection
+        self._path = path
+        self._inbox = inbox
+        self._clock = clock
+        self._dice = dice
+        self._publisher = Publisher(connection, WINDOW_BYTES, windows_at_once=1)
+        self._open = False
+        self._lost = asyncio.Event()
+        self._heard = 0.0
+        self._waiting: set[asyncio.Timeout] = set()
+        self._link_news = asyncio.Event()
+        self.mailbox = Mailbox(connection, inbox, clock, self.lost)
+        self.system: Connection | None = None
+
+    @property
+    def linked(self) -> bool:
+        """Whether the parent answers."""
+        return self._open and not self._lost.is_set()
+
+    async def start(self) -> None:
+        await self._publisher.start()
+        self._connection.when_lost.append(self.lost)
+        await self.mailbox.listen(subjects.deliveries(self._path.name), self._mail_came)
+        await self._connection.client.subscribe(
+            subjects.session(self._path.name),
+            cb=self._session_came,
+            pending_msgs_limit=PENDING_MESSAGES_MAX,
+            pending_bytes_limit=PENDING_BYTES_MAX,
+        )
+
+        if self.system is not None:
+            await self.system.client.subscribe(LINKS_SUBJECT, cb=self._links_counted)
+
+    async def run(self) -> None:
+        """Watch the link and the deliveries, without end."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._watch(), name=f"link:{self._path}")
+            group.create_task(self.mailbox.mend(), name=f"mailbox:{self._path}")
+            group.create_task(self.mailbox.audit(), name=f"audit:{self._path}")
+            group.create_task(self.mailbox.conclude(self._info), name=f"end:{self._path}")
+
+    def lost(self) -> None:
+        """Something was not answered: LinkChanged follows, and then the search for the parent."""
+        self._lost.set()
+        self._publisher.give_up()
+        self.mailbox.link_lost()
+        while self._waiting:
+            limit = self._waiting.pop()
+            if not limit.expired():
+                limit.reschedule(0)
+
+    async def send(self, values: Mapping[str, bytes]) -> bool:
+        """Put values under subjects of this node's at the parent; False if the link is lost."""
+        if not self.linked:
+            return False
+        fitting = {at: data for at, data in values.items() if len(data) <= PART_MAX_BYTES}
+        for subject in values.keys() - fitting.keys():
+            # The parent's stream refuses it, each time, as if the link were broken.
+            logger.warning("%s is too long to be said", subject)
+        try:
+            await self._publisher.publish([Outgoing(*value) for value in fitting.items()])
+        except BusBroken as error:
+            logger.debug("the parent of %s did not answer: %s", self._path, error)
+            self.lost()
+            return False
+        return True
+
+    async def load_blob(self, address: ContentHash) -> bytes | None:
+        """A stored value from the parent; None if it says that it has none.
+
+        Raises Unheard if it does not answer.
+        """
+        answer = await self._ask(f"up.blob.{address}", BLOB_SECONDS) if self._open else None
+        if answer is None or status_of(answer).startswith("5"):
+            raise Unheard
+        return blob_value(answer)
+
+    async def _ask(self, subject: str, seconds: float) -> Msg | None:
+        """The parent's answer; None if it has none in time, or the link is lost meanwhile."""
+        limit = asyncio.timeout(seconds)
+        try:
+            async with limit:
+                self._waiting.add(limit)
+                return await self._connection.request(subject, seconds=seconds)
+        except TimeoutError:
+            return None
+        finally:
+            self._waiting.discard(limit)
+
+    async def _watch(self) -> None:
+        lost_at: float | None = None
+        while True:
+            await self._find_parent()
+            self._lost.clear()
+            if lost_at is not None and await self._lost_in_turn(lost_at):
+                continue
+            self._open = True
+            self.mailbox.link_opened()
+            await self._inbox.put(LinkChanged(up=True))
+            await self._until_lost()
+            self._open = False
+            lost_at = self._clock.now().seconds
+            await self._inbox.put(LinkChanged(up=False))
+
+    async def _lost_in_turn(self, lost_at: float) -> bool:
+        """Spread those that lost the same parent; whether the link is lost again meanwhile.
+
+        Who was away for a moment comes back in a moment, and a first start waits for nothing.
+        """
+        away = self._clock.now().seconds - lost_at
+        try:
+            async with asyncio.timeout(min(away / 4, SPREAD_SECONDS_MAX) * self._dice.fraction()):
+                await self._lost.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def _find_parent(self) -> None:
+        delay = BACKOFF_SECONDS_MIN
+        while True:
+            # Before the question: news that come while nobody answers it are why to ask again.
+            self._link_news.clear()
+            if await self._probe():
+                return
+            try:
+                async with asyncio.timeout(delay * (0.5 + self._dice.fraction() / 2)):
+                    await self._link_news.wait()
+                delay = BACKOFF_SECONDS_MIN
+            except TimeoutError:
+                delay = min(2 * delay, BACKOFF_SECONDS_MAX)
+
+    async def _until_lost(self) -> None:
+        while not self._lost.is_set():
+            try:
+                async with asyncio.timeout(QUIET_SECONDS):
+                    await self._lost.wait()
+            except TimeoutError:
+                quiet = self._clock.now().seconds - self._heard
+                if quiet >= QUIET_SECONDS and not await self._probe():
+                    return
+
+    async def _probe(self) -> bool:
+        """Whether the parent answers, and has a mailbox for this node."""
+        if (info := await self._info()) is None:
+            return False
+        self.mailbox.compare(*info)
+        return True
+
+    async def _info(self) -> tuple[int, int] | None:
+        """How many deliveries of the mailbox there were, how many are left, if the parent says."""
+        answer = await self._ask("up.info", PROBE_SECONDS)
+        if answer is None:
+            return None
+        try:
+            return mailbox_info(answer)
+        except ApiError as error:
+            logger.debug("the parent of %s has no mailbox for it: %s", self._path, error)
+            return None
+
+    def _mail_came(self) -> None:
+        self._heard = self._clock.now().seconds
+
+    async def _links_counted(self, message: Msg) -> None:
+        """The own server says how many leaf links the account UPLINK has now."""
+        try:
+            links = links_of(message)
+        except ApiError as error:
+            logger.warning("%s: an unreadable count of links: %s", self._path, error)
+            return
+        if links:
+            self._link_news.set()
+        else:
+            self.lost()
+
+    async def _session_came(self, message: Msg) -> None:
+        try:
+            session = decode(SessionMessage, message.data)
+        except RecordRefused as error:
+            logger.warning("%s: the parent sent an unreadable session: %s", self._path, error)
+            return
+        await self._inbox.put(SessionArrived(session))
+
+
+def mailbox_info(answer: Msg) -> tuple[int, int]:
+    """How many deliveries of the mailbox there were, how many are left; raises ApiError."""
+    info = checked("up.info", answer)
+    (delivered,) = counts_in("up.info", info.get("delivered"), "consumer_seq")
+    (left,) = counts_in("up.info", info, "num_pending")
+    return delivered, left
+
+
+def blob_value(answer: Msg | None) -> bytes | None:
+    """What a direct get answered; None if there is no such value."""
+    if answer is None or status_of(answer) or not answer.data:
+        return None
+    return answer.data

@@ -1,0 +1,1 @@
+"""A node's nats-server: its configuration, process, ports and administration."""

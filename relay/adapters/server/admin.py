@@ -1,0 +1,62 @@
+"""What one asks of a nats-server as its system account: to read its configuration, to cut links."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from nats.aio.client import Client
+
+from relay.adapters.jetstream.backpressure_client import close
+
+REQUEST_SECONDS = 5.0
+
+
+class ConfigRefused(Exception):
+    """The server keeps its old configuration; says what is wrong with the new one."""
+
+
+@asynccontextmanager
+async def system_connection(url: str, seed: str) -> AsyncIterator[Client]:
+    """A client of the system account; raises NatsError, OSError or TimeoutError, and soon."""
+    client = Client()
+    try:
+        # Left alone, the library knocks for two minutes where nobody listens.
+        async with asyncio.timeout(REQUEST_SECONDS):
+            await client.connect(
+                url, nkeys_seed_str=seed, allow_reconnect=False, error_cb=_raised_anyway
+            )
+        yield client
+    finally:
+        await close(client)
+
+
+async def _raised_anyway(error: Exception) -> None:
+    """Whoever asks gets the error."""
+
+
+async def cut_links(system: Client, account: str) -> None:
+    """Close leaf links bound to the account: a reload leaves them open, only deaf."""
+    found = await _asked(system, "PING.LEAFZ", account=account)
+    server = found["server"]["id"]
+    for link in found["data"].get("leafs") or ():
+        await _asked(system, f"{server}.KICK", cid=link["id"])
+
+
+async def reload_config(system: Client) -> None:
+    """Have the server read its configuration file; raises ConfigRefused."""
+    found = await _asked(system, "PING.IDZ")
+    answer = await _asked(system, f"{found['id']}.RELOAD")
+    error = answer.get("error")
+    if error:
+        raise ConfigRefused(str(error.get("description", error)))
+
+
+async def _asked(system: Client, verb: str, **body: Any) -> dict[str, Any]:
+    data = json.dumps(body).encode() if body else b""
+    answer = await system.request(f"$SYS.REQ.SERVER.{verb}", data, timeout=REQUEST_SECONDS)
+    form: dict[str, Any] = json.loads(answer.data)
+    return form

@@ -1,0 +1,131 @@
+"""A node's nats-server that someone else runs: its configuration file is ours, its process is not.
+
+The server and this program see the same folder. When a child comes or goes the file is written
+again, and the server is asked, as its system account, to read it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from nats.errors import Error as NatsError
+
+from relay.adapters.server.admin import ConfigRefused, cut_links, reload_config, system_connection
+from relay.adapters.server.nats_config import (
+    AccountSeeds,
+    ParentLink,
+    ServerSettings,
+    check_child,
+    write_config,
+)
+from relay.ports import BusBroken
+from schemas.identity import NodePath
+
+
+@dataclass(frozen=True, slots=True)
+class ServerPlace:
+    """Where a server runs: `url` for clients, `leaf_url` for servers of children.
+
+    `host`, `port` and `leaf_port` are what it listens on, `config` the file it is started with, and
+    `store_dir` where it keeps JetStream's data, as the server names it.
+    """
+
+    url: str
+    leaf_url: str
+    config: Path
+    store_dir: Path
+    host: str = "0.0.0.0"  # noqa: S104 - in a network of its own; accounts need keys
+    port: int = 4222
+    leaf_port: int = 7422
+
+
+class ExternalServer:
+    """Lets children in and out of a server that runs elsewhere; in `async with` nothing starts."""
+
+    def __init__(
+        self,
+        place: ServerPlace,
+        path: NodePath,
+        seeds: AccountSeeds,
+        *,
+        parent: ParentLink | None = None,
+        children: Mapping[str, str] | None = None,
+    ) -> None:
+        self.path = path
+        self.url = place.url
+        self.leaf_url = place.leaf_url
+        self.log: list[str] = []
+        """Nothing: what the server says is with the one who runs it."""
+        self._place = place
+        self._system_seed = seeds.system
+        self._nkeys = seeds.public()
+        self._parent = parent
+        self._children = dict(children or {})
+        self._changing = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """The server goes on: it is not ours."""
+
+    def write_config(self) -> None:
+        """Write the file that the server is to run on."""
+        write_config(self._place.config, self._settings(self._children))
+
+    async def add_child(self, name: str, nkey: str) -> None:
+        """Open an account for the child's public nkey; twice is harmless, another key replaces it.
+
+        Raises BadIdentity, BadNkey or BadServerSettings, or BusBroken if the server does not read
+        its configuration; then nothing has changed.
+        """
+        async with self._changing:
+            old = self._children.get(name)
+            if old == nkey:
+                return
+            check_child(self._settings(self._children), name, nkey)
+            # A new account's imports are dead until the reload after the one that made it (2.15.1).
+            await self._change({**self._children, name: nkey}, times=2, cut=name if old else None)
+
+    async def remove_child(self, name: str) -> None:
+        """Close the child's account and cut its leaf link; twice is harmless. Raises BusBroken."""
+        async with self._changing:
+            rest = {child: key for child, key in self._children.items() if child != name}
+            await self._change(rest, times=1 if name in self._children else 0, cut=name)
+
+    async def _change(self, children: Mapping[str, str], *, times: int, cut: str | None) -> None:
+        before = self._children
+        self._children = dict(children)
+        try:
+            self.write_config()
+            async with system_connection(self.url, self._system_seed) as system:
+                for _ in range(times):
+                    await reload_config(system)
+                if cut is not None:
+                    await cut_links(system, cut)
+        except (ConfigRefused, NatsError, OSError, TimeoutError) as error:
+            self._children = before
+            self.write_config()
+            raise BusBroken(f"the server of {self.path} does not reload: {error}") from error
+
+    def _settings(self, children: Mapping[str, str]) -> ServerSettings:
+        return ServerSettings(
+            path=self.path,
+            host=self._place.host,
+            port=self._place.port,
+            leaf_port=self._place.leaf_port,
+            store_dir=self._place.store_dir,
+            nkeys=self._nkeys,
+            parent=self._parent,
+            children=children,
+        )

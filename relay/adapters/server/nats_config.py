@@ -1,0 +1,160 @@
+"""A node's nats-server configuration is `nats/*.conf`, filled in; equal settings give equal text.
+
+An installed Leafcast has the templates beside this module, a checkout has them at its top.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from relay.adapters.server.nkey_pairs import check_public_nkey, public_nkey
+from relay.atomic_file import atomic_write
+from schemas.identity import NodePath
+
+_INSTALLED = Path(__file__).with_name("server_config")
+_CHECKOUT = Path(__file__).parents[3] / "nats"
+# Only the form in braces is a placeholder: NATS's own subjects begin with a bare dollar sign.
+_PLACEHOLDER = re.compile(r"\$\{([a-z_]+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class AccountNkeys:
+    """The public user keys of a server's own accounts."""
+
+    relay: str
+    uplink: str
+    space: str
+    system: str
+
+
+@dataclass(frozen=True, slots=True)
+class AccountSeeds:
+    """The secret halves: whoever has one acts as that account."""
+
+    relay: str = field(repr=False)
+    uplink: str = field(repr=False)
+    space: str = field(repr=False)
+    system: str = field(repr=False)
+
+    def public(self) -> AccountNkeys:
+        """Raises BadNkey if one of them is no user's seed."""
+        return AccountNkeys(*map(public_nkey, (self.relay, self.uplink, self.space, self.system)))
+
+
+@dataclass(frozen=True, slots=True)
+class ParentLink:
+    """Where the parent listens for leaf links (a nats, tls, ws or wss URL), and our seed there."""
+
+    url: str
+    seed: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """All that a server's configuration depends on; `children` maps names to public nkeys.
+
+    `host` is the address of this machine that it listens on; who comes in needs a key anyway.
+    """
+
+    path: NodePath
+    port: int
+    leaf_port: int
+    store_dir: Path
+    nkeys: AccountNkeys
+    parent: ParentLink | None = None
+    children: Mapping[str, str] = field(default_factory=dict)
+    host: str = "127.0.0.1"
+
+
+class BadServerSettings(ValueError):
+    """A setting that no server configuration can be made of; names the setting and the rule."""
+
+    def __init__(self, setting: str, rule: str) -> None:
+        super().__init__(f"the server setting {setting} is not usable: {rule}")
+        self.setting = setting
+        self.rule = rule
+
+
+def render(settings: ServerSettings) -> str:
+    """The text of the configuration file; it holds the seed of the parent link, so keep it private.
+
+    Raises BadIdentity, BadNkey or BadServerSettings.
+    """
+    _check_users(settings)
+    prefix = settings.path.prefix
+    return _fill(
+        "node",
+        domain=settings.path.domain,
+        prefix=prefix,
+        host=_quotable("host", settings.host),
+        port=str(settings.port),
+        leaf_port=str(settings.leaf_port),
+        store_dir=_quotable("store_dir", str(settings.store_dir)),
+        # `lc`, then the node's own names, then the child's; NATS counts from 1.
+        child_position=str(len(settings.path.names) + 2),
+        relay_nkey=settings.nkeys.relay,
+        uplink_nkey=settings.nkeys.uplink,
+        space_nkey=settings.nkeys.space,
+        system_nkey=settings.nkeys.system,
+        remote=_remote(settings.parent),
+        children="".join(
+            _fill("child", name=settings.path.child(name).name, nkey=nkey, prefix=prefix)
+            for name, nkey in sorted(settings.children.items())
+        ),
+    )
+
+
+def write_config(file: Path, settings: ServerSettings) -> None:
+    """Render into the file, whole or not at all, readable by the owner only; raises as `render`."""
+    atomic_write(file, render(settings), durable=False)
+
+
+def check_child(settings: ServerSettings, name: str, nkey: str) -> None:
+    """Refuse, without the cost of rendering, a child that `render` would refuse; same errors."""
+    settings.path.child(name)
+    check_public_nkey(nkey, name)
+    own = settings.nkeys
+    others = (child for child, key in settings.children.items() if key == nkey and child != name)
+    holder = "this server" if nkey in (own.relay, own.uplink, own.space, own.system) else None
+    if holder := holder or next(others, None):
+        raise BadServerSettings(f"nkey of {name}", f"{holder} has the same; make a new one")
+
+
+def _remote(parent: ParentLink | None) -> str:
+    if parent is None:
+        return ""
+    public_nkey(parent.seed)
+    return _fill("remote", url=_quotable("parent url", parent.url), seed=parent.seed)
+
+
+def _check_users(settings: ServerSettings) -> None:
+    """A key opens one account; the server would refuse the whole file otherwise."""
+    own = settings.nkeys
+    users = {"RELAY": own.relay, "UPLINK": own.uplink, "SPACE": own.space, "SYS": own.system}
+    holder: dict[str, str] = {}
+    for name, nkey in [*users.items(), *settings.children.items()]:
+        check_public_nkey(nkey, name)
+        if nkey in holder:
+            rule = f"{holder[nkey]} has the same; make a new one"
+            raise BadServerSettings(f"nkey of {name}", rule)
+        holder[nkey] = name
+
+
+def _quotable(setting: str, text: str) -> str:
+    if any(ord(character) < 32 or character == '"' for character in text):
+        raise BadServerSettings(setting, "it has a quotation mark or a control character")
+    return text.replace("\\", "\\\\")
+
+
+def _fill(template: str, **values: str) -> str:
+    return _PLACEHOLDER.sub(lambda match: values[match[1]], _template(template))
+
+
+@cache
+def _template(name: str) -> str:
+    folder = _INSTALLED if _INSTALLED.is_dir() else _CHECKOUT
+    return (folder / f"{name}.conf").read_text(encoding="utf-8")

@@ -1,0 +1,319 @@
+"""A node's own nats-server: started, supervised, reloaded when children come and go, stopped.
+
+The folder holds everything of it: ports, configuration (with a secret, so readable by the owner
+only) and JetStream's store. Restarting on the same folder gives the same server again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from relay.adapters.server.admin import cut_links, system_connection
+from relay.adapters.server.guard import Guard
+from relay.adapters.server.nats_config import (
+    AccountSeeds,
+    ParentLink,
+    ServerSettings,
+    check_child,
+    write_config,
+)
+from relay.adapters.server.port_holder import Holder, stranger_on
+from relay.adapters.server.ports import PortTaken, ServerPorts, free_ports, keep_ports, kept_ports
+from relay.adapters.server.process import ServerFailed, ServerProcess, server_binary
+from relay.ports import Clock
+from schemas.identity import NodePath
+
+READY_SECONDS = 60.0
+"""A store of a million subjects is back in two seconds; slow disks take their time."""
+CRASHES_MAX = 10
+ROOM_BYTES_MIN = 4_000_000
+BACKOFF_SECONDS_MIN, BACKOFF_SECONDS_MAX = 0.1, 30.0
+HEALTHY_SECONDS = 60.0
+PORT_ATTEMPTS = 8
+KILLED_STARTS_MAX = 3
+"""So often a server that is killed as it starts is started again at once."""
+PORT_WAIT_SECONDS = 15.0
+PORT_RETRY_SECONDS = 0.25
+
+logger = logging.getLogger(__name__)
+
+
+class EmbeddedServer:
+    """A nats-server that runs from `async with` on, and again soon after each crash.
+
+    If it cannot be brought back the block is cancelled and ends with ServerFailed (in a group).
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        path: NodePath,
+        seeds: AccountSeeds,
+        *,
+        guard: Guard,
+        clock: Clock,
+        parent: ParentLink | None = None,
+        children: Mapping[str, str] | None = None,
+    ) -> None:
+        self.path = path
+        self._folder = folder
+        self._config = folder / "nats.conf"
+        self._store_dir = folder / "jetstream"
+        self._nkeys = seeds.public()
+        self._system_seed = seeds.system
+        self._guard = guard
+        self._clock = clock
+        self._parent = parent
+        self._children = dict(children or {})
+        self._ports = ServerPorts(0, 0)
+        self._process: ServerProcess | None = None
+        self._starts = 0
+        self._began = 0.0
+        self._started = asyncio.Event()
+        self._tasks = asyncio.TaskGroup()
+        self._supervisor: asyncio.Task[None] | None = None
+        self._reload_lock = asyncio.Lock()
+        self._changes_wanted = self._changes_done = 0
+        self._served = frozenset[str]()
+
+    @property
+    def url(self) -> str:
+        """Where clients connect; the same for the life of the folder."""
+        return f"nats://127.0.0.1:{self._ports.client}"
+
+    @property
+    def leaf_url(self) -> str:
+        """Where the children's servers connect; the same for the life of the folder."""
+        return f"nats://127.0.0.1:{self._ports.leaf}"
+
+    @property
+    def pid(self) -> int:
+        """The process of the run now, or of the last one."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def log(self) -> list[str]:
+        """The last lines the server said in this run."""
+        return self._process.log if self._process else []
+
+    @property
+    def starts(self) -> int:
+        """How often it was started and became ready; above 1 there were crashes."""
+        return self._starts
+
+    @property
+    def up_seconds(self) -> float:
+        """For how long it has run since it was started last."""
+        return self._clock.now().seconds - self._began
+
+    async def next_start(self, seen: int) -> int:
+        """Wait until `starts` is above `seen`, which it may be already; its value then."""
+        while self._starts <= seen:
+            await self._started.wait()
+        return self._starts
+
+    async def __aenter__(self) -> Self:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        try:
+            await self._first_start()
+        except BaseException:
+            await self._stop()
+            raise
+        await self._tasks.__aenter__()
+        self._supervisor = self._tasks.create_task(self._supervise(), name=f"server:{self.path}")
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._supervisor is not None
+        self._supervisor.cancel()
+        try:
+            # Only a cancellation is the group's business: it may be its own, for a lost server.
+            mine = isinstance(error, asyncio.CancelledError)
+            await self._tasks.__aexit__(*((kind, error, trace) if mine else (None, None, None)))
+        finally:
+            await self._stop()
+
+    async def reload(self) -> None:
+        """Have the server read its configuration as it should be now; return when it has.
+
+        Calls that come while one is under way share the next. Raises ReloadRefused, ServerFailed.
+        """
+        self._changes_wanted += 1
+        mine = self._changes_wanted
+        async with self._reload_lock:
+            if self._changes_done >= mine:
+                return
+            process = await self._up()
+            including = self._changes_wanted
+            children = frozenset(self._children)
+            self._write_config()
+            # A new account's imports are dead until the reload after the one that made it (2.15.1).
+            for _ in range(2 if children - self._served else 1):
+                if not await process.reload():
+                    await self._up()  # It crashed; what it starts with is what was written.
+                    break
+            self._served, self._changes_done = children, including
+
+    @property
+    def store_failed(self) -> bool:
+        """Whether a stream could not be written in this run: it keeps nothing until the next."""
+        return self._process is not None and self._process.store_failed
+
+    @property
+    def wiped(self) -> bool:
+        """Whether its store was removed while it ran: it goes on from open files for a while."""
+        try:
+            return self._starts > 0 and not any(self._store_dir.iterdir())
+        except FileNotFoundError:
+            return True
+
+    async def renew(self) -> bool:
+        """Start the server anew if its disk has room; else nothing is done.
+
+        A folder that was removed is made again, with the same ports: children know them.
+        """
+        self._folder.mkdir(parents=True, exist_ok=True)
+        if shutil.disk_usage(self._folder).free < ROOM_BYTES_MIN:
+            return False
+        keep_ports(self._folder, self._ports)
+        seen, process = self._starts, await self._up()
+        await process.stop()
+        await self.next_start(seen)
+        return True
+
+    async def add_child(self, name: str, nkey: str) -> None:
+        """Open an account for the child's public nkey; twice is harmless, another key replaces it.
+
+        Raises BadIdentity, BadNkey or BadServerSettings, and then nothing has changed.
+        """
+        old = self._children.get(name)
+        if old == nkey:
+            return
+        check_child(self._settings(self._children), name, nkey)
+        self._children[name] = nkey
+        await self.reload()
+        if old is not None:
+            await self._cut_links(name)
+
+    async def remove_child(self, name: str) -> None:
+        """Close the child's account, cut its connections and its leaf link; twice is harmless."""
+        if self._children.pop(name, None) is not None:
+            await self.reload()
+        await self._cut_links(name)
+
+    async def _first_start(self) -> None:
+        kept = kept_ports(self._folder)
+        if kept is not None:
+            self._ports = kept
+            return await self._start_on_kept_ports(strangers_wait=False)
+        for attempt in range(PORT_ATTEMPTS):
+            self._ports = free_ports(self._folder, attempt)
+            if await self._start():
+                keep_ports(self._folder, self._ports)
+                return None
+        raise PortTaken(self._ports, self._folder)
+
+    async def _start_on_kept_ports(self, *, strangers_wait: bool = True) -> None:
+        """The last holder of the ports may be about to end; wait for it, with a limit.
+
+        Another program's end is waited for only by a server that ran already.
+        """
+        until = self._clock.now().seconds + PORT_WAIT_SECONDS
+        while not await self._start():
+            stranger = await self._stranger()
+            late = self._clock.now().seconds > until
+            if late or (stranger is not None and not strangers_wait):
+                raise PortTaken(self._ports, self._folder, stranger)
+            await self._clock.sleep(PORT_RETRY_SECONDS)
+
+    async def _stranger(self) -> Holder | None:
+        """Another program that listens on one of the ports."""
+        for port in (self._ports.client, self._ports.leaf):
+            if found := await stranger_on(port, self._config, self.path.domain):
+                return found
+        return None
+
+    async def _start(self, kills_borne: int = KILLED_STARTS_MAX) -> bool:
+        """Run the server until it is ready; False if a port is taken. Raises ServerFailed."""
+        self._write_config()
+        self._served = frozenset(self._children)
+        process = self._process = ServerProcess(self._guard, server_binary(), self._config)
+        if not await process.until_ready(READY_SECONDS):
+            if process.port_taken:
+                return False
+            if process.killed and kills_borne:
+                return await self._start(kills_borne - 1)
+            raise ServerFailed(f"the nats-server of {self.path} ended as it started", process.log)
+        self._starts += 1
+        self._began = self._clock.now().seconds
+        started, self._started = self._started, asyncio.Event()
+        started.set()
+        return True
+
+    async def _supervise(self) -> None:
+        delay = BACKOFF_SECONDS_MIN
+        crashes = 0
+        while True:
+            began = self._clock.now().seconds
+            assert self._process is not None
+            await self._process.ended.wait()
+            if self._clock.now().seconds - began > HEALTHY_SECONDS:
+                delay, crashes = BACKOFF_SECONDS_MIN, 0
+            crashes += 1
+            if crashes > CRASHES_MAX:
+                raise ServerFailed(f"the nats-server of {self.path} does not stay up", self.log)
+            logger.warning(
+                "the nats-server of %s ended; starting it again in %.1f s", self.path, delay
+            )
+            await self._clock.sleep(delay)
+            delay = min(2 * delay, BACKOFF_SECONDS_MAX)
+            try:
+                await self._start_on_kept_ports()
+            except PortTaken:
+                raise
+            except OSError as error:  # Its configuration finds no room, or no folder: no crash.
+                logger.warning("the nats-server of %s cannot be started: %s", self.path, error)
+                crashes -= 1
+
+    async def _up(self) -> ServerProcess:
+        """The run that serves now, or the next one."""
+        while True:
+            process = self._process
+            if process and process.ready.is_set() and not process.ended.is_set():
+                return process
+            await self.next_start(self._starts)
+
+    async def _stop(self) -> None:
+        if self._process is not None:
+            await self._process.stop()
+
+    def _settings(self, children: Mapping[str, str]) -> ServerSettings:
+        return ServerSettings(
+            path=self.path,
+            port=self._ports.client,
+            leaf_port=self._ports.leaf,
+            store_dir=self._store_dir,
+            nkeys=self._nkeys,
+            parent=self._parent,
+            children=children,
+        )
+
+    def _write_config(self) -> None:
+        write_config(self._config, self._settings(self._children))
+
+    async def _cut_links(self, child: str) -> None:
+        await self._up()
+        async with system_connection(self.url, self._system_seed) as system:
+            await cut_links(system, child)

@@ -1,0 +1,1 @@
+"""Spaces that need no API server: in a key-value bucket, in memory, and a simulated cluster."""

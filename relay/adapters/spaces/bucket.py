@@ -1,0 +1,378 @@
+"""A JetStream key-value bucket: written if unchanged, read in order, deletions kept a while."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Iterable, Iterator
+from contextlib import aclosing, contextmanager, suppress
+from dataclasses import dataclass
+
+import nats.errors
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+from nats.js.api import (
+    AckPolicy,
+    ConsumerConfig,
+    DeliverPolicy,
+    DiscardPolicy,
+    RawStreamMsg,
+    StorageType,
+    StreamConfig,
+)
+from nats.js.errors import APIError, NotFoundError
+from nats.js.errors import Error as JetStreamError
+
+from relay.adapters.jetstream.backpressure_client import patient_jetstream
+from relay.adapters.jetstream.publish import EXPECTED_SEQUENCE, REPLACED_MAX, REPLACES
+from relay.adapters.spaces.bucket_values import (
+    EVERY_PART,
+    Parts,
+    part_of,
+    parts_named,
+    split,
+    unpack,
+)
+from relay.ports import SpaceError
+
+DELETIONS_KEPT_SECONDS = 2 * 3600
+BATCH = 256
+PULL_SECONDS, HEARTBEAT_SECONDS, SILENCE_SECONDS = 30, 10, 25.0
+SILENCE_LOOKS = 25
+CONSUMER_KEPT_SECONDS = 90.0
+READS_MAX = LOOKS_MAX = 16
+PARTS_OF_DELETIONS_KEPT_SECONDS = DELETIONS_KEPT_SECONDS + 60
+STRAY_MS_MIN = 3600 * 1000
+
+_WRONG_LAST, _NAME_IN_USE = 10071, 10058
+_NANOSECONDS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What lies at a key; of a deleted one, what lay there. Revisions order the whole bucket.
+
+    `parts` says where the value lies if it does not lie at the key itself.
+    """
+
+    key: str
+    value: bytes
+    revision: int
+    deleted: bool
+    parts: Parts | None = None
+
+
+class Bucket:
+    """One bucket over a connection that the caller keeps open. All methods raise SpaceError."""
+
+    def __init__(self, connection: Client, name: str, domain: str = "", replicas: int = 1) -> None:
+        self._connection = connection
+        self._jetstream = patient_jetstream(connection, domain)
+        self._api = f"$JS.{domain}.API" if domain else "$JS.API"
+        self._stream = f"KV_{name}"
+        self._prefix = f"$KV.{name}."
+        self._replicas = replicas
+
+    async def open(self) -> None:
+        """Make the bucket, or give the one that is there today's settings."""
+        config = StreamConfig(
+            name=self._stream,
+            subjects=[f"{self._prefix}>"],
+            # Each write replaces what it follows, and says so on disk; a limit would not.
+            max_msgs_per_subject=REPLACED_MAX,
+            storage=StorageType.FILE,
+            discard=DiscardPolicy.NEW,
+            num_replicas=self._replicas,
+            allow_rollup_hdrs=True,
+            deny_delete=True,
+            allow_direct=True,
+            allow_msg_ttl=True,
+        )
+        with _bus_errors():
+            try:
+                await self._jetstream.add_stream(config)
+            except APIError as error:
+                if error.err_code != _NAME_IN_USE:
+                    raise
+                await self._jetstream.update_stream(config)
+
+    async def last_revision(self) -> int:
+        """The revision of the last write, 0 if there was none."""
+        with _bus_errors():
+            info = await self._jetstream.stream_info(self._stream)
+        return info.state.last_seq
+
+    async def written_at(self, revision: int) -> int | None:
+        """When a revision was written, in wall milliseconds; None if it is overwritten.
+
+        Revision 0 is the bucket's making.
+        """
+        with _bus_errors():
+            if not revision:
+                return await self._made_at()
+            try:
+                message = await self._jetstream.get_msg(self._stream, seq=revision)
+            except NotFoundError:
+                return None
+        return int(message.time.timestamp() * 1000) if message.time else None
+
+    async def _made_at(self) -> int | None:
+        info = await self._jetstream.stream_info(self._stream)
+        return int(info.created.timestamp() * 1000) if info.created else None
+
+    async def read(self, key: str) -> Entry | None:
+        """What lies at the key, be it deleted."""
+        for _ in range(READS_MAX):
+            with _bus_errors():
+                message = await self._last(key)
+                if message is None:
+                    return None
+                entry = await self._opened(key, message, message.seq or 0)
+            if entry:
+                return entry
+        said = f"the entry at {key} was written anew at each of {READS_MAX} reads: try again"
+        raise SpaceError("ServiceUnavailable", said)
+
+    async def write(
+        self,
+        key: str,
+        packed: bytes,
+        expected: int,
+        *,
+        token: str = "",
+        former: Parts | None = None,
+        deleted: bool = False,
+    ) -> int | None:
+        """The new revision; None if the key is not at revision `expected` (0: never written).
+
+        `token` names the parts, should the value need some; no two writes may have the same.
+        `former` are those of the value that this one replaces.
+        """
+        pieces = split(packed)
+        parts = Parts(key, token, len(pieces)) if pieces else None
+        with _bus_errors():
+            if parts:
+                await self._write_parts(parts, pieces, deleted=deleted)
+            # The parts lie there before the entry that names them does.
+            revision = await self._put(
+                key, parts.named() if parts else packed, expected, deleted=deleted
+            )
+            outlived = former if revision else parts
+            if outlived:
+                await self._purge(outlived)
+        return revision
+
+    async def sweep(self, now_ms: int) -> None:
+        """Remove parts that no entry came to name, as when a writer ended between the two."""
+        with _bus_errors():
+            found = await self._jetstream.stream_info(self._stream, self._prefix + EVERY_PART)
+            subjects = found.state.subjects or {}
+            first = {part_of(subject.removeprefix(self._prefix)): subject for subject in subjects}
+            for (key, token), subject in first.items():
+                named = await self._last(key)
+                parts = parts_named(key, named.data or b"") if named else None
+                if parts and parts.token == token:
+                    continue
+                part = await self._last(subject.removeprefix(self._prefix))
+                if part and part.time and part.time.timestamp() * 1000 < now_ms - STRAY_MS_MIN:
+                    await self._purge(Parts(key, token, 0))
+
+    async def _last(self, key: str) -> RawStreamMsg | None:
+        subject = self._prefix + key
+        try:
+            return await self._jetstream.get_last_msg(self._stream, subject, direct=True)
+        except NotFoundError:
+            return None
+
+    async def _put(self, key: str, stored: bytes, expected: int, *, deleted: bool) -> int | None:
+        headers = {EXPECTED_SEQUENCE: str(expected)} | REPLACES
+        if deleted:
+            headers |= {"KV-Operation": "DEL", "Nats-TTL": f"{DELETIONS_KEPT_SECONDS}s"}
+        try:
+            kept = await self._jetstream.publish(self._prefix + key, stored, headers=headers)
+        except APIError as error:
+            if error.err_code == _WRONG_LAST:
+                return None
+            raise
+        return kept.seq
+
+    async def _write_parts(self, parts: Parts, pieces: Iterable[bytes], *, deleted: bool) -> None:
+        headers = {"Nats-TTL": f"{PARTS_OF_DELETIONS_KEPT_SECONDS}s"} if deleted else None
+        for key, piece in zip(parts.each(), pieces, strict=True):
+            await self._jetstream.publish(self._prefix + key, piece, headers=headers)
+
+    async def _purge(self, parts: Parts) -> None:
+        # What stays after a failure is swept at a later start.
+        with suppress(nats.errors.Error, JetStreamError, TimeoutError):
+            await self._jetstream.purge_stream(self._stream, subject=self._prefix + parts.pattern)
+
+    async def _opened(self, key: str, message: Msg | RawStreamMsg, revision: int) -> Entry | None:
+        """The entry of a message; None if its parts are gone: then it is no longer the last."""
+        stored = message.data or b""
+        parts = parts_named(key, stored)
+        if parts:
+            pieces = [await self._last(part) for part in parts.each()]
+            if not all(pieces):
+                return None
+            stored = b"".join(piece.data or b"" for piece in pieces if piece)
+        deleted = "KV-Operation" in (message.headers or {})
+        return Entry(key, unpack(stored), revision, deleted, parts)
+
+    async def list(self, pattern: str) -> AsyncGenerator[Entry, None]:
+        """What lies at the keys that match, in order of revision; of one key the last one counts.
+
+        So it lies there at a moment after all was read: it is read on until nothing newer is there.
+        How many the server says are left tells no end, if something is written meanwhile.
+        """
+        position, seen, looks = 0, set[str](), 0
+        end = await self._last_matching(pattern)
+        if not end:
+            return
+        config = ConsumerConfig(deliver_policy=DeliverPolicy.ALL)
+        async with aclosing(self._pull(config, pattern)) as pulled:
+            await anext(pulled)
+            async for message in pulled:
+                if message:
+                    key, position = self._place(message)
+                    with _bus_errors():
+                        entry = await self._opened(key, message, position)
+                    # Its parts are gone if it was written anew meanwhile.
+                    entry = entry or await self.read(key)
+                    seen.add(key)
+                    if entry:
+                        yield entry
+                if position >= end or not message:
+                    end, looks = await self._last_matching(pattern), looks + 1
+                    if position >= end:
+                        return
+                if looks == LOOKS_MAX:
+                    break
+            else:
+                said = "the server fell silent while listing: try again"
+                raise SpaceError("ServiceUnavailable", said)
+        # It is written to without a pause. What was always written anew before it came is read.
+        for key in await self._keys(pattern):
+            entry = None if key in seen else await self.read(key)
+            if entry:
+                yield entry
+
+    async def _last_matching(self, pattern: str) -> int:
+        """The highest revision that a key that matches has now, 0 if there is none."""
+        with _bus_errors():
+            try:
+                message = await self._jetstream.get_last_msg(self._stream, self._prefix + pattern)
+            except NotFoundError:
+                return 0
+        return message.seq or 0
+
+    async def _keys(self, pattern: str) -> tuple[str, ...]:
+        with _bus_errors():
+            found = await self._jetstream.stream_info(self._stream, self._prefix + pattern)
+        subjects = found.state.subjects or {}
+        return tuple(subject.removeprefix(self._prefix) for subject in subjects)
+
+    async def follow(self, pattern: str, start: int) -> AsyncGenerator[Entry | None, None]:
+        """Entries from revision `start` on; None when all is well and nothing new; ends if lost.
+
+        One whose parts are gone is left out: what was written instead of it follows.
+        """
+        config = ConsumerConfig(deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=start)
+        async with aclosing(self._pull(config, pattern)) as pulled:
+            async for message in pulled:
+                if message is None:
+                    yield None
+                    continue
+                key, revision = self._place(message)
+                with _bus_errors():
+                    entry = await self._opened(key, message, revision)
+                    last = None if entry else await self._last(key)
+                if entry:
+                    yield entry
+                elif last is None or (last.seq or 0) <= revision:
+                    said = f"the entry at {key} lacks its parts: list again"
+                    raise SpaceError("ServiceUnavailable", said)
+
+    async def _pull(self, config: ConsumerConfig, pattern: str) -> AsyncGenerator[Msg | None, None]:
+        """Messages; None at the start and when idle."""
+        config.filter_subject = self._prefix + pattern
+        config.ack_policy = AckPolicy.NONE
+        config.mem_storage = True
+        config.num_replicas = 1
+        config.inactive_threshold = CONSUMER_KEPT_SECONDS
+        with _bus_errors():
+            consumer = await self._jetstream.add_consumer(self._stream, config)
+        try:
+            yield None
+            async with aclosing(self._batches(consumer.name)) as messages:
+                async for message in messages:
+                    yield message
+        finally:
+            with suppress(nats.errors.Error, JetStreamError, TimeoutError):
+                await self._jetstream.delete_consumer(self._stream, consumer.name)
+
+    async def _batches(self, consumer: str) -> AsyncGenerator[Msg | None, None]:
+        """Messages of the consumer, None at each heartbeat; ends when the consumer is lost."""
+        subject = f"{self._api}.CONSUMER.MSG.NEXT.{self._stream}.{consumer}"
+        ask = json.dumps(
+            {
+                "batch": BATCH,
+                "expires": PULL_SECONDS * _NANOSECONDS,
+                "idle_heartbeat": HEARTBEAT_SECONDS * _NANOSECONDS,
+            }
+        ).encode()
+        inbox = self._connection.new_inbox()
+        subscription = await self._connection.subscribe(inbox)
+        left = 0
+        try:
+            while True:
+                if not left:
+                    await self._connection.publish(subject, ask, reply=inbox)
+                    left = BATCH
+                message = await self._next(subscription)
+                if message is None:
+                    return
+                match (message.headers or {}).get("Status", ""):
+                    case "":
+                        left -= 1
+                        yield message
+                    case "100":
+                        yield None
+                    case "408":
+                        left = 0
+                        yield None
+                    case _:
+                        return
+        except (nats.errors.Error, OSError):
+            return
+        finally:
+            with suppress(nats.errors.Error):
+                await subscription.unsubscribe()
+
+    async def _next(self, subscription: Subscription) -> Msg | None:
+        """The next message; None if the server fell silent, or was lost and found meanwhile.
+
+        A server that starts anew has forgotten the consumer, and what it was asked for.
+        """
+        reconnects = self._connection.stats["reconnects"]
+        for _ in range(SILENCE_LOOKS):
+            try:
+                return await subscription.next_msg(timeout=SILENCE_SECONDS / SILENCE_LOOKS)
+            except nats.errors.TimeoutError:
+                if self._connection.stats["reconnects"] != reconnects:
+                    return None
+        return None
+
+    def _place(self, message: Msg) -> tuple[str, int]:
+        """The key and the revision of a delivered message."""
+        return message.subject.removeprefix(self._prefix), message.metadata.sequence.stream
+
+
+@contextmanager
+def _bus_errors() -> Iterator[None]:
+    try:
+        yield
+    except nats.errors.MaxPayloadError as error:
+        raise SpaceError("RequestEntityTooLarge", str(error)) from error
+    except (nats.errors.Error, JetStreamError, TimeoutError, OSError) as error:
+        said = f"the bucket's server did not answer as it should: {error!r}"
+        raise SpaceError("ServiceUnavailable", said) from error

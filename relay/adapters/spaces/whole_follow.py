@@ -1,0 +1,222 @@
+"""Follows a space that has one revision and one watch over all that it holds, kind by kind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import aclosing
+from typing import Protocol
+
+from relay.objects.stored_object import labels_of
+from relay.ports import (
+    AnotherSpace,
+    Change,
+    Clock,
+    Interest,
+    Interests,
+    Kind,
+    Listed,
+    Listing,
+    Object,
+    Progress,
+    ResumeTooOld,
+    Served,
+    SpaceError,
+    Synced,
+    Tell,
+    first_of,
+    number_of,
+)
+from schemas.objects import BUILT_IN_KINDS, CRD_GROUP, ObjectKey, served_versions
+
+RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 0.5, 15.0
+_DEFINITIONS = (CRD_GROUP, "customresourcedefinitions")
+_Wanted = frozenset[Interest] | None
+
+
+class WholeSpace(Protocol):
+    """What is followed here: one list and one watch of everything."""
+
+    async def identity(self) -> str: ...
+
+    async def list(self, group: str = "", resource: str = "") -> Listing: ...
+
+    def watch(self, since: str) -> AsyncGenerator[Change, None]: ...
+
+
+async def follow_whole(space: WholeSpace, interests: Interests, clock: Clock, tell: Tell) -> None:
+    """As Space.follow; raises AnotherSpace."""
+    pause, follower = RETRY_SECONDS_MIN, _Follower(space, interests, tell)
+    while True:
+        try:
+            await follower.run()
+        except BaseExceptionGroup as group:
+            broken = first_of(group)
+            if isinstance(broken, AnotherSpace) or not isinstance(broken, SpaceError):
+                raise broken from None
+            if follower.synced:
+                pause = RETRY_SECONDS_MIN
+            if not isinstance(broken, ResumeTooOld):
+                await clock.sleep(pause)
+                pause = min(2 * pause, RETRY_SECONDS_MAX)
+
+
+class _Follower:
+    """One run: what was listed, up to which revision by interest, and what selectors took."""
+
+    def __init__(self, space: WholeSpace, interests: Interests, tell: Tell) -> None:
+        self.synced = False
+        self._space = space
+        self._interests = interests
+        self._tell = tell
+        self._identity = ""
+        self._since: dict[Interest, int] = {}
+        self._taken: dict[Interest, set[ObjectKey]] = {}
+        self._defined: dict[ObjectKey, Object] = {}
+        # Else a list could be told after a change that is newer.
+        self._telling = asyncio.Lock()
+
+    async def run(self) -> None:
+        """List, then tell changes until the watch breaks; raises SpaceError in a group."""
+        self.synced = False
+        async with asyncio.TaskGroup() as group:
+            wanted = self._interests.wanted
+            listing = await self._list()
+            found = by_key(listing.objects)
+            self._defined = {key: obj for key, obj in found.items() if _is_definition(key)}
+            await self._tell(Served(kinds_served(self._defined.values())))
+            self._since.clear()
+            self._taken.clear()
+            if wanted is None:
+                await self._tell(Listed(None, found, listing.revision))
+            for interest in wanted or ():
+                await self._begin(interest, found, listing.revision)
+            await self._tell(Progress(listing.revision))
+            await self._tell(Synced(wanted))
+            self.synced = True
+            group.create_task(self._watch(listing.revision), name="space:watch")
+            group.create_task(self._widen(wanted), name="space:interests")
+
+    async def _list(self) -> Listing:
+        listing, identity = await self._space.list(), await self._space.identity()
+        if self._identity not in ("", identity):
+            raise AnotherSpace("AnotherSpace", "another space stands in its place")
+        self._identity = identity
+        return listing
+
+    async def _begin(
+        self, interest: Interest, objects: Mapping[ObjectKey, Object], revision: str
+    ) -> None:
+        taken = {key: obj for key, obj in objects.items() if _takes(interest, key, obj)}
+        self._since[interest] = number_of(revision)
+        if interest.selector is not None:
+            self._taken[interest] = set(taken)
+        await self._tell(Listed(interest, taken, revision))
+
+    async def _widen(self, wanted: _Wanted) -> None:
+        """List what is wanted newly, beside the watch that goes on."""
+        while True:
+            wanted = await self._interests.changed(wanted)
+            async with self._telling:
+                for gone in self._since.keys() - (wanted or ()):
+                    del self._since[gone]
+                    self._taken.pop(gone, None)
+                fresh = (wanted or frozenset()) - self._since.keys()
+                if len(fresh) == 1:
+                    (interest,) = fresh
+                    listing = await self._space.list(interest.group, interest.resource)
+                    found = {_key_in(interest, obj): obj for obj in listing.objects}
+                    await self._begin(interest, found, listing.revision)
+                elif fresh:
+                    listing = await self._list()
+                    found = by_key(listing.objects)
+                    for interest in fresh:
+                        await self._begin(interest, found, listing.revision)
+                await self._tell(Synced(wanted))
+
+    async def _watch(self, since: str) -> None:
+        async with aclosing(self._space.watch(since)) as changes:
+            async for change in changes:
+                async with self._telling:
+                    await self._pass_on(change)
+        raise ResumeTooOld("Expired", "the watch ended: list again")
+
+    async def _pass_on(self, change: Change) -> None:
+        if _is_definition(change.key):
+            self._defined.pop(change.key, None)
+            if change.kind != "deleted":
+                self._defined[change.key] = change.object
+            await self._tell(Served(kinds_served(self._defined.values())))
+        said = change if self._interests.wanted is None else self._of_interest(change)
+        await self._tell(said or Progress(change.revision))
+
+    def _of_interest(self, change: Change) -> Change | None:
+        """The change as its interests see it; None if it is of no interest."""
+        said: Change | None = None
+        for interest, since in self._since.items():
+            if not _is_of(interest, change.key) or number_of(change.revision) <= since:
+                continue
+            if interest.selector is None:
+                return change
+            taken = self._taken[interest]
+            if change.kind != "deleted" and _takes(interest, change.key, change.object):
+                taken.add(change.key)
+                return change
+            if change.key in taken:
+                taken.discard(change.key)
+                said = Change("deleted", change.key, change.object, change.revision)
+        return said
+
+
+def kinds_served(definitions: Iterable[Object]) -> tuple[Kind, ...]:
+    """The kinds that are built into Kubernetes, and those that these definitions bring."""
+    found = {
+        (group, entry.resource): Kind(
+            group, versions[0], entry.resource, kind, entry.namespaced, versions
+        )
+        for (group, kind), entry in BUILT_IN_KINDS.items()
+        if (versions := served_versions(group, kind))
+    }
+    for definition in definitions:
+        match definition.get("spec"):
+            case {"group": str(group), "names": {"plural": str(plural), "kind": str(kind)}, **spec}:
+                versions = _served_versions(spec.get("versions"))
+                version = versions[0] if versions else ""
+                namespaced = spec.get("scope") != "Cluster"
+                found[group, plural] = Kind(group, version, plural, kind, namespaced, versions)
+            case _:
+                continue
+    return tuple(found.values())
+
+
+def _served_versions(versions: object) -> tuple[str, ...]:
+    listed = versions if isinstance(versions, list) else []
+    return tuple(
+        str(item.get("name")) for item in listed if isinstance(item, dict) and item.get("served")
+    )
+
+
+def by_key(objects: Iterable[Object]) -> dict[ObjectKey, Object]:
+    """The objects of one space under their keys; definitions among them tell of kinds."""
+    listed = list(objects)
+    kinds = BUILT_IN_KINDS.extended_by(listed)
+    return {kinds.key_of(obj): obj for obj in listed}
+
+
+def _is_definition(key: ObjectKey) -> bool:
+    return (key.group, key.resource) == _DEFINITIONS
+
+
+def _key_in(interest: Interest, obj: Object) -> ObjectKey:
+    metadata = obj["metadata"]
+    namespace = metadata.get("namespace", "")
+    return ObjectKey(interest.group, interest.resource, namespace, metadata["name"])
+
+
+def _is_of(interest: Interest, key: ObjectKey) -> bool:
+    return (interest.group, interest.resource) == (key.group, key.resource)
+
+
+def _takes(interest: Interest, key: ObjectKey, obj: Object) -> bool:
+    selector = interest.selector
+    return _is_of(interest, key) and (selector is None or selector.matches(labels_of(obj)))

@@ -1,0 +1,1 @@
+"""Objects and what becomes of them: health, merges, storing; pure, and no node's business."""

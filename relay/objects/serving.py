@@ -1,0 +1,168 @@
+"""What a space serves, as an API server does: kinds and their versions, and what these demand.
+
+Built-in kinds are known by a table, custom ones by the definitions that lie in the space.
+"""
+
+from __future__ import annotations
+
+import base64
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from relay.objects.stored_object import INVALID, NOT_FOUND, Refused
+from schemas.not_supported import kind_not_supported
+from schemas.objects import (
+    ALWAYS_THERE,
+    BUILT_IN_KINDS,
+    CRD_GROUP,
+    KindTable,
+    ObjectKey,
+    group_of,
+    served_versions,
+)
+from schemas.structural import Schema, pruned, schema_faults, with_defaults
+
+NAMESPACES = ("", "namespaces")
+DEFINITIONS = (CRD_GROUP, "customresourcedefinitions")
+
+Object = dict[str, Any]
+_GroupKind = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """The kinds of one space; `custom` holds what each definition says of its kind, by version."""
+
+    table: KindTable = BUILT_IN_KINDS
+    custom: Mapping[_GroupKind, Mapping[str, Schema | None]] = field(default_factory=dict)
+
+    def extended_by(self, objects: Iterable[Mapping[str, Any]]) -> Serving:
+        """With the kinds that definitions among the objects bring; itself if there is none."""
+        definitions = [obj for obj in objects if _is_definition(obj)]
+        if not definitions:
+            return self
+        custom = {said[0]: said[1] for obj in definitions if (said := _defined(obj))}
+        return Serving(self.table.extended_by(definitions), {**self.custom, **custom})
+
+    def brings(self, obj: Mapping[str, Any]) -> bool:
+        """Whether a definition tells of the object's kind."""
+        return (group_of(obj), str(obj["kind"])) in self.custom
+
+    def admitted(self, obj: Mapping[str, Any]) -> ObjectKey:
+        """The key of an object whose kind is served in its version; raises Refused."""
+        group, kind, said = group_of(obj), str(obj["kind"]), str(obj["apiVersion"])
+        if why := kind_not_supported(group, kind):
+            raise Refused(NOT_FOUND, f'no matches for kind "{kind}" in version "{said}"; {why}')
+        if said.rpartition("/")[2] not in self.versions(group, kind):
+            told = f'no matches for kind "{kind}" in version "{said}"'
+            raise Refused(NOT_FOUND, f"{told}; {self._remedy(group, kind)}")
+        return self.table.key_of(obj)
+
+    def versions(self, group: str, kind: str) -> tuple[str, ...]:
+        """The versions in which a kind is served, the preferred one first; empty if it is not."""
+        custom = self.custom.get((group, kind))
+        return served_versions(group, kind) if custom is None else tuple(custom)
+
+    def wished(self, obj: Mapping[str, Any]) -> Object:
+        """What of a wish is kept: no field that its schema does not know; raises Refused.
+
+        A Secret's `stringData` joins its `data`.
+        """
+        schema = self._schema(obj)
+        return without_string_data(obj) if schema is None else pruned(obj, schema)
+
+    def made_whole(self, key: ObjectKey, obj: Mapping[str, Any]) -> Object:
+        """The object with its schema's defaults; raises Refused if it is not valid then."""
+        schema = self._schema(obj)
+        if schema is None:
+            return dict(obj)
+        said = {name: value for name, value in obj.items() if name != "status"}
+        whole = with_defaults(said, schema)
+        if faults := schema_faults(whole, schema):
+            told = "; ".join(str(fault) for fault in faults)
+            raise Refused(INVALID, f"{key}: {told}")
+        return {**whole, "status": obj["status"]} if "status" in obj else whole
+
+    def _schema(self, obj: Mapping[str, Any]) -> Schema | None:
+        custom = self.custom.get((group_of(obj), str(obj["kind"])))
+        return custom.get(str(obj["apiVersion"]).rpartition("/")[2]) if custom else None
+
+    def _remedy(self, group: str, kind: str) -> str:
+        """Which kind and version may be meant."""
+        if (group, kind) in self.custom and not self.versions(group, kind):
+            return "its CustomResourceDefinition serves no version: add one to spec.versions"
+        groups = [known for known, name in self._kinds() if name == kind]
+        for known in sorted(groups, key=lambda other: other != group):
+            for version in self.versions(known, kind):
+                return f"write {known}/{version}" if known else f"write {version}"
+        names = [name for known, name in self._kinds() if known == group]
+        if close := difflib.get_close_matches(kind, names, n=1):
+            return f'did you mean "{close[0]}"?'
+        return "ensure its CustomResourceDefinition is applied first"
+
+    def _kinds(self) -> Iterable[_GroupKind]:
+        return (*(kind for kind, _ in self.table.items()), *self.custom)
+
+
+def without_string_data(obj: Mapping[str, Any]) -> Object:
+    """A Secret as it is kept: `stringData` joined to `data`; all else as it is. Raises Refused."""
+    if (group_of(obj), obj["kind"]) != ("", "Secret"):
+        return dict(obj)
+    data, plain = obj.get("data") or {}, obj.get("stringData") or {}
+    for name, pairs in (("data", data), ("stringData", plain)):
+        if not isinstance(pairs, Mapping) or not all(isinstance(it, str) for it in pairs.values()):
+            raise Refused(INVALID, f"{name}: it is not a mapping of strings; quote its values")
+    for key, value in data.items():
+        try:
+            base64.b64decode("".join(value.split("\n")), validate=True)
+        except ValueError as error:
+            told = f"data.{key}: illegal base64 data ({error})"
+            raise Refused(INVALID, f"{told}; write it as stringData, or encode it") from error
+    made = {name: value for name, value in obj.items() if name != "stringData"}
+    if plain:
+        encoded = {key: base64.b64encode(text.encode()).decode() for key, text in plain.items()}
+        made["data"] = {**data, **encoded}
+    return made
+
+
+def needs_namespace(key: ObjectKey) -> ObjectKey | None:
+    """The Namespace that has to be there for the object to be made; None if none has to."""
+    if not key.namespace or key.namespace in ALWAYS_THERE:
+        return None
+    return ObjectKey(*NAMESPACES, "", key.namespace)
+
+
+def no_namespace(key: ObjectKey) -> Refused:
+    """That an object cannot be made, for its Namespace is not there."""
+    told = f'{key}: namespaces "{key.namespace}" not found; apply the Namespace first'
+    return Refused(NOT_FOUND, told)
+
+
+def _is_definition(obj: Mapping[str, Any]) -> bool:
+    return obj.get("kind") == "CustomResourceDefinition" and group_of(obj) == CRD_GROUP
+
+
+def _defined(obj: Mapping[str, Any]) -> tuple[_GroupKind, dict[str, Schema | None]] | None:
+    """The kind that a definition brings, with the schema of each version that is served."""
+    match obj.get("spec"):
+        case {"group": str(group), "names": {"kind": str(kind)}, **spec}:
+            return (group, kind), _schemas(spec.get("versions"))
+        case _:
+            return None
+
+
+def _schemas(versions: Any) -> dict[str, Schema | None]:
+    found: dict[str, Schema | None] = {}
+    for version in versions if isinstance(versions, (list, tuple)) else ():
+        match version:
+            case {"name": str(name), "served": True, **rest}:
+                match rest.get("schema"):
+                    case {"openAPIV3Schema": dict(schema)}:
+                        found[name] = schema
+                    case _:
+                        found[name] = None
+            case _:
+                continue
+    return found

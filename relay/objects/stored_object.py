@@ -1,0 +1,264 @@
+"""What becomes of an object that is written: its metadata, its generation, the wishes it came of.
+
+All of an embedded space that is not storage; shared by every implementation of one.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from relay.objects.merge import (
+    Object,
+    changed_fields,
+    copied,
+    fields_said,
+    merge_applied,
+    same,
+    says,
+    wish_of,
+    withdrawn,
+)
+from schemas import codec
+from schemas.blobs import BLOB_MAX_BYTES, OBJECT_MAX_BYTES
+from schemas.faults import InvalidObject
+from schemas.objects import ObjectKey, validate_object
+from schemas.refusals import CodecError
+
+NOT_FOUND, CONFLICT, INVALID = "NotFound", "Conflict", "Invalid"
+TOO_LARGE = "RequestEntityTooLarge"
+
+
+class Refused(ValueError):
+    """A write that does not go; `reason` is a Kubernetes-like word, `message` its prose."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+
+
+class Contested(Refused):
+    """Other managers said fields that a wish would change; `managers` names them by path."""
+
+    def __init__(self, key: ObjectKey, managers: Mapping[str, str]) -> None:
+        named = ", ".join(f"{path} (by {manager})" for path, manager in sorted(managers.items()))
+        super().__init__(CONFLICT, f"{key}: others own fields that this would change: {named}")
+        self.managers = managers
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """An object as it lies in a space: without its resourceVersion, which is where it lies.
+
+    `said` holds the fields each manager said last, `born` the revision it was created at (0: this
+    one).
+    """
+
+    object: Object
+    said: Mapping[str, Object] = field(default_factory=dict)
+    born: int = 0
+
+
+class Births:
+    """Tells one watcher which change is the first it can have seen of an object."""
+
+    def __init__(self, since: int) -> None:
+        self._since = since
+        self._seen: set[ObjectKey] = set()
+
+    def change(self, key: ObjectKey, held: StoredObject) -> Literal["added", "modified"]:
+        if 0 < held.born <= self._since or key in self._seen:
+            return "modified"
+        self._seen.add(key)
+        return "added"
+
+    def deleted(self, key: ObjectKey) -> None:
+        self._seen.discard(key)
+
+
+def admit(obj: Mapping[str, Any]) -> None:
+    """Check what every object needs; raises Refused (Invalid), naming the field and the remedy."""
+    try:
+        validate_object(obj)
+    except InvalidObject as error:
+        raise Refused(INVALID, str(error)) from error
+
+
+def check_values(obj: Mapping[str, Any]) -> None:
+    """Hold an object to what JSON can say; raises Refused (Invalid), naming the field."""
+    try:
+        codec.canonical(obj)
+    except CodecError as error:
+        said = f"{obj['kind']} {obj['metadata']['name']}: {error}"
+        raise Refused(INVALID, said) from error
+
+
+def _check_version(key: ObjectKey, wish: Mapping[str, Any], revision: int | None) -> None:
+    """Hold a caller to the resourceVersion it named, if it did; raises Refused (Conflict)."""
+    version = wish["metadata"].get("resourceVersion")
+    if version and version != (str(revision) if revision else ""):
+        now = f"is at {revision}" if revision else "is gone"
+        raise Refused(CONFLICT, f"{key}: written for version {version}, and {now}: read it again")
+
+
+def _contested(
+    held: StoredObject, wish: Mapping[str, Any], manager: str
+) -> dict[tuple[str, ...], list[str]]:
+    """Fields that the wish would change and others said, with who did."""
+    wanted = wish_of(wish)
+    for name in ("apiVersion", "kind"):
+        wanted.pop(name, None)
+    found = {}
+    for _, fields in changed_fields(held.object, wanted):
+        others = [who for who, said in held.said.items() if who != manager and says(said, fields)]
+        if others:
+            found[fields] = others
+    return found
+
+
+def _without(
+    said: Mapping[str, Object], taken: Mapping[tuple[str, ...], list[str]]
+) -> dict[str, Object]:
+    """What managers said, less what was taken from them: it is not theirs to take out any more."""
+    left = dict(said)
+    for fields, others in taken.items():
+        for who in others:
+            left[who] = withdrawn(left[who], fields)
+    return left
+
+
+def check_size(key: ObjectKey, size: int, limit: int) -> None:
+    """Hold an object to a limit in bytes; raises Refused (RequestEntityTooLarge)."""
+    if size > limit:
+        said = f"{key}: {size} bytes, at most {limit} fit: split it, or keep less in it"
+        raise Refused(TOO_LARGE, said)
+
+
+def check_uid(key: ObjectKey, held: StoredObject, uid: str) -> None:
+    """Hold a caller to the uid it named, if it did; raises Refused (Conflict)."""
+    if uid and uid != held.object["metadata"]["uid"]:
+        actual = held.object["metadata"]["uid"]
+        raise Refused(CONFLICT, f"{key}: its uid is {actual}, not {uid}: it is another object")
+
+
+def applied(  # noqa: PLR0913 - what is there, what is wished, and by whom
+    key: ObjectKey,
+    held: StoredObject | None,
+    revision: int,
+    wish: Mapping[str, Any],
+    manager: str,
+    *,
+    uid: str,
+    now_ms: int,
+    force: bool = True,
+    whole: Callable[[ObjectKey, Object], Object] = lambda _, obj: obj,
+) -> StoredObject:
+    """The object after this manager's wish; `held` itself if nothing differs.
+
+    `revision` is where `held` lies; `uid` is for an object that is new; `whole` makes of what is
+    said what is kept. Raises Refused, and Contested, unless by force, if others said fields that
+    it would change.
+    """
+    _check_version(key, wish, revision if held else None)
+    said = fields_said(wish)
+    if held is None:
+        fresh = whole(key, _named(wish_of(wish), key))
+        stamps = {"uid": uid, "creationTimestamp": timestamp(now_ms), "generation": 1}
+        fresh["metadata"] |= stamps
+        return StoredObject(_canonical(key, fresh), {manager: said})
+    contested = _contested(held, wish, manager)
+    if contested and not force:
+        raise Contested(key, {".".join(path): who[0] for path, who in contested.items()})
+    others = _without(held.said, contested)
+    merged = merge_applied(held.object, held.said.get(manager, {}), wish)
+    merged = _canonical(key, whole(key, _named(merged, key, held.object)))
+    if same(merged, held.object) and same(said, held.said.get(manager)):
+        return held
+    if not same(_spec(merged), _spec(held.object)):
+        merged["metadata"]["generation"] = held.object["metadata"].get("generation", 0) + 1
+    return StoredObject(merged, {**others, manager: said}, held.born or revision)
+
+
+def with_status(
+    key: ObjectKey, held: StoredObject, revision: int, status: Mapping[str, Any]
+) -> StoredObject:
+    """The object with another status and nothing else changed; `held` itself if it is the same."""
+    if same(held.object.get("status"), status):
+        return held
+    changed = _canonical(key, {**held.object, "status": status})
+    return replace(held, object=changed, born=held.born or revision)
+
+
+def at_revision(held: StoredObject, revision: int) -> Object:
+    """The object as readers see it: a copy, with its resourceVersion unless that is 0: nowhere."""
+    shown: Object = copied(held.object)
+    if revision:
+        shown["metadata"]["resourceVersion"] = str(revision)
+    return shown
+
+
+def encode(held: StoredObject) -> bytes:
+    """Bytes of the object and of what its managers said."""
+    return codec.pack([1, held.object, dict(held.said), held.born])
+
+
+def decode(data: bytes) -> StoredObject:
+    """What `encode` wrote; raises CodecError."""
+    match codec.unpack(data, 2 * BLOB_MAX_BYTES):
+        case [1, dict(obj), dict(said), int(born)] if isinstance(obj.get("metadata"), dict):
+            return StoredObject(copied(obj), copied(said), born)
+        case _:
+            raise CodecError("", "not an object at rest of version 1")
+
+
+def labels_of(obj: Mapping[str, Any]) -> dict[str, str]:
+    """The object's labels, none if it has none."""
+    labels = obj["metadata"].get("labels")
+    return dict(labels) if isinstance(labels, Mapping) else {}
+
+
+def timestamp(now_ms: int) -> str:
+    """Kubernetes' form of a moment, to the second: 2026-01-31T12:00:00Z."""
+    moment = dt.datetime.fromtimestamp(now_ms // 1000, tz=dt.UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def uid_from(entropy: bytes) -> str:
+    """A uid, in the form of a version 4 UUID, from 16 random bytes."""
+    raw = bytearray(entropy[:16])
+    raw[6] = raw[6] & 0x0F | 0x40
+    raw[8] = raw[8] & 0x3F | 0x80
+    text = raw.hex()
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+
+
+def _spec(obj: Mapping[str, Any]) -> Object:
+    """All whose change bumps the generation: everything but metadata and status."""
+    return {name: value for name, value in obj.items() if name not in ("metadata", "status")}
+
+
+def _named(obj: Object, key: ObjectKey, held: Mapping[str, Any] | None = None) -> Object:
+    """The object under its key: the namespace it lives in, its kind even if a wish lost it."""
+    metadata = obj.setdefault("metadata", {})
+    metadata["name"] = key.name
+    metadata.pop("namespace", None)
+    if key.namespace:
+        metadata["namespace"] = key.namespace
+    for name in ("apiVersion", "kind"):
+        if held is not None and name not in obj:
+            obj[name] = held[name]
+    return obj
+
+
+def _canonical(key: ObjectKey, obj: Object) -> Object:
+    """The object as it reads back from its canonical bytes; raises Refused."""
+    try:
+        plain = codec.canonical(obj)
+    except CodecError as error:
+        raise Refused(INVALID, f"{key}: {error}") from error
+    check_size(key, len(plain), OBJECT_MAX_BYTES)
+    read: Object = copied(codec.unpack(plain, OBJECT_MAX_BYTES))
+    return read

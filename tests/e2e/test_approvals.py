@@ -1,0 +1,133 @@
+"""What a person is asked about, on real servers, as they see it."""
+
+import asyncio
+import json
+import re
+import shutil
+
+import pytest
+
+from leafcast.local.node_runtime import account_seeds
+from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.server.guard import Guard
+from relay.adapters.server.nats_server import EmbeddedServer
+from relay.adapters.spaces.connection import space_connection
+from relay.adapters.spaces.embedded_space import EmbeddedSpace
+from schemas.identity import NodePath
+from schemas.objects import ObjectKey
+from tests.awaiting import until
+from tests.e2e.test_up import Program
+from tests.memory_tree import config_map, placement
+from tests.namespaces import namespace_object
+
+pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
+
+HELD = r"RemovalHeld: +True +RemovalHeld: 12 of 15"
+NAMES = [f"c{at}" for at in range(15)]
+
+
+@pytest.fixture
+def program(tmp_path):
+    program = Program(tmp_path / "data")
+    yield program
+    program.run("down")
+
+
+async def delete_unseen(program, keys):
+    """Delete objects of the centre while nothing but its server runs."""
+    folder, clock, dice = program.place.node(NodePath()), SystemClock(), SystemDice()
+    seeds = account_seeds(folder, dice)
+    async with (
+        Guard() as guard,
+        EmbeddedServer(folder, NodePath(), seeds, guard=guard, clock=clock) as server,
+        space_connection(server.url, seeds.space, "test") as client,
+    ):
+        space = EmbeddedSpace(client, "workloads", clock, dice, domain=NodePath().domain)
+        await space.open()
+        for key in keys:
+            assert await space.delete(key)
+
+
+def applied(program, tmp_path, names):
+    """A small tree, and a placement with so many objects that is delivered."""
+    assert program.run("up", "--regions", "1", "--sites", "1").returncode == 0
+    configs = [config_map(name, "shop", at="1") for name in names]
+    objects = [namespace_object("shop"), *configs, placement("shop", "shop")]
+    manifest = tmp_path / "shop.json"
+    manifest.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    done = program.run("apply", "-f", str(manifest))
+    assert done.returncode == 0, done.stderr
+    assert program.run("wait", "shop", "--for", "synced").returncode == 0
+    return manifest
+
+
+def held_at_site(program):
+    found = program.json("get", "configmaps", "--at", "/region-1/site-1", "-n", "shop")["items"]
+    return {obj["metadata"]["name"]: obj["metadata"]["resourceVersion"] for obj in found}
+
+
+def test_a_removal_that_nobody_said_is_shown_everywhere_and_goes_when_accepted(program, tmp_path):
+    applied(program, tmp_path, NAMES)
+    assert program.run("accept").stdout == "No removal is held.\n"
+    assert program.run("down").returncode == 0
+    keys = [ObjectKey("", "configmaps", "shop", name) for name in NAMES[:12]]
+    asyncio.run(delete_unseen(program, keys))
+    assert program.run("up").returncode == 0
+
+    why = "12 of 15 objects would go at once, at most 10 may"
+    until(lambda: f"edgeplacement/shop: {why}" in program.run("accept").stdout, "nothing is held")
+    assert why in program.run("status", "shop").stdout
+    until(
+        lambda: re.search(HELD, program.run("describe", "edgeplacement", "shop").stdout),
+        "the placement does not say it",
+    )
+    events = [json.loads(line) for line in program.run("events", "-o", "json").stdout.splitlines()]
+    assert "RemovalHeld" in {event["reason"] for event in events}
+    assert len(held_at_site(program)) == 15
+
+    assert program.run("accept", "other").returncode == 1
+    accepted = program.run("accept", "shop")
+    assert accepted.returncode == 0, accepted.stderr
+    assert "edgeplacement/shop: accepted" in accepted.stdout
+    until(lambda: len(held_at_site(program)) == 3, "what was accepted did not go")
+
+
+def test_a_centre_that_lost_its_whole_folder_finds_its_regions_again(program, tmp_path):
+    """With the folder went the list of its children; those that `up` starts have their own."""
+    applied(program, tmp_path, ["a", "b"])
+    before = held_at_site(program)
+    assert program.run("down").returncode == 0
+    shutil.rmtree(program.place.node(NodePath()))
+    again = program.run("up")
+    assert again.returncode == 0, again.stderr
+    until(lambda: "shop" in program.run("adopt").stdout, "the orphan is not listed")
+    assert {node["state"] for node in program.json("tree")["nodes"]} == {"up"}
+    assert held_at_site(program) == before
+
+
+def test_a_centre_whose_disk_is_lost_takes_nothing_from_its_edges(program, tmp_path):
+    manifest = applied(program, tmp_path, ["a", "b"])
+    before = held_at_site(program)
+    assert program.run("down").returncode == 0
+    shutil.rmtree(program.place.node(NodePath()) / "jetstream")
+    again = program.run("up")
+    assert again.returncode == 0, again.stderr
+    until(lambda: "shop" in program.run("adopt").stdout, "the orphan is not listed")
+    assert {node["state"] for node in program.json("tree")["nodes"]} == {"up"}
+    assert held_at_site(program) == before
+    said = program.run("status").stdout
+    assert "Orphans: shop" in said
+    assert "leafcast adopt NAME" in said
+    refused = program.run("status", "shop")
+    assert refused.returncode == 1
+    assert "leafcast withdraw shop" in refused.stderr
+
+    assert program.run("apply", "-f", str(manifest)).returncode == 0
+    assert program.run("withdraw", "shop").returncode == 0
+    assert program.run("adopt", "--inventory").returncode == 0
+    assert "No orphans" in program.run("adopt").stdout
+    done = program.run("wait", "shop", "--for", "synced")
+    assert done.returncode == 0, done.stderr
+    assert held_at_site(program) == before
+    events = [json.loads(line) for line in program.run("events", "-o", "json").stdout.splitlines()]
+    assert {"LedgerLost", "LedgerReadBack"} <= {event["reason"] for event in events}

@@ -1,0 +1,214 @@
+"""Laws of all records: they come back as they went, older and newer ones are read, none other."""
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from schemas import codec
+from schemas.asks import AnswerPart, AskFault
+from schemas.records import RECORDS, DeltaBody, DeltaHead, Profile
+from schemas.refusals import RecordRefused
+from schemas.reports import Heartbeat, LabelReport, Report, ReportPart, Summary
+from schemas.wire import INT_MAX, decode, encode
+from tests.property import wire_records
+from tests.property.test_wire_laws import any_bytes, packable
+from tests.property.wire_records import array_of
+
+kinds = {RECORDS[name]: strategy for name, strategy in wire_records.records.items()}
+kinds |= {
+    **wire_records.unsigned,
+    Report: wire_records.reports,
+    ReportPart: wire_records.later_parts,
+    AskFault: wire_records.ask_faults,
+    AnswerPart: wire_records.answers,
+}
+of_each_kind = pytest.mark.parametrize("kind", list(kinds), ids=lambda kind: kind.__name__)
+others = (
+    st.sampled_from([-1, 2**63, True, 1.0, None, "", b"", (), {}, (None,), {"": b""}]) | packable
+)
+ways = st.lists(st.integers(0, 9), min_size=1, max_size=4)
+
+
+def changed(value, way, other):
+    """The value with another one in the place where the way leads."""
+    if not way or not value or not isinstance(value, (list, tuple, dict)):
+        return other
+    at, *rest = way
+    if isinstance(value, dict):
+        key = sorted(value)[at % len(value)]
+        return {**value, key: changed(value[key], rest, other)}
+    at %= len(value)
+    return (*value[:at], changed(value[at], rest, other), *value[at + 1 :])
+
+
+def refusal_of(kind, data):
+    """Why the bytes are no such record; None if they are one."""
+    try:
+        decode(kind, data)
+    except RecordRefused as error:
+        return error.reason
+    return None
+
+
+@of_each_kind
+@settings(max_examples=30)
+@given(data=st.data())
+def test_a_record_comes_back_as_it_went(kind, data):
+    record = data.draw(kinds[kind])
+    assert decode(kind, encode(record)) == record
+
+
+@of_each_kind
+@settings(max_examples=30)
+@given(data=st.data())
+def test_a_record_is_the_array_of_its_fields_with_sorted_maps(kind, data):
+    array = array_of(data.draw(kinds[kind]))
+    assert len(array) == len(msgspec.structs.fields(kind))
+    assert codec.canonical(decodable(array)) == codec.pack(decodable(array))
+
+
+def decodable(value):
+    """The value with text in the place of bytes, which JSON does not have."""
+    match value:
+        case bytes():
+            return value.hex()
+        case dict():
+            return {key: decodable(item) for key, item in value.items()}
+        case list() | tuple():
+            return [decodable(item) for item in value]
+    return value
+
+
+@of_each_kind
+@settings(max_examples=30)
+@given(data=st.data(), more=st.lists(packable, max_size=3))
+def test_fields_that_a_newer_program_adds_are_ignored(kind, data, more):
+    record = data.draw(kinds[kind])
+    assert decode(kind, codec.pack([*array_of(record), *more])) == record
+
+
+@of_each_kind
+@settings(max_examples=30)
+@given(data=st.data())
+def test_fields_that_an_older_program_lacks_have_their_defaults(kind, data):
+    fields = msgspec.structs.fields(kind)
+    required = sum(field.required for field in fields)
+    array = array_of(data.draw(kinds[kind]))
+    found = decode(kind, codec.pack(array[:required]))
+    assert array_of(found)[:required] == array[:required]
+    assert [getattr(found, field.name) for field in fields[required:]] == [
+        field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
+        for field in fields[required:]
+    ]
+    with pytest.raises(RecordRefused, match=kind.__name__):
+        decode(kind, codec.pack(array[: required - 1]))
+
+
+@of_each_kind
+@settings(max_examples=50)
+@given(data=st.data(), way=ways, other=others, length=st.just(99) | st.integers(0, 20))
+def test_a_changed_record_is_read_or_refused_by_name(kind, data, way, other, length):
+    value = changed(array_of(data.draw(kinds[kind])), way, other)
+    packed = codec.pack(value[:length] if isinstance(value, (list, tuple)) else value)
+    refusal = refusal_of(kind, packed)
+    if refusal is not None:
+        assert refusal.startswith(kind.__name__)
+        return
+    found = decode(kind, packed)
+    assert decode(kind, encode(found)) == found
+
+
+@of_each_kind
+@settings(max_examples=50)
+@given(data=any_bytes)
+def test_any_bytes_give_a_record_or_a_refusal(kind, data):
+    refusal = refusal_of(kind, data)
+    assert refusal is None or refusal.startswith(kind.__name__)
+
+
+HEARTBEAT = array_of(Heartbeat(1, "i", 2, b"", b"", b"", 3, has_memory=True))
+SOURCE = ("a/B", "s", "", "n")
+HEAD = [SOURCE, 1, False, "", (), b"", (), 0]
+PROFILE = [SOURCE, 1, False, "", (), "d", "/emea", {}, {}, {}]
+SELECTOR = [[("location", (("env", "In", ("a",)),))]]
+
+
+def with_field(array, at, value):
+    return [*array[:at], value, *array[at + 1 :]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "array", "reason"),
+    [
+        (Heartbeat, with_field(HEARTBEAT, 2, "2"), "Heartbeat.sequence: Expected `int`, got `str`"),
+        (Heartbeat, with_field(HEARTBEAT, 0, -1), "Heartbeat.epoch: Expected `int` >= 0"),
+        (Heartbeat, with_field(HEARTBEAT, 0, 2**63), "Heartbeat.epoch: Expected `int` <= 9"),
+        (Heartbeat, with_field(HEARTBEAT, 0, True), "Heartbeat.epoch: Expected `int`, got `bool`"),
+        (Heartbeat, with_field(HEARTBEAT, 0, 1.0), "Heartbeat.epoch: Expected `int`, got `float`"),
+        (Heartbeat, with_field(HEARTBEAT, 7, 1), "Heartbeat.has_memory: Expected `bool`"),
+        (Heartbeat, with_field(HEARTBEAT, 3, "x"), "Heartbeat.mail_digest: Expected `bytes`"),
+        (Heartbeat, with_field(HEARTBEAT, 1, b"x"), "Heartbeat.incarnation: Expected `str`"),
+        (Heartbeat, HEARTBEAT[:7], "Heartbeat: Expected `array` of at least length 8, got 7"),
+        (Heartbeat, {}, "Heartbeat: Expected `array`, got `object`"),
+        (Summary, [{"a": -1}], "Summary.states[...]: Expected `int` >= 0"),
+        (Summary, [{1: 1}], "Summary.states: Expected `str`, got `int`"),
+        (Summary, [{}, {}, {}, [[0, "", 1]]], "Summary.exceptions[0]"),
+        (Summary, [{f"s{n}": n for n in range(17)}], "Summary.states: Expected `object` of length"),
+        (Summary, [{"s" * 1101: 1}], "Summary.states: Expected `str` of length <= 1100"),
+        (Summary, [{}, {}, {f"a{n}": n for n in range(65)}], "Summary.arms: Expected `object` of"),
+        (Summary, [{}, {}, {}, [[0, "", "", 1, ""]] * 21], "Summary.exceptions: Expected `array`"),
+        (
+            Summary,
+            [{}, {}, {}, [[0, "", "x" * 1101, 1, ""]]],
+            "Summary.exceptions[0].reason: Expected `str` of length <= 1100",
+        ),
+        (Summary, [{}, {}, {}, (), 0, True, [""] * 21], "Summary.blocking: Expected `array` of"),
+        (
+            LabelReport,
+            [1, 1, "", 1, {"inv": [{"env": [[1], True]}]}],
+            "LabelReport.spaces[...].keys[...].values[0]: Expected `str`, got `int`",
+        ),
+        (Profile, with_field(PROFILE, 6, "emea"), "Profile.path: 'emea' is not a node path"),
+        (Profile, with_field(PROFILE, 6, 3), "Profile.path: Expected `str`, got `int`"),
+        (DeltaHead, with_field(HEAD, 0, ("\0", "", "", "")), "DeltaHead.source: a NUL"),
+        (DeltaHead, with_field(HEAD, 4, [["object", "zz", 1]]), "DeltaHead.references[0]: 'zz' is"),
+        (
+            DeltaHead,
+            with_field(HEAD, 6, [["location", [["env", "In", [], "more"]]]]),
+            "DeltaHead.alternatives[0].selector: selector.requirements[0]: Expected `array` of",
+        ),
+        (
+            DeltaBody,
+            [[[None, 1, "", "location", [["env", "Near", ["a"]]]]]],
+            'DeltaBody.gates[0].selector: selector.requirements[0]: operator: "Near" is not',
+        ),
+    ],
+)
+def test_a_refusal_names_the_kind_and_the_field(kind, array, reason):
+    assert refusal_of(kind, codec.pack(array)).startswith(reason)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\xc1",
+        b"\x98\x01\xa1\xff",
+        b"\xdd\xff\xff\xff\xff",
+        b"\x91" * 100_000,
+        encode(Heartbeat(1, "", 1, b"", b"", b"", 1, has_memory=True)) + b"\0",
+        codec.pack([*HEARTBEAT, None])[:-1] + b"\x91" * 100_000 + b"\x90",
+        b"\x90" * (codec.RECORD_MAX_BYTES + 1),
+    ],
+    ids=["empty", "no value", "no text", "claimed", "deep", "longer", "deep beyond", "too large"],
+)
+def test_bytes_that_are_no_value_are_refused(data):
+    assert refusal_of(Heartbeat, data).startswith("Heartbeat: ")
+
+
+def test_the_greatest_number_is_read_and_one_more_can_be_said():
+    greatest = Heartbeat(INT_MAX, "", 1, b"", b"", b"", 1, has_memory=True)
+    assert decode(Heartbeat, encode(greatest)) == greatest
+    beyond = Heartbeat(INT_MAX + 1, "", 1, b"", b"", b"", 1, has_memory=True)
+    assert refusal_of(Heartbeat, encode(beyond)).startswith("Heartbeat.epoch")
