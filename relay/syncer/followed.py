@@ -51,7 +51,7 @@ class Followed:
         """The kind cannot be told of now, for people."""
         kind = (told.interest.group, told.interest.resource)
         since = self._since.setdefault(kind, now)
-        self._unserved[kind] = f"{told.reason}: since {since}: {told.message}"
+        self._unserved[kind] = f"{told.reason}: {told.message}; since {since}"
         return kind
 
     def unready(self) -> str:

@@ -17,7 +17,7 @@ from schemas import codec
 from schemas.objects import ObjectKey
 from schemas.reports import Health
 
-END_CHARACTERS = 110
+END_CHARACTERS = 56
 _LEFT_OUT = " … "
 
 

@@ -64,7 +64,7 @@ async def test_an_object_out_of_reach_waits_and_is_said_once(bench, space):
         bench.want(config_map(a="2"))
         await asyncio.sleep(0)
         [said] = [said.error for said in bench.history]
-        assert re.fullmatch(r"ServiceUnavailable: since \S+Z: it is down", said)
+        assert re.fullmatch(r"ServiceUnavailable: it is down; since \S+Z", said)
         assert bench.syncer.unready == said
         assert bench.said[CONFIG].present
         assert bench.space.applied == []

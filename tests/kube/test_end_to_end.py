@@ -422,7 +422,7 @@ def test_an_edge_whose_api_server_is_down_is_not_synced_though_nothing_is_to_be_
     tree.apply(namespace("idle") + config_map("idle", "one", "1"))
     tree.synced("idle")
     with tree.server_down(SITES[0]):
-        said = tree.until_said("idle", "ServiceUnavailable: since 20", PATHS[0])
+        said = tree.until_said("idle", "ServiceUnavailable", "since 20", PATHS[0])
         (synced,) = (its for its in said["conditions"] if its["type"] == "Synced")
         assert (synced["status"], synced["reason"]) == ("False", "Failing")
         assert said["synced"] == 1
@@ -522,6 +522,8 @@ spec: {size: 7}
 def test_an_object_that_an_edge_refuses_says_why_and_the_rest_goes_on(tree):
     tree.site(0, "create", "namespace", "strict")
     tree.site(0, "-n", "strict", "create", "quota", "few", "--hard=services=0")
+    # Until its status is made a quota holds nobody back.
+    tree.site(0, "-n", "strict", "wait", "quota/few", "--for=jsonpath={.status.hard.services}=0")
     tree.apply(namespace("strict") + _SERVICE + config_map("strict", "rest", "1"))
     tree.until_said("strict", "services/web", "Forbidden", "exceeded quota: few", PATHS[0])
     for number in (0, 1):
