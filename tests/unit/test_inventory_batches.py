@@ -1,13 +1,12 @@
-"""What the centre says at once of destinations and Locations takes nothing that it gives again."""
+"""What the inventory says otherwise takes nothing from a destination that it gives again."""
 
 import asyncio
 
 import pytest
 
-from relay.core.turns import TOGETHER_MAX, together
-from schemas.identity import INDEX_KEY, KEYS_KEY
 from tests.memory_tree import MANAGER, config_map, memory_tree, placement
-from tests.unit.test_recovery import CENTRE, SITE, A, synced
+from tests.unit.centre_world import config_key
+from tests.unit.test_approvals import SITE, synced
 
 SELECTED = {"locationSelectors": [{"matchLabels": {"zone": "a"}}]}
 PATH = {"leafcast.io/path": str(SITE)}
@@ -44,23 +43,6 @@ AFTERWARDS = {
 }
 
 
-def said_together(tree):
-    """Of the last two messages to the region but the index, which says that more goes with it."""
-    mail = tree.network.streams(CENTRE).mail.items()
-    kept = [kept for (_, key), kept in mail if key not in (INDEX_KEY, KEYS_KEY)]
-    return [it.mail.more for it in sorted(kept, key=lambda it: it.sequence)[-2:]]
-
-
-def test_of_what_is_published_at_once_what_says_who_is_meant_goes_together():
-    assert together([]) == []
-    assert together(["profile"]) == [False]
-    assert together(["location", "profile", "delta"]) == [True, True, False]
-    assert together(["node", "profile", "keys"]) == [False, True, False]
-    many = together(["profile"] * (2 * TOGETHER_MAX))
-    assert many.count(False) == 2
-    assert all(together(["delta"] * (2 * TOGETHER_MAX))[:-1])
-
-
 @pytest.mark.parametrize("paths", [("/emea", "/emea/s1"), ("/emea", "/emea/s1", "/emea/s2")])
 @pytest.mark.parametrize("after", AFTERWARDS.values(), ids=AFTERWARDS.keys())
 async def test_a_destination_that_a_list_shows_in_its_place_anew_keeps_what_it_has(
@@ -72,7 +54,7 @@ async def test_a_destination_that_a_list_shows_in_its_place_anew_keeps_what_it_h
             await tree.inventory.apply(obj, MANAGER)
         await tree.apply(config_map("a", "shop"), placement("shop", "shop", **SELECTED))
         await tree.until("shop", synced(1))
-        there = (await tree.clusters[SITE].get(A))["metadata"]["uid"]
+        there = (await tree.clusters[SITE].get(config_key("a")))["metadata"]["uid"]
         await tree.stop_controllers()
         for obj in after:
             await tree.inventory.apply(obj, MANAGER)
@@ -84,5 +66,4 @@ async def test_a_destination_that_a_list_shows_in_its_place_anew_keeps_what_it_h
                 lambda node: max(h.generation for h in node.records.values()) >= newest
             )
         await tree.until("shop", synced(1))
-        assert said_together(tree) == [True, False]
-        assert (await tree.clusters[SITE].get(A))["metadata"]["uid"] == there
+        assert (await tree.clusters[SITE].get(config_key("a")))["metadata"]["uid"] == there
