@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tracemalloc
 from contextlib import suppress
+from types import SimpleNamespace
 
 import msgpack
 import pytest
@@ -14,11 +15,8 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from controllers.core.status import singleton
-from controllers.ledger_notes import LedgerNotes
-from controllers.recovery import ChildAway
-from leafcast.ask import decode, recall
-from leafcast.ask.decode import BadAnswer, read_objects, read_records
-from leafcast.ask.recall import AskedChildren
+from leafcast.ask.decode import BadAnswer, read_objects
+from leafcast.daemon.orphans import PAGES_MAX, Orphans
 from relay.adapters.jetstream.connection import ApiError, checked
 from relay.adapters.jetstream.delivery import NO_COUNT, count_of, place_of
 from relay.adapters.jetstream.publish import sequence_of
@@ -32,7 +30,7 @@ from schemas.blobs import Reference
 from schemas.codec import from_json
 from schemas.objects import ObjectKey
 from schemas.refusals import BlobRefused, CodecError
-from schemas.reports import ObjectResult, Summary
+from schemas.reports import Count, ObjectResult, Summary
 from tests.fuzz.openers import ROOT
 
 AT = ObjectKey("", "configmaps", "n", "a")
@@ -86,11 +84,9 @@ def test_a_count_is_what_servers_write_and_nothing_else(text):
 
 
 @pytest.mark.parametrize("text", [b"[" * 100_000, b"1e999", b"NaN", b"\xff", b"9" * 5000, b""])
-def test_json_that_hurts_is_refused_and_notes_in_it_are_as_none(text, tmp_path):
+def test_json_that_hurts_is_refused(text):
     with pytest.raises(CodecError):
         from_json(text)
-    (tmp_path / "ledger.json").write_bytes(b'{"recovered":[],"generation":' + text + b"}")
-    assert LedgerNotes(tmp_path).generation == 0
 
 
 @pytest.mark.parametrize(
@@ -118,63 +114,41 @@ def test_objects_follow_each_other_by_namespace_and_name():
 
 
 class Lying:
-    """A child that answers whatever it likes, without end."""
+    """A node that answers whatever it likes, without end."""
 
     def __init__(self, answer):
         self.answer, self.asked = answer, 0
 
     async def ask(self, path, verb, arguments):
         self.asked += 1
-        return self.answer(self.asked)
+        return self.answer(self.asked) if path.is_root else {}
+
+
+ORPHAN = {"key": "k", "kind": "delta", "namespace": "", "name": "n", "generation": 1, "nkey": ""}
 
 
 @pytest.mark.parametrize(
     "answer",
     [
         lambda n: None,
-        lambda n: {"ready": True},
-        lambda n: {"ready": True, "records": [3], "next": ""},
-        lambda n: {"ready": True, "records": [b"x"], "next": "a"},
-        lambda n: {"ready": True, "records": [], "next": f"{n:09}"},
-        lambda n: {"ready": True, "records": [b"x"], "next": f"{n:09}"},
-        lambda n: {"ready": True, "records": [bytes(100_000)], "next": f"{n:09}"},
+        lambda n: {"orphans": [3], "children": [], "next": ""},
+        lambda n: {"orphans": [], "children": [], "next": "a"},
+        lambda n: {"orphans": [{**ORPHAN, "term": "t" * 16}], "children": [], "next": ""},
+        lambda n: {"orphans": [{**ORPHAN, "term": "0" * 16}], "children": [], "next": f"{n:09}"},
     ],
-    ids=["nothing", "no list", "no record", "the same page", "nothing more", "pages", "bytes"],
+    ids=["nothing", "no orphan", "nothing more", "no term", "pages"],
 )
-def test_a_child_that_shows_records_without_end_counts_as_away(answer, monkeypatch):
-    monkeypatch.setattr(recall, "RECORDS_BYTES_MAX", 1_000_000)
+def test_a_node_that_shows_orphans_without_end_counts_as_silent(answer):
     lying = Lying(answer)
-    children = AskedChildren(None, lying)
-    with pytest.raises(ChildAway):
-        asyncio.run(children.records("emea"))
-    assert lying.asked <= decode.PAGES_MAX
-    reference = Reference("object", "0" * 64, 1)
-    with pytest.raises(ChildAway):
-        asyncio.run(children.content("emea", reference))
-
-
-def test_records_that_are_shown_in_pages_are_read_to_their_end():
-    pages = [([b"x"], "a"), ([b"y"], "")]
-    lying = Lying(lambda n: {"ready": True, "records": pages[n - 1][0], "next": pages[n - 1][1]})
-    assert asyncio.run(AskedChildren(None, lying).records("emea")) == [b"x", b"y"]
-    assert read_records({"ready": 1, "records": [], "next": ""}, "")[2] is False
-
-
-def test_records_of_one_that_is_not_ready_are_read_only_where_a_part_will_do():
-    pages = [(True, [b"x"], "a"), (False, [b"y"], "")]
-    lying = Lying(
-        lambda n: dict(zip(("ready", "records", "next"), pages[(n - 1) % 2], strict=True))
-    )
-    children = AskedChildren(None, lying)
-    with pytest.raises(ChildAway):
-        asyncio.run(children.records("emea"))
-    assert asyncio.run(children.records("emea", partly=True)) == [b"x", b"y"]
+    survey = asyncio.run(Orphans(SimpleNamespace(controllers=object()), lying).orphans())
+    assert survey["silent"] == ["/"]
+    assert lying.asked <= PAGES_MAX
 
 
 @pytest.mark.parametrize("status", [{"a": b"x"}, {"a": {b"k": 1}}, {"a": float("nan")}, [1], 3])
 def test_a_returned_status_that_no_space_would_take_is_none(status):
     result = ObjectResult(AT, 1, "d", msgpack.packb(status))
-    assert singleton(AT, [(Summary({"synced": 1}), [result])]).status is None
+    assert singleton(AT, [(Count(Summary({"synced": 1}), True), [result])]).status is None
 
 
 @pytest.mark.parametrize("path", ["objects", "objects.a.b", "objects.a.b.c.=", "objects.a.b.c.=z"])
@@ -213,6 +187,7 @@ def test_what_is_longer_than_a_record_is_counted_before_it_is_opened(monkeypatch
 BOMB = """
 import resource
 from schemas import codec
+from schemas.blobs import Reference
 from schemas.asks import ANSWER_MAX_BYTES
 {reading}
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
