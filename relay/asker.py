@@ -6,7 +6,6 @@ At the centre it is also what one asks through: an ask that is put in comes back
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +23,7 @@ from relay.core.asks.asking import (
 )
 from relay.core.effects import Noted
 from relay.core.node import Node
+from relay.note_log import NoteLog
 from relay.objects.merge import copied
 from relay.ports import Bus, Clock, SpaceError
 from schemas import codec
@@ -34,8 +34,6 @@ from schemas.reports import decode
 from schemas.signing import Envelope
 
 WAITING_MAX = 256
-
-log = logging.getLogger("leafcast.relay")
 
 Answerer = Callable[[AskRecord], Awaitable[object]]
 """Finds the answer to an ask for this node, a JSON value; may raise AskFailed, SpaceError."""
@@ -81,6 +79,7 @@ class Asker:
         self._inbox: asyncio.Queue[AskArrived | AnswerArrived | _Found] = asyncio.Queue(WAITING_MAX)
         self._waiting: dict[str, _Waiting] = {}
         self._asking: Asking | None = None
+        self._notes = NoteLog(bus.path, clock)
         self._ended = False
 
     @property
@@ -153,8 +152,8 @@ class Asker:
                     await self._bus.send_answer(ask, data)
             case AnswerHere(record):
                 group.create_task(self._find(record), name=f"answer {record.verb}")
-            case Noted(reason, subject, detail):
-                log.info("%s: %s: %s: %s", self._bus.path, reason, subject, detail)
+            case Noted():
+                self._notes.write(effect)
 
     def _came(self, waiting: _Waiting, part: AnswerPart) -> None:
         if part.number == RECEIPT:

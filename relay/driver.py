@@ -44,6 +44,7 @@ from relay.outbox import Outbox
 from relay.ports import Bus, BusBroken, Clock, first_of
 from relay.publisher import CentrePublisher
 from relay.recent import RecentBlobs
+from relay.report_cleanup import ReportCleanup
 from schemas.blobs import Reference, open_value
 from schemas.refusals import BlobRefused
 
@@ -78,7 +79,7 @@ class Driver:
         self._back: deque[Event] = deque()
         self._loads = asyncio.Semaphore(LOADS_AT_ONCE)
         self._progress = asyncio.Event()
-        self._outbox = Outbox(bus)
+        self._outbox, self._cleanup = Outbox(bus), ReportCleanup(bus)
         self._notes = NoteLog(config.path, clock)
         self._recent = RecentBlobs()
         self._publisher: CentrePublisher | None = None
@@ -111,6 +112,7 @@ class Driver:
             async with asyncio.TaskGroup() as group:
                 await self._perform(node.start(), group)
                 group.create_task(self._send_up(), name=f"send {self.config.path}")
+                group.create_task(self._cleanup.run(), name=f"cleanup {self.config.path}")
                 self.started.set()
                 await self._loop(node, group)
         except* BusBroken as broken:
@@ -200,31 +202,38 @@ class Driver:
             await bus.ack_mail(acks[-1])
         for drop in _of(DropBlobs, effects):
             await self._drop(drop)
-        wants_changed = False
         for effect in effects:
-            match effect:
-                case SendReport(key, data):
-                    self._outbox.report(key, data)
-                case SendHello(data):
-                    self._outbox.hello(data)
-                case SendWelcome(child, data):
-                    await bus.send_welcome(child, data)
-                case ResetMail(sequence):
-                    await bus.reset_mail(sequence)
-                case CountChanged(key):
-                    self.publisher.count_changed(key)
-                case SnapshotShown(generation):
-                    self.publisher.snapshot_shown(generation)
-                case Noted():
-                    self._note(effect)
-                case WantsChanged():
-                    wants_changed = True
-                case _:
-                    pass
+            if isinstance(effect, SendWelcome):
+                await bus.send_welcome(effect.child, effect.data)
+            elif isinstance(effect, ResetMail):
+                await bus.reset_mail(effect.sequence)
+            else:
+                self._tell(effect)
         # Whoever hears of wants looks at all of them, as they are after the batch.
-        if wants_changed and self._on_wants is not None:
+        if self._on_wants is not None and _of(WantsChanged, effects):
             self._on_wants(self.node)
-        await self._erase(_of(ClearMail, effects), _of(DropReport, effects))
+        if clears := _of(ClearMail, effects):
+            async with asyncio.TaskGroup() as clearing:
+                for clear in clears:
+                    clearing.create_task(bus.clear_mail(clear))
+
+    def _tell(self, effect: Effect) -> None:
+        """Carry out what waits for nothing."""
+        match effect:
+            case SendReport(key, data):
+                self._outbox.report(key, data)
+            case SendHello(data):
+                self._outbox.hello(data)
+            case DropReport():
+                self._cleanup.add(effect)
+            case CountChanged(key):
+                self.publisher.count_changed(key)
+            case SnapshotShown(generation):
+                self.publisher.snapshot_shown(generation)
+            case Noted():
+                self._note(effect)
+            case _:
+                pass
 
     async def _write(self, effects: Iterable[Effect]) -> None:
         """Keep blobs and own records, and write mail, after accounts were opened and closed."""
@@ -243,14 +252,6 @@ class Driver:
             blobs, own = {}, {}
         if blobs or own or mail:
             self._back += await self._bus.write(blobs=blobs, own=own.values(), mail=mail)
-
-    async def _erase(self, clears: Sequence[ClearMail], drops: Sequence[DropReport]) -> None:
-        if clears:
-            async with asyncio.TaskGroup() as group:
-                for clear in clears:
-                    group.create_task(self._bus.clear_mail(clear))
-        if drops:
-            await self._bus.drop_reports(drops)
 
     async def _change_children(self, changes: Iterable[AddChild | RemoveChild]) -> None:
         """Open and close accounts: different children at once, one child in order."""

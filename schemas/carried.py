@@ -35,7 +35,7 @@ def with_carried(record: bytes, carried: Sequence[tuple[ContentHash, bytes]]) ->
 def without_carried(message: bytes) -> tuple[bytes, Carried]:
     """The record, and what came along, not checked against its addresses; whatever the bytes are.
 
-    What is carried wrongly is left out. What is no message stays as it is, for its reader to refuse.
+    What is carried wrongly is left out. What is no message stays as it is: its reader refuses it.
     """
     if message[:1] != _LADEN:
         return message, ()

@@ -73,14 +73,13 @@ def fields_end(data: bytes, count: int) -> int:
     unpacker = msgpack.Unpacker(max_buffer_size=max(len(data), 1))
     try:
         unpacker.feed(data)
-        if unpacker.read_array_header() < count:
-            raise CodecError("", f"fewer than {count} items")
-        for _ in range(count):
+        items: int = unpacker.read_array_header()
+        for _ in range(min(items, count)):
             unpacker.skip()
-    except CodecError:
-        raise
     except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
         raise CodecError("", f"not msgpack: {error}") from error
+    if items < count:
+        raise CodecError("", f"fewer than {count} items")
     end: int = unpacker.tell()
     return end
 

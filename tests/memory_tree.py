@@ -29,7 +29,7 @@ from relay.syncer.syncer import Syncer
 from schemas.blobs import Reference
 from schemas.identity import MailKey, NodePath, mail_key, random_id
 from schemas.records import API_PLACEMENT
-from schemas.reports import Count, Summary
+from schemas.reports import Count
 from tests.namespaces import apply_in_namespaces
 
 MANAGER = "test"
@@ -85,6 +85,8 @@ class MemoryTree:
     askers: dict[NodePath, Asker] = field(default_factory=dict)
     homes: dict[NodePath, str] = field(default_factory=dict)
     running: dict[NodePath, list[asyncio.Task[None]]] = field(default_factory=dict)
+    # What the controllers say that no status can.
+    noted: list[tuple[str, str, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.clock, self.dice = LeapingClock(), SystemDice()
@@ -107,7 +109,7 @@ class MemoryTree:
 
     async def until(
         self, name: str, met: Callable[[Count], bool], *, seconds: float = 200
-    ) -> Summary:
+    ) -> Count:
         """Wait until the centre's count of a placement meets the condition."""
         key = await self.placement_key(name)
         try:
@@ -115,7 +117,7 @@ class MemoryTree:
                 await self.centre.until(lambda node: met(node.count(key)))
         except TimeoutError:
             raise AssertionError(f"{name} stays at {self.centre.node.count(key)}") from None
-        return self.centre.node.summary(key)
+        return self.centre.node.count(key)
 
     async def start(
         self,
@@ -205,6 +207,7 @@ class MemoryTree:
             self.clock,
             self.dice,
             self.folder,
+            lambda *said: self.noted.append(said),
         )
         self.controlling = group.create_task(self.controllers.run())
 
@@ -220,9 +223,14 @@ async def memory_tree(
     folder: Path,
     paths: Iterable[str],
     make_bus: Callable[[MemoryNetwork, NodePath], MemoryBus] = MemoryBus,
+    prepare: Callable[[MemoryTree], None] = lambda _: None,
 ) -> AsyncIterator[MemoryTree]:
-    """A tree with these nodes (parents first); each without children has a space."""
+    """A tree with these nodes (parents first); each without children has a space.
+
+    `prepare` may give it other spaces before anything runs.
+    """
     tree = MemoryTree(folder, make_bus)
+    prepare(tree)
     wanted = [NodePath.parse(path) for path in paths]
     inner = {path.parent for path in wanted}
     edges = [path for path in wanted if path not in inner]

@@ -260,6 +260,8 @@ class Node(NodeView):
         """A child's reports reach further: what waited for it may be exact, or be reported."""
         for key in self._inexact:
             self._reports.touch(key)
+        if self._upstream is not None:
+            self._upstream.may_advance = True
 
     def _issued(self, event: Issued) -> None:
         self._content.keep(event.blobs)
@@ -297,11 +299,10 @@ class Node(NodeView):
         now, upstream = self._now.seconds, self._upstream
         if self._reports.is_dirty:
             self._throttle.gather(now)
-        if upstream is not None and upstream.welcomed:
-            through = upstream.advance()
-            if through != upstream.through and through == upstream.link.reader.judged:
+        if upstream is not None and upstream.welcomed and upstream.may_advance:
+            if self._children.is_answered:
                 self._throttle.hurry(now)
-            elif through != upstream.through:
+            else:
                 self._throttle.gather(now)
         if self._throttle.is_over(now) and not self._throttle.put_off(now, self._load()):
             self._flush(now)
@@ -319,8 +320,7 @@ class Node(NodeView):
         elif upstream.welcomed:
             for key in dirty:
                 self._report_on(key, now)
-            upstream.through = upstream.advance()
-            self._sender.progress(upstream.through)
+            self._sender.progress(upstream.advance())
 
     def _tell_counts(self, keys: Iterable[MailKey]) -> None:
         for key in keys:
@@ -351,7 +351,7 @@ class Node(NodeView):
         held = self._book.get(key)
         if held is not None and (held.full or self._is_meant(key)):
             return False
-        if any(True for _ in self._children.having(key)):
+        if self._children.having_head(key):
             return False
         return self._destination is None or self._destination.is_clean(key)
 

@@ -66,7 +66,7 @@ class Propagation:
             return
         self._out.append(StoreOwn(key, None))
         record = former.record
-        having = list(self._children.having(key))
+        having = self._concerned(former)
         match record:
             case _ if is_delta(former):
                 self._audience.put_placement(key, None)
@@ -147,11 +147,8 @@ class Propagation:
         match accepted.record:
             case _ if accepted.key == KEYS_KEY or accepted.opaque:
                 names: Iterable[str] = self._children.by_name
-            case DeltaHead() | LocationRecord():
-                names = {*self._audience.concerned(key), *self._children.having(key)}
             case _:
-                step = self._book.step_of(accepted)
-                names = {*self._children.having(key), *(() if step is None else (step,))}
+                names = self._concerned(accepted)
         for name in names:
             self._children.mark(name, key, cause)
             if is_delta(accepted):
@@ -159,11 +156,26 @@ class Propagation:
 
     def _pass_through(self, accepted: Accepted, former: Accepted | None, cause: int) -> None:
         """Mark a profile for the child it goes to, and for the one it went to."""
-        touched = set(self._children.having(accepted.key))
-        step = self._book.step_of(accepted)
-        if step is not None:
-            touched.add(step)
+        touched = self._concerned(accepted)
+        touched |= self._concerned(former) if former is not None else set()
         self._announce(touched, accepted.key, former, accepted, cause)
+
+    def _concerned(self, accepted: Accepted) -> set[str]:
+        """The children that a record goes to, or whose slots of it are in use.
+
+        Of a delta in full only who is meant has it: whoever is not any more comes by in `spread`.
+        """
+        key = accepted.key
+        match accepted.record:
+            case DeltaHead():
+                return {*self._audience.concerned(key), *self._children.having_head(key)}
+            case LocationRecord():
+                return {*self._audience.concerned(key), *self._children.having(key)}
+            case _ if accepted.opaque:
+                return set(self._children.by_name)
+            case _:
+                step = self._book.step_of(accepted)
+                return set() if step is None else {step}
 
     def _announce(
         self,

@@ -74,10 +74,14 @@ class Upstream:
         self._destination = rooms.destination
         self._out = rooms.out
         self._watermark = Watermark()
-        # What was said last of how far reports reflect the mailbox; -1 before anything was.
-        self.through = -1
+        # Whether reports may reflect more of the mailbox than was said last.
+        self.may_advance = False
+        # Whether the parent ever welcomed this run.
+        self.was_welcomed = False
         self._snapshot_sequence = cursor.snapshot_sequence if cursor is not None else 0
         self._stored_cursor = cursor
+        # Whether records wait for parts of snapshots that are not being read.
+        self._interest_grew = False
         # When a hello is due because mail came.
         self._quiet_at: float | None = None
         now = rooms.clock().seconds
@@ -129,6 +133,7 @@ class Upstream:
         start = self.link.welcomed(message, self._clock().seconds)
         if not self.welcomed:
             return
+        self.was_welcomed = True
         if message.snapshot:
             self._offer(message.snapshot, None)
         if not former:
@@ -138,7 +143,7 @@ class Upstream:
             self._sender.begin(message.incarnation)
             for accepted in self._book.deltas():
                 self._reports.touch(accepted.key)
-            self.through = -1
+            self.may_advance = True
         if start is not None:
             self._out.append(ResetMail(start))
             self._at_end()
@@ -189,6 +194,7 @@ class Upstream:
         if at_end or not event.pending:
             self._at_end()
         self._out.append(AckMail(self.link.reader.judged))
+        self.may_advance = True
 
     def _at_end(self) -> None:
         """The mailbox was read to its end: what waited for a key has waited long enough."""
@@ -208,6 +214,7 @@ class Upstream:
             parked.forget(event.key)
             self._judge_mail(event)
         self._out.append(AckMail(self.link.reader.judged))
+        self.may_advance = True
 
     def _judge_mail(self, event: MailArrived) -> None:
         reader, newest = self.link.reader, self._judge.newest
@@ -221,7 +228,7 @@ class Upstream:
             reader.parked.put(event)
             if ruling.lack is Lack.SNAPSHOT and newest is not None:
                 # Its place in the snapshot was not of interest so far.
-                self._judge.look_anew()
+                self._interest_grew = True
             return
         reader.parked.forget(event.key)
         match ruling:
@@ -325,9 +332,12 @@ class Upstream:
 
     def read_snapshots(self) -> None:
         """Have what is missing of snapshots fetched, and take in what is here."""
+        if self._content.knows(SNAPSHOT_OWNER):
+            return
+        if self._interest_grew:
+            self._interest_grew = False
+            self._judge.look_anew()
         while missing := self._judge.read_more():
-            if self._content.knows(SNAPSHOT_OWNER):
-                return
             if not self._content.begin(SNAPSHOT_OWNER, missing, read=True, expand=False):
                 return
             self._take_nodes()
@@ -374,6 +384,7 @@ class Upstream:
         self._children.reached(snapshot, terms)
         self.link.reader.reached(snapshot.generation, apart)
         self._store_cursor()
+        self.may_advance = True
         if self._destination is not None:
             self._out.append(WantsChanged())
         for accepted in self._book.deltas():
@@ -405,7 +416,8 @@ class Upstream:
     # What is said upward.
 
     def advance(self) -> int:
-        """Up to where what is reported reflects the own mailbox."""
+        """Up to where what is reported reflects the own mailbox, to be said now."""
+        self.may_advance = False
         reader, unjudged = self.link.reader, self._judge.unjudged_sequence()
         judged = reader.judged if unjudged is None else min(reader.judged, unjudged - 1)
         return self._watermark.advance(reader.incarnation, judged, self._children.open_causes())
@@ -423,6 +435,8 @@ class Upstream:
             farewell=farewell,
         )
         self._out.append(SendHello(encode(hello)))
+        # It may have been lost, and who has nothing new to report says none again.
+        self._sender.repeat_progress()
 
     def _wants(self) -> set[MailKey]:
         """Deltas and Locations in force that are missing here, or to a child that is there."""

@@ -85,7 +85,10 @@ class NodeView:
     def may_prune(self, key: ObjectKey) -> bool:
         """Whether the removal of an object that is wanted no more is settled."""
         reached = self._judge.reached
+        upstream = self._upstream
         if self._destination is None or reached is None:
+            return False
+        if upstream is not None and not upstream.was_welcomed:
             return False
         return self._destination.may_prune(key, reached.record.settled)
 
@@ -103,7 +106,7 @@ class NodeView:
         """The same, with whether it is exact: it reflects all that was sent, and sums up."""
         summary = self.summary(key)
         names = dict.fromkeys(self._audience.concerned(key))
-        names |= dict.fromkeys(self._children.having(key))
+        names |= dict.fromkeys(self._children.having_head(key))
         expected = sum(self._audience.expected(key, name) for name in (*names, HERE))
         counted = summary.destinations - summary.states.get("leaving", 0)
 

@@ -14,8 +14,8 @@ from relay.core.events import (
 from relay.ports import MailConflict, MailSlot, OwnRecord
 from schemas.blobs import OBJECT, Reference, open_value, store
 from schemas.identity import ContentHash
-from schemas.objects import ObjectKey
 from schemas.link import Welcome
+from schemas.objects import ObjectKey
 from schemas.reports import Done, encode
 from tests.contract.buses import TREES, blob_of, key, letter, mails, record
 

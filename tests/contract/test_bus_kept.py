@@ -14,8 +14,8 @@ from relay.core.effects import AckMail, ClearMail, DropReport, StoreOwn
 from relay.core.events import HelloArrived, ReportArrived, Welcomed
 from relay.ports import OwnRecord
 from schemas.blobs import OBJECT, store
-from schemas.objects import ObjectKey
 from schemas.link import Welcome
+from schemas.objects import ObjectKey
 from schemas.reports import Done, encode
 from tests.awaiting import eventually
 from tests.contract.buses import TREES, NatsTree, key, letter, mails, of

@@ -137,7 +137,7 @@ class Parent:
     def start(self) -> None:
         self.runs += 1
         self.out: list[Effect] = []
-        self.writer = MailboxWriter(CHILD, self, self.out)
+        self.writer = MailboxWriter(CHILD, self, self.out, lambda *_, **__: None)
         for kept in self.channel.mailbox.headers():
             self.writer.restore(kept)
         self.session = ChildSession(self.truth.now, Presence.SILENT)

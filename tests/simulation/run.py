@@ -17,6 +17,7 @@ from tests.simulation.chaos import Chaos
 from tests.simulation.laws import NO_EXCEPTION
 from tests.simulation.model import ROOTS, TREE
 from tests.simulation.oracle import Oracle
+from tests.simulation.ports import HONEST, Ports
 from tests.simulation.signatures import REAL_EVERY, cheap_signatures
 from tests.simulation.sizes import WIDE, Size
 from tests.simulation.workload import Workload
@@ -61,11 +62,13 @@ class Run:
         *,
         traced: bool = False,
         story: bool = False,
+        ports: Ports = HONEST,
     ) -> None:
         self.size = size
         self.faults = chosen if chosen is not None else size.draw(Random(f"faults {seed}"))
         self.world = World(seed, TREE, ROOTS, self.faults)
         self.world.traced, self.world.story = traced or story, [] if story else None
+        self.world.ports = ports
         self.world.add(CENTRE, attached=False)
         self.centre = Centre(self.world)
         self.oracle = Oracle(self.world, self.centre)
@@ -146,10 +149,11 @@ def run(
     size: Size = WIDE,
     story: bool = False,
     traced: bool = False,
+    ports: Ports = HONEST,
 ) -> Outcome:
     """Run one seed; the outcome says which law it broke, if any."""
     with cheap_signatures(real=seed % REAL_EVERY == 0):
-        one = Run(seed, chosen, size, traced=traced, story=story)
+        one = Run(seed, chosen, size, traced=traced, story=story, ports=ports)
         law, what = broken_by(one.build)
         if not law:
             law, what = broken_by(partial(one.live, rest=seed % size.rest_every == 0))

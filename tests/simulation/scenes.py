@@ -1,4 +1,4 @@
-"""What worlds are written out in: a region and its edges, placements on all, mail withheld."""
+"""What lives are written out in: a region and its edges, placements on all, hostile machines."""
 
 from __future__ import annotations
 
@@ -6,21 +6,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from relay.core.effects import WriteMail
-from relay.core.reports.reduce import EMPTY
-from schemas.identity import INDEX_KEY, NodePath
+from schemas.identity import NodePath
 from schemas.objects import ObjectKey
 from schemas.records import Alternative
-from schemas.reports import WANT_NONE
 from schemas.selectors import LabelSelector, Requirement
-from tests.simulation.centre import Content, Placed, placement_key
 from tests.simulation.host import Host
-from tests.simulation.laws import (
-    WITHHOLDING,
-)
+from tests.simulation.model import Content, Placed, placement_key
+from tests.simulation.ports import HONEST, Ports
 from tests.simulation.run import Run
 from tests.simulation.workload import OBJECTS
-from tests.simulation.world import CENTRE, LawBroken
+from tests.simulation.world import LawBroken
 
 EVERYWHERE = (Alternative("synctarget", LabelSelector()),)
 NOWHERE = (Alternative("synctarget", LabelSelector((Requirement("nowhere", "Exists"),))),)
@@ -38,83 +33,79 @@ def edges_of(one: Run) -> list[Host]:
 
 
 def put(one: Run, name: str, placed: Placed | None) -> None:
+    put_together(one, {name: placed})
+
+
+def put_together(one: Run, placed: dict[str, Placed | None]) -> None:
+    """Put these in force in this order, as one `apply` says them."""
     one.oracle.model_changed()
-    one.centre.put_placement(name, placed)
+    one.centre.put_together(placed)
     one.oracle.model_changed()
 
 
-def put_together(one: Run, placed: dict[str, Placed]) -> None:
-    """Put these in force at once, as the centre publishes what follows from one change."""
-    one.oracle.model_changed()
-    for at, (name, said) in enumerate(placed.items(), 1):
-        one.centre.put_placement(name, said, more=at < len(placed))
-    one.oracle.model_changed()
+def contents(one: Run, *keys: ObjectKey) -> dict[ObjectKey, Content]:
+    """New versions of these objects."""
+    return {key: one.centre.content(key.name) for key in sorted(keys)}
 
 
 def everywhere(one: Run, name: str, *keys: ObjectKey) -> dict[ObjectKey, Content]:
     """Have a placement bring new versions of these objects to every edge."""
-    contents = {key: one.centre.content(key.name) for key in sorted(keys)}
-    put(one, name, Placed(EVERYWHERE, one.centre.arm(contents)))
-    return contents
+    brought = contents(one, *keys)
+    put(one, name, Placed(EVERYWHERE, one.centre.arm(brought)))
+    return brought
 
 
 def select(one: Run, name: str, alternatives: tuple[Alternative, ...]) -> None:
     put(one, name, replace(one.centre.model.placements[name], alternatives=alternatives))
 
 
+def relink(one: Run, path: NodePath) -> None:
+    """The link of a host is made anew."""
+    one.world.hosts[path].link_changed(up=False)
+    one.world.links_changed(path)
+
+
 @contextmanager
-def withholding(
-    one: Run, what: Callable[[Host, WriteMail], bool], *, index: bool = False
-) -> Iterator[None]:
-    """Mail is kept from children, the index only if said so, and no difference is admitted.
-
-    Then all is put right.
-    """
-    one.world.withheld[CENTRE] = None
-    one.world.lied = True
-    one.world.withholds = lambda host, kept: (
-        kept.mail is not None and (index or kept.mail.key != INDEX_KEY) and what(host, kept.mail)
-    )
-    edges = edges_of(one)
-    for edge in edges:
-        _hush(edge)
-    yield
-    for edge in edges:
-        del edge.session_came
-    one.world.withholds = None
-    relink(one)
-    one.settle()
-
-
-def _hush(edge: Host) -> None:
-    """Have its parent tell an edge that nothing is to be read again, whatever it holds."""
-    honest = edge.session_came
-    edge.session_came = lambda message: honest(replace(message, want=WANT_NONE))
-
-
-def relink(one: Run) -> None:
-    for edge in edges_of(one):
-        edge.link_changed(up=False)
-        one.world.links_changed(edge.path)
+def behaving(one: Run, ports: Ports) -> Iterator[None]:
+    """Some machines behave otherwise within."""
+    one.world.ports = ports
+    try:
+        yield
+    finally:
+        one.world.ports = HONEST
 
 
 def says(host: Host, name: str, reason: str) -> bool:
     """Whether a node says that something is wrong with a placement."""
-    summary = host.node.summary(placement_key(name)) if host.node is not None else EMPTY
-    return any(item.reason.startswith(reason) for item in summary.exceptions)
+    if host.node is None:
+        return False
+    exceptions = host.node.count(placement_key(name)).summary.exceptions
+    return any(item.reason.startswith(reason) for item in exceptions)
 
 
-def all_say(one: Run, name: str, reason: str) -> None:
-    """Every edge, and so the centre, says what is wrong with a placement."""
-    for host in (*edges_of(one), one.world.root):
-        require(says(host, name, reason), WITHHOLDING, f"{host.path} says nothing of {reason}")
+def holding(one: Run, key: ObjectKey) -> list[str]:
+    """The edges that have an object."""
+    return [str(host.path) for host in edges_of(one) if key in host.space.objects]
 
 
-def epochs(one: Run) -> dict[NodePath, int]:
-    hosts = [host for host in one.world.hosts.values() if host.node is not None]
-    return {host.path: host.node._state.inbox.epoch for host in hosts if host.node is not None}
+def until(one: Run, holds: Callable[[], bool], law: str, what: str, seconds: float) -> float:
+    """Run until something holds; after how many seconds it did."""
+    begun = one.world.now
+    while not holds():
+        require(one.world.now < begun + seconds, law, f"{what}, after {seconds:.0f} s")
+        one.world.run(0.25)
+    return one.world.now - begun
 
 
 def require(holds: bool, law: str, what: str) -> None:
     if not holds:
         raise LawBroken(law, what)
+
+
+def lose_ledger(one: Run) -> None:
+    """The centre's disk is lost; its spaces are not."""
+    root = one.world.root
+    root.stop(keep_disk=False, server_too=True)
+    root.start()
+
+

@@ -1,10 +1,12 @@
-"""The documents name what there is: every package has its row, every decision is listed."""
+"""The documents name what there is: packages, decisions, and what rooms of a node import."""
 
 import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("schemas", "relay", "controllers", "leafcast")
+CORE_ROW = re.compile(r"^\| `relay/core/(\w+)/` \|.*\| ([\w, -]+) \|$", re.MULTILINE)
+IMPORTED = re.compile(r"^from relay\.core\.(\w+)", re.MULTILINE)
 
 
 def packages() -> set[str]:
@@ -29,6 +31,21 @@ def test_every_room_of_the_architecture_is_there_once():
     assert len(rooms()) == len(set(rooms()))
     gone = sorted(set(rooms()) - packages())
     assert not gone, f"docs/architecture.md names what is not there: {gone}"
+
+
+def imported(room: str) -> set[str]:
+    """The other rooms of `relay.core` that a room imports."""
+    files = (ROOT / "relay" / "core" / room).rglob("*.py")
+    named = {name for file in files for name in IMPORTED.findall(file.read_text())}
+    return {name for name in named if (ROOT / "relay" / "core" / name).is_dir()} - {room}
+
+
+def test_a_room_of_a_node_imports_only_what_its_row_allows():
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    rows = CORE_ROW.findall(page)
+    assert len(rows) > 5
+    wrong = {room: imported(room) - set(allowed.split(", ")) for room, allowed in rows}
+    assert {room: more for room, more in wrong.items() if more} == {}
 
 
 def test_every_decision_is_listed():

@@ -1,4 +1,4 @@
-"""The queue before the core: bounded, fair between children, and nothing of a child out of order."""
+"""The queue before the core: bounded, fair between children, each child in its order."""
 
 import asyncio
 

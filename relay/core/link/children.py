@@ -92,6 +92,14 @@ class Children:
         self._out = out
         self._changed = changed
         self._to_flush: dict[str, None] = {}
+        # Who has something from the own mail still to get, or to answer.
+        self._open: dict[str, None] = {}
+        # Who waits for content before something can be written.
+        self._awaiting: dict[str, None] = {}
+        # In whose mailboxes a delta's head lies, by its key.
+        self._heads: dict[MailKey, dict[str, None]] = {}
+        # When to look at who is silent or behind; never too late.
+        self._look_at: float | None = None
         self._reached: VerifiedSnapshot | None = None
 
     # Who is there.
@@ -99,15 +107,19 @@ class Children:
     def add(self, name: str, nkey: str, now: float, *, joined: bool) -> None:
         """A node record names a child; one that `joined` before is given time to come back."""
         presence = Presence.CATCHING_UP if joined else Presence.NEVER_JOINED
-        mailbox = MailboxWriter(name, self._target, self._out)
+        mailbox = MailboxWriter(name, self._target, self._out, self._note_head)
         self.by_name[name] = Child(nkey, ChildSession(now, presence), mailbox)
         if self._reached is not None:
             mailbox.offer(self._reached, (), due=True)
         self._to_flush[name] = None
+        self._look_by(now + SILENT_AFTER_SECONDS)
 
     def remove(self, name: str) -> None:
-        self.by_name.pop(name, None)
-        self._to_flush.pop(name, None)
+        child = self.by_name.pop(name, None)
+        for names in (self._to_flush, self._open, self._awaiting):
+            names.pop(name, None)
+        for key in child.mailbox.slots if child is not None else ():
+            self._note_head(name, key, is_head=False)
 
     def presence(self, name: str) -> Presence:
         """How it is with a child; who has no node record never joined."""
@@ -138,6 +150,7 @@ class Children:
             return False
         if identity is Identity.SUPERSEDES:
             child.session.begin(hello, now)
+            self._look_by(now + SILENT_AFTER_SECONDS)
             self._fall_behind(name, child)
             child.say_at = None
         elif child.session.presence is Presence.LEFT:
@@ -158,10 +171,14 @@ class Children:
         child.session.heard = now
         if child.session.happened(PresenceEvent.HEARD):
             child.session.since_ms = None
+            self._look_by(now + SILENT_AFTER_SECONDS)
             self._fall_behind(name, child)
 
     def tick(self, now: float, now_ms: int) -> None:
         """Find out who fell silent, and who does not reach what was written to it."""
+        if self._look_at is None or self._look_at > now:
+            return
+        self._look_at = None
         for name, child in self.by_name.items():
             if not child.session.is_there:
                 continue
@@ -175,17 +192,14 @@ class Children:
                 if self._is_behind(child, now):
                     self._out.append(Noted("Behind", name, "it does not read what it is sent"))
                     self._fall_behind(name, child)
+            elif child.say_at is not None and child.say_at <= now and child.session.is_in_step:
+                self._out.append(Noted("ReportsDiffer", name, "it is to say all of them again"))
+                self._fall_behind(name, child)
+            self._look_by(self._next_look(child))
 
     def deadline(self) -> float | None:
-        """When the next child may have been silent, or behind, for too long."""
-        due: float | None = None
-        for child in self.by_name.values():
-            if child.session.is_there:
-                at = child.session.heard + SILENT_AFTER_SECONDS
-                if child.overdue is not None and child.session.presence is Presence.IN_STEP:
-                    at = min(at, self._overdue_at(child))
-                due = at if due is None else min(due, at)
-        return due
+        """When the next child may have been silent, or behind, for too long; or earlier."""
+        return self._look_at
 
     # Mail.
 
@@ -202,15 +216,20 @@ class Children:
         if child is not None:
             child.mailbox.mark(key, cause)
             self._to_flush[name] = None
+            self._open[name] = None
 
     def having(self, key: MailKey) -> Iterator[str]:
         """The children in whose mailboxes something lies under a key."""
         return (name for name, child in self.by_name.items() if key in child.mailbox.slots)
 
+    def having_head(self, key: MailKey) -> tuple[str, ...]:
+        """The children in whose mailboxes the head of a delta lies, without its body."""
+        return tuple(self._heads.get(key, ()))
+
     def supplied(self, key: MailKey) -> None:
         """The content of a delta is here, or was refused for long."""
-        for name, child in self.by_name.items():
-            if child.mailbox.supplied(key):
+        for name in self._awaiting:
+            if self.by_name[name].mailbox.supplied(key):
                 self._to_flush[name] = None
 
     def moving(self, name: str, key: MailKey, records: tuple[Accepted, ...]) -> None:
@@ -228,8 +247,14 @@ class Children:
         names, self._to_flush = self._to_flush, {}
         for name in names:
             child = self.by_name.get(name)
-            if child is not None:
-                child.mailbox.flush(now)
+            if child is None:
+                continue
+            child.mailbox.flush(now)
+            if child.mailbox.awaits_content:
+                self._awaiting[name] = None
+            else:
+                self._awaiting.pop(name, None)
+            self._look_whether_open(name, child)
 
     def written(self, event: MailWritten, now: float) -> None:
         """The stream took a message."""
@@ -238,8 +263,10 @@ class Children:
             return
         cause = child.mailbox.written(event.key, event.sequence)
         child.answers.expect(event.sequence, cause)
+        self._open[event.child] = None
         if child.overdue is None:
             child.overdue = event.sequence, now
+            self._look_by(self._overdue_at(child))
         if event.key == SNAPSHOT_KEY:
             for flying in child.in_flight.values():
                 # What was dropped leaves no message: the snapshot tells of it.
@@ -274,13 +301,16 @@ class Children:
             self._out.append(Noted("BadReport", name, "a progress beyond what was written to it"))
             return False
         if progress.digest != digest:
-            child.say_at = now + SAY_AFTER_SECONDS if child.say_at is None else child.say_at
-            self._fall_behind(name, child)
+            # A report that was replaced meanwhile is not lost: the next progress will agree.
+            if child.say_at is None:
+                child.say_at = now + SAY_AFTER_SECONDS
+                self._look_by(child.say_at)
             return False
         child.say_at = None
         child.through = max(child.through, child.mailbox.place(progress.through))
         child.answers.answered(child.through)
         self._is_behind(child, now)
+        self._look_whether_open(name, child)
         for key, flying in list(child.in_flight.items()):
             if flying.sequence is not None and flying.sequence <= child.through:
                 del child.in_flight[key]
@@ -289,14 +319,17 @@ class Children:
             self._changed(name)
         return True
 
+    @property
+    def is_answered(self) -> bool:
+        """Whether children in step have all that follows from the own mail, and answered it."""
+        return not any(self.by_name[name].session.is_in_step for name in self._open)
+
     def open_causes(self) -> Iterator[int]:
         """Places in the own mail of which children in step have not answered all."""
-        for child in self.by_name.values():
-            if child.session.presence is Presence.IN_STEP:
-                yield from child.mailbox.causes()
-                cause = child.answers.first_cause()
-                if cause is not None:
-                    yield cause
+        for name in self._open:
+            child = self.by_name[name]
+            if child.session.is_in_step:
+                yield from self._causes(child)
 
     def has_answered(self, name: str, key: MailKey, bears_on: Callable[[Accepted], bool]) -> bool:
         """Whether a child's reports reflect all that bears on a placement.
@@ -323,19 +356,65 @@ class Children:
 
     def awaits_content(self) -> bool:
         """Whether something waits for content before it can be written."""
-        return any(child.mailbox.awaits_content for child in self.by_name.values())
+        return bool(self._awaiting)
 
     def load(self) -> int:
         """How many messages wait to be written, or are on their way."""
-        return sum(child.mailbox.load for child in self.by_name.values())
+        return sum(self.by_name[name].mailbox.load for name in self._open)
 
     def check(self) -> None:
         """Assert what must always hold."""
-        for child in self.by_name.values():
+        for name, child in self.by_name.items():
             child.mailbox.check()
             assert child.through <= child.mailbox.last_sequence
+            assert name in self._open or not any(True for _ in self._causes(child))
+            assert (
+                name in self._awaiting
+            ) == child.mailbox.awaits_content or name in self._to_flush
+        heads: dict[MailKey, set[str]] = {}
+        for name, child in self.by_name.items():
+            for key, slot in child.mailbox.slots.items():
+                if not slot.full:
+                    heads.setdefault(key, set()).add(name)
+        assert heads == {key: set(names) for key, names in self._heads.items()}
 
     # How.
+
+    def _causes(self, child: Child) -> Iterator[int]:
+        yield from child.mailbox.causes()
+        cause = child.answers.first_cause()
+        if cause is not None:
+            yield cause
+
+    def _look_whether_open(self, name: str, child: Child) -> None:
+        if any(True for _ in self._causes(child)):
+            self._open[name] = None
+        else:
+            self._open.pop(name, None)
+
+    def _note_head(self, name: str, key: MailKey, *, is_head: bool) -> None:
+        if is_head:
+            self._heads.setdefault(key, {})[name] = None
+            return
+        names = self._heads.get(key)
+        if names is not None and names.pop(name, self) is None and not names:
+            del self._heads[key]
+
+    def _look_by(self, at: float | None) -> None:
+        if at is not None and (self._look_at is None or at < self._look_at):
+            self._look_at = at
+
+    def _next_look(self, child: Child) -> float | None:
+        """When a child may be silent or behind next."""
+        if not child.session.is_there:
+            return None
+        at = child.session.heard + SILENT_AFTER_SECONDS
+        if child.session.is_in_step:
+            if child.overdue is not None:
+                at = min(at, self._overdue_at(child))
+            if child.say_at is not None:
+                at = min(at, child.say_at)
+        return at
 
     def _repair(self, name: str, child: Child, hello: Hello, now: float) -> Repair:
         same = hello.incarnation == self._incarnation

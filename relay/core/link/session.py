@@ -198,6 +198,10 @@ class ChildSession:
         return self.presence in (Presence.CATCHING_UP, Presence.IN_STEP)
 
     @property
+    def is_in_step(self) -> bool:
+        return self.presence is Presence.IN_STEP
+
+    @property
     def standing(self) -> Standing:
         """The same for people."""
         left, joined = self.presence is Presence.LEFT, self.presence is not Presence.NEVER_JOINED

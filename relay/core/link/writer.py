@@ -53,6 +53,12 @@ class Comparison(Enum):
     UNKNOWN = auto()
 
 
+class NoteHead(Protocol):
+    """Hears that a child's slot holds the head of a delta, or something else, or nothing."""
+
+    def __call__(self, child: str, key: MailKey, /, *, is_head: bool) -> None: ...
+
+
 class Target(Protocol):
     """What the node that owns the mailboxes wishes them to hold."""
 
@@ -97,7 +103,8 @@ class _Checkpoint:
 class MailboxWriter:
     """One child's mailbox. `mark` what may be another, `flush`, take in what was `written`."""
 
-    def __init__(self, child: str, target: Target, out: list[Effect]) -> None:
+    def __init__(self, child: str, target: Target, out: list[Effect], note_head: NoteHead) -> None:
+        """`note_head` hears of each slot that holds a head, or does not any more."""
         self.child = child
         self.slots: dict[MailKey, Slot] = {}
         # Where the mailbox ends.
@@ -112,6 +119,7 @@ class MailboxWriter:
         self._wanted: dict[MailKey, None] = {}
         self._target = target
         self._out = out
+        self._note_head = note_head
         # Generations of writes that take something away, not yet covered by a snapshot's `settled`.
         self._uncovered: list[int] = []
         # The newest snapshot that the node reached, and whether it is to be written in any case.
@@ -416,6 +424,8 @@ class MailboxWriter:
         if former is not None:
             self._uncount(key, former)
         self.slots[key] = slot
+        if not slot.full or (former is not None and not former.full):
+            self._note_head(self.child, key, is_head=not slot.full)
         if slot.full and slot.term and key != SNAPSHOT_KEY:
             self._digest.add(key, slot.generation, slot.term)
 
@@ -426,6 +436,8 @@ class MailboxWriter:
     def _erase(self, key: MailKey, slot: Slot) -> None:
         self._uncount(key, slot)
         del self.slots[key]
+        if not slot.full:
+            self._note_head(self.child, key, is_head=False)
         if slot.sequence:
             self._out.append(ClearMail(self.child, key, slot.sequence))
 

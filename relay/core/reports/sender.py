@@ -89,6 +89,11 @@ class ReportSender:
             self._progress = progress
             self._out.append(SendReport(PROGRESS_KEY, encode(progress)))
 
+    def repeat_progress(self) -> None:
+        """Say once more what was said last of it."""
+        if self._progress is not None:
+            self._out.append(SendReport(PROGRESS_KEY, encode(self._progress)))
+
     def check(self) -> None:
         """Assert that the digest is that of the slots."""
         terms = (report_term(slot, self._number, each) for slot, each in self._slots.items())

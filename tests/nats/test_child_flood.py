@@ -1,0 +1,68 @@
+"""A child that was broken into says junk without end: its sibling hardly notices."""
+
+import asyncio
+import statistics
+import sys
+import time
+from asyncio.subprocess import PIPE
+
+import pytest
+
+from relay.adapters.jetstream.request_reply import brief_connection
+from schemas.identity import short_key
+from tests.nats.driven_tree import driven_tree
+
+pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(180)]
+
+FLOOD_SECONDS, PER_SECOND, BURST = 14.0, 8_000, 400
+CHANGES = 10
+
+
+async def flood(url, seed, name):
+    """Junk to ever new slots of a child's own, and as many junk answers; how many messages."""
+    said, now = 0, time.monotonic
+    async with brief_connection(url, seed, "flood") as client:
+        began = now()
+        while (passed := now() - began) < FLOOD_SECONDS:
+            while said < passed * PER_SECOND:
+                for _ in range(BURST):
+                    said += 1
+                    key = short_key(said.to_bytes(20, "big"))
+                    await client.publish(f"lc.{name}._stat.{key}", b"junkjunk")
+                    await client.publish(f"lc.{name}._answer.{said}", b"junkjunk")
+                await client.flush()
+            await asyncio.sleep(0.01)
+    return said
+
+
+async def changes(tree, key, edge, prefix):
+    """The median seconds of some changes: at the edge, and counted."""
+    took = []
+    for number in range(CHANGES):
+        took.append(await tree.change(key, f"{prefix}{number}", edge))
+        await asyncio.sleep(1 if prefix == "loud" else 0)
+    print("", prefix, *(f"{there:.2f}/{counted:.2f}" for there, counted in took))
+    return [statistics.median(column) for column in zip(*took, strict=True)], max(took)
+
+
+async def test_junk_of_one_child_delays_a_siblings_change_twofold_at_most(tmp_path):
+    async with driven_tree(tmp_path) as tree:
+        honest = await tree.add("/honest", attached=True)
+        evil = await tree.add("/evil")
+        key = await tree.place()
+        await tree.centre.until(lambda core: core.count(key).exact)
+        quiet, _ = await changes(tree, key, honest.driver, "quiet")
+        flooding = await asyncio.create_subprocess_exec(
+            sys.executable, __file__, evil.server.url, evil.seeds.uplink, stdout=PIPE
+        )
+        loud, worst = await changes(tree, key, honest.driver, "loud")
+        still = flooding.returncode is None
+        said = (await flooding.communicate())[0].decode().strip()
+        print(f"\n{said} junk reports; quiet {quiet}, loud {loud}, worst {worst}")
+        # By the median, at the edge and counted; busy cores may add a tenth to so little.
+        assert still
+        assert all(there <= 2 * before + 0.1 for there, before in zip(loud, quiet, strict=True))
+
+
+if __name__ == "__main__":
+    print(asyncio.run(flood(sys.argv[1], sys.argv[2], "evil")))

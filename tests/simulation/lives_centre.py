@@ -1,0 +1,175 @@
+"""Lives in which the centre forgets: a lost ledger, an old disk, a clock that is behind."""
+
+from __future__ import annotations
+
+from tests.simulation.chaos import put_back
+from tests.simulation.laws import CONVERGENCE, NO_IGNORANCE, NO_RESURRECTION
+from tests.simulation.run import Run
+from tests.simulation.scenes import (
+    A,
+    B,
+    C,
+    D,
+    edges_of,
+    everywhere,
+    holding,
+    lose_ledger,
+    put,
+    region_of,
+    require,
+    until,
+)
+
+DAY, MINUTE = 86400.0, 60.0
+
+
+def _orphans(one: Run) -> dict[str, int]:
+    found = {}
+    for host in one.world.hosts.values():
+        if host.node is not None:
+            found[str(host.path)] = len(host.node.orphans())
+    return found
+
+
+def ledger_lost(one: Run) -> None:
+    """The ledger is lost, not the spaces: nothing is written to any cluster."""
+    before = {host.path: dict(host.space.objects) for host in edges_of(one)}
+    lose_ledger(one)
+    one.settle()
+    for host in edges_of(one):
+        require(host.space.objects == before[host.path], NO_IGNORANCE, f"{host.path} was touched")
+
+
+def ledger_lost_twice(one: Run) -> None:
+    """Lost, and lost again; of each loss something is orphaned until a person withdraws it."""
+    for name, key in (("p2", C), ("p1", B)):
+        term = one.centre.terms[-1]
+        one.oracle.model_changed()
+        one.centre.model.placements.pop(name)
+        lose_ledger(one)
+        one.world.run(3 * MINUTE)
+        require(len(holding(one, key)) == len(edges_of(one)), NO_IGNORANCE, f"{name} was pruned")
+        require(bool(sum(_orphans(one).values())), CONVERGENCE, "no one tells of orphans")
+        one.centre.withdraw(term)
+        one.oracle.model_changed()
+        until(one, lambda key=key: not holding(one, key), CONVERGENCE, f"{name} stays", 15 * MINUTE)
+    one.settle()
+    require(not sum(_orphans(one).values()), CONVERGENCE, "orphans stay that were withdrawn")
+
+
+def disk_rolled_back(one: Run) -> None:
+    """The machine of the centre goes back an hour, and nobody notices; its space with it."""
+    copy = one.world.root.streams.copy()
+    everywhere(one, "p3", D)
+    one.settle()
+    one.world.run(60 * MINUTE)
+    one.centre.model.placements.pop("p3")
+    put_back(one.world.root, copy)
+    one.world.run(15 * MINUTE)
+    require(len(holding(one, D)) == len(edges_of(one)), NO_IGNORANCE, "what it forgot is pruned")
+    require(bool(sum(_orphans(one).values())), CONVERGENCE, "no one tells of orphans")
+    one.oracle.model_changed()
+    for term in one.centre.terms[:-1]:
+        one.centre.withdraw(term)
+    one.oracle.model_changed()
+    one.settle()
+
+
+def restored_from_backup(one: Run) -> None:
+    """The centre's streams are those of yesterday; its spaces are of today."""
+    copy = one.world.root.streams.copy()
+    everywhere(one, "p3", D)
+    everywhere(one, "p1", A, B)
+    put(one, "p2", None)
+    one.settle()
+    one.world.run(DAY)
+    before = {host.path: dict(host.space.objects) for host in edges_of(one)}
+    put_back(one.world.root, copy)
+    one.settle()
+    for host in edges_of(one):
+        require(host.space.objects == before[host.path], NO_IGNORANCE, f"{host.path} was touched")
+
+
+def million_registered(one: Run) -> None:
+    """Generations run 20 minutes ahead of the clock, and then the ledger is lost."""
+    one.centre.ahead_ms = 22 * 60 * 1000
+    everywhere(one, "p1", A, B)
+    everywhere(one, "p3", D)
+    one.settle()
+    one.centre.ahead_ms = 0
+    # Nobody is connected while it starts.
+    region = region_of(one)
+    one.world.cut(region.path)
+    one.oracle.model_changed()
+    one.centre.model.placements.pop("p3")
+    lost = one.centre.terms[-1]
+    lose_ledger(one)
+    one.world.run(25 * MINUTE)
+    one.world.heal(region.path)
+    one.world.run(25 * MINUTE)
+    require(len(holding(one, D)) == len(edges_of(one)), NO_IGNORANCE, "what it forgot is pruned")
+    everywhere(one, "p2", C)
+    one.centre.withdraw(lost)
+    one.oracle.model_changed()
+    one.settle()
+
+
+def erased_and_back(one: Run) -> None:
+    """What was erased lies in the centre's store again after a kill: the snapshot says it is gone."""
+    root = one.world.root
+    old = dict(root.streams.own)
+    put(one, "p2", None)
+    one.settle()
+    root.stop(server_too=True)
+    for key, kept in old.items():
+        root.streams.own.setdefault(key, kept)
+    root.start()
+    one.world.run(MINUTE)
+    require(not holding(one, C), NO_RESURRECTION, "a deleted placement is applied again")
+    one.settle()
+
+
+def removal_not_seen(one: Run) -> None:
+    """The ledger lacks what its last snapshot lists: it is held, and goes when people say so."""
+    root = one.world.root
+    key = next(k for k in root.streams.own if k in one.centre.records and _is(one, k, "p2"))
+    one.centre.model.placements.pop("p2")
+    root.stop(server_too=True)
+    del root.streams.own[key]
+    root.start()
+    one.world.run(15 * MINUTE)
+    require(len(holding(one, C)) == len(edges_of(one)), NO_IGNORANCE, "it is not held")
+    one.oracle.model_changed()
+    one.centre.accept()
+    one.oracle.model_changed()
+    until(one, lambda: not holding(one, C), CONVERGENCE, "p2 stays", 30.0)
+
+
+def _is(one: Run, key: str, name: str) -> bool:
+    return one.centre.records[key].source.name == name  # type: ignore[index]
+
+
+def shown_a_newer(one: Run) -> None:
+    """The centre goes back, and a child shows a snapshot above all that it knows: it goes above."""
+    copy = one.world.root.streams.copy()
+    one.centre.ahead_ms = 3 * 3600 * 1000
+    everywhere(one, "p1", A, B)
+    one.settle()
+    one.centre.ahead_ms = 0
+    put_back(one.world.root, copy)
+    brought = everywhere(one, "p1", A, B)
+    one.settle()
+    held = {host.space.objects[A][0] for host in edges_of(one)}
+    require(held == {brought[A].reference.address}, CONVERGENCE, "the newer version does not come")
+
+
+LIVES = (
+    ledger_lost,
+    ledger_lost_twice,
+    disk_rolled_back,
+    restored_from_backup,
+    million_registered,
+    erased_and_back,
+    removal_not_seen,
+    shown_a_newer,
+)

@@ -1,0 +1,262 @@
+"""Lives in which time, place and identity matter: away for long, to and fro, twice the same."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import replace
+
+from schemas.identity import NodePath
+from tests.simulation.chaos import put_back
+from tests.simulation.host import Host
+from tests.simulation.laws import (
+    BOUNDED,
+    CONVERGENCE,
+    EXACTLY_ONCE,
+    NO_IGNORANCE,
+    NO_LOSS,
+    NO_RESURRECTION,
+    ONE_SESSION,
+    WITHHOLDING,
+)
+from tests.simulation.model import placement_key
+from tests.simulation.run import Run
+from tests.simulation.scenes import (
+    A,
+    B,
+    C,
+    D,
+    edges_of,
+    everywhere,
+    holding,
+    put,
+    region_of,
+    require,
+    until,
+)
+
+MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
+
+
+def month_away(one: Run) -> None:
+    """An edge is away for a month, and missed a deletion."""
+    edge = edges_of(one)[0]
+    one.world.steps_max = 3_000_000
+    one.world.cut(edge.path)
+    put(one, "p2", None)
+    everywhere(one, "p1", A)
+    one.world.run(30 * DAY)
+    one.world.heal(edge.path)
+    took = until(one, lambda: C not in edge.space.objects, CONVERGENCE, "p2 stays", 30.0)
+    require(took < 15.0, CONVERGENCE, f"a deletion is known only after {took:.0f} s")
+
+
+def region_wiped(one: Run) -> None:
+    """A region loses everything while an edge of it is down, and a placement goes meanwhile."""
+    edge, region = edges_of(one)[0], region_of(one)
+    edge.stop(server_too=True)
+    region.stop(keep_disk=False, server_too=True)
+    put(one, "p2", None)
+    region.start()
+    one.world.run(2 * MINUTE)
+    edge.start()
+    one.settle()
+
+
+def old_relay(one: Run) -> None:
+    """A relay is put back to an old copy of its disk: its children know better."""
+    region, copy = region_of(one), region_of(one).streams.copy()
+    everywhere(one, "p3", D)
+    put(one, "p2", None)
+    one.settle()
+    everywhere(one, "p1", A)
+    put(one, "p3", None)
+    everywhere(one, "p2", B)
+    one.settle()
+    put_back(region, copy)
+    one.settle()
+
+
+def old_edge(one: Run) -> None:
+    """An edge is put back to an old copy of its disk, beside a cluster of today."""
+    edge, copy = edges_of(one)[0], edges_of(one)[0].streams.copy()
+    everywhere(one, "p3", D)
+    put(one, "p2", None)
+    one.settle()
+    put_back(edge, copy)
+    one.settle()
+
+
+def slept(one: Run) -> None:
+    """A cut-off edge starts again on what it keeps, and says after 20 minutes that it is old."""
+    edge = edges_of(one)[0]
+    one.world.cut(edge.path)
+    edge.stop()
+    edge.start()
+    for key in list(edge.space.objects):
+        edge.space.drift(key, delete=True)
+    one.world.run(23 * MINUTE)
+    require(len(edge.space.objects) == 3, NO_IGNORANCE, f"{edge.path} does not repair its cluster")
+    require(edge.node is not None and edge.node.stale, WITHHOLDING, f"{edge.path} is silent")
+
+
+def to_and_fro(one: Run) -> None:
+    """A destination moves away, back, and away again, each time before all is quiet."""
+    edge = edges_of(one)[0]
+    target = next(t for t in one.centre.model.targets.values() if t.path == edge.path)
+    before, name = dict(edge.space.objects), target.name
+    for at in range(5):
+        old = edge.path
+        new = NodePath((old.name,)) if len(old.names) == 2 else region_of(one).path.child(old.name)
+        one.oracle.model_changed()
+        one.centre.put_node(new)
+        one.world.run((0.0, 0.5, 3.0, 20.0, 0.1)[at])
+        one.oracle.said_elsewhere(old, new)
+        said = one.centre.model.targets[name]
+        one.centre.put_target(replace(said, path=new, moved_from=str(old)))
+        one.oracle.model_changed()
+        one.world.run((0.2, 2.0, 0.0, 30.0, 5.0)[at])
+        edge.stop(server_too=True)
+        one.world.hosts.pop(old)
+        former = (*[path for path in edge.former if path != new], old)
+        edge.hang(new, former)
+        one.oracle.arrived(edge, old, keeps=True)
+        one.world.hosts[new] = edge
+        edge.start()
+    one.settle()
+    require(edge.space.objects == before, NO_IGNORANCE, f"{edge.path} was touched")
+
+
+def twins(one: Run) -> None:
+    """A copy of an edge's disk runs on another machine: only the first does anything."""
+    world, first = one.world, edges_of(one)[0]
+    copy = Host(world, first.path, attached=True)
+    copy.streams, copy.machine = deepcopy(first.streams), "another machine"
+    world.hosts[first.path] = copy
+    copy.start()
+    world.run(5 * MINUTE)
+    require(copy.node is not None and copy.node.stopped, ONE_SESSION, f"{copy.path} runs twice")
+    require(not copy.space.objects, ONE_SESSION, f"a second {copy.path} applies")
+    copy.stop(server_too=True)
+    world.hosts[first.path] = first
+    first.link_changed(up=False)
+    world.links_changed(first.path)
+
+
+def replaced(one: Run) -> None:
+    """A new machine takes the place of one that is gone for good, once that was silent."""
+    world, first = one.world, edges_of(one)[0]
+    first.stop(server_too=True)
+    newer = Host(world, first.path, attached=True)
+    newer.machine = "another machine"
+    world.hosts[first.path] = newer
+    newer.start()
+    one.settle()
+    require(A in newer.space.objects, ONE_SESSION, f"the new {newer.path} gets nothing")
+
+
+def refused(one: Run) -> None:
+    """A cluster does not take an object: all else is there, and it is said why."""
+    edge = edges_of(one)[0]
+    edge.space.refused_for_good[D] = None
+    everywhere(one, "p3", D, B)
+    one.settle()
+    require(D not in edge.space.objects, NO_LOSS, f"{edge.path} holds what it refused")
+    edge.space.refused_for_good.clear()
+
+
+def lost_content(one: Run) -> None:
+    """A blob is in no store above: what was there stays, no one asks in haste, others go on."""
+    one.centre.model.placements  # noqa: B018
+    held = everywhere(one, "p3", D)
+    root = one.world.root
+    lost = root.streams.blobs.pop(held[D].reference.address)
+    one.world.run(3 * MINUTE)
+    everywhere(one, "p1", A)
+    until(one, lambda: not holding(one, B), CONVERGENCE, "one lost blob stops all", 3 * MINUTE)
+    root.streams.blobs[held[D].reference.address] = lost
+    one.settle()
+
+
+def lost_reports(one: Run) -> None:
+    """Reports that a child knows to be stored are gone from its parent's stream."""
+    one.world.faults = replace(one.world.faults, report_loss=0.6)
+    everywhere(one, "p1", A)
+    one.world.run(30.0)
+    one.world.faults = replace(one.world.faults, report_loss=0.0)
+    one.settle()
+
+
+def content_swept(one: Run) -> None:
+    """The content of a former version leaves every store, not before an hour is over."""
+    old = everywhere(one, "p1", A, B)[A].reference.address
+    one.settle()
+    holders = [host for host in one.world.hosts.values() if old in host.streams.blobs]
+    require(len(holders) > 2, NO_LOSS, "the former version did not come to every store")
+    everywhere(one, "p1", A, B)
+    one.settle()
+    one.world.run(6 * HOUR)
+    for host in holders:
+        require(old not in host.streams.blobs, BOUNDED, f"{host.path} keeps what nobody wants")
+
+
+def deaf_edge(one: Run) -> None:
+    """One edge says hello and never reads: no other placement's count waits for it."""
+    deaf, *others = edges_of(one)
+    put(one, "p3", None)
+    deaf.deaf = True
+    everywhere(one, "p1", A, B)
+    one.world.run(4 * MINUTE)
+    target = next(t for t in one.centre.model.targets.values() if t.path == others[0].path)
+    one.oracle.model_changed()
+    one.centre.put_target(replace(target, labels=(("only", "here"),)))
+    one.oracle.model_changed()
+    root, key = one.world.root, placement_key("p1")
+
+    def exact() -> bool:
+        count = root.node.count(key) if root.node is not None else None
+        return count is not None and count.exact
+
+    until(one, exact, EXACTLY_ONCE, "p1 is never exact", 5 * MINUTE)
+    count = root.node.count(key).summary.states if root.node is not None else {}
+    require(count.get("pending") == 1, EXACTLY_ONCE, f"p1 counts {dict(count)}")
+    deaf.deaf = False
+    deaf.link_changed(up=False)
+    one.world.links_changed(deaf.path)
+
+
+def resurrected_mail(one: Run) -> None:
+    """Old messages lie in a mailbox again, and the edge reads it from the start."""
+    edge, region = edges_of(one)[0], region_of(one)
+    old = {slot: kept for slot, kept in region.streams.mail.items() if slot[0] == edge.path.name}
+    put(one, "p2", None)
+    everywhere(one, "p1", A)
+    one.settle()
+    region.stop(server_too=True)
+    edge.stop(keep_disk=False)
+    edge.space.objects.clear()
+    for slot, kept in old.items():
+        if region.streams.mail.get(slot) is None:
+            region.streams.mail.put(slot, kept.data, kept.mail)
+    edge.start()
+    region.start()
+    one.world.run(MINUTE)
+    require(C not in edge.space.objects, NO_RESURRECTION, "a deleted placement is applied")
+    one.settle()
+
+
+LIVES = (
+    month_away,
+    region_wiped,
+    old_relay,
+    old_edge,
+    slept,
+    to_and_fro,
+    twins,
+    replaced,
+    refused,
+    lost_content,
+    lost_reports,
+    content_swept,
+    deaf_edge,
+    resurrected_mail,
+)

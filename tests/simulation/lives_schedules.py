@@ -1,0 +1,251 @@
+"""The schedules that broke a draft of the link, as far as no other life is one of them.
+
+Named by the letter that they have in the review: A1, A2 and A3 are in `lives_centre`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from relay.core import effects as fx
+from relay.core.events import BlobArrived, Event
+from schemas.selectors import LabelSelector
+from tests.simulation.host import Host
+from tests.simulation.laws import CONVERGENCE, EXACTLY_ONCE, NO_IGNORANCE, NO_LOSS
+from tests.simulation.model import Located, Placed, placement_key
+from tests.simulation.ports import Ports
+from tests.simulation.run import Run
+from tests.simulation.scenes import (
+    A,
+    B,
+    C,
+    D,
+    EVERYWHERE,
+    behaving,
+    contents,
+    edges_of,
+    everywhere,
+    holding,
+    lose_ledger,
+    put,
+    put_together,
+    region_of,
+    require,
+    until,
+)
+
+STEADY_SECONDS, STEADY_EVERY = 60.0, 0.01
+MINUTE, DAY = 60.0, 86400.0
+
+
+def steady_change(one: Run) -> None:
+    """A4: at 100 changes a second what is deleted goes within 10 s, each time."""
+    one.world.steps_max = 30_000_000
+    held, at = everywhere(one, "p1", A, B), 0
+    end, gone_at = one.world.now + STEADY_SECONDS, one.world.now + 10
+    placed = one.centre.model.placements["p1"]
+    deleted: float | None = None
+    while one.world.now < end:
+        at += 1
+        put(one, "p1", replace(placed, salt=f"{at}", priority=at % 2))
+        one.world.run(STEADY_EVERY)
+        if deleted is None and one.world.now >= gone_at:
+            deleted = one.world.now
+            put(one, "p2", None)
+        if deleted is not None and not holding(one, C):
+            deleted, gone_at = None, one.world.now + 5
+            everywhere(one, "p2", C)
+        late = deleted is not None and one.world.now > deleted + 10
+        require(not late, CONVERGENCE, "what was deleted stays for more than 10 s")
+    require(A in held, CONVERGENCE, "nothing changed")
+
+
+def moved_between(one: Run) -> None:
+    """A5: what one apply moves between placements is never gone in between, in either order."""
+    for loser, gainer in (("p1", "p2"), ("p2", "p1"), ("p1", "p2")):
+        placements = one.centre.model.placements
+        lost, gained = placements[loser].arm.contents, placements[gainer].arm.contents
+        key, content = lost[-1]
+        less = one.centre.arm(dict(lost[:-1]))
+        more = one.centre.arm({**dict(gained), key: content})
+        put_together(
+            one,
+            {
+                loser: replace(placements[loser], arm=less),
+                gainer: replace(placements[gainer], arm=more),
+            },
+        )
+        one.settle()
+
+
+def slow_apply(one: Run) -> None:
+    """A5: an apply of 22 s, the loser first and the gainer last, with others' losses meanwhile."""
+    placements = one.centre.model.placements
+    lost, gained = placements["p1"].arm.contents, placements["p2"].arm.contents
+    key, content = lost[-1]
+    one.centre.hold("apply")
+    one.oracle.model_changed()
+    held = dict(one.oracle._held)
+    one.centre.put_placement(
+        "p1", replace(placements["p1"], arm=one.centre.arm(dict(lost[:-1])))
+    )
+    for _ in range(22):
+        everywhere(one, "p3", D)
+        put(one, "p3", None)
+        one.world.run(1.0)
+        require(len(holding(one, key)) == len(edges_of(one)), NO_IGNORANCE, f"{key} is gone")
+    more = one.centre.arm({**dict(gained), key: content})
+    one.centre.put_placement("p2", replace(placements["p2"], arm=more))
+    one.centre.release("apply")
+    one.oracle.model_changed()
+    for _ in range(40):
+        one.world.run(0.25)
+        require(len(holding(one, key)) == len(edges_of(one)), NO_IGNORANCE, f"{key} is gone")
+    require(bool(held), NO_IGNORANCE, "nothing was held")
+
+
+def returns_with_old_reports(one: Run) -> None:
+    """A7: a region that was away comes back with reports of before; no exact count is wrong."""
+    region = region_of(one)
+    one.world.cut(region.path)
+    one.world.run(3 * MINUTE)
+    for edge in edges_of(one):
+        target = next(t for t in one.centre.model.targets.values() if t.path == edge.path)
+        one.oracle.model_changed()
+        one.centre.put_target(replace(target, labels=(("env", "prod"),)))
+        one.oracle.model_changed()
+    everywhere(one, "p1", A, B)
+    one.world.run(3 * MINUTE)
+    one.world.heal(region.path)
+    one.settle()
+
+
+def inventory_storm(one: Run) -> None:
+    """A8: a label edited each second on some destination keeps no other placement from exact."""
+    root, key = one.world.root, placement_key("p2")
+    first, *_ = edges_of(one)
+    target = next(t for t in one.centre.model.targets.values() if t.path == first.path)
+    exact = 0
+    for at in range(60):
+        one.oracle.model_changed()
+        one.centre.put_target(replace(target, labels=(("number", str(at)),)))
+        one.oracle.model_changed()
+        one.world.run(1.0)
+        exact += bool(root.node is not None and root.node.count(key).exact)
+    require(exact > 30, EXACTLY_ONCE, f"p2 is exact only {exact} times of 60")
+
+
+def target_deleted(one: Run) -> None:
+    """A9: a deleted SyncTarget is counted in no exact count, and its cluster is let go of."""
+    edge = edges_of(one)[0]
+    target = next(t for t in one.centre.model.targets.values() if t.path == edge.path)
+    one.oracle.model_changed()
+    one.centre.put_target(target, deleted=True)
+    one.oracle.model_changed()
+    one.settle()
+    require(not edge.space.objects, CONVERGENCE, f"{edge.path} holds what nobody wants there")
+    one.centre.put_target(replace(target, name=f"{target.name}-again"))
+
+
+def inventory_later(one: Run) -> None:
+    """A10: spaces and ledger are lost, placements come back first: heads delete nothing."""
+    model, root = one.centre.model, one.world.root
+    targets, locations = dict(model.targets), dict(model.locations)
+    placements = dict(model.placements)
+    model.targets.clear()
+    model.locations.clear()
+    model.placements.clear()
+    lose_ledger(one)
+    one.world.run(MINUTE)
+    for name, placed in placements.items():
+        one.centre.put_placement(name, replace(placed, priority=1))
+    one.world.run(5 * MINUTE)
+    for edge in edges_of(one):
+        require({A, B, C} <= edge.space.objects.keys(), NO_IGNORANCE, f"{edge.path} let go")
+    for name, located in locations.items():
+        one.centre.put_location(name, located)
+    for target in targets.values():
+        one.centre.put_target(target)
+    require(root.node is not None, CONVERGENCE, "the centre does not run")
+    for term in one.centre.terms[:-1]:
+        one.centre.withdraw(term)
+
+
+class LacksBlob(Ports):
+    """Nobody gets one blob from its parent."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+
+    def heard(self, host: Host, event: Event) -> list[Event]:
+        if isinstance(event, BlobArrived) and event.reference.address == self._address:
+            if not event.local:
+                return [BlobArrived(event.reference, None, local=False)]
+        return [event]
+
+
+def bad_blob(one: Run) -> None:
+    """B3: one blob that nobody gets holds up no removal for more than some minutes."""
+    bad = contents(one, D)
+    with behaving(one, LacksBlob(bad[D].reference.address)):
+        put(one, "p3", Placed(EVERYWHERE, one.centre.arm(bad)))
+        put(one, "p2", None)
+        until(one, lambda: not holding(one, C), NO_LOSS, "one bad blob stops prunes", 5 * MINUTE)
+    put(one, "p3", None)
+
+
+def orphan_for_long(one: Run) -> None:
+    """B4: an orphan of long ago has no mailbox written again and again."""
+    term = one.centre.terms[-1]
+    one.oracle.model_changed()
+    one.centre.model.placements.pop("p2")
+    lose_ledger(one)
+    one.world.run(30 * MINUTE)
+    written = _Counting()
+    with behaving(one, written):
+        one.world.run(2 * 3600.0)
+    require(written.mails <= 80, CONVERGENCE, f"{written.mails} messages for one orphan")
+    one.centre.withdraw(term)
+    one.oracle.model_changed()
+    one.settle()
+
+
+class _Counting(Ports):
+    def __init__(self) -> None:
+        self.mails = 0
+
+    def said(self, host: Host, effect: fx.Effect) -> list[fx.Effect]:
+        self.mails += isinstance(effect, fx.WriteMail)
+        return [effect]
+
+
+def location_again(one: Run) -> None:
+    """A10: a Location is deleted and made anew otherwise while a region is away."""
+    region = region_of(one)
+    one.oracle.model_changed()
+    one.centre.put_location("l1", Located((("here", "yes"),), LabelSelector()))
+    one.oracle.model_changed()
+    one.settle()
+    one.world.cut(region.path)
+    one.oracle.model_changed()
+    one.centre.put_location("l1", None)
+    one.world.run(30)
+    one.centre.put_location("l1", Located((("here", "no"),), None))
+    one.oracle.model_changed()
+    one.world.run(30)
+    one.world.heal(region.path)
+    one.settle()
+
+
+LIVES = (
+    steady_change,
+    moved_between,
+    slow_apply,
+    returns_with_old_reports,
+    inventory_storm,
+    target_deleted,
+    inventory_later,
+    bad_blob,
+    orphan_for_long,
+    location_again,
+)

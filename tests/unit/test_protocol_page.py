@@ -1,0 +1,101 @@
+"""The protocol's page says what the code does: diagrams, records, figures; rules have numbers."""
+
+import re
+from enum import Enum
+from importlib import import_module
+from pathlib import Path
+
+import msgspec
+import pytest
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "protocol.md").read_text()
+RECORD_MODULES = ("asks", "blobs", "chunks", "link", "records", "reports", "snapshots")
+UNITS = {"": 1, "s": 1, "min": 60, "h": 3600, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+
+DIAGRAM = re.compile(r"^```mermaid\nstateDiagram-v2\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+TABLE_OF = re.compile(r"^ *%% ([\w.]+)$", re.MULTILINE)
+ARROW = re.compile(r"^ *(\w+) --> (\w+): (.+)$", re.MULTILINE)
+RECORD = re.compile(r"^#### `(\w+)`.*\n\n(?:(?!\|).+\n)*\n?((?:\|.*\n)+)", re.MULTILINE)
+FIELD = re.compile(r"^\| (\d+) \| `(\w+)` \|", re.MULTILINE)
+FIGURE = re.compile(r"^\| [^|]+ \| ([\d,.]+) ?(\w*) \| `([\w.]+)` \|$", re.MULTILINE)
+RULE = re.compile(r"^- \*\*([A-Z]\d+)\*\* ((?:.+\n)(?:  .+\n)*)", re.MULTILINE)
+NAMED_RULE = re.compile(r"\b([A-Z]\d+)\b")
+
+
+def constant(dotted: str) -> object:
+    module, _, name = dotted.rpartition(".")
+    return getattr(import_module(module), name)
+
+
+def diagrams() -> dict[str, str]:
+    return {TABLE_OF.search(text)[1]: text for text in DIAGRAM.findall(PAGE)}
+
+
+def test_each_machine_of_the_link_has_its_diagram():
+    session, reader = "relay.core.link.session", "relay.core.link.reader"
+    assert set(diagrams()) == {f"{session}.SESSION", f"{session}.PRESENCE", f"{reader}.READING"}
+
+
+@pytest.mark.parametrize("table", diagrams())
+def test_a_diagram_has_the_transitions_of_its_table(table: str):
+    transitions: dict[tuple[Enum, Enum], Enum] = constant(table)
+    expected = {
+        (former.name, event.name, state.name) for (former, event), state in transitions.items()
+    }
+    drawn = [
+        (former, event, state)
+        for former, state, events in ARROW.findall(diagrams()[table])
+        for event in events.split(", ")
+    ]
+    assert len(drawn) == len(set(drawn))
+    assert set(drawn) == expected
+
+
+def record_tables() -> list[tuple[str, str]]:
+    return RECORD.findall(PAGE)
+
+
+@pytest.mark.parametrize(("name", "rows"), record_tables(), ids=[n for n, _ in record_tables()])
+def test_a_record_has_the_fields_of_its_table_at_their_places(name: str, rows: str):
+    found = [
+        vars(module)[name]
+        for module in (import_module(f"schemas.{each}") for each in RECORD_MODULES)
+        if name in vars(module) and vars(module)[name].__module__ == module.__name__
+    ]
+    assert len(found) == 1
+    assert issubclass(found[0], msgspec.Struct)
+    fields = [(str(at), field) for at, field in enumerate(found[0].__struct_fields__)]
+    assert FIELD.findall(rows) == fields
+
+
+def test_what_nodes_say_to_each_other_has_its_tables():
+    told = {name for name, _ in record_tables()}
+    link = {"Hello", "Welcome", "Progress", "Cursor"}
+    snapshot = {"SnapshotRecord", "TermEntry", "Entry", "InnerNode", "Child"}
+    records = {"DeltaHead", "DeltaBody", "Profile", "LocationRecord", "NodeRecord", "KeysRecord"}
+    assert link | snapshot | records | {"Report", "ReportPart", "Summary", "AskRecord"} <= told
+
+
+@pytest.mark.parametrize(("value", "unit", "dotted"), FIGURE.findall(PAGE))
+def test_a_figure_is_that_of_the_code(value: str, unit: str, dotted: str):
+    milliseconds = 1000 if dotted.endswith("_MS") else 1
+    assert constant(dotted) == float(value.replace(",", "")) * UNITS[unit] * milliseconds
+
+
+def test_the_figures_are_found():
+    assert len(FIGURE.findall(PAGE)) >= 20
+
+
+def test_each_rule_has_a_number_of_its_own_and_says_must():
+    rules = RULE.findall(PAGE)
+    numbers = [number for number, _ in rules]
+    assert len(numbers) > 50
+    assert len(numbers) == len(set(numbers))
+    assert [number for number, text in rules if "MUST" not in text] == []
+
+
+def test_a_reason_names_rules_that_are_there():
+    annex = PAGE.partition("\n## Annex")[2]
+    named = set(NAMED_RULE.findall(annex))
+    assert named
+    assert named <= {number for number, _ in RULE.findall(PAGE)}
