@@ -45,7 +45,7 @@ async def inject(tree, data: bytes, key: str) -> None:
     mail = tree.network.streams(REGION).mail
     before = mail.get(("s1", key))
     write = WriteMail("s1", key, data, 1, b"", True, "", before.sequence if before else 0)
-    await tree.network.bus(REGION).write_mail([write])
+    await tree.network.bus(REGION).write(mail=[write])
 
 
 async def noted(tree, path, reason: str) -> None:
@@ -60,13 +60,13 @@ async def still_works(tree) -> None:
 
 def delta(name: str, entries: list[ManifestEntry], generation: int) -> tuple[DeltaHead, bytes]:
     root = build_manifest(entries)[0].reference
-    body = DeltaBody((Gate(root),)).encode()
+    body = DeltaBody((root,), (Gate(root),)).encode()
     head = DeltaHead(
         source=Source(API_PLACEMENT, "elsewhere", "", name),
         generation=generation,
-        deleted=False,
+        term="0" * 16,
         trace="",
-        references=(root,),
+        references=(),
         body_hash=hashlib.sha256(body).digest(),
         alternatives=(Alternative(OVER_LOCATION, LabelSelector()),),
         last_loss=0,
@@ -143,11 +143,11 @@ async def test_a_manifest_that_names_a_missing_blob_goes_no_further(tree):
     head, body = delta("ghosts", [entry], tree.clock.now().wall_ms + 1000)
     values = {a: v for blob in build_manifest([entry]) for a, v in blob.values.items()}
     envelope = tree.keys.signing.seal("delta", encode_payload(head), body)
-    await tree.centre.publish(values, [envelope])
+    await tree.centre.publisher.publish(values, [envelope])
     await noted(tree, REGION, "MissingBlob")
     key = head.source.key
     await tree.centre.until(lambda node: node.summary(key).exceptions != ())
-    assert not tree.centre.node.summary(key).complete
+    assert not tree.centre.node.count(key).exact
     assert key not in tree.drivers[EDGE].node.records
     await still_works(tree)
 
