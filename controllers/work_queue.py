@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Generic, TypeAlias, TypeVar
 
-from relay.ports import Clock
+from relay.ports import Clock, number_of
 
 RETRY_SECONDS = 1.0
 """After so long a reconciler tries again what failed."""
@@ -120,8 +120,3 @@ class PlacementQueues:
         for queue in (self.statuses, self.slices, self.finalizers):
             if queue is not None:
                 queue.add(listed)
-
-
-def number_of(revision: str) -> int:
-    """Revisions of one space grow in what stands before the first dot."""
-    return int(revision.partition(".")[0] or 0)

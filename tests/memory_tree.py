@@ -11,28 +11,25 @@ from typing import Any
 
 from controllers.centre import Controllers
 from controllers.keys import load_or_make_keys
-from controllers.ledger_notes import LedgerNotes
 from controllers.nodes import add_node, nodes
-from controllers.recovery import Recovery
 from leafcast.ask.client import CentreAsks
 from leafcast.ask.handlers import answerers
-from leafcast.ask.recall import AskedChildren
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.memory.bus import MemoryBus, MemoryNetwork
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.adapters.spaces.memory_space import MemorySpace
 from relay.adapters.spaces.simulated_cluster import Settings, SimulatedCluster
 from relay.asker import Asker
+from relay.core.config import NodeConfig
 from relay.core.events import Instant, Tick
 from relay.core.node import Node
-from relay.core.state import NodeConfig
 from relay.driver import Driver
 from relay.syncer.applying import ContentMissing
 from relay.syncer.syncer import Syncer
 from schemas.blobs import Reference
 from schemas.identity import MailKey, NodePath, mail_key, random_id
 from schemas.records import API_PLACEMENT
-from schemas.reports import Summary
+from schemas.reports import Count
 from tests.namespaces import apply_in_namespaces
 
 MANAGER = "test"
@@ -86,7 +83,10 @@ class MemoryTree:
     spaces: dict[NodePath, MemorySpace] = field(default_factory=dict)
     clusters: dict[NodePath, SimulatedCluster] = field(default_factory=dict)
     askers: dict[NodePath, Asker] = field(default_factory=dict)
+    homes: dict[NodePath, str] = field(default_factory=dict)
     running: dict[NodePath, list[asyncio.Task[None]]] = field(default_factory=dict)
+    # What the controllers say that no status can.
+    noted: list[tuple[str, str, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.clock, self.dice = LeapingClock(), SystemDice()
@@ -95,7 +95,6 @@ class MemoryTree:
         self.inventory = MemorySpace(self.clock, self.dice)
 
     controllers: Controllers = field(init=False)
-    recovery: Recovery = field(init=False)
     controlling: asyncio.Task[None] = field(init=False)
 
     @property
@@ -109,16 +108,16 @@ class MemoryTree:
         await apply_in_namespaces(self.workloads, objects, MANAGER)
 
     async def until(
-        self, name: str, met: Callable[[Summary], bool], *, seconds: float = 200
-    ) -> Summary:
-        """Wait until the centre's summary of a placement meets the condition."""
+        self, name: str, met: Callable[[Count], bool], *, seconds: float = 200
+    ) -> Count:
+        """Wait until the centre's count of a placement meets the condition."""
         key = await self.placement_key(name)
         try:
             async with asyncio.timeout(seconds):
-                await self.centre.until(lambda node: met(node.summary(key)))
+                await self.centre.until(lambda node: met(node.count(key)))
         except TimeoutError:
-            raise AssertionError(f"{name} stays at {self.centre.summary(key)}") from None
-        return self.centre.node.summary(key)
+            raise AssertionError(f"{name} stays at {self.centre.node.count(key)}") from None
+        return self.centre.node.count(key)
 
     async def start(
         self,
@@ -131,7 +130,8 @@ class MemoryTree:
         bus = self.make_bus(self.network, path)
         roots = {self.keys.root.key_id: self.keys.root.public_key}
         run = random_id(self.dice.entropy(16))
-        config = NodeConfig(path, self.keys.tree, roots, run, attached, former=former)
+        home = self.homes.setdefault(path, random_id(self.dice.entropy(16)))
+        config = NodeConfig(path, self.keys.tree, roots, run, attached, home, former)
         syncer: Syncer | None = None
         tasks = self.running[path] = []
 
@@ -173,7 +173,7 @@ class MemoryTree:
         """Let time pass at once, for all nodes."""
         self.clock.ahead += seconds
         for driver in self.drivers.values():
-            await driver._inbox.put(Tick())
+            await driver.observe(Tick())
 
     async def stop_controllers(self) -> None:
         self.controlling.cancel()
@@ -195,23 +195,20 @@ class MemoryTree:
         self.network.take_along(old, new)
         for kept in (self.drivers, self.syncers, self.clusters, self.askers):
             kept.pop(old)
-        self.spaces[new] = self.spaces.pop(old)
+        for kept in (self.spaces, self.homes):
+            kept[new] = kept.pop(old)
 
     async def control(self, group: asyncio.TaskGroup) -> None:
         """Run the controllers on the centre's relay; for ones that were stopped, new ones."""
-        children = AskedChildren(self.centre, self.asks)
-        enrolled = dict(self.network.streams(NodePath()).children)
-        self.recovery = Recovery(LedgerNotes(self.folder), enrolled, children, self.clock)
-        self.controllers = Controllers(
-            self.centre,
+        self.controllers = await Controllers.open(
+            self.centre.publisher,
             self.workloads,
             self.inventory,
             self.clock,
             self.dice,
             self.folder,
-            self.recovery,
+            lambda *said: self.noted.append(said),
         )
-        await self.controllers.start()
         self.controlling = group.create_task(self.controllers.run())
 
     @property
@@ -226,9 +223,14 @@ async def memory_tree(
     folder: Path,
     paths: Iterable[str],
     make_bus: Callable[[MemoryNetwork, NodePath], MemoryBus] = MemoryBus,
+    prepare: Callable[[MemoryTree], None] = lambda _: None,
 ) -> AsyncIterator[MemoryTree]:
-    """A tree with these nodes (parents first); each without children has a space."""
+    """A tree with these nodes (parents first); each without children has a space.
+
+    `prepare` may give it other spaces before anything runs.
+    """
     tree = MemoryTree(folder, make_bus)
+    prepare(tree)
     wanted = [NodePath.parse(path) for path in paths]
     inner = {path.parent for path in wanted}
     edges = [path for path in wanted if path not in inner]

@@ -38,6 +38,8 @@ class OrphanForm(NamedTuple):
     generation: int
     # 16 hex digits.
     term: str
+    # Of a node, whose path is its name: its public key.
+    nkey: str
 
 
 def read_orphans(answer: object, after: str) -> tuple[list[OrphanForm], list[str], str]:
@@ -52,16 +54,16 @@ def read_orphans(answer: object, after: str) -> tuple[list[OrphanForm], list[str
 def _orphan(item: object) -> OrphanForm:
     if not isinstance(item, Mapping):
         raise BadAnswer("it lists what is no orphan")
-    texts = [item.get(name) for name in ("key", "kind", "namespace", "name", "term")]
+    texts = [item.get(name) for name in ("key", "kind", "namespace", "name", "term", "nkey")]
     generation = item.get("generation")
     if type(generation) is not int or generation < 0:
         raise BadAnswer("an orphan has no generation")
     if not all(isinstance(text, str) and len(text) <= TEXT_MAX_CHARACTERS for text in texts):
         raise BadAnswer("an orphan lacks a text")
-    key, kind, namespace, name, term = map(str, texts)
+    key, kind, namespace, name, term, nkey = map(str, texts)
     if not _TERM.match(term):
         raise BadAnswer("an orphan has no term")
-    return OrphanForm(key, kind, namespace, name, generation, term)
+    return OrphanForm(key, kind, namespace, name, generation, term, nkey)
 
 
 def _field(answer: object, name: str) -> object:

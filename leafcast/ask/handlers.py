@@ -9,7 +9,7 @@ from typing import Protocol
 from relay.asker import Answerer, AskFailed
 from relay.core.asks.answers import BadArguments, node_answer, objects_answer, status_answer
 from relay.core.node import Node
-from relay.core.records.accepted import is_delta
+from relay.core.records.accepted import Accepted, is_delta
 from relay.core.reports.reduce import merge_all
 from relay.core.view import Orphan
 from relay.driver import Driver
@@ -18,7 +18,7 @@ from schemas.asks import GET, NODE, ORPHANS, STATUS, AskFault
 from schemas.codec import from_json
 from schemas.identity import MailKey, NodePath
 from schemas.objects import ObjectKey
-from schemas.records import AskRecord
+from schemas.records import AskRecord, NodeRecord
 from schemas.reports import Count
 from schemas.selectors import LabelSelector
 
@@ -96,6 +96,9 @@ def answerers(
 class OrphanHolder(Protocol):
     """What of a node tells of orphans."""
 
+    @property
+    def records(self) -> Mapping[MailKey, Accepted]: ...
+
     def orphans(self) -> Sequence[Orphan]: ...
 
     def children(self) -> Collection[str]: ...
@@ -104,16 +107,22 @@ class OrphanHolder(Protocol):
 def orphans_answer(node: OrphanHolder, arguments: Mapping[str, str]) -> dict[str, object]:
     """A page of what is in force here and of no term that the centre knows, and the children.
 
-    `{orphans: [{key, kind, namespace, name, generation, term}], children: [name], next: key}`.
+    `{orphans: [{key, kind, namespace, name, generation, term, nkey}], children: [name],
+    next: key}`; a node has its public key beside it.
     """
     after = arguments.get("after", "")
     found = sorted((it for it in node.orphans() if it.key > after), key=lambda it: it.key)
     page = found[:ORPHANS_PAGE_MAX]
     return {
-        "orphans": [orphan._asdict() for orphan in page],
+        "orphans": [{**it._asdict(), "nkey": _nkey(node, it.key)} for it in page],
         "children": sorted(node.children()),
         "next": page[-1].key if len(found) > len(page) else "",
     }
+
+
+def _nkey(node: OrphanHolder, key: MailKey) -> str:
+    record = node.records[key].record
+    return record.nkey if isinstance(record, NodeRecord) else ""
 
 
 def _counted_by_child(node: Node) -> dict[str, dict[str, object]]:

@@ -42,7 +42,7 @@ class Diagnosis:
         return {
             "nowMs": now_ms,
             "aheadMs": max(0, newest - now_ms),
-            "nodes": [asdict(self._node(form, said, now_ms)) for form in forms],
+            "nodes": [asdict(self._node(form, said)) for form in forms],
             "placements": [
                 asdict(_placement(placement_form(tree, name, by_node=False)))
                 for name in placement_names(tree)
@@ -50,10 +50,10 @@ class Diagnosis:
             "ledger": asdict(_ledger(controllers) if controllers else LedgerFacts()),
         }
 
-    def _node(self, form: Form, said: Mapping[NodePath, Form | AskFault], now_ms: int) -> NodeFacts:
+    def _node(self, form: Form, said: Mapping[NodePath, Form | AskFault]) -> NodeFacts:
         """One node; of one that runs here and does not answer, at least its disk and server."""
         path = NodePath.parse(form["path"])
-        facts, runtime = node_facts(form, said.get(path), now_ms), self._tree.nodes.get(path)
+        facts, runtime = node_facts(form, said.get(path)), self._tree.nodes.get(path)
         if facts.answers or runtime is None:
             return facts
         try:
@@ -75,10 +75,9 @@ def register_diagnosis(api: Api, tree: LocalTree, asks: CentreAsks, clock: Clock
     api.register("doctor", Diagnosis(tree, asks, clock).facts)
 
 
-def node_facts(form: Form, said: Form | AskFault | None, now_ms: int) -> NodeFacts:
+def node_facts(form: Form, said: Form | AskFault | None) -> NodeFacts:
     """A node by its line of the tree, and by what it answered, or why it did not."""
     answer: Form = said if said is not None and not isinstance(said, AskFault) else {}
-    index = answer.get("indexGeneration")
     return NodeFacts(
         path=form["path"],
         role=form["role"],
@@ -97,9 +96,10 @@ def node_facts(form: Form, said: Form | AskFault | None, now_ms: int) -> NodeFac
         free_bytes=answer.get("diskFree"),
         store_bytes=answer.get("storeBytes"),
         clock_ms=answer.get("clockMs", 0),
-        # By the node's own clock: ours may have jumped. Of a version before, what ours says.
-        index_age_ms=answer.get("indexAgeMs", max(0, now_ms - index)) if index else None,
+        # By the node's own clock: ours may have jumped.
+        snapshot_age_ms=answer.get("snapshotAgeMs") if answer.get("snapshotGeneration") else None,
         withheld=answer.get("withheld", 0),
+        orphaned=answer.get("orphaned", 0),
         refused=form["refused"],
         contested=form["contested"],
         disbelieved=answer.get("disbelieved", 0),
@@ -116,6 +116,7 @@ def _placement(form: Form) -> PlacementFacts:
         problem=form["problem"] if form["problem"] != form["held"] else "",
         held=form["held"],
         lack=form["lack"],
+        acts=form["acts"],
         blocking=list(form["blocking"]),
         stuck=[StuckFacts(**item) for item in worst[:STUCK_MAX]],
     )
@@ -132,4 +133,5 @@ def _ledger(controllers: Controllers) -> LedgerFacts:
             for about, why in sorted(controllers.mailboxes.errors.items())
             if not about.endswith(HELD_END)
         },
+        unplaced=dict(sorted(controllers.mailboxes.unplaced.items())),
     )

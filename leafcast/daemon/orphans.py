@@ -7,23 +7,29 @@ the centre lost.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from controllers.centre import Controllers
+from controllers.nodes import enrol_nodes, node_record
 from leafcast.ask.api import Api, ApiError
 from leafcast.ask.client import CentreAsks
 from leafcast.ask.decode import BadAnswer, OrphanForm, read_orphans
 from leafcast.daemon.running_centre import running
 from leafcast.local.tree import LocalTree
+from relay.adapters.server.nkey_pairs import BadNkey, check_public_nkey
 from relay.asker import AskFailed
 from relay.ports import BusBroken
 from schemas.asks import ORPHANS
 from schemas.identity import NodePath
+from schemas.refusals import BadIdentity
 
 ASKED_MAX = 500
 ASKED_AT_ONCE = 32
+PAGES_MAX = 1000
+"""Of one node's orphans: those of a million."""
 SECONDS_MAX = 30.0
 
 Json = dict[str, Any]
@@ -39,6 +45,19 @@ class Survey:
     def take(self, path: NodePath, orphans: list[OrphanForm]) -> None:
         for orphan in orphans:
             self.found.setdefault((orphan.term, orphan.key), (orphan, path))
+
+    def nodes(self, terms: Collection[str]) -> dict[NodePath, str]:
+        """The public keys of nodes of these terms, as those above them hold them."""
+        found: dict[NodePath, str] = {}
+        for orphan, where in self.found.values():
+            if orphan.kind != "node" or orphan.term not in terms:
+                continue
+            with suppress(BadIdentity, BadNkey):
+                path = NodePath.parse(orphan.name)
+                # What a node says of others than those below it counts for nothing.
+                if where.holds(path) and path != where:
+                    found[path] = check_public_nkey(orphan.nkey, str(path))
+        return found
 
     def form(self) -> Json:
         """`{orphans: [{kind, namespace, name, generation, term, path}], silent: [path]}`."""
@@ -71,9 +90,10 @@ class Orphans:
         return (await self._survey()).form()
 
     async def withdraw(self, term: str = "", *, every: bool = False) -> Json:
-        """End what a term (16 hex digits) issued and the centre does not list: `{terms: [term]}`.
+        """End what a term (16 hex digits) issued and the centre does not list: `{terms, nodes}`.
 
-        With `every` each term that nodes report now. Raises ApiError.
+        With `every` each term that nodes report now. Their nodes stay: `nodes` are the paths of
+        those that the centre knows again. Raises ApiError.
         """
         issuer = self._controllers().issuer
         survey = await self._survey()
@@ -84,9 +104,14 @@ class Orphans:
                 "NotFound", f"no node reports an orphan of term {term}", f"terms: {known}"
             )
         terms = reported if every else [term]
+        lost = survey.nodes(terms)
+        lost = {p: k for p, k in lost.items() if node_record(issuer, issuer.tree, p) is None}
+        if lost:
+            # A node is removed by its name only: `leafcast node remove`.
+            await enrol_nodes(issuer, issuer.tree, lost)
         for one in terms:
             issuer.withdraw(one)
-        return {"terms": terms}
+        return {"terms": terms, "nodes": [str(path) for path in sorted(lost)]}
 
     async def _survey(self) -> Survey:
         self._controllers()
@@ -111,15 +136,16 @@ class Orphans:
         """The children of a node, after taking what it and they hold."""
         after, children = "", list[str]()
         try:
-            while True:
+            for _ in range(PAGES_MAX):
                 answer = await self._asks.ask(path, ORPHANS, {"after": after})
                 page, children, after = read_orphans(answer, after)
                 survey.take(path, page)
                 if not after:
                     return children
         except (AskFailed, BusBroken, BadAnswer):
-            survey.silent.append(path)
-            return children
+            pass
+        survey.silent.append(path)
+        return children
 
     def _controllers(self) -> Controllers:
         return running(self._tree.controllers)

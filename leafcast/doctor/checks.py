@@ -22,7 +22,7 @@ LAG_MESSAGES_MAX = 100
 CLOCK_MS_MAX = 5_000
 CLOCK_MS_REFUSED = 60_000
 """From here on a node refuses questions."""
-INDEX_MS_MAX = 20 * 60_000
+SNAPSHOT_MS_MAX = 20 * 60_000
 RESTART_MS = 3_600_000
 """So long a server that ended by itself is told of."""
 EXPIRED = "Expired"
@@ -201,7 +201,7 @@ def _staleness(facts: Facts) -> Iterator[Check]:
     known = [node for node in facts.nodes if node.answers]
 
     def judge(node: NodeFacts) -> Check | None:
-        age = node.index_age_ms
+        age = node.snapshot_age_ms
         if node.disbelieved:
             return _lied_to(facts, node)
         if node.withheld:
@@ -213,13 +213,22 @@ def _staleness(facts: Facts) -> Iterator[Check]:
                 "look again in two minutes; if it stays: is its parent what you think it is?",
                 node.path,
             )
-        if age is not None and age > INDEX_MS_MAX:
+        if node.orphaned:
+            return Check(
+                "Staleness",
+                "warning",
+                f"{node.path} holds {many(node.orphaned, 'record')} that the centre does not know",
+                "the centre lost its ledger, or was restored from a backup; they stay in force",
+                "apply what is still wanted, and let the rest go: leafcast orphans lists them",
+                node.path,
+            )
+        if age is not None and age > SNAPSHOT_MS_MAX:
             if node.path == "/":
                 return _signs_nothing(facts, age)
             return Check(
                 "Staleness",
                 "failure",
-                f"{node.path} was shown no index for {span_text(age / 1000)}",
+                f"{node.path} was shown no snapshot for {span_text(age / 1000)}",
                 "a node above it does not pass on what is new, or shows it an old view",
                 f"start the relays above {node.path} again; if it stays, do not trust them",
                 node.path,
@@ -227,8 +236,8 @@ def _staleness(facts: Facts) -> Iterator[Check]:
         return None
 
     def fine(good: Sequence[NodeFacts]) -> str:
-        ages = [node.index_age_ms for node in good if node.index_age_ms]
-        return f"no index is older than {span_text(max(ages, default=0) / 1000)}"
+        ages = [node.snapshot_age_ms for node in good if node.snapshot_age_ms]
+        return f"no snapshot is older than {span_text(max(ages, default=0) / 1000)}"
 
     yield from each("Staleness", known, judge, fine)
 
@@ -237,7 +246,7 @@ def _signs_nothing(facts: Facts, age: int) -> Check:
     return Check(
         "Staleness",
         "failure",
-        f"/ has signed no index for {span_text(age / 1000)}",
+        f"/ has signed no snapshot for {span_text(age / 1000)}",
         "its controllers are held up, or it cannot write its ledger; it signs one every 10 minutes",
         f"see {facts.folder}/daemon.log; if it stays so: leafcast down, then leafcast up",
         "/",

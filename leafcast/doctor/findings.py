@@ -38,7 +38,7 @@ class NodeFacts:
     should; `refusal_reason` is the same in a word, `heard_ms` when it was heard of last, 0 if that
     is not why. `starts` is how often its server was started in this run of ours, None where someone
     else runs it, and `server_up_ms` for how long that has run. `clock_ms` is how much its clock is
-    ahead of ours. `index_age_ms` is how long it was shown no newer index, None where it has none.
+    ahead of ours. `snapshot_age_ms` is how old the snapshot is that it reached, None without.
     `refused` is how much of what it said its parent did not take, `disbelieved` how much of what
     its parent sent it did not take itself. `contested` is how often of late two runs of it were up
     at a time, by its parent, `removals` how often its store was removed while it ran.
@@ -60,8 +60,10 @@ class NodeFacts:
     free_bytes: int | None = None
     store_bytes: int | None = None
     clock_ms: int = 0
-    index_age_ms: int | None = None
+    snapshot_age_ms: int | None = None
     withheld: int = 0
+    # Records in force of terms that the centre does not know.
+    orphaned: int = 0
     refused: int = 0
     disbelieved: int = 0
     contested: int = 0
@@ -93,6 +95,8 @@ class PlacementFacts:
     problem: str = ""
     held: str = ""
     lack: str = ""
+    acts: str = ""
+    """What of it acts on the hub itself, and what to do."""
     blocking: Sequence[str] = ()
     stuck: Sequence[StuckFacts] = ()
 
@@ -110,6 +114,8 @@ class LedgerFacts:
     lost: str = ""
     held: Mapping[str, str] = field(default_factory=dict)
     wrong: Mapping[str, str] = field(default_factory=dict)
+    unplaced: Mapping[str, str] = field(default_factory=dict)
+    """Why nothing reaches a SyncTarget, by name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 LOOK_SECONDS = 0.2
 REFUSED_SECONDS = 3.0
 _REFUSED, _OPENED, _UNREACHED = "authorization violation", "leafnode connection created", "away"
-_ELSEWHERE = "elsewhere"
+_STOPPED = "stopped"
 _LOST = ("error trying to connect as leafnode", "leafnode connection closed")
 
 
@@ -104,11 +104,9 @@ class JoinedNode:
         # The parent may be about to let the newest key in.
         patient_until = self._clock.now().seconds + REFUSED_SECONDS
         while True:
-            trouble = _trouble(runtime.server.log)
-            node = runtime.node
-            ready = node is not None and node.ready
-            if node is not None and node.stopped:
-                trouble = _ELSEWHERE
+            stopped = runtime.node is not None and runtime.node.stopped
+            trouble = _STOPPED if stopped else _trouble(runtime.server.log)
+            ready = runtime.node is not None and runtime.node.ready
             patient = trouble == _REFUSED and self._clock.now().seconds <= patient_until
             if trouble == _REFUSED and not admitted and not patient:
                 raise _void(self.bundle)
@@ -132,10 +130,10 @@ class JoinedNode:
     def _news(self, trouble: str) -> str:
         if not trouble:
             return f"{self.bundle.path} is in session with its parent"
-        if trouble == _ELSEWHERE:
-            return _elsewhere(self.bundle)
         if trouble == _REFUSED:
             return f"{_void(self.bundle)}; until then it keeps what it has"
+        if trouble == _STOPPED:
+            return _other_run(self.bundle)
         return f"its parent {self.bundle.path.parent} is not reached; trying again"
 
 
@@ -165,13 +163,14 @@ def _void(bundle: Bundle) -> JoinFailed:
     return JoinFailed(bundle.path, reason, remedy)
 
 
-def _elsewhere(bundle: Bundle) -> str:
-    """That another run has this node's place, and what to do."""
-    made = f"`leafcast node add {bundle.path} --replace`"
+def _other_run(bundle: Bundle) -> str:
+    """That another run with the same identity is up, and what to do."""
+    anew = (
+        f"make a new bundle with `leafcast node add {bundle.path} --replace`, which voids this one"
+    )
     return (
-        f"{bundle.path} runs elsewhere already, with the same bundle, so this run does nothing. Stop "
-        "the other one (if its machine is cut off, wait 90 seconds), or make a new bundle with "
-        f"{made}, which voids this one"
+        f"{bundle.path} runs elsewhere with the same bundle, so this run does nothing; stop one of "
+        f"them (if its machine is cut off, wait 90 seconds), or {anew}"
     )
 
 

@@ -18,7 +18,7 @@ NAMES = [f"c{at}" for at in range(15)]
 
 
 def synced(count):
-    return lambda summary: summary.complete and summary.states == {"synced": count}
+    return lambda found: found.exact and found.summary.states == {"synced": count}
 
 
 async def test_too_many_vanish_unseen_and_the_edge_keeps_them_until_someone_accepts(tmp_path):
@@ -50,19 +50,23 @@ async def test_too_many_vanish_unseen_and_the_edge_keeps_them_until_someone_acce
 
 async def test_a_placement_that_vanished_is_listed_and_told_of_until_someone_accepts(tmp_path):
     async with memory_tree(tmp_path, ["/emea", "/emea/s1"]) as tree:
-        approvals, told = Approvals(tree), []
+        approvals = Approvals(tree)
         await tree.apply(config_map("a", "shop", at="1"), placement("shop", "shop"))
         await tree.until("shop", synced(1))
         await tree.stop_controllers()
         await tree.workloads.delete(config_key("a"))
         await tree.workloads.delete(key_of("shop"))
         await tree.control(tree.group)
-        tree.controllers.noted = lambda *said: told.append(said)
         await tree.controllers.caught_up()
         assert list((await approvals.held())["placements"]) == ["shop"]
-        assert [said[:2] for said in told] == [("RemovalHeld", "edgeplacement/shop")]
+        assert [said[:2] for said in tree.noted] == [("RemovalHeld", "edgeplacement/shop")]
         await approvals.accept("shop")
-        assert await approvals.held() == {"placements": {}, "inventory": {}}
+        assert await approvals.held() == {
+            "placements": {},
+            "inventory": {},
+            "spaces": {},
+            "ledger": "",
+        }
         key = ObjectKey("", "configmaps", "shop", "a")
         async with asyncio.timeout(60):
             while await tree.clusters[SITE].get(key) is not None:
@@ -120,7 +124,6 @@ async def test_what_was_applied_again_is_no_longer_held(tmp_path):
 async def test_a_centre_that_is_behind_says_so_and_calls_it_no_defect(tmp_path, monkeypatch):
     monkeypatch.setattr("leafcast.daemon.approvals.SETTLED_SECONDS_MAX", 0.05)
     async with memory_tree(tmp_path, []) as tree:
-        await tree.recovery.done.wait()
         await tree.stop_controllers()
         await tree.apply(placement("shop", "shop"))
         with pytest.raises(ApiError, match=r"behind its spaces.*try again"):

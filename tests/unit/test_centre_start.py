@@ -1,16 +1,28 @@
 """How a tree begins, and how nodes come and go."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
 from controllers.keys import KeysUnusable, load_or_make_keys
-from controllers.nodes import NodeRefused, add_node, nodes, remove_node
+from controllers.nodes import NodeRefused, add_node, enrol_lost_nodes, nodes, remove_node
+from leafcast.ask.api import ApiError
+from leafcast.daemon.approvals import Approvals
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, NodePath
 from schemas.records import DeltaHead, KeysRecord
+from tests.awaiting import eventually
 from tests.unit.centre_relay import WAIT_SECONDS
-from tests.unit.centre_world import Centre, config, holds, placement
+from tests.unit.centre_world import (
+    Centre,
+    config,
+    holds,
+    lists,
+    lists_not,
+    placement,
+    placement_key,
+)
 
 
 @pytest.fixture
@@ -94,3 +106,85 @@ async def test_a_node_is_added_below_a_node_only_and_removed_when_none_is_below_
         running = group.create_task(controllers.run())
         await centre.relay.until(lambda relay: relay.snapshots and not relay.held())
         running.cancel()
+
+
+async def test_what_the_ledger_lost_stays_listed_until_it_is_said_again_or_let_go(
+    centre,
+):
+    await centre.apply(config("a"), placement("shop"), placement("twin"))
+    async with centre.running():
+        await centre.relay.until(holds("a"))
+        await centre.relay.until(holds("a", of="twin"))
+    async with centre.running():
+        await centre.relay.until(lambda relay: len(relay.snapshots) > 1)
+    shop, twin = (centre.relay.delta(name) for name in ("shop", "twin"))
+    for lost in (shop, twin):
+        del centre.relay.records[lost.source.key]
+    await centre.wds.delete(placement_key("twin"))
+    approvals = Approvals(SimpleNamespace(controllers=None))
+    async with centre.running() as controllers:
+        approvals._tree.controllers = controllers
+        await centre.relay.until(holds("a"))
+        assert controllers.issuer.lost == {twin.source.key}
+        assert "1 record" in (await approvals.held())["ledger"]
+        await centre.relay.until(lambda relay: lists(relay, twin.source.key))
+        # Nobody knows what it was before: whoever holds it may have had more.
+        again = centre.relay.delta("shop")
+        assert again.generation == again.last_loss > shop.generation
+        assert "1 record" in (await approvals.accept(ledger=True))["accepted"]
+        await centre.relay.until(lambda relay: lists_not(relay, twin.source.key))
+        with pytest.raises(ApiError, match="no removal"):
+            await approvals.accept(ledger=True)
+
+
+async def test_all_is_issued_anew_above_a_snapshot_that_a_child_shows(centre):
+    await centre.apply(config("a"), placement())
+    async with centre.running() as controllers:
+        await centre.relay.until(holds("a"))
+        before = centre.relay.delta("shop")
+        shown = before.generation + 10**9
+        centre.relay.show(shown)
+        await centre.relay.until(lambda relay: relay.delta("shop").generation > shown)
+        await centre.relay.until(lambda relay: relay.record(KEYS_KEY).generation > shown)
+        again, seen = centre.relay.delta("shop"), len(centre.relay.history)
+        assert again.body_hash == before.body_hash
+        # What it holds itself is none of another ledger's.
+        centre.relay.show(shown)
+        await centre.apply(config("b"))
+        await centre.relay.until(holds("a", "b"))
+        assert len(centre.relay.history) == seen + 1
+        controllers.issuer.ledger.check()
+
+
+async def test_nothing_is_dropped_while_an_apply_is_under_way(centre):
+    await centre.apply(config("a"), placement())
+    async with centre.running() as controllers:
+        approvals = Approvals(SimpleNamespace(controllers=controllers))
+        await centre.relay.until(holds("a"))
+        key = centre.relay.delta("shop").source.key
+        await approvals.begin_apply("one")
+        await centre.wds.delete(placement_key("shop"))
+        await eventually(lambda: key not in controllers.issuer.records)
+        assert controllers.issuer.ledger.holds(key)
+        assert key in centre.relay.records
+        await approvals.end_apply("one")
+        await controllers.issuer.dropped([key])
+        assert key not in centre.relay.records
+
+
+async def test_a_lost_ledger_lets_nodes_in_again_and_brings_no_removed_one_back(centre):
+    paths = [NodePath.parse("/emea"), NodePath.parse("/apac")]
+    controllers = await centre.controllers()
+    tree, kept = centre.relay.tree, {}
+    for path in paths:
+        made = await add_node(
+            controllers.issuer, tree, path, centre.dice.entropy(32), new_user_nkey
+        )
+        kept[path] = made.nkey
+    centre.relay.records = {}
+    controllers = await centre.controllers()
+    await enrol_lost_nodes(controllers.issuer, tree, {paths[0]: kept[paths[0]]})
+    assert [node.nkey for node in nodes(controllers.issuer)] == [kept[paths[0]]]
+    controllers = await centre.controllers()
+    await enrol_lost_nodes(controllers.issuer, tree, kept)
+    assert [node.path for node in nodes(controllers.issuer)] == [paths[0]]

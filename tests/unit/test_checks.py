@@ -27,7 +27,7 @@ def node(path, **more):
         "starts": 1,
         "free_bytes": 90 * GB,
         "store_bytes": 1_000_000,
-        "index_age_ms": 1000,
+        "snapshot_age_ms": 1000,
     }
     return NodeFacts(path, **{**said, **more})
 
@@ -79,11 +79,11 @@ def test_without_a_tree_only_this_machine_is_judged():
 
 def test_an_old_index_is_laid_to_the_relays_above_and_at_the_centre_to_itself():
     late = 25 * MINUTE
-    (shown_none,) = wrong(node("/emea", index_age_ms=late))
-    assert "/emea was shown no index for 25m" in shown_none.said
-    found = checks(Facts(NOW, "/data", 90 * GB, nodes=[node("/", index_age_ms=late)]))
+    (shown_none,) = wrong(node("/emea", snapshot_age_ms=late))
+    assert "/emea was shown no snapshot for 25m" in shown_none.said
+    found = checks(Facts(NOW, "/data", 90 * GB, nodes=[node("/", snapshot_age_ms=late)]))
     (signs_none,) = [check for check in found if check.state != "ok"]
-    assert signs_none.said == "/ has signed no index for 25m"
+    assert signs_none.said == "/ has signed no snapshot for 25m"
     assert "relays above" not in signs_none.remedy
 
 
@@ -167,7 +167,8 @@ AWAY = {"state": "unreachable", "since_ms": NOW - 5 * MINUTE, "answers": False}
             "failure",
             "/emea (/data/lc_emea) has 1.0 kB",
         ),
-        (node("/emea", index_age_ms=30 * MINUTE), "Staleness", "failure", "no index for 30m"),
+        (node("/emea", orphaned=3), "Staleness", "warning", "3 records that the centre"),
+        (node("/emea", snapshot_age_ms=30 * MINUTE), "Staleness", "failure", "no snapshot for 30m"),
         (node("/emea", withheld=2), "Staleness", "warning", "2 records that its mailbox lacks"),
         (node("/emea", disbelieved=1), "Staleness", "failure", "1 message that the centre did not"),
         (
@@ -199,7 +200,7 @@ def test_what_is_wrong_with_a_node_has_a_cause_and_a_remedy(one, group, state, s
             "leafcast describe deployments.apps web -n shop --at /emea/s1",
         ),
         (placement(stuck=[stuck(1, "StaleView: old")]), "failure", "old", "above /emea/s1 again"),
-        (placement(stuck=[stuck(1, "Overridden: by x")]), "failure", "by x", "leafcast adopt"),
+        (placement(stuck=[stuck(1, "Overridden: by x")]), "failure", "by x", "leafcast accept"),
         (placement(stuck=[stuck(0, "ContentRefused: x")]), "failure", "x", "apply the placement"),
         (placement(complete=False, blocking=["/emea"]), "warning", "from /emea", "in a moment"),
     ],
@@ -226,7 +227,7 @@ def test_what_a_removed_folder_takes_with_it_is_told_as_it_is():
         for nodes in ([centre], [node("/"), node("/emea", **removed)])
     )
     assert "with it all objects that were applied" in of_centre.cause
-    assert "leafcast adopt --inventory" in of_centre.remedy
+    assert "leafcast restore" in of_centre.remedy
     assert "apply your manifests again" in of_centre.remedy
     assert "is lost" not in of_centre.cause
     assert "its parent sends it again" in of_edge.cause
@@ -246,7 +247,7 @@ def test_a_server_that_ended_long_ago_is_no_news():
 
 
 def test_a_node_that_is_shown_an_old_view_is_in_session_nevertheless():
-    (check,) = wrong(node("/emea", state="stale", index_age_ms=30 * MINUTE))
+    (check,) = wrong(node("/emea", state="stale", snapshot_age_ms=30 * MINUTE))
     assert check.group == "Staleness"
 
 
@@ -274,15 +275,13 @@ def test_what_is_well_is_told_without_those_that_are_not():
 @pytest.mark.parametrize(
     ("ledger", "state", "said", "remedy"),
     [
+        (LedgerFacts(lost="4 records"), "warning", "4 records", "leafcast accept --ledger"),
         (
-            LedgerFacts(recovering=True, awaited=["/emea"]),
-            "failure",
-            "waits for /emea",
-            "leafcast adopt --without /emea",
+            LedgerFacts(lost_spaces={"abc": "2 SyncTargets"}),
+            "warning",
+            "2 SyncTargets",
+            "leafcast accept --space abc",
         ),
-        (LedgerFacts(orphans=["shop"]), "warning", "shop is an orphan", "leafcast withdraw shop"),
-        (LedgerFacts(strangers=4), "warning", "4 SyncTargets", "leafcast adopt --inventory"),
-        (LedgerFacts(strangers=1), "warning", "1 SyncTarget or", "leafcast adopt --inventory"),
         (
             LedgerFacts(held={"synctargets": "all are gone"}),
             "warning",
@@ -295,6 +294,12 @@ def test_what_is_well_is_told_without_those_that_are_not():
             "location/east: spec.selector: no",
             "apply it",
         ),
+        (
+            LedgerFacts(unplaced={"s1": 'SyncTarget "s1" has no annotation; set it to /s1'}),
+            "warning",
+            'SyncTarget "s1" has no annotation',
+            "set it to /s1",
+        ),
     ],
 )
 def test_what_waits_at_the_centre_is_named_with_the_command_that_ends_it(
@@ -304,17 +309,6 @@ def test_what_waits_at_the_centre_is_named_with_the_command_that_ends_it(
     assert (check.group, check.state) == ("Objects", state)
     assert said in check.said
     assert remedy in check.remedy
-
-
-def test_of_an_orphan_only_what_one_can_do_with_it_is_told():
-    item = placement(held="read back, and no object says it", complete=False, blocking=["/emea"])
-    (check,) = wrong(placements=[item], ledger=LedgerFacts(orphans=["shop"]))
-    assert "leafcast adopt shop" in check.remedy
-
-
-def test_while_the_ledger_is_read_back_nothing_is_called_well():
-    found = checks(facts(ledger=LedgerFacts(recovering=True)))
-    assert [check.state for check in found if check.group == "Objects"] == ["failure"]
 
 
 def test_a_tree_that_hangs_is_not_called_stopped():

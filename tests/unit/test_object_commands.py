@@ -1,6 +1,8 @@
 """Commands about objects, on spaces in memory: what they write, tell and refuse."""
 
+import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -22,6 +24,7 @@ from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.spaces.memory_space import MemorySpace
 from relay.ports import SpaceError
 from schemas.manifests import load_manifests
+from tests.awaiting import eventually
 
 CLOCK, DICE = SystemClock(), SystemDice()
 AGAIN = "try again, and see: leafcast doctor"
@@ -87,6 +90,33 @@ async def test_each_object_is_told_what_came_of_it(session, capsys):
         "namespace/shop unchanged",
         "deployment.apps/web configured",
     ]
+
+
+@pytest.mark.parametrize("refused", [False, True])
+async def test_nothing_is_let_go_between_the_first_object_and_the_last(refused):
+    said = []
+
+    class Told(MemorySpace):
+        async def apply(self, obj, manager, *, dry_run=False, **options):
+            if not dry_run:
+                said.append(obj["kind"])
+                if refused:
+                    raise SpaceError("Forbidden", "no")
+            return await super().apply(obj, manager, dry_run=dry_run, **options)
+
+    async def ask(subject, question, _seconds):
+        verb = subject.removeprefix("leafcast.api.")
+        said.append((verb, json.loads(question).get("name")))
+        return json.dumps({"result": {"placements": {}}}).encode()
+
+    session = replace(session_with(Told(CLOCK, DICE)), ask=ask)
+    await apply_all(session, manifests(SHOP), None)
+    (begin, name), kind, (end, same) = said[:3]
+    assert (begin, kind, end) == ("apply-begin", "Namespace", "apply-end")
+    assert name == same
+    said.clear()
+    await apply_all(session, manifests(SHOP), None, "server")
+    assert not [one for one in said if one[0].startswith("apply-")]
 
 
 async def test_a_refusal_by_the_space_names_the_object_and_what_to_do(session, capsys):
@@ -206,6 +236,26 @@ async def test_contradictions_are_refused(session, arguments):
     every = asked(*arguments, namespace="", watch=True)
     with pytest.raises(BadArguments):
         await show(session, every)
+
+
+async def test_a_watch_of_locations_counts_their_instances_with_each_change(session, capsys):
+    everything = LOCATION.replace("spec: {", "spec: {instanceSelector: {}, ")
+    target = "{apiVersion: edge.kubestellar.io/v2alpha1, kind: SyncTarget, metadata: {name: s1}}"
+    await applied(session, everything, target)
+    capsys.readouterr()
+    async with asyncio.TaskGroup() as group:
+        watching = group.create_task(show(session, asked("locations", watch=True)))
+        shown = []
+
+        def rows(count):
+            shown.extend(capsys.readouterr().out.splitlines())
+            return len([line for line in shown if line.startswith("here")]) >= count
+
+        await eventually(lambda: rows(1))
+        await applied(session, everything.replace("{name: here}", "{name: here, labels: {a: b}}"))
+        await eventually(lambda: rows(2))
+        watching.cancel()
+    assert [line.split()[1] for line in shown if line.startswith("here ")] == ["1", "1"]
 
 
 async def test_a_description_goes_by_the_start_of_a_name(session, capsys):

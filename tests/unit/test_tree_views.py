@@ -147,15 +147,13 @@ def test_no_placement_says_what_to_do():
     assert "leafcast apply" in shown(placements_view([], NOW))
 
 
-def test_what_edges_hold_and_nobody_says_is_named_with_what_to_do():
-    text = shown(placements_view([], NOW, ["a", "b"]))
-    assert "Orphans: a, b" in text
-    assert "leafcast adopt NAME" in text
-    assert "leafcast withdraw NAME" in text
+def test_what_a_lost_space_said_is_named_with_what_to_do():
+    lost = {"abc": "2 SyncTargets (a, b)"}
+    text = shown(placements_view([], NOW, lost))
+    assert "2 SyncTargets (a, b)" in text
+    assert "leafcast accept --space abc" in text
     assert "No placements" not in text
-    both = shown(placements_view([placement("shop")], NOW, [f"p{at}" for at in range(12)]))
-    assert "shop" in both
-    assert "p9 and 2 more" in both
+    assert "shop" in shown(placements_view([placement("shop")], NOW, lost))
 
 
 def test_no_destination_is_not_delivered():

@@ -41,13 +41,15 @@ def withdraw(term: str, data_dir: Path | None, *, every: bool) -> None:
     """Let what a term issued and nobody says any more go everywhere; `leafcast orphans` lists it.
 
     It goes wherever a node holds it, also from nodes that are away now. Objects that a placement in
-    force wants stay.
+    force wants stay, and so do nodes: they go by `leafcast node remove` alone.
     """
     if bool(term) is every:
         raise click.UsageError("name a TERM, or say --all")
     found = _call(data_dir, "withdraw", term=term, every=every)
     for one in found["terms"]:
         click.echo(f"term {one} withdrawn")
+    if found["nodes"]:
+        click.echo(f"{many(len(found['nodes']), 'node')} stay, and the centre knows them again")
     if not found["terms"]:
         click.echo("No orphans: nothing to withdraw.")
 

@@ -1,0 +1,136 @@
+"""What nodes hold and the centre does not know: kept, listed, and ended by a person's word."""
+
+import asyncio
+from collections import defaultdict
+from types import SimpleNamespace
+
+import pytest
+from click.testing import CliRunner
+
+from controllers.nodes import enrol_lost_nodes
+from leafcast.ask.api import ApiError
+from leafcast.ask.decode import BadAnswer, read_orphans
+from leafcast.ask.handlers import ORPHANS_PAGE_MAX, orphans_answer
+from leafcast.cli.commands import orphans as commands
+from leafcast.daemon.orphans import Orphans
+from relay.adapters.memory.streams import SlotStream
+from relay.core.view import Orphan
+from schemas.identity import NodePath, short_key
+from tests.awaiting import eventually
+from tests.memory_tree import config_map, memory_tree, placement
+from tests.unit.centre_world import config_key, placement_key
+from tests.unit.test_approvals import SITE, synced
+
+CENTRE = NodePath()
+TERM = "0123456789abcdef"
+
+
+class Holder:
+    def __init__(self, count):
+        self.records = defaultdict(lambda: SimpleNamespace(record=None))
+        self.held = [
+            Orphan(short_key(at.to_bytes(20, "big")), "delta", "", f"p{at}", at, TERM)
+            for at in range(count)
+        ]
+
+    def orphans(self):
+        return self.held
+
+    def children(self):
+        return ["s2", "s1"]
+
+
+def test_orphans_come_page_by_page_and_all_of_them_once():
+    holder, after, found = Holder(2 * ORPHANS_PAGE_MAX + 3), "", []
+    for _ in range(3):
+        answer = orphans_answer(holder, {"after": after})
+        page, children, after = read_orphans(answer, after)
+        assert children == ["s1", "s2"]
+        found += page
+    assert after == ""
+    assert [orphan.name for orphan in found] == [orphan.name for orphan in holder.held]
+
+
+@pytest.mark.parametrize(
+    "altered",
+    [
+        {"term": "no term"},
+        {"generation": -1},
+        {"generation": True},
+        {"name": "n" * 2000},
+        {"kind": 7},
+        {"key": None},
+        {"nkey": b"U"},
+    ],
+)
+def test_an_answer_that_says_no_orphan_is_refused(altered):
+    answer = orphans_answer(Holder(1), {})
+    answer["orphans"][0] |= altered
+    with pytest.raises(BadAnswer):
+        read_orphans(answer, "")
+
+
+def test_an_answer_that_names_no_child_is_refused():
+    with pytest.raises(BadAnswer):
+        read_orphans({"orphans": [], "children": ["../up"], "next": ""}, "")
+
+
+async def lose_ledger(tree):
+    """The centre begins again without what its store held."""
+    await tree.stop_controllers()
+    await tree.stop(CENTRE)
+    kept = tree.network.streams(CENTRE)
+    nkeys = {CENTRE.child(name): nkey for name, nkey in kept.children.items()}
+    kept.own, kept.mail = {}, SlotStream()
+    await tree.start(CENTRE, tree.group, attached=False)
+    await tree.control(tree.group)
+    await enrol_lost_nodes(tree.controllers.issuer, tree.keys.tree, nkeys)
+
+
+async def test_after_a_lost_ledger_all_stays_and_goes_when_its_term_is_withdrawn(tmp_path):
+    async with memory_tree(tmp_path, ["/emea", "/emea/s1"]) as tree:
+        await tree.apply(config_map("a", "shop", at="1"))
+        await tree.apply(placement("shop", "shop"), placement("twin", "other"))
+        await tree.until("shop", synced(1))
+        edge, term = tree.drivers[SITE], tree.controllers.issuer.ledger.term
+        key = await tree.placement_key("shop")
+        # What the space says still is issued anew; of the other one nobody says anything.
+        await tree.workloads.delete(placement_key("shop"))
+        await lose_ledger(tree)
+        orphans = Orphans(tree, tree.asks)
+
+        async def reported():
+            found = (await orphans.orphans())["orphans"]
+            return {(it["kind"], it["name"], it["term"]) for it in found}
+
+        await eventually_is(reported, {("delta", "shop", term), ("node", "/emea/s1", term)})
+        assert await tree.clusters[SITE].get(config_key("a"))
+        with pytest.raises(ApiError, match="no node reports"):
+            await orphans.withdraw("f" * 16)
+        assert await orphans.withdraw(every=True) == {"terms": [term], "nodes": ["/emea/s1"]}
+        await eventually(lambda: key not in edge.node.records)
+        await eventually_is(reported, set())
+        assert await tree.placement_key("twin") in edge.node.records
+
+
+async def eventually_is(ask, expected):
+    async with asyncio.timeout(60):
+        while (found := await ask()) != expected:
+            await asyncio.sleep(0.2)
+    assert found == expected
+
+
+def test_the_command_lists_terms_with_what_ends_each(monkeypatch):
+    orphan = {"kind": "delta", "namespace": "", "name": "shop", "generation": 1, "term": TERM}
+    found = {"orphans": [{**orphan, "path": "/emea"}], "silent": ["/apac"]}
+    monkeypatch.setattr(commands, "_call", lambda _folder, _verb: found)
+    said = CliRunner().invoke(commands.orphans).output
+    assert f"term {TERM}: 1 record" in said
+    assert "delta shop (at /emea)" in said
+    assert f"leafcast withdraw {TERM}" in said
+    assert "did not answer: /apac" in said
+
+
+@pytest.mark.parametrize("arguments", [[], [TERM, "--all"]])
+def test_withdrawing_wants_a_term_or_all(arguments):
+    assert CliRunner().invoke(commands.withdraw, arguments).exit_code == 2
