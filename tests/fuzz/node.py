@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
+from controllers.core.placements import read_issued
 from controllers.core.start import read_stored_ledger
 from controllers.core.status import singleton
 from leafcast.ask.handlers import orphans_answer
@@ -138,6 +139,11 @@ def content(data: bytes) -> None:
         meeting = Meeting()
         node = meeting.join("one", "here")
         meeting.tell(node, BlobArrived(reference, found[3], local=False))
+    reading = read_issued(golden.RECORDS["delta"], golden.BODY.encode())
+    with suppress(StopIteration):
+        missing = next(reading)
+        while True:
+            missing = reading.send({it.address: found[3][1:] for it in missing})
 
 
 def listing(data: bytes) -> None:
