@@ -6,9 +6,11 @@ orphaned below it, and not dropped.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from controllers.core.drafts import slot_of
 from controllers.core.issuing import LedgerIssuer
 from controllers.core.ledger import Ledger, entry_key_of
 from controllers.core.reading import Reading
@@ -19,7 +21,7 @@ from relay.core.records.snapshot import Interest, SnapshotView, Unread
 from relay.core.records.tree import SnapshotTree
 from relay.core.records.verdict import HeldRecord
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, ContentHash, MailKey
-from schemas.records import Record, decode_payload
+from schemas.records import DeltaHead, Record, decode_payload
 from schemas.refusals import RecordRefused
 from schemas.signing import Envelope, Signer
 from schemas.snapshots import (
@@ -32,6 +34,8 @@ from schemas.snapshots import (
     read_snapshot,
     read_terms,
 )
+
+_TERM = re.compile(r"[0-9a-f]{16}\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +107,11 @@ def read_stored_ledger(store: Mapping[str, Envelope]) -> Reading[StoredLedger]:
             record = decode_payload(stored.kind, stored.payload)
         except RecordRefused:
             found.damaged.add(key)
-        else:
+            continue
+        if _is_whole(key, record, stored):
             found.records[key] = StoredRecord(stored.kind, record, stored.body)
+        else:
+            found.damaged.add(key)
     snapshot = store.get(SNAPSHOT_KEY)
     if snapshot is not None:
         yield from _read_snapshot(snapshot, found)
@@ -132,6 +139,13 @@ def _read_snapshot(envelope: Envelope, found: StoredLedger) -> Reading[None]:
             found.last = last
     except SnapshotRefused:
         found.last, found.listed = None, {}
+
+
+def _is_whole(key: MailKey, record: Record, stored: Envelope) -> bool:
+    """Whether it is what lies at this key of a ledger: of a term, a delta with its body."""
+    has_body = (stored.body is not None) == isinstance(record, DeltaHead)
+    kept = stored.kind != "ask" and slot_of(stored.kind, record) == key
+    return has_body and kept and _TERM.match(record.term) is not None
 
 
 def _held(key: MailKey, record: Record) -> HeldRecord:

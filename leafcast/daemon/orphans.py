@@ -28,6 +28,8 @@ from schemas.refusals import BadIdentity
 
 ASKED_MAX = 500
 ASKED_AT_ONCE = 32
+PAGES_MAX = 1000
+"""Of one node's orphans: those of a million."""
 SECONDS_MAX = 30.0
 
 Json = dict[str, Any]
@@ -134,15 +136,16 @@ class Orphans:
         """The children of a node, after taking what it and they hold."""
         after, children = "", list[str]()
         try:
-            while True:
+            for _ in range(PAGES_MAX):
                 answer = await self._asks.ask(path, ORPHANS, {"after": after})
                 page, children, after = read_orphans(answer, after)
                 survey.take(path, page)
                 if not after:
                     return children
         except (AskFailed, BusBroken, BadAnswer):
-            survey.silent.append(path)
-            return children
+            pass
+        survey.silent.append(path)
+        return children
 
     def _controllers(self) -> Controllers:
         return running(self._tree.controllers)

@@ -15,7 +15,6 @@ from typing import Any
 import click
 
 from controllers.keys import KeysUnusable, load_or_make_keys
-from controllers.ledger_notes import LedgerNotes
 from leafcast.cli.commands.node_list import _read as read_sites
 from leafcast.data_dir import FORMAT, DataDir, DataDirUnusable
 from leafcast.doctor.live_cluster import _renewed
@@ -142,9 +141,6 @@ TARGETS = {
         lambda at: load_or_make_keys(at, SystemDice()),
         KeysUnusable,
         {"tree": BUNDLE.tree, "root": KEY, "signing": KEY},
-    ),
-    "ledger": file(
-        "ledger.json", LedgerNotes, (), {"generation": 7, "recovered": ["_index"], "reading": True}
     ),
     "tree": file(
         "tree.json",

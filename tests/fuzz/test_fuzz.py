@@ -18,7 +18,7 @@ CHANGES = 60
 RUNS, SECONDS_EACH, SECONDS_MAX = 1_000, 120, 500
 EXEMPT = {
     "controllers/core/workloads.py::Workloads._read": "parse_kind reads it",
-    "controllers/following.py::Gathering.read_to": "it reads nothing",
+    "controllers/work_queue.py::WorkQueue.read_to": "it reads nothing",
     "controllers/mailbox_controller.py::MailboxController.read_to": "it reads nothing",
     "controllers/placement_translator.py::PlacementTranslator.read_to": "it reads nothing",
     "leafcast/cli/commands/nats_config.py::nats_config": "it shows a text as it is",

@@ -1,6 +1,5 @@
 """What servers, children and nodes elsewhere answer is read with care, and in little room."""
 
-import asyncio
 import subprocess
 import sys
 import tracemalloc
@@ -14,11 +13,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from controllers.core.status import singleton
-from controllers.ledger_notes import LedgerNotes
-from controllers.recovery import ChildAway
-from leafcast.ask import decode, recall
-from leafcast.ask.decode import BadAnswer, read_objects, read_records
-from leafcast.ask.recall import AskedChildren
+from leafcast.ask.decode import BadAnswer, read_objects
 from relay.adapters.jetstream.connection import ApiError, checked
 from relay.adapters.jetstream.delivery import NO_COUNT, count_of, place_of
 from relay.adapters.jetstream.publish import sequence_of
@@ -86,11 +81,9 @@ def test_a_count_is_what_servers_write_and_nothing_else(text):
 
 
 @pytest.mark.parametrize("text", [b"[" * 100_000, b"1e999", b"NaN", b"\xff", b"9" * 5000, b""])
-def test_json_that_hurts_is_refused_and_notes_in_it_are_as_none(text, tmp_path):
+def test_json_that_hurts_is_refused(text):
     with pytest.raises(CodecError):
         from_json(text)
-    (tmp_path / "ledger.json").write_bytes(b'{"recovered":[],"generation":' + text + b"}")
-    assert LedgerNotes(tmp_path).generation == 0
 
 
 @pytest.mark.parametrize(
@@ -115,60 +108,6 @@ def test_a_page_of_objects_that_does_not_lead_on_is_no_answer(answer):
 def test_objects_follow_each_other_by_namespace_and_name():
     page = [{"metadata": {}}]
     assert read_objects({"objects": page, "next": "a-b/x"}, "a/z") == (page, "a-b/x")
-
-
-class Lying:
-    """A child that answers whatever it likes, without end."""
-
-    def __init__(self, answer):
-        self.answer, self.asked = answer, 0
-
-    async def ask(self, path, verb, arguments):
-        self.asked += 1
-        return self.answer(self.asked)
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        lambda n: None,
-        lambda n: {"ready": True},
-        lambda n: {"ready": True, "records": [3], "next": ""},
-        lambda n: {"ready": True, "records": [b"x"], "next": "a"},
-        lambda n: {"ready": True, "records": [], "next": f"{n:09}"},
-        lambda n: {"ready": True, "records": [b"x"], "next": f"{n:09}"},
-        lambda n: {"ready": True, "records": [bytes(100_000)], "next": f"{n:09}"},
-    ],
-    ids=["nothing", "no list", "no record", "the same page", "nothing more", "pages", "bytes"],
-)
-def test_a_child_that_shows_records_without_end_counts_as_away(answer, monkeypatch):
-    monkeypatch.setattr(recall, "RECORDS_BYTES_MAX", 1_000_000)
-    lying = Lying(answer)
-    children = AskedChildren(None, lying)
-    with pytest.raises(ChildAway):
-        asyncio.run(children.records("emea"))
-    assert lying.asked <= decode.PAGES_MAX
-    reference = Reference("object", "0" * 64, 1)
-    with pytest.raises(ChildAway):
-        asyncio.run(children.content("emea", reference))
-
-
-def test_records_that_are_shown_in_pages_are_read_to_their_end():
-    pages = [([b"x"], "a"), ([b"y"], "")]
-    lying = Lying(lambda n: {"ready": True, "records": pages[n - 1][0], "next": pages[n - 1][1]})
-    assert asyncio.run(AskedChildren(None, lying).records("emea")) == [b"x", b"y"]
-    assert read_records({"ready": 1, "records": [], "next": ""}, "")[2] is False
-
-
-def test_records_of_one_that_is_not_ready_are_read_only_where_a_part_will_do():
-    pages = [(True, [b"x"], "a"), (False, [b"y"], "")]
-    lying = Lying(
-        lambda n: dict(zip(("ready", "records", "next"), pages[(n - 1) % 2], strict=True))
-    )
-    children = AskedChildren(None, lying)
-    with pytest.raises(ChildAway):
-        asyncio.run(children.records("emea"))
-    assert asyncio.run(children.records("emea", partly=True)) == [b"x", b"y"]
 
 
 @pytest.mark.parametrize("status", [{"a": b"x"}, {"a": {b"k": 1}}, {"a": float("nan")}, [1], 3])

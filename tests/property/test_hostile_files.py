@@ -5,9 +5,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from controllers.core.recovery import read_recalled
 from controllers.keys import KeysUnusable, load_or_make_keys
-from controllers.ledger_notes import LedgerNotes
 from leafcast.data_dir import DataDir, DataDirUnusable
 from leafcast.errors import said
 from leafcast.local.credentials import CredentialsUnusable, load_credentials
@@ -18,8 +16,8 @@ from relay.adapters.server.ports import PortsDamaged, kept_ports
 from relay.core.reports.intake import ReportIntake
 from schemas.identity import NodePath
 from schemas.refusals import RecordRefused
-from tests.property.test_hostile_bytes import PATH, from_above, from_below, odd_json, slots
-from tests.property.test_wire_laws import any_bytes, signer
+from tests.property.test_hostile_bytes import PATH, from_below, odd_json, slots
+from tests.property.test_wire_laws import any_bytes
 
 FEW = settings(
     max_examples=40,
@@ -34,7 +32,6 @@ READERS = {
     "admin.json": (lambda folder: DataDir(folder).admin(), DataDirUnusable),
     "children.json": (KnownChildren, ()),
     "ports.json": (kept_ports, PortsDamaged),
-    "ledger.json": (LedgerNotes, ()),
 }
 
 INTAKE = ReportIntake(NodePath(), lambda _child, _key: 2**62, lambda _key: None)
@@ -66,10 +63,3 @@ def test_a_file_that_is_refused_is_named_and_is_no_defect(tmp_path, name):
 def test_any_report_slot_is_read_or_is_refused(slot, data):
     with suppress(RecordRefused):
         INTAKE.read("s1", slot, data)
-
-
-@given(from_above)
-@FEW
-def test_any_record_that_a_child_recalls_is_read_or_is_none(data):
-    found = read_recalled(data, "emea", signer, signer)
-    assert found is None or found.envelope.verify(signer.tree, signer.public_key)

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from controllers.following import Gathering
+from controllers.work_queue import WorkQueue
 from leafcast.ask.api import Api
 from leafcast.daemon.tree_verbs import TreeVerbs
 from leafcast.daemon.waits import register_wait
@@ -91,17 +91,38 @@ async def test_a_placement_that_does_not_exist_is_told_at_once(tree):
 
 
 async def test_work_is_done_when_the_worker_comes_back_for_more():
-    gathering = Gathering(SystemClock())
-    gathering.add(["a"])
-    gathering.read_to("7.1234")
+    queue = WorkQueue(SystemClock())
+    queue.add(["a"])
+    queue.read_to("7.1234")
     async with asyncio.timeout(60), asyncio.TaskGroup() as group:
-        done = group.create_task(gathering.worked_off("7"))
-        late = group.create_task(gathering.worked_off("8.1"))
-        assert await gathering.take() == {"a"}
+        done = group.create_task(queue.worked_off("7"))
+        late = group.create_task(queue.worked_off("8.1"))
+        assert await queue.take() == {"a"}
         assert not done.done()
-        worker = group.create_task(gathering.take())
+        worker = group.create_task(queue.take())
         await done
         assert not late.done()
-        gathering.read_to("9")
+        queue.read_to("9")
         await late
         worker.cancel()
+
+
+async def test_what_failed_is_reconciled_again_and_holds_up_nothing_else():
+    queue, seen = WorkQueue(SystemClock()), []
+
+    async def reconcile(keys):
+        seen.append(set(keys))
+        return ["a"] if len(seen) == 1 else []
+
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        worker = group.create_task(queue.work(reconcile))
+        queue.add(["a"])
+        await queue.worked_off()
+        queue.add(["b"])
+        await queue.worked_off()
+        assert seen == [{"a"}, {"b"}]
+        while len(seen) < 3:
+            await queue.worked_off()
+            await asyncio.sleep(0.05)
+        worker.cancel()
+    assert seen[2] == {"a"}

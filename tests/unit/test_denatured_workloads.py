@@ -4,7 +4,6 @@ import itertools
 
 import pytest
 
-from controllers.core.notes import Notes
 from controllers.core.placements import Placements
 from controllers.core.workloads import Workloads
 from schemas.objects import BUILT_IN_KINDS, ObjectKey
@@ -107,7 +106,7 @@ def test_a_kind_that_nobody_selects_any_more_is_forgotten_but_for_what_denatured
 
 
 def test_of_two_denatureds_the_placement_says_which_counts():
-    placements = Placements("space", {}, Notes())
+    placements = Placements("space", {})
     objects = keyed(PLACEMENT, denatured("b"), denatured("a", role("list")))
     placements.listed(objects)
     (work,) = placements.next(["shop"])
