@@ -16,11 +16,11 @@ from tests.simulation.model import Located, Placed, placement_key
 from tests.simulation.ports import Ports
 from tests.simulation.run import Run
 from tests.simulation.scenes import (
+    EVERYWHERE,
     A,
     B,
     C,
     D,
-    EVERYWHERE,
     behaving,
     contents,
     edges_of,

@@ -11,8 +11,8 @@ from tests.simulation import run as runs
 from tests.simulation import soak
 from tests.simulation.assumptions import ASSUMPTIONS
 from tests.simulation.faults import NO_FAULTS, Faults
-from tests.simulation.mutants import MUTANTS, kill
 from tests.simulation.laws import CONVERGENCE
+from tests.simulation.mutants import MUTANTS, kill
 from tests.simulation.oracle import Oracle
 from tests.simulation.replay import again, end_of
 from tests.simulation.sizes import SIZES, TINY, seed_of
