@@ -43,7 +43,9 @@ class Propagation:
                 self._pass_through(accepted, former, cause)
             case LocationRecord():
                 self._audience.put_location(key, record)
-                touched = dict.fromkeys((*self._children.having(key), *self._audience.concerned(key)))
+                touched = dict.fromkeys(
+                    (*self._children.having(key), *self._audience.concerned(key))
+                )
                 self._announce(touched, key, former, accepted, cause)
             case NodeRecord():
                 self._put_node(accepted, former, record, cause, now)

@@ -195,9 +195,9 @@ class LacksBlob(Ports):
         self._address = address
 
     def heard(self, host: Host, event: Event) -> list[Event]:
-        if isinstance(event, BlobArrived) and event.reference.address == self._address:
-            if not event.local:
-                return [BlobArrived(event.reference, None, local=False)]
+        lacks = isinstance(event, BlobArrived) and event.reference.address == self._address
+        if lacks and not event.local:  # type: ignore[union-attr]
+            return [BlobArrived(event.reference, None, local=False)]  # type: ignore[union-attr]
         return [event]
 
 
