@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from typing import Protocol
 
-from controllers.work_queue import number_of
+from controllers.work_queue import RETRY_SECONDS
 from relay.ports import (
     AnotherSpace,
     Change,
@@ -23,6 +23,7 @@ from relay.ports import (
     SpaceEvent,
     Synced,
     Unserved,
+    number_of,
 )
 from schemas.objects import ObjectKey
 
@@ -82,12 +83,19 @@ async def identity_of(space: Space, clock: Clock) -> str:
 
 
 class Informer:
-    """Follows a space for a handler; what comes before the first sync is told as one list."""
+    """Follows a space for a handler; what comes before the first sync is told as one list.
 
-    def __init__(self, space: Space, interests: Interests, handler: SpaceHandler) -> None:
+    That something is not there any more is believed only of the space itself: a server whose store
+    was emptied tells deletions, too, and has lost its identity with the rest.
+    """
+
+    def __init__(
+        self, space: Space, interests: Interests, handler: SpaceHandler, clock: Clock
+    ) -> None:
         self._space = space
         self._interests = interests
         self._handler = handler
+        self._clock = clock
         self._first: dict[ObjectKey, Object] | None = {}
         self._synced: frozenset[Interest] | None = frozenset()
         self._read = ""
@@ -96,6 +104,11 @@ class Informer:
         """Follow until cancelled; raises AnotherSpace."""
         await self._space.follow(self._interests, self._tell)
 
+    @property
+    def synced(self) -> bool:
+        """Whether all that is of interest now was told."""
+        return self._synced == self._interests.wanted
+
     async def _tell(self, event: SpaceEvent) -> None:
         match event:
             case Served(kinds):
@@ -103,29 +116,31 @@ class Informer:
             case Unserved():
                 self._handler.not_served(event)
             case Listed(interest, objects):
-                await self._believe()
-                self._list(interest, objects)
+                await self._list(interest, objects)
             case Change():
-                self._change(event)
+                await self._change(event)
             case Synced(wanted):
                 # Of what became of interest meanwhile this is said again, once it was listed.
                 if wanted == self._interests.wanted:
-                    self._sync()
+                    await self._sync()
             case Progress():
                 pass
         if isinstance(event, Change | Listed | Progress):
             self._read = max(self._read, event.revision, key=number_of)
-        if self._first is None and self._synced == self._interests.wanted:
+        if self._first is None and self.synced:
             self._handler.read_to(self._read)
 
-    def _list(self, interest: Interest | None, objects: Mapping[ObjectKey, Object]) -> None:
+    async def _list(self, interest: Interest | None, objects: Mapping[ObjectKey, Object]) -> None:
         if self._first is not None:
             self._first |= objects
         else:
+            await self._believe()
             kind = (interest.group, interest.resource) if interest else None
             self._handler.listed(objects, kind)
 
-    def _change(self, change: Change) -> None:
+    async def _change(self, change: Change) -> None:
+        if self._first is None and change.kind == "deleted":
+            await self._believe()
         if self._first is None:
             self._handler.changed(change)
         elif change.kind == "deleted":
@@ -133,15 +148,28 @@ class Informer:
         else:
             self._first[change.key] = change.object
 
-    def _sync(self) -> None:
+    async def _sync(self) -> None:
         if self._first is not None:
             if not self._handler.ready(self._first):
                 return
+            # Of all that was listed so far one answer tells, as it is given after that.
+            await self._believe_at_last()
             first, self._first = self._first, None
             self._handler.listed(first, None)
         self._synced = self._interests.wanted
         self._handler.synced()
 
+    async def _believe_at_last(self) -> None:
+        """As `_believe`; a space that cannot be asked is waited for."""
+        while True:
+            try:
+                return await self._believe()
+            except AnotherSpace:
+                raise
+            except SpaceError:
+                await self._clock.sleep(RETRY_SECONDS)
+
     async def _believe(self) -> None:
+        """Raises AnotherSpace, and SpaceError if it cannot be asked."""
         if not self._handler.believes(await self._space.identity()):
             raise AnotherSpace("AnotherSpace", "another space stands in its place")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from controllers.core.conditions import merged
 from controllers.core.inventory import REGISTERED
@@ -48,6 +48,8 @@ class MailboxController:
         self._spaces = spaces
         self._slices = slices
         self._statuses = statuses
+        # Why nothing reaches a SyncTarget that is valid, by name.
+        self.unplaced: dict[str, str] = {}
         self._registry = self._registry_of("")
 
     @property
@@ -74,7 +76,7 @@ class MailboxController:
         self._spaces.add(identity)
         self._registry = self._registry_of(identity)
         async with asyncio.TaskGroup() as group:
-            informer = Informer(self._space, Interests(_INTERESTS), self)
+            informer = Informer(self._space, Interests(_INTERESTS), self, self._clock)
             group.create_task(informer.run(), name="inventory")
             group.create_task(self._queue.work(self.reconcile), name="register")
 
@@ -133,6 +135,7 @@ class MailboxController:
         work = self._registry.next(objects)
         if work.drafts or work.deleted:
             await self._issuer.issue(work.drafts, work.deleted)
+        self._note_unplaced(objects, work.conditions)
         self._look_at_slices()
         if any(key.resource == LOCATIONS for key in objects):
             for queue in self._statuses:
@@ -145,6 +148,17 @@ class MailboxController:
     def _look_at_slices(self) -> None:
         for queue in self._slices:
             queue.add([ALL])
+
+    def _note_unplaced(
+        self, keys: Iterable[ObjectKey], conditions: Mapping[str, Condition]
+    ) -> None:
+        for key in keys:
+            if key == target_key(key.name):
+                self.unplaced.pop(key.name, None)
+        for name, said in conditions.items():
+            self.unplaced.pop(name, None)
+            if said.status != "True" and f"synctarget/{name}" not in self.errors:
+                self.unplaced[name] = said.message
 
     async def _write(self, conditions: Mapping[str, Condition]) -> list[InventoryKey]:
         """Say what is wrong; that nothing is wrong is said only to who was told otherwise."""

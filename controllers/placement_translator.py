@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
+from controllers.core.acting import acting, acting_text
 from controllers.core.placements import Placements, read_issued
 from controllers.core.selection import Reach
 from controllers.core.translate import Issued
 from controllers.core.workloads import CONTROL_KINDS, Workloads, slices_among
 from controllers.informer import Informer, KindName, identity_of
 from controllers.issuing import Issuer, read_all
-from controllers.ports import CentreRelay
+from controllers.ports import CentreRelay, FinalizingSpace
 from controllers.work_queue import PlacementQueues
 from relay.ports import (
     Change,
@@ -34,6 +37,8 @@ Note = Callable[[str, str, str], None]
 """Hears what no status can say: a reason, what it is about, and why."""
 
 READS_AT_ONCE = 64
+LISTED_MIN = 32
+"""So many objects are read by one list rather than one by one."""
 NOT_FOUND = "NotFound"
 _VERBS_NEEDED = frozenset({"list", "watch"})
 _CONTROL = frozenset(Interest(*kind) for kind in CONTROL_KINDS)
@@ -64,7 +69,7 @@ class PlacementTranslator:
         self._placements = Placements("", {})
         self._interests = Interests()
         self._kinds: tuple[Kind, ...] = ()
-        self._synced: frozenset[Interest] | None = None
+        self._informer: Informer | None = None
         self._reached: tuple[frozenset[Reach], tuple[Kind, ...]] = (frozenset(), ())
         self._ever: dict[KindName, Kind] = {}
         self._deferred: set[str] = set()
@@ -85,6 +90,11 @@ class PlacementTranslator:
     def workloads(self) -> Workloads:
         """What the space holds."""
         return self._placements.workloads
+
+    @property
+    def identified(self) -> bool:
+        """Whether it is known who the space is: an API server that is away has not said it."""
+        return bool(self._placements.identity)
 
     @property
     def known(self) -> bool:
@@ -108,8 +118,8 @@ class PlacementTranslator:
         self._placements = Placements(identity, known, self._issuer.records)
         self._interests = Interests(_CONTROL)
         async with asyncio.TaskGroup() as group:
-            informer = Informer(self._space, self._interests, self)
-            group.create_task(informer.run(), name="workloads")
+            self._informer = Informer(self._space, self._interests, self, self._clock)
+            group.create_task(self._informer.run(), name="workloads")
             group.create_task(self._queue.work(self.reconcile), name="translate")
 
     def source(self, name: str) -> Source:
@@ -121,6 +131,12 @@ class PlacementTranslator:
         record = self._issuer.records.get(key)
         ours = record is not None and self._placements.is_ours(record)
         return record.source.name if record is not None and ours else None
+
+    def acts(self, name: str) -> str:
+        """What a placement selects that acts on its own API server; "" if nothing does."""
+        if not isinstance(self._space, FinalizingSpace):
+            return ""
+        return acting_text(acting(self.workloads, name))
 
     def in_force(self, name: str) -> bool:
         """Whether the ledger holds the placement."""
@@ -188,7 +204,6 @@ class PlacementTranslator:
 
     def synced(self) -> None:
         """Go on with what waited until all kinds that it may select were listed."""
-        self._synced = self._interests.wanted
         if not self._widen():
             deferred, self._deferred = self._deferred, set()
             self._queue.add(deferred)
@@ -214,7 +229,7 @@ class PlacementTranslator:
             self._interests.set(_CONTROL | interests_of(reaches, self._ever.values()))
             followed = {(item.group, item.resource) for item in self._interests.wanted or ()}
             self.workloads.keep_kinds(followed)
-        return self._synced != self._interests.wanted
+        return self._informer is None or not self._informer.synced
 
     async def reconcile(self, names: frozenset[str]) -> frozenset[str]:
         """Bring what the ledger says of these up to date; those to be looked at again."""
@@ -235,12 +250,31 @@ class PlacementTranslator:
 
     async def _complete(self, names: Iterable[str]) -> bool:
         """Read what is selected and of which only metadata is known; whether all could be read."""
+        await self._complete_by_lists(names)
         partial = sorted({key for name in names for key in self.workloads.partial(name)})
         for at in range(0, len(partial), READS_AT_ONCE):
             async with asyncio.TaskGroup() as group:
                 for key in partial[at : at + READS_AT_ONCE]:
                     group.create_task(self._complete_one(key))
         return not any(self.workloads.partial(name) for name in names)
+
+    async def _complete_by_lists(self, names: Iterable[str]) -> None:
+        """Read at once what is most of a kind in a namespace."""
+        grouped: dict[tuple[KindName, str], set[ObjectKey]] = defaultdict(set)
+        for key in {key for name in names for key in self.workloads.partial(name)}:
+            grouped[(key.group, key.resource), key.namespace].add(key)
+        for (kind, namespace), keys in grouped.items():
+            if len(keys) < LISTED_MIN:
+                continue
+            known = self.workloads.resolver.of_kind(kind)
+            if 2 * len(keys) < sum(key.namespace == namespace for key in known):
+                continue
+            with suppress(SpaceError):
+                listing = await self._space.list(*kind, namespace=namespace)
+                for obj in listing.objects:
+                    key = ObjectKey(*kind, namespace, obj["metadata"]["name"])
+                    if key in keys:
+                        self._placements.put(key, obj)
 
     async def _complete_one(self, key: ObjectKey) -> None:
         try:

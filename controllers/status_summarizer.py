@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from controllers.core.cleaning import EXECUTING_COUNT_LABEL
+from controllers.core.pacing import QUIET_SECONDS, Pacing
 from controllers.core.status import PlacementFacts, placement_status, singleton, takes_status
 from controllers.core.workloads import placement_key
 from controllers.placement_translator import PlacementTranslator
@@ -40,10 +41,17 @@ class StatusSummarizer:
         self._locations = locations
         # Objects whose singleton status cannot be returned, with how many destinations have them.
         self._ambiguous: dict[ObjectKey, int] = {}
+        self._pacing = Pacing()
+        # Placements for whose status someone waits.
+        self._hurried: set[str] = set()
+        # What was written last, with the revision that it was written on.
+        self._written: dict[str, tuple[str, Mapping[str, Any]]] = {}
 
     async def written(self, names: Iterable[str]) -> None:
         """Wait until the statuses of these placements say what the tree reports now."""
-        self._queue.add(names)
+        listed = frozenset(names)
+        self._hurried |= listed
+        self._queue.add(listed)
         await self._queue.worked_off()
 
     async def run(self) -> None:
@@ -60,13 +68,41 @@ class StatusSummarizer:
         return names if refused else again
 
     async def _write(self, name: str) -> bool:
-        workloads = self._translator.workloads
-        obj = workloads.objects.get(name)
+        """Write one placement's status, if it is due; False if that is to be tried again."""
+        obj = self._translator.workloads.objects.get(name)
         if obj is None:
+            self._pacing.forget(name)
+            self._written.pop(name, None)
             return True
+        count = self._relay.count(self._translator.source(name).key)
+        before, now = self._before(name, obj), self._clock.now()
+        status = placement_status(self._facts(name), count, before, now.wall_ms)
+        hurried = name in self._hurried
+        self._hurried.discard(name)
+        if status == before:
+            return True
+        due = self._pacing.due(name, before, status, count, now.seconds)
+        if due > now.seconds and not hurried:
+            # What is reported meanwhile may be due sooner.
+            self._queue.add_later(name, min(due - now.seconds, QUIET_SECONDS))
+            return True
+        known = {**obj, "status": before}
+        written = await write_status(self._space, placement_key(name), known, status)
+        if written:
+            self._pacing.written(name, now.seconds)
+            self._written[name] = (_revision(obj), status)
+        return written
+
+    def _before(self, name: str, obj: Mapping[str, Any]) -> Any:
+        """The status that the object has; what was written just now may not be told of yet."""
+        revision, status = self._written.get(name, ("", None))
+        return status if status and revision == _revision(obj) else obj.get("status")
+
+    def _facts(self, name: str) -> PlacementFacts:
+        workloads = self._translator.workloads
         placement = workloads.placements.get(name)
         selectors = placement.spec.location_selectors if placement else ()
-        facts = PlacementFacts(
+        return PlacementFacts(
             # What is counted is of the spec that was looked at last, not of one that just came.
             generation=self._translator.observed.get(name, 0),
             locations=sum(
@@ -82,11 +118,8 @@ class StatusSummarizer:
             selected=workloads.resolver.count(name),
             lack=workloads.lack(name),
             not_supported=workloads.resolver.not_supported.of(name),
+            acts=self._translator.acts(name),
         )
-        count = self._relay.count(self._translator.source(name).key)
-        before, now_ms = obj.get("status"), self._clock.now().wall_ms
-        status = placement_status(facts, count, before, now_ms)
-        return await write_status(self._space, placement_key(name), obj, status)
 
     def _concerned(self, names: Iterable[str]) -> set[ObjectKey]:
         """Objects whose status these placements ask for, and those that still carry one."""
@@ -150,3 +183,7 @@ def _count_label(obj: Mapping[str, object]) -> str | None:
     labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
     count = labels.get(EXECUTING_COUNT_LABEL) if isinstance(labels, Mapping) else None
     return count if isinstance(count, str) else None
+
+
+def _revision(obj: Mapping[str, Any]) -> str:
+    return str(obj["metadata"].get("resourceVersion", ""))

@@ -65,6 +65,7 @@ __all__ = [
     "Tell",
     "Unserved",
     "first_of",
+    "number_of",
 ]
 
 Object = dict[str, Any]
@@ -397,6 +398,12 @@ class Progress:
     revision: str
 
 
+def number_of(revision: str) -> int:
+    """What revisions of one space compare by: the number before the first dot; 0 of no number."""
+    number = revision.partition(".")[0]
+    return int(number) if number.isascii() and number.isdigit() else 0
+
+
 SpaceEvent = Served | Listed | Change | Unserved | Synced | Progress
 Tell = Callable[[SpaceEvent], Awaitable[None]]
 
@@ -427,7 +434,7 @@ class Space(Protocol):
     async def revision(self) -> str:
         """A mark of now: a follower that was told of this revision was told all before it.
 
-        Revisions of one space compare by the number before the first dot.
+        Revisions of one space compare by `number_of`.
         """
         ...
 

@@ -24,7 +24,7 @@ OBJECT_MAX_BYTES = 3 * 512 * 1024
 _PLAIN, _ZSTD, _PARTS = b"\0", b"\1", b"\2"
 
 OBJECT, MANIFEST, MANIFEST_CHUNK = "object", "manifest", "mchunk"
-INDEX_LIST, INDEX_CHUNK, PROGRAM, PART = "ilist", "ichunk", "program", "part"
+PROGRAM, PART = "program", "part"
 
 
 class Reference(WireRecord, frozen=True):

@@ -1,7 +1,7 @@
-"""Long lists as blobs: a root and chunks, split so that one change touches one chunk.
+"""Manifests as blobs: a root and chunks, split so that one change touches one chunk.
 
-Manifests list a placement's objects, the index lists the placements in force. Items are sorted by
-key and split by the leading bits of the key's hash into 2**k chunks of a set average size.
+A manifest lists a placement's objects. They are sorted by key and split by the leading bits of the
+key's hash into 2**k chunks of a set average size.
 """
 
 from __future__ import annotations
@@ -12,13 +12,11 @@ from typing import TypeVar
 
 from schemas import blobs
 from schemas.blobs import Reference, StoredBlob
-from schemas.identity import ContentHash, MailKey, check_hash, mail_key_bytes, short_key
+from schemas.identity import ContentHash, check_hash
 from schemas.objects import ObjectKey
-from schemas.refusals import RecordRefused
 from schemas.wire import Natural, WireRecord, decode, encode
 
 MANIFEST_CHUNK_MEAN = 64
-INDEX_CHUNK_MEAN = 128
 BITS_MAX = 16
 
 T = TypeVar("T")
@@ -29,7 +27,7 @@ WANT_MULTI = 4
 
 
 class ListRoot(WireRecord, frozen=True):
-    """Of a chunked list: how many items, split by how many bits, and the chunks in order."""
+    """Of a manifest: how many items, split by how many bits, and the chunks in order."""
 
     version: Natural
     count: Natural
@@ -76,18 +74,6 @@ class ManifestChunk(WireRecord, frozen=True):
     entries: tuple[ManifestEntry, ...]
 
 
-class IndexEntry(WireRecord, frozen=True):
-    """A placement in force: the 20 bytes of its mail key, and its generation."""
-
-    key: bytes
-    generation: Natural
-
-
-class IndexChunk(WireRecord, frozen=True):
-    version: Natural
-    entries: tuple[IndexEntry, ...]
-
-
 def build_manifest(entries: Iterable[ManifestEntry]) -> list[StoredBlob]:
     """The blobs of a manifest, its root first."""
     ordered = sorted(entries, key=lambda entry: entry.key)
@@ -96,39 +82,17 @@ def build_manifest(entries: Iterable[ManifestEntry]) -> list[StoredBlob]:
     chunks = [
         _blob(blobs.MANIFEST_CHUNK, ManifestChunk(1, tuple(part))) for part in _split(hashed, bits)
     ]
-    return [_root(blobs.MANIFEST, len(ordered), bits, chunks), *chunks]
-
-
-def build_index(in_force: Iterable[tuple[MailKey, int]]) -> list[StoredBlob]:
-    """The blobs of an index list, its root first."""
-    listed = sorted((mail_key_bytes(key), generation) for key, generation in in_force)
-    bits = _bits(len(listed), INDEX_CHUNK_MEAN)
-    items = [(raw, IndexEntry(raw, generation)) for raw, generation in listed]
-    chunks = [_blob(blobs.INDEX_CHUNK, IndexChunk(1, tuple(part))) for part in _split(items, bits)]
-    return [_root(blobs.INDEX_LIST, len(listed), bits, chunks), *chunks]
+    return [_root(len(ordered), bits, chunks), *chunks]
 
 
 def read_root(plain: bytes) -> ListRoot:
-    """The root of a manifest or an index list; raises RecordRefused."""
+    """The root of a manifest; raises RecordRefused."""
     return decode(ListRoot, plain, blobs.BLOB_MAX_BYTES, "root")
 
 
 def read_manifest_chunk(plain: bytes) -> tuple[ManifestEntry, ...]:
     """The entries of a manifest chunk; raises RecordRefused."""
     return decode(ManifestChunk, plain, blobs.BLOB_MAX_BYTES, "chunk").entries
-
-
-def read_index_chunk(plain: bytes) -> dict[MailKey, int]:
-    """Mail key to generation; raises RecordRefused."""
-    chunk = decode(IndexChunk, plain, blobs.BLOB_MAX_BYTES, "chunk")
-    if any(len(entry.key) != 20 for entry in chunk.entries):
-        raise RecordRefused("chunk: a mail key is not of 20 bytes")
-    return {short_key(entry.key): entry.generation for entry in chunk.entries}
-
-
-def index_chunk_of(root: ListRoot, key: MailKey) -> Reference:
-    """The chunk that lists the key, if the index lists it at all."""
-    return root.chunks[_leading(mail_key_bytes(key), root.bits)]
 
 
 def _object_hash(key: ObjectKey) -> bytes:
@@ -158,5 +122,7 @@ def _blob(kind: str, value: object) -> StoredBlob:
     return blobs.store(kind, encode(value))
 
 
-def _root(kind: str, count: int, bits: int, chunks: Sequence[StoredBlob]) -> StoredBlob:
-    return _blob(kind, ListRoot(1, count, bits, tuple(chunk.reference for chunk in chunks)))
+def _root(count: int, bits: int, chunks: Sequence[StoredBlob]) -> StoredBlob:
+    return _blob(
+        blobs.MANIFEST, ListRoot(1, count, bits, tuple(chunk.reference for chunk in chunks))
+    )

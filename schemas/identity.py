@@ -146,7 +146,7 @@ def short_key(raw: bytes) -> MailKey:
 
 
 def mail_key_bytes(key: MailKey) -> bytes:
-    """The 20 bytes of a mail key, as the index lists it; raises BadIdentity."""
+    """The 20 bytes of a mail key; raises BadIdentity."""
     if not _MAIL_KEY.match(key):
         raise BadIdentity("mail key", key, "32 characters of base32hex, lowercase")
     return int(key, 32).to_bytes(20, "big")

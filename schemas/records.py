@@ -1,4 +1,4 @@
-"""The records that travel down, signed: delta, profile, location, node, index, keys, ask.
+"""The records that travel down, signed: delta, profile, location, node, keys, ask.
 
 The first five fields are the same in all kinds and never change, so that an older relay can pass on
 what a newer one says (wire.md, "Records that are signed").

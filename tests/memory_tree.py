@@ -83,6 +83,7 @@ class MemoryTree:
     spaces: dict[NodePath, MemorySpace] = field(default_factory=dict)
     clusters: dict[NodePath, SimulatedCluster] = field(default_factory=dict)
     askers: dict[NodePath, Asker] = field(default_factory=dict)
+    homes: dict[NodePath, str] = field(default_factory=dict)
     running: dict[NodePath, list[asyncio.Task[None]]] = field(default_factory=dict)
     # What the controllers say that no status can.
     noted: list[tuple[str, str, str]] = field(default_factory=list)
@@ -129,7 +130,8 @@ class MemoryTree:
         bus = self.make_bus(self.network, path)
         roots = {self.keys.root.key_id: self.keys.root.public_key}
         run = random_id(self.dice.entropy(16))
-        config = NodeConfig(path, self.keys.tree, roots, run, attached, former=former)
+        home = self.homes.setdefault(path, random_id(self.dice.entropy(16)))
+        config = NodeConfig(path, self.keys.tree, roots, run, attached, home, former)
         syncer: Syncer | None = None
         tasks = self.running[path] = []
 
@@ -193,7 +195,8 @@ class MemoryTree:
         self.network.take_along(old, new)
         for kept in (self.drivers, self.syncers, self.clusters, self.askers):
             kept.pop(old)
-        self.spaces[new] = self.spaces.pop(old)
+        for kept in (self.spaces, self.homes):
+            kept[new] = kept.pop(old)
 
     async def control(self, group: asyncio.TaskGroup) -> None:
         """Run the controllers on the centre's relay; for ones that were stopped, new ones."""
@@ -220,9 +223,14 @@ async def memory_tree(
     folder: Path,
     paths: Iterable[str],
     make_bus: Callable[[MemoryNetwork, NodePath], MemoryBus] = MemoryBus,
+    prepare: Callable[[MemoryTree], None] = lambda _: None,
 ) -> AsyncIterator[MemoryTree]:
-    """A tree with these nodes (parents first); each without children has a space."""
+    """A tree with these nodes (parents first); each without children has a space.
+
+    `prepare` may give it other spaces before anything runs.
+    """
     tree = MemoryTree(folder, make_bus)
+    prepare(tree)
     wanted = [NodePath.parse(path) for path in paths]
     inner = {path.parent for path in wanted}
     edges = [path for path in wanted if path not in inner]

@@ -23,6 +23,7 @@ VALID, SYNCED, HEALTHY = "Valid", "Synced", "Healthy"
 REMOVAL_HELD, OBJECTS_REFUSED = "RemovalHeld", "ObjectsRefused"
 SINGLETON_REPORTED = "SingletonReported"
 OBJECTS_SELECTED, NOT_SUPPORTED = "ObjectsSelected", "NotSupported"
+ACTS_AT_CENTRE = "ActsAtCentre"
 SINGLETONS_NAMED_MAX = 4
 _OWNED = (
     VALID,
@@ -33,6 +34,7 @@ _OWNED = (
     SINGLETON_REPORTED,
     OBJECTS_SELECTED,
     NOT_SUPPORTED,
+    ACTS_AT_CENTRE,
 )
 _NO_STATUS = frozenset({("", "namespaces"), ("apiextensions.k8s.io", "customresourcedefinitions")})
 
@@ -60,6 +62,8 @@ class PlacementFacts:
     selected: int = 0
     lack: Lack | None = None
     not_supported: tuple[str, ...] = ()
+    acts: str = ""
+    """What of it acts at the centre, and what to do; "" if nothing does."""
 
 
 def placement_status(
@@ -175,6 +179,8 @@ def _conditions(facts: PlacementFacts, count: Count) -> list[Condition]:
     if facts.not_supported:
         message = not_supported_text(facts.not_supported)
         listed.append(condition(NOT_SUPPORTED, "True", "NotSupported", message))
+    if facts.acts:
+        listed.append(condition(ACTS_AT_CENTRE, "True", "NotDenatured", facts.acts))
     return listed
 
 

@@ -116,6 +116,7 @@ def _placement(form: Form) -> PlacementFacts:
         problem=form["problem"] if form["problem"] != form["held"] else "",
         held=form["held"],
         lack=form["lack"],
+        acts=form["acts"],
         blocking=list(form["blocking"]),
         stuck=[StuckFacts(**item) for item in worst[:STUCK_MAX]],
     )
@@ -132,4 +133,5 @@ def _ledger(controllers: Controllers) -> LedgerFacts:
             for about, why in sorted(controllers.mailboxes.errors.items())
             if not about.endswith(HELD_END)
         },
+        unplaced=dict(sorted(controllers.mailboxes.unplaced.items())),
     )

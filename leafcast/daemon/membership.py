@@ -137,6 +137,9 @@ class Membership:
         async with self._changing:
             issuer, tree = self._tree.issuer(), self._tree.tree_id()
             going = [node.path for node in nodes(issuer) if where.holds(node.path)]
+            if where not in going and not where.is_root:
+                remedy = "`leafcast node list` shows the nodes there are"
+                raise ApiError("NotFound", f"node {where}: there is no such node", remedy)
             if where not in going or (len(going) > 1 and not force):
                 await remove_node(issuer, tree, where)  # refuses, with its reason
             answers = await self._answers(where, force=force)

@@ -51,13 +51,14 @@ def register_selection(api: Api, tree: LocalTree) -> None:
 
 
 def selection_form(controllers: Controllers, name: str) -> dict[str, Any]:
-    """How many objects a placement selects, what it lacks, and what of it is not supported."""
+    """How many objects a placement selects, what it lacks, what of it acts here or does nothing."""
     workloads = controllers.translator.workloads
     lack = workloads.lack(name)
     return {
         "selected": workloads.resolver.count(name),
         "lack": lack.message if lack else "",
         "lackReason": lack.reason if lack else "",
+        "acts": controllers.translator.acts(name),
         "notSupported": list(workloads.resolver.not_supported.of(name)),
     }
 

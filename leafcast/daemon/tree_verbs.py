@@ -100,6 +100,6 @@ def register_tree_verbs(
     api.register("status", verbs.status)
     api.register("destinations", verbs.destinations)
     api.register("events", verbs.events)
-    register_wait(api, tree)
+    register_wait(api, tree, clock)
     register_selection(api, tree)
     return verbs

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from controllers.centre import Controllers
-from controllers.core.missing import Lack
+from controllers.core.missing import UNKNOWN_KIND, UNREADABLE, Lack
 from controllers.core.status import UNCOUNTED
 from leafcast.ask.api import Api, ApiError
 from leafcast.daemon.running_centre import running
@@ -19,24 +19,29 @@ from leafcast.daemon.selection import selection_form
 from leafcast.daemon.tree_facts import count_form
 from leafcast.local.tree import LocalTree
 from relay.core.node import Node
-from relay.ports import BusBroken, SpaceError
+from relay.objects.serving import DEFINITIONS
+from relay.ports import BusBroken, Clock, Listing, SpaceError
 from schemas.api import GROUP
 from schemas.identity import NodePath
 from schemas.reports import Count
 
 CONDITIONS = ("synced", "healthy")
 WAIT_SECONDS_MAX = 24 * 3600.0
+SERVED_SECONDS_MAX, LOOK_SECONDS = 10.0, 0.2
+"""How long a definition may take until its kind is served, and how often to look."""
+_KINDS_LACKED = (UNKNOWN_KIND, UNREADABLE)
 
 
-def register_wait(api: Api, tree: LocalTree) -> None:
+def register_wait(api: Api, tree: LocalTree, clock: Clock) -> None:
     """Answer the verb `wait` about this tree."""
-    waiting = _Waiting(tree)
+    waiting = _Waiting(tree, clock)
     api.register("wait", waiting.wait)
 
 
 class _Waiting:
-    def __init__(self, tree: LocalTree) -> None:
+    def __init__(self, tree: LocalTree, clock: Clock) -> None:
         self._tree = tree
+        self._clock = clock
         self._caught_up_with: Controllers | None = None
 
     async def wait(self, placements: list[str], condition: str, timeout: float) -> dict[str, Any]:  # noqa: ASYNC109 - part of the verb
@@ -84,10 +89,30 @@ class _Waiting:
         await controllers.caught_up()
         self._caught_up_with = controllers
         self._check(placements)
+        await self._served(placements)
         self._check_lacks(placements)
         await self._reached(placements, condition)
         self._check_lacks(placements)
         await controllers.written(placements)
+
+    async def _served(self, placements: list[str]) -> None:
+        """Wait while a kind that is lacked is defined, and its server does not serve it yet."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SERVED_SECONDS_MAX):
+                while self._unknown_kinds(placements) and await self._defined():
+                    await self._clock.sleep(LOOK_SECONDS)
+
+    def _unknown_kinds(self, placements: list[str]) -> bool:
+        lacks = map(self._lack, placements)
+        return any(lack is not None and lack.reason in _KINDS_LACKED for lack in lacks)
+
+    async def _defined(self) -> bool:
+        """Whether some definition's kind is still to be told of."""
+        space = self._tree.workloads
+        listing = await space.list(*DEFINITIONS) if space else Listing((), "")
+        told = {(k.group, k.resource) for k in self._controllers().translator.kinds}
+        specs = (obj["spec"] for obj in listing.objects)
+        return any((spec["group"], spec["names"]["plural"]) not in told for spec in specs)
 
     async def _until_other(self, controllers: Controllers, run: asyncio.Timeout) -> None:
         """End what waits on a run of the centre once there is another."""

@@ -95,6 +95,8 @@ class PlacementFacts:
     problem: str = ""
     held: str = ""
     lack: str = ""
+    acts: str = ""
+    """What of it acts on the hub itself, and what to do."""
     blocking: Sequence[str] = ()
     stuck: Sequence[StuckFacts] = ()
 
@@ -112,6 +114,8 @@ class LedgerFacts:
     lost: str = ""
     held: Mapping[str, str] = field(default_factory=dict)
     wrong: Mapping[str, str] = field(default_factory=dict)
+    unplaced: Mapping[str, str] = field(default_factory=dict)
+    """Why nothing reaches a SyncTarget, by name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,10 @@ def ledger_checks(ledger: LedgerFacts) -> Iterator[Check]:
         cause = "a large removal that nobody said is held until a person says so"
         remedy = "apply them again, or let them go: leafcast accept --inventory"
         yield Check(GROUP, "warning", f"{resource}: {why}", cause, remedy, resource)
+    for name, why in ledger.unplaced.items():
+        cause = "it is no destination: no placement counts it, and nothing is sent there"
+        said, _, remedy = why.rpartition("; ")
+        yield Check(GROUP, "warning", said, cause, remedy, f"synctarget/{name}")
     for about, why in ledger.wrong.items():
         cause = "it is not used as it is; what it said before stays in force"
         yield Check(GROUP, "failure", f"{about}: {why}", cause, "correct it and apply it", about)
@@ -71,6 +75,10 @@ def _placement(item: PlacementFacts) -> Iterator[Check]:
         cause = "what it names is not there, so it does not do what it was meant to"
         remedy = f"apply what is missing, or correct it; leafcast describe epl/{item.name}"
         yield Check(GROUP, "warning", f"{item.name}: {item.lack}", cause, remedy, about)
+    if item.acts:
+        said, _, remedy = item.acts.partition("; ")
+        cause = "an API server obeys such an object wherever it lies"
+        yield Check(GROUP, "warning", f"{item.name}: {said}", cause, remedy, about)
     for stuck in item.stuck:
         what = ": ".join(filter(None, (stuck.object, stuck.reason)))
         said = f"{item.name}: {what} (at {stuck.count}, e.g. {stuck.path})"

@@ -60,7 +60,7 @@ class AttachedCluster:
 
     def unready(self) -> dict[str, str]:
         """What keeps it from its work now, by name; "" if nothing does."""
-        return {"cluster": "" if self._syncer is not None else "it is not followed yet"}
+        return {"cluster": self._syncer.unready if self._syncer else "it is not followed yet"}
 
     async def start(
         self,

@@ -102,6 +102,8 @@ def placement_view(form: Form, now_ms: int) -> RenderableType:
     head = Text.assemble((form["name"], "bold"), "  ", _headline(form))
     parts: list[RenderableType] = [head]
     parts += [Text(form[why], style="red") for why in ("problem", "lack") if form[why]]
+    if form.get("acts"):
+        parts.append(Text(form["acts"], style="yellow"))
     if form["notSupported"]:
         parts.append(Text(f"not supported yet: {', '.join(form['notSupported'])}", style="yellow"))
     parts.append(Text(f"  objects:   {form['selected']} selected"))

@@ -32,6 +32,7 @@ from relay.syncer.wish import (
     LEAVE,
     MANAGER,
     ON_IMMUTABLE,
+    POLICY_MANAGER,
     REFUSE,
     Policies,
     is_adopted,
@@ -41,6 +42,7 @@ from relay.syncer.wish import (
     may_be_recreated,
     paths_said,
     policies_of,
+    policy_alone,
     tree_of,
     without_replicas,
 )
@@ -129,16 +131,34 @@ class Applier:
         policies = policies_of(wanted.key, content)
         case = _Case(wanted, content, policies, self._record.held.get(wanted.key))
         if case.done and case.known and not look:
+            if case.once and case.policies.overwrite == case.done.stay:
+                return await self._leave_alone(case, case.done)
             if case.once:
                 address = case.done.address if wanted.create_only else wanted.reference.address
                 self._record.put(case.claimed(replace(case.done, address=address)))
                 return None
+            if case.done.stay:
+                await self._say_policy(case, case.done)
             return await self._write(case, case.done, None)
         if unseen and self._tells_managers and case.plain:
             sight = await self._try_to_make(case)
             if sight is not None:
                 return sight
         return await self._look_and_apply(case)
+
+    async def _leave_alone(self, case: _Case, done: Done) -> Sight | None:
+        """From now on it is its cluster's; only the annotation that says so is kept in step."""
+        sight = await self._say_policy(case, done)
+        address = done.address if case.wanted.create_only else case.wanted.reference.address
+        self._record.put(case.claimed(replace(done, address=address)))
+        return sight
+
+    async def _say_policy(self, case: _Case, done: Done) -> Sight | None:
+        live = await self._space.get(case.key)
+        if live is None or _uid(live) != done.uid:
+            return None
+        wish = policy_alone(live, overwrite=case.policies.overwrite)
+        return look_at(await self._space.apply(wish, POLICY_MANAGER))
 
     async def _look_and_apply(self, case: _Case) -> Sight:
         wanted, policies = case.wanted, case.policies

@@ -22,6 +22,7 @@ class Followed:
         self._served: dict[KindName, Kind] = {}
         self._synced: set[KindName] = set()
         self._unserved: dict[KindName, str] = {}
+        self._since: dict[KindName, str] = {}
 
     def want(self, keys: Iterable[ObjectKey]) -> None:
         """Follow the kinds of these objects, and no others."""
@@ -43,13 +44,22 @@ class Followed:
 
     def listed(self, kind: KindName) -> bool:
         """The kind is told of; whether it was out of reach before."""
+        self._since.pop(kind, None)
         return self._unserved.pop(kind, None) is not None
 
-    def unserved(self, told: Unserved) -> KindName:
-        """The kind cannot be told of now."""
+    def unserved(self, told: Unserved, now: str) -> KindName:
+        """The kind cannot be told of now, for people."""
         kind = (told.interest.group, told.interest.resource)
-        self._unserved[kind] = f"{told.reason}: {told.message}"
+        since = self._since.setdefault(kind, now)
+        self._unserved[kind] = f"{told.reason}: {told.message}; since {since}"
         return kind
+
+    def unready(self) -> str:
+        """What keeps the space, or a kind of it, from being told of; "" if nothing does."""
+        if not self.begun:
+            return "it is not read yet"
+        kinds = sorted((item.group, item.resource) for item in self.interests.wanted or ())
+        return next(filter(None, map(self._trouble, kinds)), "")
 
     def lose(self, why: str) -> None:
         """Another space answers: nothing may be done to it, until the one that was does again."""

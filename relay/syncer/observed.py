@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from relay.core.destination.destination import REASON_MAX_CHARACTERS
 from relay.core.events import ObjectObserved
 from relay.objects.health import assess, terminating
 from relay.objects.merge import SERVER_METADATA
@@ -15,6 +16,9 @@ from relay.syncer.wish import MANAGER
 from schemas import codec
 from schemas.objects import ObjectKey
 from schemas.reports import Health
+
+END_CHARACTERS = 56
+_LEFT_OUT = " … "
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,7 @@ class Observations:
 
     def news(self, key: ObjectKey, address: str, error: str) -> ObjectObserved | None:
         """The last word on the object, unless it was said already."""
-        sight = self._sights.get(key)
+        sight, error = self._sights.get(key), shortened(error)
         if sight is None:
             said = _absent(key, error=error)
         else:
@@ -86,7 +90,7 @@ class Observations:
                 error=error,
                 health=sight.health,
                 status=sight.status,
-                reason=sight.reason,
+                reason=shortened(sight.reason),
             )
         return self._tell(key, said)
 
@@ -97,7 +101,7 @@ class Observations:
         """
         self._sights.pop(key, None)
         self._told.pop(key, None)
-        return _absent(key, reason=reason)
+        return _absent(key, reason=shortened(reason))
 
     def forget(self, key: ObjectKey) -> ObjectObserved | None:
         """The object never came to be, and is not wanted any more: the last word, if one is due."""
@@ -110,6 +114,18 @@ class Observations:
             return None
         self._told[key] = said
         return said
+
+
+def shortened(text: str) -> str:
+    """At most so much of what is said as a node reports, in whole words: its begin and its end.
+
+    A server begins with what it refuses; the remedy stands at the end.
+    """
+    if len(text) <= REASON_MAX_CHARACTERS:
+        return text
+    start = text[: REASON_MAX_CHARACTERS - END_CHARACTERS - len(_LEFT_OUT)]
+    end = text[-END_CHARACTERS:]
+    return f"{start.rpartition(' ')[0] or start}{_LEFT_OUT}{end.partition(' ')[2] or end}"
 
 
 def _absent(key: ObjectKey, *, error: str = "", reason: str = "") -> ObjectObserved:

@@ -70,6 +70,13 @@ async def take_back(space: Space, done: Done, ours: Collection[ObjectKey], tree:
     return Left()
 
 
+def holders(key: ObjectKey) -> tuple[ObjectKey, ...]:
+    """The Namespace and the definition that may go once the object is gone."""
+    name = f"{key.resource}.{key.group}"
+    found = (ObjectKey(*DEFINITIONS, "", name), ObjectKey(*NAMESPACES, "", key.namespace))
+    return found if key.namespace else found[:1]
+
+
 async def _found_out(space: Space, done: Done, tree: str) -> Done:
     """Of what was only intended: ours is what bears our marks."""
     live = await space.get(done.key)

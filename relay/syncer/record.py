@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from itertools import islice
 from typing import Protocol
 
 from schemas.identity import short_key
@@ -28,9 +29,9 @@ class Record:
         self.held: dict[ObjectKey, Done] = {}
         self._store = store
         self._unkept: dict[ObjectKey, Done | None] = {}
-        self._writing: dict[ObjectKey, Done | None] = {}
+        self._writing: set[ObjectKey] = set()
         self._changed = asyncio.Event()
-        self._wrote = asyncio.Event()
+        self._wrote: dict[ObjectKey, asyncio.Event] = {}
 
     @property
     def kept(self) -> bool:
@@ -57,23 +58,27 @@ class Record:
     async def stored(self, key: ObjectKey) -> None:
         """Wait until DONE says what is held about the object."""
         while key in self._unkept or key in self._writing:
-            wrote = self._wrote
-            await wrote.wait()
+            await self._wrote.setdefault(key, asyncio.Event()).wait()
 
     async def keep(self) -> None:
         """Write to DONE without end; raises BusBroken in a group."""
-        while True:
-            await self._changed.wait()
-            self._changed.clear()
-            while self._unkept:
-                keys = list(self._unkept)[:WRITES_AT_ONCE]
-                self._writing = {key: self._unkept.pop(key) for key in keys}
-                async with asyncio.TaskGroup() as group:
-                    for key, done in self._writing.items():
-                        group.create_task(self._store.store_done(_done_key(key), done))
-                self._writing = {}
-                wrote, self._wrote = self._wrote, asyncio.Event()
-                wrote.set()
+        async with asyncio.TaskGroup() as group:
+            while True:
+                await self._changed.wait()
+                self._changed.clear()
+                free = WRITES_AT_ONCE - len(self._writing)
+                idle = (key for key in self._unkept if key not in self._writing)
+                for key in list(islice(idle, free)):
+                    self._writing.add(key)
+                    group.create_task(self._write(key, self._unkept.pop(key)))
+
+    async def _write(self, key: ObjectKey, done: Done | None) -> None:
+        await self._store.store_done(_done_key(key), done)
+        self._writing.discard(key)
+        if key not in self._unkept and (wrote := self._wrote.pop(key, None)):
+            wrote.set()
+        if self._unkept:
+            self._changed.set()
 
 
 def _done_key(key: ObjectKey) -> str:

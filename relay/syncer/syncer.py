@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
 
 from relay.core.destination.claims import DesiredObject
 from relay.core.events import ObjectObserved
@@ -43,7 +44,7 @@ from relay.syncer.plan import (
     action_for,
     with_namespaces,
 )
-from relay.syncer.prune import StillHolds, take_back
+from relay.syncer.prune import StillHolds, holders, take_back
 from relay.syncer.record import DoneStore, Record
 from relay.syncer.wish import PolicyUnknown, tree_of
 from schemas.objects import ObjectKey
@@ -126,6 +127,11 @@ class Syncer:
     def idle(self) -> bool:
         """Whether the space was read, nothing is left to do or to try again, and all is kept."""
         return self._followed.synced and not self._pending and self._record.kept
+
+    @property
+    def unready(self) -> str:
+        """What keeps it from telling of the space, or of a kind of it; "" if nothing does."""
+        return self._followed.unready()
 
     async def run(self) -> None:
         """Work until cancelled, from the first wants on; BusBroken (in a group) ends it."""
@@ -229,6 +235,8 @@ class Syncer:
         left = await take_back(self._space, done, self._done.keys(), self._tree)
         self._record.erase(done.key)
         self._drift.forget(done.key)
+        for holder in holders(done.key):
+            self._pending.hurry(holder)
         if done.key not in self._wanted and done.placements:
             reason = f"left in place: {left.why}" if left.why else ""
             await self._say(self._observed.farewell(done.key, reason))
@@ -286,7 +294,7 @@ class Syncer:
             case Listed(interest, objects) if interest is not None:
                 await self._take_in((interest.group, interest.resource), objects)
             case Unserved():
-                for key in self._known({self._followed.unserved(event)}):
+                for key in self._known({self._followed.unserved(event, self._now_text())}):
                     self._reconsider(key)
                     await self._tell(key)
             case Served():
@@ -373,6 +381,10 @@ class Syncer:
             address = done.address if done and done.uid and key not in self._drift.drifted else ""
             error = self._errors.get(key) or self._followed.trouble(key)
             await self._say(self._observed.news(key, address, error))
+
+    def _now_text(self) -> str:
+        seconds = self._clock.now().wall_ms // 1000
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     async def _say(self, news: ObjectObserved | None) -> None:
         if news is not None:

@@ -15,6 +15,8 @@ from schemas.objects import CRD_GROUP, ObjectKey
 from schemas.selectors import LabelSelector
 
 MANAGER = "leafcast"
+POLICY_MANAGER = "leafcast-policy"
+"""Holds the one annotation that is kept in step on an object that is left to its cluster."""
 TREE = "leafcast.io/tree"
 OBJECT = "leafcast.io/object"
 ADOPTED = "leafcast.io/adopted"
@@ -93,6 +95,15 @@ def marked(obj: Mapping[str, Any], key: ObjectKey, tree: str, *, adopted: bool) 
         "annotations": {**_texts(obj, "annotations"), **own},
     }
     return {**obj, "metadata": metadata}
+
+
+def policy_alone(live: Mapping[str, Any], *, overwrite: bool) -> Object:
+    """A wish of `POLICY_MANAGER`: that this very object is not overwritten, or nothing."""
+    named = ("name", "namespace", "uid")
+    metadata: Object = {name: live["metadata"][name] for name in named if name in live["metadata"]}
+    if not overwrite:
+        metadata["annotations"] = {OVERWRITE: "false"}
+    return {"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": metadata}
 
 
 def tree_of(obj: Mapping[str, Any], key: ObjectKey) -> str:

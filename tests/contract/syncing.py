@@ -4,7 +4,7 @@ import asyncio
 from contextlib import asynccontextmanager
 
 from relay.core.destination.claims import DesiredObject
-from relay.ports import AnotherSpace
+from relay.ports import AnotherSpace, first_of
 from relay.syncer.applying import ContentMissing
 from relay.syncer.syncer import Syncer
 from schemas import blobs, codec
@@ -82,10 +82,13 @@ class CountingSpace:
 
         if self.replaced.is_set():
             raise AnotherSpace("AnotherSpace", "another answers")
-        async with asyncio.TaskGroup() as group:
-            following = group.create_task(self._space.follow(interests, unless_muted))
-            await self.replaced.wait()
-            following.cancel()
+        try:
+            async with asyncio.TaskGroup() as group:
+                following = group.create_task(self._space.follow(interests, unless_muted))
+                await self.replaced.wait()
+                following.cancel()
+        except BaseExceptionGroup as failed:
+            raise first_of(failed) from None
         raise AnotherSpace("AnotherSpace", "another answers")
 
     async def delete(self, key, uid=""):

@@ -6,6 +6,8 @@ import nats
 import pytest
 
 from relay.ports import SpaceError
+from schemas.api import parse_kind
+from schemas.faults import InvalidObject
 from schemas.objects import ObjectKey
 from tests.contract.spaces import config_map, embedded, noise
 from tests.contract.test_whole_space import changes
@@ -83,3 +85,28 @@ async def parts_in(url, bucket):
     async with connected(url) as connection:
         info = await connection.jetstream().stream_info(f"KV_{bucket}", f"$KV.{bucket}.p.>")
         return set(info.state.subjects or ())
+
+
+@pytest.mark.nats
+async def test_our_kinds_are_held_to_what_they_may_say_whoever_applies_them(nats_url, clock):
+    placement = {
+        "apiVersion": "edge.kubestellar.io/v2alpha1",
+        "kind": "EdgePlacement",
+        "metadata": {"name": "shop"},
+        "spec": {"locationSelectors": [{"matchLabels": "emea"}], "downsync": []},
+    }
+    with pytest.raises(InvalidObject) as told:
+        parse_kind(placement)
+    async with embedded(nats_url, clock, "strict") as space:
+        for how in ({}, {"dry_run": True}):
+            with pytest.raises(SpaceError) as refused:
+                await space.apply(placement, "me", **how)
+            assert refused.value.reason == "Invalid"
+            assert refused.value.message == str(told.value)
+        good = {**placement, "spec": {"locationSelectors": [], "downsync": []}}
+        kept = await space.apply(good, "me")
+        key = ObjectKey("edge.kubestellar.io", "edgeplacements", "", "shop")
+        await space.set_status(key, {"synced": 1})
+        labelled = {name: kept[name] for name in ("apiVersion", "kind")}
+        labelled["metadata"] = {"name": "shop", "labels": {"a": "b"}}
+        assert (await space.apply(labelled, "they"))["status"] == {"synced": 1}

@@ -1,14 +1,17 @@
 """A space that fails, lies, is another, or is changed by others; a record that is lost."""
 
 import asyncio
+import re
 
 import pytest
 
-from relay.ports import Interest, Listed, Unserved
+from relay.core.edge import REASON_MAX_CHARACTERS
+from relay.ports import Interest, Listed, SpaceError, Unserved
+from relay.syncer import pending
 from relay.syncer.wish import ours
 from schemas.objects import ObjectKey
 from tests.awaiting import until_object
-from tests.contract.spaces import config_map, deployment
+from tests.contract.spaces import config_map, definition, deployment
 from tests.contract.syncing import TREE, Bench
 
 CONFIG = ObjectKey("", "configmaps", "shop", "settings")
@@ -60,13 +63,60 @@ async def test_an_object_out_of_reach_waits_and_is_said_once(bench, space):
             await bench.space.tell(Unserved(CONFIG_MAPS, "ServiceUnavailable", "it is down"))
         bench.want(config_map(a="2"))
         await asyncio.sleep(0)
-        assert [said.error for said in bench.history] == ["ServiceUnavailable: it is down"]
+        [said] = [said.error for said in bench.history]
+        assert re.fullmatch(r"ServiceUnavailable: it is down; since \S+Z", said)
+        assert bench.syncer.unready == said
         assert bench.said[CONFIG].present
         assert bench.space.applied == []
         await bench.space.tell(Listed(CONFIG_MAPS, {CONFIG: await space.get(CONFIG)}))
         await bench.settled()
         assert (await space.get(CONFIG))["data"] == {"a": "2"}
         assert bench.said[CONFIG].error == ""
+        assert bench.syncer.unready == ""
+
+
+async def test_a_definition_goes_as_soon_as_the_last_object_of_it_is_gone(
+    bench, space, monkeypatch
+):
+    made = definition("oxen", "Ox")
+    ox = {"apiVersion": "example.com/v1", "kind": "Ox", "metadata": {"name": "one"}}
+    ox["metadata"]["namespace"] = "shop"
+    key = ObjectKey("example.com", "oxen", "shop", "one")
+    defined = ObjectKey("apiextensions.k8s.io", "customresourcedefinitions", "", made_name(made))
+    gate, delete = asyncio.Event(), bench.space.delete
+
+    async def held_up(which, uid=""):
+        if which == key:
+            await gate.wait()
+        return await delete(which, uid)
+
+    bench.space.delete = held_up
+    async with bench.running():
+        bench.want_keyed({defined: made, key: ox})
+        await bench.settled()
+        monkeypatch.setattr(pending, "BACKOFF_SECONDS_MIN", 60.0)
+        bench.want()
+        await bench.until(lambda: "are to be removed first" in bench.said[defined].error)
+        gate.set()
+        await bench.settled()
+        assert await space.get(defined) is None
+
+
+async def test_of_much_that_is_said_of_an_object_begin_and_end_are_kept_in_whole_words(bench):
+    long = " ".join(f"word{number}" for number in range(100))
+    bench.space.refused["settings"] = SpaceError("Invalid", long)
+    async with bench.running():
+        bench.want(config_map(a="1"))
+        await bench.until(lambda: CONFIG in bench.said and bench.said[CONFIG].error)
+        said = bench.said[CONFIG].error
+    assert len(said) <= REASON_MAX_CHARACTERS
+    start, _, end = said.partition(" … ")
+    assert f"Invalid: {long}".startswith(f"{start} ")
+    assert long.endswith(f" {end}")
+
+
+def made_name(obj):
+    return obj["metadata"]["name"]
 
 
 async def test_another_space_in_its_place_is_left_alone(bench, space):

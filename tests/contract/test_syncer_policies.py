@@ -99,6 +99,42 @@ async def test_without_overwrite_an_object_is_made_once_and_stays(bench, space):
         assert (await space.get(CONFIG))["data"] == {"a": "3"}
 
 
+async def test_a_flip_of_overwrite_is_seen_in_the_live_object_and_does_as_it_says(bench, space):
+    def asked(value, **data):
+        obj = config_map(**data)
+        said = {"edge.kubestellar.io/downsync-overwrite": value} if value else {"team": "shop"}
+        return {**obj, "metadata": {**obj["metadata"], "annotations": said}}
+
+    async def live():
+        found = await space.get(CONFIG)
+        said = found["metadata"].get("annotations", {})
+        return found["data"], said.get("edge.kubestellar.io/downsync-overwrite")
+
+    async with bench.running():
+        bench.want(asked("true", a="1"))
+        await bench.settled()
+        bench.want(asked("false", a="2"))
+        await bench.settled()
+        assert await live() == ({"a": "1"}, "false")
+        await space.apply(config_map(a="theirs"), "they")
+        await bench.settled()
+        assert await live() == ({"a": "theirs"}, "false")
+        bench.want(asked("true", a="3"))
+        await bench.settled()
+        assert await live() == ({"a": "3"}, "true")
+        bench.want(asked("false", a="4"))
+        await bench.settled()
+        bench.want(asked("", a="5"))
+        await bench.settled()
+        assert await live() == ({"a": "5"}, None)
+        bench.want(asked("false", a="5"))
+        await bench.settled()
+        await space.delete(CONFIG)
+        bench.want(asked("true", a="5"))
+        await bench.settled()
+        assert await live() == ({"a": "5"}, "true")
+
+
 async def test_another_trees_object_is_not_taken(bench, space, clock, dice):
     async with bench.running():
         bench.want(config_map(a="1"))

@@ -33,7 +33,7 @@ async def tree(tmp_path):
                 "stringData": {"code": "1234-secret"},
             },
         )
-        await grown.until("shop", lambda s: s.complete and s.states == {"synced": 3})
+        await grown.until("shop", lambda c: c.exact and c.summary.states == {"synced": 3})
         yield grown
 
 
@@ -62,7 +62,7 @@ async def test_relays_tell_the_destinations_of_a_placement(tree):
     found = {}
     for path in ("/", "/r1", "/r2"):
         answer = await tree.asks.ask(node(path), "status", {"placement": key})
-        assert answer["complete"]
+        assert answer["exact"]
         for child in answer["children"]:
             assert sum(child["states"].values()) == (2 if child["name"] == "r1" else 1)
             if child["destination"]:
@@ -122,7 +122,7 @@ async def test_a_node_that_joins_gets_what_is_meant_for_it_and_disturbs_nobody(t
     assert (bundle["path"], bundle["parents"]) == (str(NEW), ["memory:/r1"])
     async with asyncio.TaskGroup() as group:
         await tree.start(NEW, group, attached=True)
-        await tree.until("shop", lambda s: s.complete and s.states == {"synced": 4})
+        await tree.until("shop", lambda c: c.exact and c.summary.states == {"synced": 4})
         listed = {item["path"]: item for item in (await membership.all())["nodes"]}
         assert listed[str(NEW)]["reached"]
         assert listed[str(NEW)]["syncTarget"] == "r1-s9"
@@ -138,7 +138,7 @@ async def test_a_node_that_joins_gets_what_is_meant_for_it_and_disturbs_nobody(t
         assert all("objects" not in left for left in gone["left"])
         maps = await tree.spaces[NEW].list("", "configmaps")
         assert maps.objects == ()
-        await tree.until("shop", lambda s: s.complete and s.states == {"synced": 3})
+        await tree.until("shop", lambda c: c.exact and c.summary.states == {"synced": 3})
         await tree.stop(NEW)
 
 
@@ -159,7 +159,7 @@ async def test_a_node_that_does_not_answer_goes_by_force_and_what_it_keeps_is_sa
     assert any(
         left.startswith("what /r1/s1 was sent before: it does not answer") for left in gone["left"]
     )
-    await tree.until("shop", lambda s: s.complete and s.states == {"synced": 1})
+    await tree.until("shop", lambda c: c.exact and c.summary.states == {"synced": 1})
     paths = [item["path"] for item in (await membership.all())["nodes"]]
     assert paths == ["/r2", "/r2/s1"]
     with pytest.raises(ValueError, match="no such node"):

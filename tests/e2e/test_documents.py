@@ -31,13 +31,14 @@ LOOKS = re.compile(
     r"\bleafcast (status|tree|get|events|doctor|node list)\b[^|&;]*$|^docker compose down\b"
 )
 WAIT_SECONDS, PAUSE_SECONDS = 60, 0.2
-# What differs from run to run, and is no part of what is shown: times, process ids, folders' sizes.
+# What differs from run to run, and is no part of what is shown: times, process ids, sizes.
 CHANGING = (
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(Z|,\d+)?"), "<time>"),
     (re.compile(r"\b\d+(\.\d+)? s\b"), "<seconds>"),
     (re.compile(r"\b(\d+[smhd])+\b"), "<age>"),
     (re.compile(r"^\[(\d+)\] \d+$"), r"[\1] <process>"),
-    # What is still to be read by a relay elsewhere is known from its last heartbeat.
+    (re.compile(r"\b\d+ bytes\b"), "<bytes>"),
+    # What is still to be read by a relay elsewhere is known from its last hello.
     (re.compile(r"\bup +\d+(?= )"), "up <lag>"),
     (re.compile(r"\s+"), " "),
 )

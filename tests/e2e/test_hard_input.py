@@ -7,7 +7,7 @@ import pytest
 from leafcast.local.demo_workload import load_files
 from relay.ports import SpaceError
 from schemas.chunks import read_manifest_chunk, read_root
-from schemas.identity import INDEX_KEY, NodePath
+from schemas.identity import SNAPSHOT_KEY, NodePath
 from schemas.objects import BUILT_IN_KINDS, ObjectKey
 from tests.awaiting import until_object
 from tests.memory_tree import config_map, memory_tree, placement
@@ -87,9 +87,10 @@ spec:
 
 
 def everywhere(count):
-    def met(summary):
+    def met(counted):
+        summary = counted.summary
         same = summary.states == {"synced": count} and summary.health == {"healthy": count}
-        return summary.complete and same
+        return counted.exact and same
 
     return met
 
@@ -180,12 +181,12 @@ async def test_one_change_sends_one_object_one_chunk_and_the_root_over_each_link
         await tree.controllers.caught_up()
         key = await tree.placement_key("shop")
         former = head_of(tree, key).references[0]
-        await tree.until("shop", lambda s: everywhere(3)(s) and s.arms == {former.address: 3})
+        await tree.until("shop", lambda c: everywhere(3)(c) and c.summary.arms == {former.address: 3})
         blobs = {path: set(tree.network.streams(path).blobs) for path in paths}
         mail = {path: mailbox(tree, path) for path in paths}
 
         await tree.apply(config_map("c123", "shop", text="changed"))
-        await tree.until("shop", lambda s: everywhere(3)(s) and former.address not in s.arms)
+        await tree.until("shop", lambda c: everywhere(3)(c) and former.address not in c.summary.arms)
 
         expected = await added_content(tree, former, head_of(tree, key).references[0])
         index = await index_blobs(tree)

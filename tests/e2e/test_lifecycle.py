@@ -75,39 +75,39 @@ async def tree(tmp_path):
 
 async def test_a_deleted_object_goes_and_the_rest_stays(tree):
     await tree.apply(placement("shop", "shop"), config_map("a", "shop"), config_map("b", "shop"))
-    await tree.until("shop", lambda s: s.complete and s.states == {"synced": 3})
+    await tree.until("shop", lambda c: c.exact and c.summary.states == {"synced": 3})
     await tree.workloads.delete(key("a"))
     for path in (S1, S2, S3):
         await hold(tree, path, {"b"})
-    summary = await tree.until("shop", lambda s: s.complete and s.states == {"synced": 3})
+    summary = await tree.until("shop", lambda c: c.exact and c.summary.states == {"synced": 3})
     assert summary.exceptions == ()
 
 
 async def test_a_destination_that_no_longer_matches_loses_its_copy_and_gains_it_again(tree):
     selective = placement("shop", "shop", locationSelectors=[{"matchLabels": {"region": "r1"}}])
     await tree.apply(selective, config_map("a", "shop"))
-    await tree.until("shop", lambda s: s.complete and s.states == {"synced": 2})
+    await tree.until("shop", lambda c: c.exact and c.summary.states == {"synced": 2})
     assert await names(tree, S3) == set()
 
     await label(tree, "r1-s1", id="r1-s1", region="elsewhere")
     await hold(tree, S1, set())
-    await tree.until("shop", lambda s: s.complete and s.states == {"synced": 1})
+    await tree.until("shop", lambda c: c.exact and c.summary.states == {"synced": 1})
 
     await label(tree, "r1-s1", id="r1-s1", region="r1")
     await hold(tree, S1, {"a"})
-    await tree.until("shop", lambda s: s.complete and s.states == {"synced": 2})
+    await tree.until("shop", lambda c: c.exact and c.summary.states == {"synced": 2})
 
 
 async def test_a_deleted_placement_leaves_nothing_and_may_come_again(tree):
     await tree.apply(placement("shop", "shop"), config_map("a", "shop"))
-    await tree.until("shop", lambda s: s.complete and s.states == {"synced": 3})
+    await tree.until("shop", lambda c: c.exact and c.summary.states == {"synced": 3})
     await tree.workloads.delete(ObjectKey("edge.kubestellar.io", "edgeplacements", "", "shop"))
     for path in (S1, S2, S3):
         await hold(tree, path, set())
-    await tree.until("shop", lambda s: s.complete and s.states == {})
+    await tree.until("shop", lambda c: c.exact and c.summary.states == {})
 
     await tree.apply(placement("shop", "shop"))
-    await tree.until("shop", lambda s: s.complete and s.states == {"synced": 3})
+    await tree.until("shop", lambda c: c.exact and c.summary.states == {"synced": 3})
     for path in (S1, S2, S3):
         await hold(tree, path, {"a"})
 
@@ -115,8 +115,8 @@ async def test_a_deleted_placement_leaves_nothing_and_may_come_again(tree):
 async def test_a_region_that_was_cut_off_holds_just_the_present_state_afterwards(tree):
     await tree.apply(placement("shop", "shop"), config_map("a", "shop"))
     await tree.apply(placement("till", "till"), config_map("t", "till"))
-    await tree.until("shop", lambda s: s.complete and s.states == {"synced": 3})
-    await tree.until("till", lambda s: s.complete and s.states == {"synced": 3})
+    await tree.until("shop", lambda c: c.exact and c.summary.states == {"synced": 3})
+    await tree.until("till", lambda c: c.exact and c.summary.states == {"synced": 3})
 
     tree.network.cut(S1.parent)
     await tree.apply(config_map("b", "shop"))
@@ -128,8 +128,8 @@ async def test_a_region_that_was_cut_off_holds_just_the_present_state_afterwards
     tree.network.heal(S1.parent)
     for path in (S1, S2):
         await hold(tree, path, {"b"})
-    await tree.until("shop", lambda s: s.complete and s.states == {"synced": 3})
-    await tree.until("till", lambda s: s.complete and s.states == {})
+    await tree.until("shop", lambda c: c.exact and c.summary.states == {"synced": 3})
+    await tree.until("till", lambda c: c.exact and c.summary.states == {})
 
 
 async def test_one_bad_object_holds_up_no_other_and_is_named_at_the_centre(tree):
@@ -140,24 +140,24 @@ async def test_one_bad_object_holds_up_no_other_and_is_named_at_the_centre(tree)
     for path, wanted in ((S1, {"a", "c"}), (S2, {"a", "bad", "c"})):
         await hold(tree, path, wanted)
     summary = await tree.until(
-        "shop", lambda s: s.complete and s.states == {"synced": 2, "failing": 1}
+        "shop", lambda c: c.exact and c.summary.states == {"synced": 2, "failing": 1}
     )
     [sample] = summary.exceptions
     assert (sample.object, sample.path) == ("configmaps/shop/bad", "/r1/s1")
     assert "quota" in sample.reason
 
     tree.clusters[S1].settings = replace(tree.clusters[S1].settings, refuse=())
-    await tree.until("shop", lambda s: s.complete and s.states == {"synced": 3})
+    await tree.until("shop", lambda c: c.exact and c.summary.states == {"synced": 3})
 
 
 async def test_an_image_that_never_starts_is_degraded_and_named(tree):
     await tree.apply(placement("shop", "shop"), deployment("web", "shop", "shop/web:broken"))
-    summary = await tree.until("shop", lambda s: s.complete and s.health == {"degraded": 3})
+    summary = await tree.until("shop", lambda c: c.exact and c.summary.health == {"degraded": 3})
     assert summary.states == {"synced": 3}
     assert [(x.object, x.count) for x in summary.exceptions] == [("deployments.apps/shop/web", 3)]
 
     await tree.apply(deployment("web", "shop", "shop/web:1"))
-    await tree.until("shop", lambda s: s.complete and s.health == {"healthy": 3})
+    await tree.until("shop", lambda c: c.exact and c.summary.health == {"healthy": 3})
 
 
 async def test_a_single_copy_returns_its_exact_status_and_a_second_copy_clears_it(tree):
@@ -184,7 +184,7 @@ async def test_the_placement_says_in_its_status_what_became_of_it(tree):
 
 async def test_a_changed_copy_at_an_edge_is_repaired_with_the_parent_away(tree):
     await tree.apply(placement("shop", "shop"), config_map("a", "shop", x="1"))
-    await tree.until("shop", lambda s: s.complete and s.states == {"synced": 3})
+    await tree.until("shop", lambda c: c.exact and c.summary.states == {"synced": 3})
     tree.network.cut(S1)
     space = tree.spaces[S1]
     revision = (await space.list()).revision

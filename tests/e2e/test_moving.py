@@ -11,7 +11,7 @@ from controllers.nodes import NodeRefused, add_node
 from leafcast.ask.api import ApiError
 from leafcast.daemon.membership import Membership
 from relay.adapters.server.nkey_pairs import new_user_nkey
-from relay.core.children import SILENT_AFTER_SECONDS
+from relay.core.link.session import SILENT_AFTER_SECONDS
 from schemas.identity import NodePath
 from schemas.moves import MOVED_ANNOTATION
 from schemas.objects import ObjectKey
@@ -53,7 +53,7 @@ def membership(tree, parts):
 async def settled(tree, **synced: int) -> None:
     for name, count in synced.items():
         await tree.until(
-            name, lambda s, n=count: s.complete and s.states == {"synced": n}, seconds=120
+            name, lambda c, n=count: c.exact and c.summary.states == {"synced": n}, seconds=120
         )
 
 
@@ -153,7 +153,7 @@ async def test_with_its_old_parent_gone_it_counts_once(tree, membership):
     tree.network.cut(R1)
     for _ in range(2):
         await tree.leap(SILENT_AFTER_SECONDS / 2 + 1)
-    await tree.until("shop", lambda s: s.complete and s.states == {"unreachable": 2, "synced": 1})
+    await tree.until("shop", lambda c: c.exact and c.summary.states == {"unreachable": 2, "synced": 1})
     key, seen = await tree.placement_key("shop"), []
 
     def look(node):

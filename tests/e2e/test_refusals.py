@@ -36,7 +36,7 @@ REGION, EDGE = NodePath.parse("/r1"), NodePath.parse("/r1/s1")
 async def tree(tmp_path):
     async with memory_tree(tmp_path, ["/r1", "/r1/s1", "/r1/s2"]) as grown:
         await grown.apply(placement("shop", "shop"), config_map("a", "shop"))
-        await grown.until("shop", lambda s: s.complete and s.states == {"synced": 2})
+        await grown.until("shop", lambda c: c.exact and c.summary.states == {"synced": 2})
         yield grown
 
 
@@ -55,7 +55,7 @@ async def noted(tree, path, reason: str) -> None:
 
 async def still_works(tree) -> None:
     await tree.apply(config_map("after", "shop"))
-    await tree.until("shop", lambda s: s.complete and s.states == {"synced": 2})
+    await tree.until("shop", lambda c: c.exact and c.summary.states == {"synced": 2})
 
 
 def delta(name: str, entries: list[ManifestEntry], generation: int) -> tuple[DeltaHead, bytes]:
@@ -118,7 +118,7 @@ async def test_a_damaged_blob_is_refused_named_at_the_centre_and_fetched_again(t
     await tree.drivers[REGION].until(
         lambda node: any(h.record.source.name == "till" for h in node.records.values())
     )
-    await tree.until("till", lambda s: s.states.get("synced") == 1)
+    await tree.until("till", lambda c: c.summary.states.get("synced") == 1)
     kept = tree.network.streams(REGION).blobs
     key = await tree.placement_key("till")
     [gate] = tree.centre.node.records[key].body.gates
@@ -126,12 +126,12 @@ async def test_a_damaged_blob_is_refused_named_at_the_centre_and_fetched_again(t
     kept[gate.arm.address] = b"\0damaged"
     tree.network.heal(EDGE)
     await noted(tree, EDGE, "BadBlob")
-    summary = await tree.until("till", lambda s: s.states.get("failing") == 1)
+    summary = await tree.until("till", lambda c: c.summary.states.get("failing") == 1)
     assert any("ContentRefused" in sample.reason for sample in summary.exceptions)
     await still_works(tree)
 
     kept[gate.arm.address] = genuine
-    await tree.until("till", lambda s: s.complete and s.states == {"synced": 2})
+    await tree.until("till", lambda c: c.exact and c.summary.states == {"synced": 2})
 
 
 async def test_a_manifest_that_names_a_missing_blob_goes_no_further(tree):
@@ -158,8 +158,8 @@ async def test_what_came_and_went_while_a_cluster_was_away_is_gone(tree, monkeyp
 
     monkeypatch.setattr(tree.spaces[EDGE], "get", away)
     await tree.apply(placement("brief", "brief"), config_map("b", "brief"))
-    await tree.until("brief", lambda s: s.states == {"synced": 1, "failing": 1})
+    await tree.until("brief", lambda c: c.summary.states == {"synced": 1, "failing": 1})
     await tree.workloads.delete(ObjectKey("edge.kubestellar.io", "edgeplacements", "", "brief"))
-    await tree.until("brief", lambda s: not s.destinations)
+    await tree.until("brief", lambda c: not c.summary.destinations)
     monkeypatch.undo()
     await still_works(tree)

@@ -5,9 +5,13 @@ verbs wait until they are done; in asynchronous tests, `await asyncio.to_thread(
 """
 
 import asyncio
+import base64
+import http.client
 import itertools
+import json
 import os
 import shutil
+import socket
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -180,6 +184,38 @@ class Server:
         self.stop()
         self.real.renew_token(user)
         self.start()
+
+    def ask_etcd(self, verb: str, form):
+        """Ask the etcd behind it, as `kv/compaction`; the JSON of its answer."""
+        folder = os.open(self.bed.kube.etcd.folder, os.O_RDONLY)
+        link = socket.socket(socket.AF_UNIX)
+        link.settimeout(VERB_SECONDS)
+        try:
+            # A socket's name has no room for where it lies.
+            name = self.bed.kube.etcd.url.removeprefix("unix://")
+            link.connect(f"/proc/self/fd/{folder}/{name}")
+            asking = http.client.HTTPConnection("etcd")
+            asking.sock = link
+            asking.request("POST", f"/v3/{verb}", json.dumps(form))
+            answer = asking.getresponse()
+            said = answer.read()
+            assert answer.status == http.client.OK, said
+            return json.loads(said)
+        finally:
+            link.close()
+            os.close(folder)
+
+    def wipe(self) -> None:
+        """Take all that it stores from under it."""
+        first, after = (base64.b64encode(f"/{self.name}{end}".encode()) for end in "/0")
+        form = {"key": first.decode(), "range_end": after.decode()}
+        assert int(self.ask_etcd("kv/deleterange", form)["deleted"]) > 0
+
+    def compact(self) -> None:
+        """Have etcd forget all that was before now."""
+        key = base64.b64encode(b"none").decode()
+        now = self.ask_etcd("kv/range", {"key": key})["header"]["revision"]
+        self.ask_etcd("kv/compaction", {"revision": now, "physical": True})
 
     def request(self, method: str, path: str, body=None):
         """As the admin: the status and the JSON of the answer."""

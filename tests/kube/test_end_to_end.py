@@ -418,6 +418,26 @@ def test_an_edge_whose_api_server_dies_holds_up_no_other_and_catches_up(tree):
     assert tree.site(0, *value_of("killed", "meanwhile-19")) == "2"
 
 
+def test_an_edge_whose_api_server_is_down_is_not_synced_though_nothing_is_to_be_written(tree):
+    tree.apply(namespace("idle") + config_map("idle", "one", "1"))
+    tree.synced("idle")
+    with tree.server_down(SITES[0]):
+        said = tree.until_said("idle", "ServiceUnavailable", "since 20", PATHS[0])
+        (synced,) = (its for its in said["conditions"] if its["type"] == "Synced")
+        assert (synced["status"], synced["reason"]) == ("False", "Failing")
+        assert said["synced"] == 1
+    tree.synced("idle")
+
+
+def test_a_wait_right_after_a_definition_waits_until_it_is_served(tree):
+    made = _DEFINITION.replace("widgets", "gadgets").replace("Widget", "Gadget")
+    made = made.replace("singular: widget", "singular: gadget")
+    tree.apply(made)
+    tree.apply(namespace("fresh", "{apiGroup: example.org, resources: [gadgets]}"))
+    # No object of it is there yet, and the namespace is.
+    tree.leafcast("wait", "epl/fresh", "--for=condition=Synced", "--timeout=60s")
+
+
 def test_a_centre_whose_api_server_dies_takes_nothing_back_and_goes_on(tree):
     tree.apply(namespace("centred") + config_map("centred", "one", "1"))
     tree.synced("centred")
@@ -502,6 +522,8 @@ spec: {size: 7}
 def test_an_object_that_an_edge_refuses_says_why_and_the_rest_goes_on(tree):
     tree.site(0, "create", "namespace", "strict")
     tree.site(0, "-n", "strict", "create", "quota", "few", "--hard=services=0")
+    # Until its status is made a quota holds nobody back.
+    tree.site(0, "-n", "strict", "wait", "quota/few", "--for=jsonpath={.status.hard.services}=0")
     tree.apply(namespace("strict") + _SERVICE + config_map("strict", "rest", "1"))
     tree.until_said("strict", "services/web", "Forbidden", "exceeded quota: few", PATHS[0])
     for number in (0, 1):

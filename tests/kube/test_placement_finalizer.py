@@ -11,7 +11,7 @@ from relay.adapters.kubernetes.kubeconfig import Kubeconfig
 from relay.adapters.kubernetes.space import KubernetesSpace
 from schemas.crds import custom_resource_definitions
 from tests.awaiting import until_object
-from tests.unit.centre_world import SHOP, Centre, config, holds, placement
+from tests.unit.centre_world import SHOP, Centre, condition, config, holds, placement
 
 pytestmark = [pytest.mark.kube, pytest.mark.slow, pytest.mark.timeout(180)]
 
@@ -106,3 +106,37 @@ async def test_others_finalizers_and_fields_are_left_alone(centre):
         empty = json.dumps({"metadata": {"finalizers": []}})
         await centre.kubectl("patch", "epl", "shop", "--type=merge", "-p", empty)
         assert await until_object(centre.wds, SHOP, lambda obj: obj is None) is None
+
+
+async def test_what_acts_on_the_hub_itself_is_named_unless_a_denatured_holds_it(centre):
+    def service(group):
+        return {
+            "apiVersion": "apiregistration.k8s.io/v1",
+            "kind": "APIService",
+            "metadata": {"name": f"v1.{group}"},
+            "spec": {
+                "group": group,
+                "version": "v1",
+                "groupPriorityMinimum": 100,
+                "versionPriority": 100,
+                "service": {"name": "none", "namespace": "shop"},
+            },
+        }
+
+    held_inside = {
+        "apiVersion": "leafcast.io/v1alpha1",
+        "kind": "Denatured",
+        "metadata": {"name": "inside"},
+        "spec": {"template": service("inside.example.com")},
+    }
+    wanted = placement(clause={"apiGroup": "apiregistration.k8s.io", "resources": ["apiservices"]})
+    await centre.apply_all(service("plain.example.com"), held_inside, wanted)
+    async with centre.running() as controllers:
+        found = await centre.until_status(SHOP, lambda obj: condition(obj, "ActsAtCentre"))
+        told = condition(found, "ActsAtCentre")
+        assert told["reason"] == "NotDenatured"
+        assert "apiservices.apiregistration.k8s.io/v1.plain.example.com acts" in told["message"]
+        assert "inside" not in told["message"]
+        assert controllers.translator.acts("shop") == told["message"]
+        await centre.kubectl("delete", "apiservice", "v1.plain.example.com", "--wait=false")
+        await centre.until_status(SHOP, lambda obj: not condition(obj, "ActsAtCentre"))

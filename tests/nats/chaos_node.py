@@ -1,7 +1,7 @@
 """One process of a chaos tree: the program as it is, with other timings and a clock that can jump.
 
 `python -m tests.nats.chaos_node SETTINGS MODULE WORD...` runs MODULE as if it were called itself.
-SETTINGS is JSON: names of constants such as `relay.core.children.HEARTBEAT_SECONDS` to values, each
+SETTINGS is JSON: names of constants such as `relay.core.link.session.HELLO_SECONDS` to values, each
 set before anyone has read it, and names of files for what else is other than it is:
 
 - `clock` holds milliseconds to add to the wall clock, read again at each SIGUSR1;

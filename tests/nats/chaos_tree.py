@@ -35,12 +35,11 @@ from tests.nats.chaos_member import (
 PRODUCTION = {"env": "prod"}
 AWAY = (CannotConnect, SpaceError, OSError, KeyError, CallFailed, NotRunning, TimeoutError)
 SOON_STALE = {
-    "relay.core.children.HEARTBEAT_SECONDS": 1.0,
-    "relay.core.children.SILENT_AFTER_SECONDS": 3.0,
-    "relay.core.children.INDEX_TO_EDGE_SECONDS": 1.0,
-    "relay.core.freshness.STALE_AFTER_SECONDS": 6.0,
-    "relay.core.freshness.LOOK_SECONDS": 0.5,
-    "controllers.index_keeper.INDEX_MAX_AGE_SECONDS": 1.0,
+    "relay.core.link.session.HELLO_SECONDS": 1.0,
+    "relay.core.link.session.SILENT_AFTER_SECONDS": 3.0,
+    "relay.core.records.freshness.STALE_AFTER_SECONDS": 6.0,
+    "relay.core.upstream.VIEW_LOOK_SECONDS": 0.5,
+    "controllers.core.snapshots.RENEWAL_SECONDS": 1.0,
 }
 """Times at which a view is old after seconds, and a silent child is missed."""
 

@@ -18,10 +18,10 @@ pytestmark = [
 
 RELAYS, EDGES = ("/r1", "/r1/s1"), ("/r1/s1/e1", "/r1/e2")
 TIERS = ("/", *RELAYS, EDGES[0])
-HEARTBEAT_SECONDS = 0.5
+HELLO_SECONDS = 0.5
 SETTINGS = {
-    "relay.core.children.HEARTBEAT_SECONDS": HEARTBEAT_SECONDS,
-    "relay.core.children.SILENT_AFTER_SECONDS": 3 * HEARTBEAT_SECONDS,
+    "relay.core.link.session.HELLO_SECONDS": HELLO_SECONDS,
+    "relay.core.link.session.SILENT_AFTER_SECONDS": 3 * HELLO_SECONDS,
 }
 SEEDS = (1,)
 HOUR_MS = 3_600_000
@@ -114,7 +114,7 @@ async def test_who_was_paused_for_longer_than_the_heartbeats_goes_on(tree, path,
     strike(PAUSED)
     try:
         if path == "/":
-            await asyncio.sleep(4 * HEARTBEAT_SECONDS)
+            await asyncio.sleep(4 * HELLO_SECONDS)
         else:
             await tree.put("shop", changed="2")
             silent = sum(edge.startswith(path) for edge in EDGES)

@@ -16,11 +16,11 @@ pytestmark = [
 ]
 
 REGIONS, EDGES = ("/r1", "/r2"), ("/r1/e1", "/r1/e2")
-HEARTBEAT_SECONDS = 0.5
+HELLO_SECONDS = 0.5
 SETTINGS = {
-    "relay.core.children.HEARTBEAT_SECONDS": HEARTBEAT_SECONDS,
+    "relay.core.link.session.HELLO_SECONDS": HELLO_SECONDS,
     # Whoever is let in as the first is silent is no second: a busy machine may hold one up so long.
-    "relay.core.children.SILENT_AFTER_SECONDS": 10 * HEARTBEAT_SECONDS,
+    "relay.core.link.session.SILENT_AFTER_SECONDS": 10 * HELLO_SECONDS,
 }
 
 NOT_LET_IN = "runs elsewhere already, with the same bundle, so this run was not let in"

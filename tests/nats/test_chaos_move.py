@@ -19,10 +19,10 @@ pytestmark = [
 ]
 
 REGIONS, EDGES = ("/r1", "/r2"), ("/r1/e1", "/r1/e2", "/r2/e3")
-HEARTBEAT_SECONDS = 0.5
+HELLO_SECONDS = 0.5
 SETTINGS = {
-    "relay.core.children.HEARTBEAT_SECONDS": HEARTBEAT_SECONDS,
-    "relay.core.children.SILENT_AFTER_SECONDS": 3 * HEARTBEAT_SECONDS,
+    "relay.core.link.session.HELLO_SECONDS": HELLO_SECONDS,
+    "relay.core.link.session.SILENT_AFTER_SECONDS": 3 * HELLO_SECONDS,
 }
 TARGET = ObjectKey("edge.kubestellar.io", "synctargets", "", "r1-e1")
 

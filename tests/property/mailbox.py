@@ -1,10 +1,10 @@
 """One child's mailbox, and a stream that takes what is written to it when a test says so."""
 
-from relay.core.records.accepted import Held
 from relay.core.effects import ClearMail, WriteMail
 from relay.core.events import MailSlot
 from relay.core.mailbox import Mailbox
 from relay.core.mailboxes import Mailboxes
+from relay.core.records.accepted import Held
 from relay.core.turns import Send, Supply
 from schemas.identity import short_key
 from schemas.records import API_PLACEMENT, DeltaBody, DeltaHead, Gate, Source, digest_term

@@ -12,13 +12,16 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas import blobs, chunks, codec
+from schemas import blobs, chunks, codec, snapshots
 from schemas.blobs import Reference
-from schemas.identity import KeyId, TreeId
+from schemas.carried import CARRIED_MAX_BYTES, with_carried, without_carried
+from schemas.identity import ContentHash, KeyId, TreeId
+from schemas.link import Hello
 from schemas.records import RECORDS, DeltaHead, Source, decode_body, decode_payload, encode_payload
 from schemas.refusals import BlobRefused, CodecError, RecordRefused, WireRefused
-from schemas.reports import Heartbeat, decode, decode_report, encode
+from schemas.reports import decode, decode_report, encode
 from schemas.signing import Envelope, Signer, decode_envelope, signed_bytes
+from schemas.snapshots import SnapshotRefused
 from schemas.wire import replace
 from tests.property import wire_records as wire
 from tests.property.wire_records import array_of
@@ -104,14 +107,14 @@ def test_a_signed_record_comes_back_as_it_went(kind, data):
 def test_the_first_five_fields_are_the_same_in_all_kinds(kind, data):
     record = data.draw(wire.records[kind])
     said = codec.unpack(encode_payload(record))
-    source, generation, deleted, trace, references = said[:5]
+    source, generation, term, trace, references = said[:5]
     assert source == (
         record.source.api,
         record.source.space,
         record.source.namespace,
         record.source.name,
     )
-    assert (generation, deleted, trace) == (record.generation, record.deleted, record.trace)
+    assert (generation, term, trace) == (record.generation, record.term, record.trace)
     assert references == tuple((r.kind, r.address, r.size) for r in record.references)
 
 
@@ -131,7 +134,7 @@ def test_a_body_comes_back_only_to_the_head_that_names_it(body):
 
 def naming(body_hash):
     """A head that names a body."""
-    return DeltaHead(Source("a/B", "s", "", "n"), 1, False, "", (), body_hash, (), 0)
+    return DeltaHead(Source("a/B", "s", "", "n"), 1, "", "", (), body_hash, (), 0)
 
 
 @given(wire.records["delta"], st.binary(max_size=8), st.integers(0, 3))
@@ -158,7 +161,7 @@ def test_a_signature_or_key_of_any_length_is_judged_without_an_error(signature, 
 
 def test_the_signed_bytes_are_as_the_protocol_says():
     said = signed_bytes(TREE, "delta", KEY, b"payload")
-    assert said == b"leafcast/1/delta\0" + b"a" * 26 + b"\0" + b"b" * 26 + b"\0payload"
+    assert said == b"leafcast/2/delta\0" + b"a" * 26 + b"\0" + b"b" * 26 + b"\0payload"
 
 
 @given(any_bytes)
@@ -192,9 +195,47 @@ def test_any_bytes_are_a_report_or_are_refused(data):
 
 @given(any_bytes)
 def test_any_bytes_are_a_list_or_are_refused(data):
-    for read in (chunks.read_root, chunks.read_manifest_chunk, chunks.read_index_chunk):
+    for read in (chunks.read_root, chunks.read_manifest_chunk):
         with suppress(WireRefused):
             read(data)
+
+
+@given(any_bytes)
+def test_any_bytes_are_of_a_snapshot_or_are_refused(data):
+    for read in (
+        snapshots.read_snapshot,
+        snapshots.read_terms,
+        snapshots.read_leaf,
+        snapshots.read_inner,
+    ):
+        with suppress(SnapshotRefused):
+            read(data)
+
+
+carried_values = st.lists(
+    st.tuples(wire.addresses.map(ContentHash), st.binary(max_size=100)), min_size=1, max_size=5
+)
+
+
+@given(wire.records["delta"], st.none() | st.binary(max_size=20), carried_values)
+def test_a_message_comes_back_with_what_it_carries_and_the_record_as_it_was(record, body, values):
+    message = signer.seal("delta", encode_payload(record), body).encode()
+    laden = with_carried(message, values)
+    assert without_carried(laden) == (message, tuple(values))
+    assert decode_envelope(laden) == decode_envelope(message)
+
+
+@given(any_bytes | st.binary(max_size=80).map(lambda rest: b"\x97" + rest))
+def test_any_message_carries_something_or_stays_as_it_is(data):
+    record, values = without_carried(data)
+    assert values or record == data or data[:1] == b"\x97"
+    assert sum(len(value) for _, value in values) <= CARRIED_MAX_BYTES
+
+
+def test_what_carries_too_much_carries_nothing():
+    message = signer.seal("keys", b"").encode()
+    values = [(ContentHash("0" * 64), bytes(CARRIED_MAX_BYTES + 1))]
+    assert without_carried(with_carried(message, values)) == (message, ())
 
 
 changed_fields = st.tuples(st.integers(0, 30), packable)
@@ -274,7 +315,7 @@ def test_what_is_over_the_limit_is_refused_unread():
     with pytest.raises(RecordRefused, match="at most"):
         decode_report(bytes(64 * 1024 + 1))
     with pytest.raises(RecordRefused, match="at most"):
-        decode(Heartbeat, bytes(100), limit=99)
+        decode(Hello, bytes(100), limit=99)
 
 
 @given(wire.reports)

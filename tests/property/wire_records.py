@@ -5,8 +5,9 @@ from hypothesis import strategies as st
 from schemas import codec
 from schemas.asks import AnswerPart, AskFault
 from schemas.blobs import BLOB_MAX_BYTES, Reference
-from schemas.chunks import IndexChunk, IndexEntry, ListRoot, ManifestChunk, ManifestEntry
+from schemas.chunks import ListRoot, ManifestChunk, ManifestEntry
 from schemas.identity import NodePath, short_key
+from schemas.link import Cursor, Hello, Progress, Repair, Welcome
 from schemas.objects import ObjectKey
 from schemas.records import (
     Alternative,
@@ -14,7 +15,6 @@ from schemas.records import (
     DeltaBody,
     DeltaHead,
     Gate,
-    IndexRecord,
     KeyGrant,
     KeysRecord,
     LocationRecord,
@@ -22,20 +22,7 @@ from schemas.records import (
     Profile,
     Source,
 )
-from schemas.reports import (
-    Cursor,
-    Done,
-    ExceptionSample,
-    Heartbeat,
-    KeyValues,
-    LabelReport,
-    ObjectResult,
-    Report,
-    ReportPart,
-    SessionMessage,
-    SpaceLabels,
-    Summary,
-)
+from schemas.reports import Done, ExceptionSample, ObjectResult, Report, ReportPart, Summary
 from schemas.selectors import LabelSelector, Requirement
 from schemas.wire import INT_MAX, encode
 
@@ -72,7 +59,8 @@ def several(inner, most=3):
     return st.lists(inner, max_size=most).map(tuple)
 
 
-base = (sources, numbers, st.booleans(), texts, several(references))
+terms = st.binary(min_size=8, max_size=8).map(bytes.hex)
+base = (sources, numbers, terms, texts, several(references))
 overs = st.sampled_from(["location", "synctarget"])
 alternatives = st.builds(Alternative, overs, selectors, texts)
 grants = st.builds(
@@ -83,41 +71,27 @@ records = {
     "profile": st.builds(Profile, *base, texts, paths, text_maps, text_maps, text_maps),
     "location": st.builds(LocationRecord, *base, text_maps, text_maps, st.none() | selectors),
     "node": st.builds(NodeRecord, *base, paths, texts),
-    "index": st.builds(IndexRecord, *base, numbers, references),
     "keys": st.builds(KeysRecord, *base, several(grants)),
     "ask": st.builds(AskRecord, *base, texts, paths, numbers, text_maps),
 }
 gates = st.builds(Gate, st.none() | references, numbers, texts, overs, st.none() | selectors)
 bodies = st.builds(
-    lambda some, last, collectors: DeltaBody((*some, Gate(last)), collectors),
+    lambda content, some, last, collectors: DeltaBody(content, (*some, Gate(last)), collectors),
+    several(references),
     several(gates),
     st.none() | references,
     several(references),
 )
 
 samples = st.builds(ExceptionSample, st.integers(0, 3), texts, texts, numbers, texts)
-summaries = st.builds(
-    Summary, counts, counts, counts, several(samples, 20), numbers, st.booleans(), several(texts)
-)
+summaries = st.builds(Summary, counts, counts, counts, several(samples, 20), numbers)
 results = st.builds(ObjectResult, object_keys, numbers, texts, st.none() | st.binary(max_size=20))
 reports = st.builds(
-    Report,
-    mail_keys,
-    st.just(0),
-    numbers,
-    numbers,
-    numbers,
-    texts,
-    numbers,
-    st.booleans(),
-    numbers,
-    summaries,
+    Report, mail_keys, st.just(0), texts, numbers, numbers, st.booleans(), numbers, summaries
 )
 later_parts = st.builds(
-    ReportPart, mail_keys, st.integers(1), numbers, numbers, numbers, several(results)
-).filter(lambda part: part.part <= INT_MAX)
-key_values = st.builds(KeyValues, st.none() | several(texts), st.booleans())
-spaces = st.builds(SpaceLabels, st.dictionaries(texts, key_values, max_size=3))
+    ReportPart, mail_keys, st.integers(1, INT_MAX), texts, numbers, numbers, several(results)
+)
 entries = st.builds(
     ManifestEntry,
     texts,
@@ -134,44 +108,35 @@ entries = st.builds(
     texts,
 )
 unsigned = {
-    Heartbeat: st.builds(
-        Heartbeat,
-        numbers,
+    Hello: st.builds(
+        Hello,
+        texts,
+        texts,
         texts,
         numbers,
-        hashes,
-        hashes,
-        hashes,
+        st.binary(max_size=17),
+        numbers,
+        st.binary(max_size=20),
+        several(mail_keys | texts),
+        numbers,
+        numbers,
         numbers,
         st.booleans(),
-        numbers,
-        numbers,
-        numbers,
+    ),
+    Welcome: st.builds(
+        Welcome,
         texts,
         texts,
-        st.booleans(),
-    ),
-    SessionMessage: st.builds(
-        SessionMessage, texts, numbers, numbers, numbers, numbers, texts, texts
-    ),
-    LabelReport: st.builds(
-        LabelReport,
         numbers,
-        numbers,
-        texts,
-        numbers,
-        st.dictionaries(texts, spaces, max_size=2),
+        st.binary(max_size=20),
+        st.sampled_from([it.value for it in Repair]) | texts,
     ),
+    Progress: st.builds(Progress, texts, texts, numbers, st.binary(max_size=17)),
     Done: st.builds(Done, object_keys, texts, texts, several(texts), st.booleans(), numbers),
-    Cursor: st.builds(Cursor, texts, numbers, numbers, st.booleans()),
+    Cursor: st.builds(Cursor, texts, numbers, numbers, numbers, st.booleans()),
     ObjectResult: results,
     DeltaBody: bodies,
     ManifestChunk: st.builds(ManifestChunk, numbers, several(entries)),
-    IndexChunk: st.builds(
-        IndexChunk,
-        numbers,
-        several(st.builds(IndexEntry, st.binary(min_size=20, max_size=20), numbers)),
-    ),
     ListRoot: st.integers(0, 2).flatmap(
         lambda bits: st.builds(
             ListRoot,

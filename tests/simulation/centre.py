@@ -278,9 +278,7 @@ class Centre(Books):
 
     def _store(self, publication: Publication) -> None:
         root = self.world.root
-        published = zip(
-            publication.drafts, publication.records, publication.envelopes, strict=True
-        )
+        published = zip(publication.drafts, publication.records, publication.envelopes, strict=True)
         for draft, record, envelope in published:
             key, data = draft.slot, envelope.encode()
             self.records[key] = record
@@ -321,7 +319,7 @@ class Centre(Books):
         publication = self._issuer.sign_snapshot(self._now())
         self._keep(publication.blobs)
         honest = read_snapshot(publication.envelope.payload)
-        said = self.world.ports.snapshot(honest)
+        said = self.world.ports.snapshot(honest, self._keep)
         data = SIGNING_KEY.seal("snapshot", encode(said)).encode()
         self._enter_snapshot(publication.generation, data, publication.dropped)
         root = self.world.root

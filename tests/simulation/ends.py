@@ -262,9 +262,7 @@ class Child:
         return Disk(dict(self.records), dict(self.content), dict(self.removals), cursor, data)
 
     def linked(self, *, up: bool) -> None:
-        self.session.happened(
-            SessionEvent.LINKED if up else SessionEvent.UNLINKED, self.truth.now
-        )
+        self.session.happened(SessionEvent.LINKED if up else SessionEvent.UNLINKED, self.truth.now)
         if not up:
             self.reader.link_lost()
 

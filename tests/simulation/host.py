@@ -409,5 +409,3 @@ class Host:
                 self.tell(HelloArrived(child, kept.data))
             else:
                 self.tell(ReportArrived(child, key, kept.data, kept.sequence))
-
-

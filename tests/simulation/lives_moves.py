@@ -38,13 +38,18 @@ MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 
 
 def month_away(one: Run) -> None:
-    """An edge is away for a month, and missed a deletion."""
-    edge = edges_of(one)[0]
-    one.world.steps_max = 3_000_000
+    """An edge is away for a month, and missed a deletion. Most of it everyone else is down, too."""
+    edge, others = edges_of(one)[0], [one.world.root, region_of(one), *edges_of(one)[1:]]
     one.world.cut(edge.path)
     put(one, "p2", None)
     everywhere(one, "p1", A)
+    one.world.run(6 * HOUR)
+    for host in others:
+        host.stop(server_too=True)
     one.world.run(30 * DAY)
+    for host in others:
+        host.start()
+    one.world.run(5 * MINUTE)
     one.world.heal(edge.path)
     took = until(one, lambda: C not in edge.space.objects, CONVERGENCE, "p2 stays", 30.0)
     require(took < 15.0, CONVERGENCE, f"a deletion is known only after {took:.0f} s")
@@ -96,7 +101,11 @@ def slept(one: Run) -> None:
         edge.space.drift(key, delete=True)
     one.world.run(23 * MINUTE)
     require(len(edge.space.objects) == 3, NO_IGNORANCE, f"{edge.path} does not repair its cluster")
-    require(edge.node is not None and edge.node.stale, WITHHOLDING, f"{edge.path} is silent")
+    require(_stale(edge), WITHHOLDING, f"{edge.path} is silent")
+
+
+def _stale(edge: Host) -> bool:
+    return edge.node is not None and bool(edge.node.own_state()["stale"])
 
 
 def to_and_fro(one: Run) -> None:
@@ -130,7 +139,7 @@ def twins(one: Run) -> None:
     """A copy of an edge's disk runs on another machine: only the first does anything."""
     world, first = one.world, edges_of(one)[0]
     copy = Host(world, first.path, attached=True)
-    copy.streams, copy.machine = deepcopy(first.streams), "another machine"
+    copy.streams, copy.machine, copy.run = deepcopy(first.streams), "another machine", 1000
     world.hosts[first.path] = copy
     copy.start()
     world.run(5 * MINUTE)
@@ -147,7 +156,7 @@ def replaced(one: Run) -> None:
     world, first = one.world, edges_of(one)[0]
     first.stop(server_too=True)
     newer = Host(world, first.path, attached=True)
-    newer.machine = "another machine"
+    newer.machine, newer.run = "another machine", 1000
     world.hosts[first.path] = newer
     newer.start()
     one.settle()
@@ -165,15 +174,19 @@ def refused(one: Run) -> None:
 
 
 def lost_content(one: Run) -> None:
-    """A blob is in no store above: what was there stays, no one asks in haste, others go on."""
-    one.centre.model.placements  # noqa: B018
+    """A region lost a blob that an edge needs again: others go on, and it is not asked in haste."""
     held = everywhere(one, "p3", D)
-    root = one.world.root
-    lost = root.streams.blobs.pop(held[D].reference.address)
-    one.world.run(3 * MINUTE)
+    one.settle()
+    edge, region = edges_of(one)[0], region_of(one)
+    address = held[D].reference.address
+    lost = region.streams.blobs.pop(address)
+    edge.stop(keep_disk=False)
+    edge.space.objects.clear()
+    edge.start()
     everywhere(one, "p1", A)
-    until(one, lambda: not holding(one, B), CONVERGENCE, "one lost blob stops all", 3 * MINUTE)
-    root.streams.blobs[held[D].reference.address] = lost
+    one.world.run(3 * MINUTE)
+    require(A in edge.space.objects, NO_LOSS, f"one lost blob stops all at {edge.path}")
+    region.streams.blobs[address] = lost
     one.settle()
 
 

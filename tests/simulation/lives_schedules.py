@@ -86,9 +86,7 @@ def slow_apply(one: Run) -> None:
     one.centre.hold("apply")
     one.oracle.model_changed()
     held = dict(one.oracle._held)
-    one.centre.put_placement(
-        "p1", replace(placements["p1"], arm=one.centre.arm(dict(lost[:-1])))
-    )
+    one.centre.put_placement("p1", replace(placements["p1"], arm=one.centre.arm(dict(lost[:-1]))))
     for _ in range(22):
         everywhere(one, "p3", D)
         put(one, "p3", None)

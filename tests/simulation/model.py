@@ -163,9 +163,7 @@ def location_draft(name: str, located: Located) -> Draft:
     return Draft("location", record)
 
 
-def placement_draft(
-    name: str, placed: Placed, *, loses: bool = False, last_loss: int = 0
-) -> Draft:
+def placement_draft(name: str, placed: Placed, *, loses: bool = False, last_loss: int = 0) -> Draft:
     return Draft("delta", _head(name, placed, last_loss), _body(placed), loses=loses)
 
 

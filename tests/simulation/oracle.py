@@ -154,13 +154,14 @@ class Oracle(Watcher):
             return
         _, record = read_record(data)
         highest, generation = self._highest.get((host.path, key), 0), record.generation
-        if generation < highest:
+        newest = self._judged_by.get(host.path, 0)
+        listed = newest and self.centre.listings[newest].get(MailKey(key)) == generation
+        if generation < highest and not (newest > highest and listed):
             what = f"{host.path} goes back from {highest} to {generation} under {key}"
             raise LawBroken(NO_RESURRECTION, what)
         self._highest[host.path, key] = generation
         if key == KEYS_KEY or not record.full or key in host.streams.own:
             return
-        newest = self._judged_by.get(host.path, 0)
         if not newest:
             raise LawBroken(NO_RESURRECTION, f"{host.path} takes {key} before any snapshot")
         if self.centre.is_superseded(MailKey(key), generation, newest):
@@ -272,7 +273,8 @@ class Oracle(Watcher):
             what = f"{name}: exactly {dict(states)}, though {len(meant)} destinations are meant"
             raise LawBroken(EXACTLY_ONCE, what)
         holding = sum(1 for target in meant if self._holds(target.path, placed, target))
-        if states.get("synced", 0) > holding and not self.world.disturbed:
+        wiped = self.world.disturbed or any(t.path in self._disturbed for t in meant)
+        if states.get("synced", 0) > holding and not wiped:
             what = f"{name}: exactly {dict(states)}, though {holding} hold it"
             raise LawBroken(EXACTLY_ONCE, what)
 
@@ -491,8 +493,6 @@ class Oracle(Watcher):
             for host in self.world.hosts.values()
             if host.path in self._stale
         ]
-
-
 
 
 def known_node(known: tuple[Node, int, float] | None) -> Node | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from relay.core.effects import Effect
 from relay.core.events import Event
-from schemas.identity import MailKey
+from schemas.identity import ContentHash, MailKey
 from schemas.objects import ObjectKey
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Ports:
         """Which draft the centre signs in place of one."""
         return draft
 
-    def snapshot(self, record: Any) -> Any:
+    def snapshot(self, record: Any, _keep: Callable[[Mapping[ContentHash, bytes]], None]) -> Any:
         """What the centre signs in place of the record of a snapshot."""
         return record
 

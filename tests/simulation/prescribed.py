@@ -26,9 +26,7 @@ class Expected:
 def is_meant(model: Model, placed: Placed, target: Target) -> bool:
     """Whether some alternative of the placement selects the destination."""
     labels = dict(target.labels)
-    mine = [
-        at for at in model.locations.values() if at.instances and at.instances.matches(labels)
-    ]
+    mine = [at for at in model.locations.values() if at.instances and at.instances.matches(labels)]
     for alternative in placed.alternatives:
         if alternative.over == "synctarget":
             if alternative.selector.matches(labels):

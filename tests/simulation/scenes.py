@@ -107,5 +107,3 @@ def lose_ledger(one: Run) -> None:
     root = one.world.root
     root.stop(keep_disk=False, server_too=True)
     root.start()
-
-

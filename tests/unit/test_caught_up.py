@@ -33,6 +33,7 @@ class Tree:
 
     def __init__(self, grown):
         self.controllers = grown.controllers
+        self.workloads = grown.workloads
         self.nodes = {path: Runtime(driver) for path, driver in grown.drivers.items()}
 
     async def changed(self):
@@ -47,7 +48,7 @@ async def tree(tmp_path):
 
 async def waited(tree, names, condition="synced", timeout=20.0):
     api = Api()
-    register_wait(api, Tree(tree))
+    register_wait(api, Tree(tree), SystemClock())
     asked = json.dumps({"placements": names, "condition": condition, "timeout": timeout})
     return json.loads(await api.answer("leafcast.api.wait", asked.encode()))
 

@@ -113,3 +113,13 @@ async def test_a_sync_target_without_a_path_is_told_how_to_get_one(centre):
         )
     assert "leafcast.io/path" in condition(told, "Registered")["message"]
     assert not _inventory(centre.relay)
+
+
+async def test_who_has_no_place_is_named_until_they_have_one(centre):
+    bare = target("s1", "/emea/s1")
+    bare["metadata"].pop("annotations")
+    await centre.inventory.apply(bare, USER)
+    async with centre.running() as controllers:
+        await eventually(lambda: "no annotation" in controllers.mailboxes.unplaced.get("s1", ""))
+        await centre.inventory.delete(ObjectKey("edge.kubestellar.io", "synctargets", "", "s1"))
+        await eventually(lambda: not controllers.mailboxes.unplaced)

@@ -19,7 +19,6 @@ from tests.unit.centre_world import (
     target,
 )
 
-
 S1 = ObjectKey("edge.kubestellar.io", "synctargets", "", "s1")
 
 

@@ -294,6 +294,12 @@ def test_what_is_well_is_told_without_those_that_are_not():
             "location/east: spec.selector: no",
             "apply it",
         ),
+        (
+            LedgerFacts(unplaced={"s1": 'SyncTarget "s1" has no annotation; set it to /s1'}),
+            "warning",
+            'SyncTarget "s1" has no annotation',
+            "set it to /s1",
+        ),
     ],
 )
 def test_what_waits_at_the_centre_is_named_with_the_command_that_ends_it(

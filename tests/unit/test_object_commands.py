@@ -1,5 +1,6 @@
 """Commands about objects, on spaces in memory: what they write, tell and refuse."""
 
+import asyncio
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.spaces.memory_space import MemorySpace
 from relay.ports import SpaceError
 from schemas.manifests import load_manifests
+from tests.awaiting import eventually
 
 CLOCK, DICE = SystemClock(), SystemDice()
 AGAIN = "try again, and see: leafcast doctor"
@@ -234,6 +236,26 @@ async def test_contradictions_are_refused(session, arguments):
     every = asked(*arguments, namespace="", watch=True)
     with pytest.raises(BadArguments):
         await show(session, every)
+
+
+async def test_a_watch_of_locations_counts_their_instances_with_each_change(session, capsys):
+    everything = LOCATION.replace("spec: {", "spec: {instanceSelector: {}, ")
+    target = "{apiVersion: edge.kubestellar.io/v2alpha1, kind: SyncTarget, metadata: {name: s1}}"
+    await applied(session, everything, target)
+    capsys.readouterr()
+    async with asyncio.TaskGroup() as group:
+        watching = group.create_task(show(session, asked("locations", watch=True)))
+        shown = []
+
+        def rows(count):
+            shown.extend(capsys.readouterr().out.splitlines())
+            return len([line for line in shown if line.startswith("here")]) >= count
+
+        await eventually(lambda: rows(1))
+        await applied(session, everything.replace("{name: here}", "{name: here, labels: {a: b}}"))
+        await eventually(lambda: rows(2))
+        watching.cancel()
+    assert [line.split()[1] for line in shown if line.startswith("here ")] == ["1", "1"]
 
 
 async def test_a_description_goes_by_the_start_of_a_name(session, capsys):

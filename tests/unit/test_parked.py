@@ -3,13 +3,13 @@
 from dataclasses import replace
 
 from relay.core import parked as parked_module
-from relay.core.records.accepted import read_record
 from relay.core.effects import AckMail, Noted, ResetMail
 from relay.core.events import Instant, LinkChanged, MailArrived, Remembered, SessionArrived
 from relay.core.inbox import Park, Refuse, Take
 from relay.core.node import Node
-from relay.core.records.parked import Parked
 from relay.core.recalling import records_answer
+from relay.core.records.accepted import read_record
+from relay.core.records.parked import Parked
 from relay.core.state import NodeConfig
 from schemas import wire
 from schemas.chunks import build_index, read_root

@@ -104,3 +104,23 @@ def counts_both(obj):
 
 def lists_both(obj):
     return {pair["locationName"] for pair in obj["destinations"]} == {"store-0", "store-1"}
+
+
+async def test_a_space_that_is_away_at_the_start_makes_no_orphans_of_its_placements(tmp_path):
+    centre = WideCentre(tmp_path, Away)
+    centre.other_wds.back = True
+    async with centre.running():
+        await centre.fill()
+
+        async def both():
+            return len(await centre.issued()) == 2
+
+        await eventually(both)
+    centre.other_wds.back = False
+    async with centre.running() as controllers:
+        await eventually(lambda: controllers.translator.known)
+        assert [orphan.name for orphan in controllers.translator.orphans()] == ["shop"]
+        assert controllers.orphans() == ()
+        centre.other_wds.back = True
+        await eventually(lambda: controllers.workload_spaces[1].translator.known)
+        assert controllers.orphans() == ()

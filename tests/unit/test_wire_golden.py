@@ -4,11 +4,11 @@ import hashlib
 
 import pytest
 
-from schemas import blobs, chunks, codec, records, reports
+from schemas import blobs, carried, chunks, codec, link, records, reports, snapshots
 from schemas.asks import AnswerPart, AskFault
 from schemas.blobs import Reference
 from schemas.chunks import ManifestEntry
-from schemas.identity import DestinationId, KeyId, NodePath, TreeId
+from schemas.identity import ContentHash, DestinationId, KeyId, NodePath, TreeId
 from schemas.objects import ObjectKey
 from schemas.records import (
     Alternative,
@@ -16,16 +16,16 @@ from schemas.records import (
     DeltaBody,
     DeltaHead,
     Gate,
-    IndexRecord,
     KeyGrant,
     KeysRecord,
     LocationRecord,
     NodeRecord,
     Profile,
+    Record,
     Source,
 )
 from schemas.selectors import LabelSelector, Requirement
-from schemas.signing import Signer
+from schemas.signing import Envelope, RecordKind, Signer
 
 SIGNER = Signer(TreeId("a" * 26), KeyId("b" * 26), bytes(range(32)))
 OBJECT = {
@@ -37,25 +37,28 @@ PROD = LabelSelector((Requirement("env", "In", ("prod",)),))
 PLACEMENT = Source("edge.kubestellar.io/EdgePlacement", "wds", "", "shop")
 KEY = PLACEMENT.key
 MANIFEST = Reference("manifest", codec.address("manifest", b"m"), 1)
-BODY = DeltaBody((Gate(MANIFEST, below=500, salt="s"), Gate(None, selector=PROD), Gate(MANIFEST)))
+CONTENT = (MANIFEST,)
+BODY = DeltaBody(
+    CONTENT, (Gate(MANIFEST, below=500, salt="s"), Gate(None, selector=PROD), Gate(MANIFEST))
+)
 HASHED = hashlib.sha256(BODY.encode()).digest()
+TERM = "5465726d5465726d"
 WHO = (Alternative("location", PROD, "inv"),)
 LABELS = {"env": "prod"}
 SYNC_TARGET = Source("edge.kubestellar.io/SyncTarget", "inv", "", "t")
 LOCATION = Source("edge.kubestellar.io/Location", "inv", "", "l")
 HERE = NodePath.parse("/emea/s1")
-RECORDS = {
-    "delta": DeltaHead(PLACEMENT, 7, False, "tr", (MANIFEST,), HASHED, WHO, 5, 1),
+RECORDS: dict[RecordKind, Record] = {
+    "delta": DeltaHead(PLACEMENT, 7, TERM, "tr", (), HASHED, WHO, 5, 1),
     "profile": Profile(
-        SYNC_TARGET, 7, False, "", (), DestinationId("inv-mb-u"), HERE, LABELS, {}, {"p": "q"}
+        SYNC_TARGET, 7, TERM, "", (), DestinationId("inv-mb-u"), HERE, LABELS, {}, {"p": "q"}
     ),
-    "location": LocationRecord(LOCATION, 7, False, "", (), LABELS, {}, PROD),
-    "node": NodeRecord(Source("leafcast.io/Node", "", "", "/emea/s1"), 7, False, "", (), HERE, "U"),
-    "index": IndexRecord(Source("leafcast.io/Index", "", "", ""), 7, False, "", (), 9, MANIFEST),
+    "location": LocationRecord(LOCATION, 7, TERM, "", (), LABELS, {}, PROD),
+    "node": NodeRecord(Source("leafcast.io/Node", "", "", "/emea/s1"), 7, TERM, "", (), HERE, "U"),
     "keys": KeysRecord(
         Source("leafcast.io/Keys", "", "", ""),
         7,
-        False,
+        TERM,
         "",
         (),
         (KeyGrant(KeyId("b" * 26), SIGNER.public_key, ("delta",)),),
@@ -63,7 +66,7 @@ RECORDS = {
     "ask": AskRecord(
         Source("leafcast.io/Ask", "", "", "c" * 26),
         7,
-        False,
+        "",
         "",
         (),
         "get",
@@ -79,28 +82,50 @@ SUMMARY = reports.Summary(
     {"older": 2},
     (reports.ExceptionSample(1, "configmaps/shop/a", "Why", 2, "/emea/s1"),),
     1000,
-    complete=False,
-    blocking=("/emea/s2",),
 )
 RESULT = reports.ObjectResult(ObjectKey("", "configmaps", "shop", "a"), 1, "inv-mb-u", b"\x80")
-SPACES = {"inv": reports.SpaceLabels({"env": reports.KeyValues(("prod",), lacking=True)})}
-ANY = reports.KeyValues(None, lacking=False)
+SNAPSHOT = snapshots.SnapshotRecord(
+    9,
+    snapshots.Term(bytes.fromhex(TERM)),
+    1000,
+    86_401_000,
+    8,
+    snapshots.BlobPointer(bytes(32), 3),
+    snapshots.BlobPointer(bytes(range(32)), 70),
+    1,
+    2,
+)
+MAIL, AT_PATH = snapshots.mail_entry_key(KEY), snapshots.path_entry_key(HERE, SYNC_TARGET.key)
+NODES = {
+    "snapshot payload": SNAPSHOT,
+    "terms": snapshots.TermList((snapshots.TermEntry(SNAPSHOT.term, None),)),
+    "leaf": snapshots.LeafNode((snapshots.Entry(MAIL, 7), snapshots.Entry(AT_PATH, 8))),
+    "inner": snapshots.InnerNode(1, (snapshots.Child(MAIL, bytes(32), 70),)),
+}
+HELLO = link.Hello(
+    run="r",
+    home="h",
+    incarnation="inc",
+    sequence=12,
+    digest=bytes(16),
+    snapshot=9,
+    shown=b"signed",
+    wants=(KEY,),
+    levels=1,
+    refused=2,
+    orphaned=3,
+    farewell=True,
+)
 UNSIGNED = {
-    "report": reports.Report(KEY, 0, 3, 4, 7, "inc", 12, False, 1, SUMMARY),
-    "part": reports.ReportPart(KEY, 1, 3, 4, 7, (RESULT,)),
-    "labels": reports.LabelReport(3, 4, "inc", 12, SPACES),
-    "heartbeat": reports.Heartbeat(
-        3, "inc", 12, bytes(16), bytes(16), b"", 6, True, last_epoch=2, run="r", question=4
-    ),
-    "session": reports.SessionMessage("inc", 3, 12, 0, 6, "none", "r", 4),
+    "report": reports.Report(KEY, 0, "r", 4, 7, False, 1, SUMMARY),
+    "part": reports.ReportPart(KEY, 1, "r", 4, 7, (RESULT,)),
+    "hello": HELLO,
+    "welcome": link.Welcome("inc", "r", 12, b"signed", link.Repair.READ),
+    "greeting": link.greeting("inc"),
+    "progress": link.Progress("r", "inc", 12, bytes(16)),
+    "cursor": link.Cursor("inc", 12, 6, 9, has_memory=True),
     "done": reports.Done(RESULT.key, "uid", "ab", (KEY,), made=True, order=12),
-    "cursor": reports.Cursor("inc", 12, 6, has_memory=True, unproven=("s1", "s2")),
-    "swept": reports.Swept("inc", 12),
-    "list part": reports.ListPart(3, 4, 0, (reports.Listed(KEY, 7),)),
-    "any values": reports.LabelReport(
-        3, 4, "inc", 12, {"b": reports.SpaceLabels({}), "a": reports.SpaceLabels({"env": ANY})}
-    ),
-    "empty report": reports.Report(KEY, 0, 3, 4, 7, "inc", 12, True, 1, reports.Summary()),
+    "empty report": reports.Report(KEY, 0, "r", 4, 7, True, 0, reports.Summary()),
     "large numbers": reports.ObjectResult(RESULT.key, 2**63 - 1),
     "answer": AnswerPart("c" * 26, 1, last=True, data=b"\x80"),
     "no answer": AnswerPart("c" * 26, 1, last=True, data=b"", fault=FAULT),
@@ -122,117 +147,105 @@ GOLDEN: dict[str, str] = {
     "part key": "hg7riigpdrrfubk2q0hk5s9sikppkaeu",
     "bucket": "4086",
     "body": (
-        "93939593a86d616e6966657374d94062303061383138353335663330356130646361383464333364"
-        "62326265383337303465373834383865356133613963303264613638366562656634346133613501"
-        "cd01f4a173aa73796e63746172676574c095c0cd2710a0aa73796e637461726765749193a3656e76"
-        "a2496e91a470726f649593a86d616e6966657374d940623030613831383533356633303561306463"
-        "61383464333364623262653833373034653738343838653561336139633032646136383665626566"
-        "34346133613501cd2710a0aa73796e63746172676574c090c400"
+        "949193a86d616e6966657374d9406230306138313835333566333035613064636138346433336462"
+        "32626538333730346537383438386535613361396330326461363836656265663434613361350193"
+        "9593a86d616e6966657374d940623030613831383533356633303561306463613834643333646232"
+        "6265383337303465373834383865356133613963303264613638366562656634346133613501cd01"
+        "f4a173aa73796e63746172676574c095c0cd2710a0aa73796e637461726765749193a3656e76a249"
+        "6e91a470726f649593a86d616e6966657374d9406230306138313835333566333035613064636138"
+        "34643333646232626538333730346537383438386535613361396330326461363836656265663434"
+        "6133613501cd2710a0aa73796e63746172676574c090c400"
     ),
     "delta payload": (
         "9994d921656467652e6b7562657374656c6c61722e696f2f45646765506c6163656d656e74a37764"
-        "73a0a473686f7007c2a274729193a86d616e6966657374d940623030613831383533356633303561"
-        "30646361383464333364623262653833373034653738343838653561336139633032646136383665"
-        "62656634346133613501c420e97fb86fad44461fada9665846139a2153316ed142f3ff70f75eada3"
-        "4733395c9193a86c6f636174696f6e9193a3656e76a2496e91a470726f64a3696e760501"
+        "73a0a473686f7007b035343635373236643534363537323664a2747290c420d4261f7ada74a5a771"
+        "6ff560db9c65bf437ee14aaae626d44b3c44e7fa3fc43f9193a86c6f636174696f6e9193a3656e76"
+        "a2496e91a470726f64a3696e760501"
     ),
     "delta signature": (
-        "5097177d14255db0643c0baa73542269a774c984e6c95c4680605555a256876238c12878d8692f7e"
-        "184c99d84e8c63f32876b5082caaad147d5907afbefcd30d"
+        "da26158a0cb9b4b6f6baa52b9ff928c0067dd9116e82ae70424d378b86caf8bbf3aaeca32caa6906"
+        "d388dbfcf50d6279c4ed5def9d1661cdaa7efb6d4c67a10a"
     ),
-    "delta message": "a102f325072de762ee311a81b25c836472e7e764db680c73ad264888febf5868 527",
-    "delta term": "48f269b3818bf2df1b0e484f38c42f97",
+    "delta message": "cae77bbb04574e99606ee66b7f25191c3a79afd23cb57227a59920164b6331c1 545",
+    "delta term": "7f917f9c3831696e8b77599915e12a21",
     "profile payload": (
         "9c94be656467652e6b7562657374656c6c61722e696f2f53796e63546172676574a3696e76a0a174"
-        "07c2a090a8696e762d6d622d75a82f656d65612f733181a3656e76a470726f648081a170a171c400"
-        "c400"
+        "07b035343635373236643534363537323664a090a8696e762d6d622d75a82f656d65612f733181a3"
+        "656e76a470726f648081a170a171c400c400"
     ),
     "profile signature": (
-        "80204d0303985e2c431a804d8b3b7c74e991aa952117db065d32b4c68cad5d23229813a81e71cb9f"
-        "704cb79ce1124c1627b4ade60e2650b84c1fba0ba17f940d"
+        "8bdf5ddc34ae4b088ef97beab2479a4e468f7e660b917b7fd7f5b817233348c6facf793b570d4a0a"
+        "cbd483243d07fb776cbe80711b0435bae8b9a98a8ca93101"
     ),
-    "profile message": "29b60fd9c1ad5fcc3231742cf8135478e4042253551c50ba0e13b50d35cef639 188",
-    "profile term": "26f24d22b6a4a0df5642b303ce9d3e9f",
+    "profile message": "a6f2e2b409145b31455725c3e112283a45914f2e1c37cf43742450e660aacab5 204",
+    "profile term": "26042699b35b73e1ca82a30b79721747",
     "location payload": (
-        "9894bc656467652e6b7562657374656c6c61722e696f2f4c6f636174696f6ea3696e76a0a16c07c2"
-        "a09081a3656e76a470726f64809193a3656e76a2496e91a470726f64"
+        "9894bc656467652e6b7562657374656c6c61722e696f2f4c6f636174696f6ea3696e76a0a16c07b0"
+        "35343635373236643534363537323664a09081a3656e76a470726f64809193a3656e76a2496e91a4"
+        "70726f64"
     ),
     "location signature": (
-        "05e89f2dc0494ab2ede5bc3ddc5a3d90bf4c909fa4e3ee4d196695f74846823b799ac88ca23774b9"
-        "406df1035306a7b9b8e8102569ab04c32f20f64ad6597b0a"
+        "6a3d057d40f51d92b1e7db5232d1b9d3e8c0964ee4dd40a1d12f53877b4f99f09bf95b8b9fb5eeb7"
+        "797d6360cfb92da643ac649e9d94456bccce48b2272acb01"
     ),
-    "location message": "e49bd4984153fdef9e9a62c7ba1c1573f38fa10c23ba930a84af94366e87a8b6 175",
-    "location term": "9b30fe0109c3ad9ca22c6f5e30deba05",
+    "location message": "96c0385883b6c4d68ca5f44a2b948bf02712680b237deb7775b8d915a7e5ac6a 191",
+    "location term": "36cf1665719cf03dff939baebd75971d",
     "node payload": (
-        "9794b06c656166636173742e696f2f4e6f6465a0a0a82f656d65612f733107c2a090a82f656d65612f7331a155"
+        "9794b06c656166636173742e696f2f4e6f6465a0a0a82f656d65612f733107b03534363537323664"
+        "3534363537323664a090a82f656d65612f7331a155"
     ),
     "node signature": (
-        "2991bc1ab3df5bb3548b1cb5a89689af0d0a046772171d11aa2caab61e5c4a4e3548e9874277f9a8"
-        "4e1ac7b0b34d99654ab73762f1544d1d6e8a16b40623580e"
+        "25c56228b11c058828d8c1e1f23d4ffafd72f31ebd73395ef6766200a7dfc84ef4c51a7c895971fd"
+        "d79a4a4359d28771841909d478ca116a4d87f24c05a95a0a"
     ),
-    "node message": "bf06b057ecceb994472b22ae6ca0a0df70e08707c5bdde78f9b64fea25502988 148",
-    "node term": "816c92f292a9f6fda8bb56075580056f",
-    "index payload": (
-        "9794b16c656166636173742e696f2f496e646578a0a0a007c2a0900993a86d616e6966657374d940"
-        "62303061383138353335663330356130646361383464333364623262653833373034653738343838"
-        "65356133613963303264613638366562656634346133613501"
-    ),
-    "index signature": (
-        "a7e6e15113e4454a5519e6693248f723278654216fae15e2a1c02d9946e4cbdf0b3fe98801a9224f"
-        "040a48960d67bea81af68a634f2dd38a6a5fe55447b72f00"
-    ),
-    "index message": "53e8c92923bfbfd417d50d2bd04464d2f0b9c77780a2e07cb07eccef48617b02 209",
-    "index term": "334b3296b24b1b63be76476cee37c60c",
+    "node message": "7d99a815bbeb35a61b3ddec40d08a9e5e9fbf5a3a8246d4edc26500247e96467 164",
+    "node term": "e9221b3f7088d23fd8b8e521c142273d",
     "keys payload": (
-        "9694b06c656166636173742e696f2f4b657973a0a0a007c2a0909198ba6262626262626262626262"
-        "626262626262626262626262626262c42003a107bff3ce10be1d70dd18e74bc09967e4d6309ba50d"
-        "5f1ddc8664125531b891a564656c7461a12f909000cf7fffffffffffffff"
+        "9694b06c656166636173742e696f2f4b657973a0a0a007b035343635373236643534363537323664"
+        "a0909198ba6262626262626262626262626262626262626262626262626262c42003a107bff3ce10"
+        "be1d70dd18e74bc09967e4d6309ba50d5f1ddc8664125531b891a564656c7461a12f909000cf7fff"
+        "ffffffffffff"
     ),
     "keys signature": (
-        "dff4eb3d8a6f644cb2c47370ae98c79e5012f36bf7482c2c4bedcc9780c1c4781d11704144c1a527"
-        "79b2a936aa541ec1277ead21e54255712eb61f127e350804"
+        "9e1f2c57718856a242a791a3a16dbfa7b341419cd6b09850d9a85da4364cbbf4d0a7d54546531071"
+        "9190690accb991de6e98d48938ec99b1b213f14325dd4704"
     ),
-    "keys message": "fb3d96918031fb0a45efb99b23bdbb0839cb2373ee6fd94588e173d9f5a96a64 213",
-    "keys term": "8c5317e829d73a3276417c7e2afb7bd4",
+    "keys message": "cdaf5587694c1cc914fcf81b51720153382568f15fca89ba0915c406a1dec405 229",
+    "keys term": "4900a34b2238d18b3c00bb9a80bda373",
+    "ask payload": (
+        "9994af6c656166636173742e696f2f41736ba0a0ba63636363636363636363636363636363636363"
+        "6363636363636307a0a090a3676574a82f656d65612f73310982a161a131a162a132"
+    ),
+    "ask signature": (
+        "9d16b51ec1f1d8c81755e60e6b03a75f692791bff7ba6f5f22b5e97dbc5ea4da2f312ff9e8b39214"
+        "ec87fa39cf901448db2fa917b7cbcba2e2070ba5fca89205"
+    ),
+    "ask message": "8f6db63f00f6e556bc94621747960a6f6a3e75bf8f7d2354df8b6ea6c1a67eaf 176",
+    "ask term": "4d21c32b3ed66ea71fc090aec65a7d95",
     "report": (
-        "9ad92069636a666d70646b31363176653732766f38376e6b76736d357173327363353700030407a3"
-        "696e630cc2019781a673796e6365640281a76865616c7468790281a56f6c64657202919501b1636f"
-        "6e6669676d6170732f73686f702f61a357687902a82f656d65612f7331cd03e8c291a82f656d6561"
-        "2f7332"
+        "98d92069636a666d70646b31363176653732766f38376e6b76736d357173327363353700a1720407"
+        "c2019581a673796e6365640281a76865616c7468790281a56f6c64657202919501b1636f6e666967"
+        "6d6170732f73686f702f61a357687902a82f656d65612f7331cd03e8"
     ),
     "part": (
-        "96d92069636a666d70646b31363176653732766f38376e6b76736d35717332736335370103040791"
-        "9494a0aa636f6e6669676d617073a473686f70a16101a8696e762d6d622d75c40180"
+        "96d92069636a666d70646b31363176653732766f38376e6b76736d357173327363353701a1720407"
+        "919494a0aa636f6e6669676d617073a473686f70a16101a8696e762d6d622d75c40180"
     ),
-    "labels": "950304a3696e630c81a3696e769181a3656e769291a470726f64c3",
-    "heartbeat": (
-        "9f03a3696e630cc41000000000000000000000000000000000c41000000000000000000000000000"
-        "000000c40006c3000002a172a0c204"
+    "hello": (
+        "9ca172a168a3696e630cc4100000000000000000000000000000000009c4067369676e656491d920"
+        "69636a666d70646b31363176653732766f38376e6b76736d3571733273633537010203c3"
     ),
-    "session": "98a3696e63030c0006a46e6f6e65a17204",
+    "welcome": "95a3696e63a1720cc4067369676e6564a472656164",
+    "greeting": "95a3696e63a000c400a46e6f6e65",
+    "progress": "94a172a3696e630cc41000000000000000000000000000000000",
+    "cursor": "95a3696e630c0609c3",
     "done": (
         "9a94a0aa636f6e6669676d617073a473686f70a161a3756964a2616291d92069636a666d70646b31"
         "363176653732766f38376e6b76736d3571733273633537c30ca0c400c2c2"
     ),
-    "cursor": "95a3696e630c06c392a27331a27332",
-    "ask payload": (
-        "9994af6c656166636173742e696f2f41736ba0a0ba63636363636363636363636363636363636363"
-        "6363636363636307c2a090a3676574a82f656d65612f73310982a161a131a162a132"
-    ),
-    "ask signature": (
-        "1fb71abbbe5c25a9b12747efd8cb93b5ef466ca2a0c69eb34268a81e595ec75c495130032330eb7f"
-        "99a728f0fafa130c9b60f115a03042e2387576016f55b601"
-    ),
-    "ask message": "a267777dbf868894890d213a76d02261c90ceeb3a968e04be5565df902565034 176",
-    "ask term": "f7edb3726848ebeeb01743330d147a0c",
-    "swept": "92a3696e630c",
-    "list part": (
-        "940304009192d92069636a666d70646b31363176653732766f38376e6b76736d357173327363353707"
-    ),
-    "any values": "950304a3696e630c82a1619181a3656e7692c0c2a1629180",
     "empty report": (
-        "9ad92069636a666d70646b31363176653732766f38376e6b76736d357173327363353700030407a3"
-        "696e630cc301978080809000c390"
+        "98d92069636a666d70646b31363176653732766f38376e6b76736d357173327363353700a1720407"
+        "c300958080809000"
     ),
     "large numbers": "9494a0aa636f6e6669676d617073a473686f70a161cf7fffffffffffffffa0c0",
     "answer": "95ba636363636363636363636363636363636363636363636363636301c3c40180c0",
@@ -247,8 +260,21 @@ GOLDEN: dict[str, str] = {
     "manifest": "24c4bffe7572637bc374187fe188f273043941972c1ac15bf0d1df27ac049c6e",
     "manifest of one": "b0f5e2810ac1efc03a2ad380c2d742f406b9d4166b22d2cff34818119c602694",
     "manifest chunks": "5af563ac beeea67b",
-    "index": "549f5c3d188b86efbb3283bd66e79ce355744ea49deb807594b0ea93d8757a56",
-    "index chunks": "0e0d4166 c742b364",
+    "snapshot payload": (
+        "9909c4085465726d5465726dcd03e8ce05265fe80892c42000000000000000000000000000000000"
+        "000000000000000000000000000000000392c420000102030405060708090a0b0c0d0e0f10111213"
+        "1415161718191a1b1c1d1e1f460102"
+    ),
+    "terms": "919192c4085465726d5465726dc0",
+    "leaf": (
+        "919292c415009326fb65b40983f71c5fc20f7a7f962eb82e30a70792c41e01656d65610073310000"
+        "618aff25a2be107901b61741497d33eca8eb726708"
+    ),
+    "inner": (
+        "92019193c415009326fb65b40983f71c5fc20f7a7f962eb82e30a7c4200000000000000000000000"
+        "00000000000000000000000000000000000000000046"
+    ),
+    "carrying": ("c4200000000000000000000000000000000000000000000000000000000000000000c4020078"),
 }
 
 
@@ -263,9 +289,7 @@ def said() -> dict[str, str]:
         "body": BODY.encode().hex(),
     }
     for kind, record in RECORDS.items():
-        envelope = SIGNER.seal(
-            kind, records.encode_payload(record), BODY.encode() if kind == "delta" else None
-        )
+        envelope = _sealed(kind)
         found[f"{kind} payload"] = envelope.payload.hex()
         found[f"{kind} signature"] = envelope.signature.hex()
         found[f"{kind} message"] = brief(envelope.encode())
@@ -280,11 +304,16 @@ def said() -> dict[str, str]:
     found["manifest"] = manifest[0].reference.address
     found["manifest of one"] = chunks.build_manifest([entry("a")])[0].reference.address
     found["manifest chunks"] = " ".join(chunk.reference.address[:8] for chunk in manifest[1:])
-    listed = [(reports.part_key(KEY, at), at) for at in range(1, 200)]
-    index = chunks.build_index(listed)
-    found["index"] = index[0].reference.address
-    found["index chunks"] = " ".join(chunk.reference.address[:8] for chunk in index[1:])
+    for name, node in NODES.items():
+        found[name] = snapshots.encode(node).hex()
+    blob = (ContentHash("0" * 64), b"\0x")
+    found["carrying"] = carried.with_carried(_sealed("node").encode(), [blob]).hex()[-76:]
     return found
+
+
+def _sealed(kind: RecordKind) -> Envelope:
+    body = BODY.encode() if kind == "delta" else None
+    return SIGNER.seal(kind, records.encode_payload(RECORDS[kind]), body)
 
 
 def brief(data: bytes) -> str:

@@ -255,7 +255,11 @@ class _Watch:
         for obj in found:
             if _concerns(self.asked, one, obj) and self.versions.get(_uid(obj)) != _version(obj):
                 self.versions[_uid(obj)] = _version(obj)
-                _print_change(self.asked, self.rows, obj, self.session.clock.now().wall_ms)
+                shown: Mapping[str, Any] = obj
+                if self.asked.format in ("table", "wide"):
+                    counted = await with_instances(self.session.inventory, Group(one.kind, [obj]))
+                    (shown,) = counted.objects
+                _print_change(self.asked, self.rows, shown, self.session.clock.now().wall_ms)
 
 
 def _uid(obj: Mapping[str, Any]) -> str:

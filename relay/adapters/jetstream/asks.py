@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import AsyncIterator
 
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
 from relay.adapters.jetstream.connection import Connection
+from relay.adapters.jetstream.turns import Turns
 from relay.core.asks.asking import AnswerArrived, AskArrived
 from relay.ports import BusBroken
 from schemas import subjects
 from schemas.identity import NodePath
 from schemas.refusals import BadIdentity
 
-WAITING_MAX = 64
+WAITING_MAX, WAITING_OF_CHILD_MAX = 64, 16
 """Messages of up to 900 KiB that wait for their reader; more are dropped, as asks may be."""
 
 logger = logging.getLogger(__name__)
@@ -30,6 +32,9 @@ class AskLines:
         self._relay = relay
         self._up = up
         self._heard: asyncio.Queue[AskArrived | AnswerArrived | None] = asyncio.Queue(WAITING_MAX)
+        # How many answers of each child are among them.
+        self._of_child: Counter[str] = Counter()
+        self._turns = Turns()
 
     async def start(self) -> None:
         answers = subjects.child_answers(self._path)
@@ -48,6 +53,8 @@ class AskLines:
     async def heard(self) -> AsyncIterator[AskArrived | AnswerArrived]:
         """What comes, in order; raises BusBroken when the bus is closed."""
         while (heard := await self._heard.get()) is not None:
+            if isinstance(heard, AnswerArrived):
+                self._of_child[heard.child] -= 1
             yield heard
         raise BusBroken("the bus is closed")
 
@@ -72,14 +79,19 @@ class AskLines:
         self._put(AskArrived(message.subject.rpartition(".")[2], message.data))
 
     async def _answer_came(self, message: Msg) -> None:
+        await self._turns.next()
         try:
             child = subjects.parse(message.subject).path.name
         except BadIdentity:
             return
-        self._put(AnswerArrived(child, message.data))
+        if self._of_child[child] < WAITING_OF_CHILD_MAX:
+            self._of_child[child] += 1
+            self._put(AnswerArrived(child, message.data))
 
     def _put(self, heard: AskArrived | AnswerArrived) -> None:
         try:
             self._heard.put_nowait(heard)
         except asyncio.QueueFull:
             logger.debug("%s drops an ask or an answer: too many at once", self._path)
+            if isinstance(heard, AnswerArrived):
+                self._of_child[heard.child] -= 1

@@ -102,7 +102,9 @@ class JetStreamBus:
         self.inbox = Inbox()
         label = f"leafcast {path}"
         self._relay = Connection(address.url, address.relay_seed, label, "_INBOX.relay")
-        self._connections = [self._relay]
+        # What comes from below has a socket of its own: no answer waits behind a flood of it.
+        self._below = Connection(address.url, address.relay_seed, f"{label} below", "_INBOX.below")
+        self._connections = [self._relay, self._below]
         self._publisher = Publisher(self._relay)
         self._uplink: Uplink | None = None
         self._system: Connection | None = None
@@ -116,9 +118,9 @@ class JetStreamBus:
             self._uplink = Uplink(up, path, self.inbox, clock, dice)
             self._uplink.system = self._system
         uplink = self._connections[-1] if self._uplink is not None else None
-        self._asks = AskLines(path, self._relay, uplink)
+        self._asks = AskLines(path, self._below, uplink)
         self._blobs = Blobs(self._relay, path, self._uplink)
-        self._reports = ChildReports(self._relay, clock, path, self.inbox)
+        self._reports = ChildReports(self._below, clock, path, self.inbox)
         self._making = asyncio.Semaphore(CONSUMERS_AT_ONCE)
         self._running: asyncio.Task[None] | None = None
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.reading import Stored, StreamReader
 from relay.adapters.jetstream.records import reported
+from relay.adapters.jetstream.turns import Turns
 from relay.inbox import Inbox
 from relay.ports import Clock
 from schemas import subjects
@@ -39,6 +40,7 @@ class ChildReports:
         self._path = path
         self._inbox = inbox
         self._apart: dict[str, _Apart] = {}
+        self._turns = Turns()
 
     async def run(self) -> None:
         """Read without end."""
@@ -50,6 +52,7 @@ class ChildReports:
             await StreamReader(self._connection, self._clock, "STAT").follow(take)
 
     async def _take(self, stored: Stored, group: asyncio.TaskGroup) -> None:
+        await self._turns.next()
         event = reported(stored)
         if event is None:
             return
@@ -71,6 +74,7 @@ class ChildReports:
         filters = [subjects.stat(path, "*"), subjects.node_self(path)]
 
         async def take(stored: Stored) -> None:
+            await self._turns.next()
             event = reported(stored)
             if event is None or self._apart.get(child) is not apart:
                 return

@@ -91,11 +91,6 @@ def revision_of(answer: object) -> str:
     return _meta(mapping(answer), "resourceVersion")
 
 
-def number_of(revision: str) -> int:
-    """What revisions of one server compare by; 0 if it is none of an API server's."""
-    return int(revision) if revision.isascii() and revision.isdigit() else 0
-
-
 def _meta(form: Mapping[str, Any], name: str) -> str:
     metadata = form.get("metadata")
     value = metadata.get(name) if isinstance(metadata, Mapping) else None

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 
-from relay.adapters.kubernetes.answers import number_of
 from relay.adapters.kubernetes.informer import Informer, Surroundings
 from relay.objects.stored_object import labels_of
 from relay.ports import (
@@ -28,6 +27,7 @@ from relay.ports import (
     SpaceEvent,
     Synced,
     Tell,
+    number_of,
 )
 from schemas.objects import CRD_GROUP
 

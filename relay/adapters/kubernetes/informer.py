@@ -25,6 +25,7 @@ from relay.ports import (
     SpaceError,
     Tell,
     Unserved,
+    number_of,
 )
 from schemas.objects import ObjectKey
 
@@ -167,7 +168,7 @@ class Informer:
 
     def _reached(self, revision: str) -> None:
         self._revision = revision or self._revision
-        self.position = answers.number_of(self._revision)
+        self.position = number_of(self._revision)
         self.heard_at = self._around.clock.now().seconds
         self._note()
 

@@ -29,6 +29,7 @@ from relay.ports import (
     SpaceError,
     Tell,
     first_of,
+    number_of,
 )
 from schemas.objects import DEFAULT_NAMESPACE, ObjectKey, group_of
 from schemas.selectors import LabelSelector
@@ -300,7 +301,7 @@ class KubernetesSpace:
         found = [task.result() for task in tasks]
         revisions = (listing.revision for listing in found if listing.revision)
         objects = tuple(obj for listing in found for obj in listing.objects)
-        return Listing(objects, min(revisions, key=answers.number_of, default=""))
+        return Listing(objects, min(revisions, key=number_of, default=""))
 
 
 def _wish(obj: Object, namespace: str) -> Object:

@@ -41,6 +41,8 @@ from relay.ports import (
     SpaceError,
     Tell,
 )
+from schemas.api import parse_kind
+from schemas.faults import InvalidObject
 from schemas.identity import random_id
 from schemas.objects import ObjectKey
 from schemas.refusals import CodecError
@@ -91,10 +93,12 @@ class EmbeddedSpace:
         await self._learn_kinds()
 
     async def identity(self) -> str:
-        fresh = random_id(self._dice.entropy(16)).encode()
-        if await self._bucket.write(_IDENTITY, kv.pack(fresh), 0):
-            return fresh.decode()
         entry = await self._bucket.read(_IDENTITY)
+        if entry is None:
+            fresh = random_id(self._dice.entropy(16)).encode()
+            if await self._bucket.write(_IDENTITY, kv.pack(fresh), 0):
+                return fresh.decode()
+            entry = await self._bucket.read(_IDENTITY)
         if entry is None:
             raise SpaceError("InternalError", "the space's identity was erased from its bucket")
         return entry.value.decode()
@@ -239,8 +243,17 @@ class EmbeddedSpace:
                 uid=rules.uid_from(self._dice.entropy(16)),
                 now_ms=self._clock.now().wall_ms,
                 force=force,
-                whole=self._serving.made_whole,
+                whole=self._made_whole,
             )
+
+    def _made_whole(self, key: ObjectKey, said: Object) -> Object:
+        """As it is kept; raises Refused if it is of our kinds and says what they do not have."""
+        whole = self._serving.made_whole(key, said)
+        try:
+            parse_kind({field: value for field, value in whole.items() if field != "status"})
+        except InvalidObject as error:
+            raise Refused(rules.INVALID, str(error)) from error
+        return whole
 
     async def _keep(self, key: ObjectKey, found: _Found, changed: StoredObject) -> Object | None:
         """Write what changed, if anything did; None if someone else wrote meanwhile, or may."""

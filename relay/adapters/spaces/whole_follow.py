@@ -25,6 +25,7 @@ from relay.ports import (
     Synced,
     Tell,
     first_of,
+    number_of,
 )
 from schemas.objects import BUILT_IN_KINDS, CRD_GROUP, ObjectKey, served_versions
 
@@ -200,11 +201,6 @@ def by_key(objects: Iterable[Object]) -> dict[ObjectKey, Object]:
     listed = list(objects)
     kinds = BUILT_IN_KINDS.extended_by(listed)
     return {kinds.key_of(obj): obj for obj in listed}
-
-
-def number_of(revision: str) -> int:
-    """What revisions of one space compare by."""
-    return int(revision.partition(".")[0] or 0)
 
 
 def _is_definition(key: ObjectKey) -> bool:

@@ -127,7 +127,11 @@ class Acceptance:
         if known is not None and accepted.generation == known.generation:
             return Take(accepted) if accepted.full and not known.full else Known(accepted)
         if known is not None and accepted.generation < known.generation:
-            return Superseded()
+            # A centre that forgot how far it had come issued it anew below what is held: by a
+            # snapshot above both that is in force.
+            newest = self._judge.newest
+            if newest is None or known.generation > newest.generation or known.kind == "keys":
+                return Superseded()
         if accepted.key == KEYS_KEY:
             return Take(accepted)
         if not admits_new:

@@ -1,0 +1,117 @@
+"""The planted faults, and a life or seeds that show each: a simulation that finds none proves nothing.
+
+A fault is killed if some law is broken with it that holds without it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tests.simulation import planted
+from tests.simulation.lives import is_life, play
+from tests.simulation.ports import Ports
+from tests.simulation.run import Outcome, run
+from tests.simulation.sizes import SMALL, TINY, Size, seed_of
+
+SEEDS_TO_KILL = 40
+"""How many seeds of each size are tried."""
+SIZES: tuple[Size, ...] = (TINY, SMALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A planted fault, and the lives that are tried first."""
+
+    plant: type[Ports]
+    lives: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.plant.__name__
+
+    @property
+    def meaning(self) -> str:
+        return (self.plant.__doc__ or "").strip()
+
+
+def kill(mutant: Mutant, seeds: int = SEEDS_TO_KILL) -> Outcome | None:
+    """The first life or seed in which a law is broken; None if none of so many shows it."""
+    for name in (*mutant.lives, *(f"{size.name}:{n}" for n in range(seeds) for size in SIZES)):
+        outcome = _run(name, mutant.plant())
+        if outcome.law:
+            return outcome
+    return None
+
+
+def _run(name: str, ports: Ports) -> Outcome:
+    if is_life(name):
+        return play(name if ":" in name else f"{name}:0", ports=ports)
+    size, number = seed_of(name)
+    return run(number, size=size, ports=ports)
+
+
+MUTANTS = (
+    Mutant(planted.PruneAtOnce, ("moved_between",)),
+    Mutant(planted.PruneNever),
+    Mutant(planted.PruneBeforeRead, ("slept", "old_edge")),
+    Mutant(planted.SettleAtOnce, ("moved_between", "slow_apply")),
+    Mutant(planted.SettleNever),
+    Mutant(planted.SettleWithinApply, ("slow_apply",)),
+    Mutant(planted.KnowAllTerms, ("ledger_lost_twice",)),
+    Mutant(planted.ListOnlyWhatWas),
+    Mutant(planted.ExpireAtOnce, ("region_wiped",)),
+    Mutant(planted.KeepOldSnapshot),
+    Mutant(planted.NoSnapshot),
+    Mutant(planted.SnapshotFirst, ("moved_between",)),
+    Mutant(planted.NoLeaf),
+    Mutant(planted.StaleInSilence, ("slept",)),
+    Mutant(planted.HeadsInFull, ("curious_child",)),
+    Mutant(planted.MailToAll),
+    Mutant(planted.MailLost),
+    Mutant(planted.ClearInForce),
+    Mutant(planted.UnconfirmedMail),
+    Mutant(planted.MailBeforeContent),
+    Mutant(planted.ReadIgnored, ("old_edge", "resurrected_mail")),
+    Mutant(planted.ForgetChildren),
+    Mutant(planted.AddNobody),
+    Mutant(planted.StoreAltered),
+    Mutant(planted.KeepAltered),
+    Mutant(planted.ForgetSnapshot, ("slept",)),
+    Mutant(planted.ForgetCursor, ("slept",)),
+    Mutant(planted.KeepDropped),
+    Mutant(planted.SweepInForce, ("content_swept",)),
+    Mutant(planted.NoSweep, ("content_swept",)),
+    Mutant(planted.AskInHaste),
+    Mutant(planted.NeverAsk),
+    Mutant(planted.TwoHomes, ("twins",)),
+    Mutant(planted.StopIgnored, ("twins",)),
+    Mutant(planted.SayIgnored, ("lost_reports",)),
+    Mutant(planted.ShowNothing, ("shown_a_newer",)),
+    Mutant(planted.NoHello),
+    Mutant(planted.NoWelcome),
+    Mutant(planted.ProgressEarly),
+    Mutant(planted.NoProgress),
+    Mutant(planted.ProgressUnheard),
+    Mutant(planted.AlwaysExact),
+    Mutant(planted.NeverExact),
+    Mutant(planted.SyncedEarly),
+    Mutant(planted.CountTwice),
+    Mutant(planted.FailuresUntold, ("refused",)),
+    Mutant(planted.ReasonsUntold, ("refused",)),
+    Mutant(planted.NoReports),
+    Mutant(planted.ForgetPlacement),
+    Mutant(planted.ApplyAll),
+    Mutant(planted.NeverTold),
+)
+
+
+def main() -> int:
+    """Kill every mutant, say by what, and how many were killed."""
+    killed = 0
+    for mutant in MUTANTS:
+        outcome = kill(mutant)
+        killed += outcome is not None
+        by = f"killed by {outcome.name}: {outcome.law}" if outcome else "SURVIVES"
+        print(f"  {mutant.name:20} {by}\n    {mutant.meaning}", flush=True)
+    print(f"mutants killed: {killed} of {len(MUTANTS)}")
+    return 0 if killed == len(MUTANTS) else 1

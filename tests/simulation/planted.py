@@ -1,0 +1,570 @@
+"""Faults planted at a node's ports, each one thing that a hurried change might do.
+
+A fault changes what a node hears, says or is asked; never what is inside of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from relay.core import effects as fx
+from relay.core.effects import Effect
+from relay.core.events import (
+    BlobArrived,
+    Event,
+    MailArrived,
+    MailWritten,
+    ObjectObserved,
+    ReportArrived,
+    Welcomed,
+)
+from relay.core.records.accepted import read_record
+from schemas import blobs
+from schemas.blobs import StoredBlob
+from schemas.identity import SNAPSHOT_KEY, MailKey
+from schemas.link import Hello, Progress, Repair
+from schemas.objects import ObjectKey
+from schemas.reports import Report, Summary, decode_report
+from schemas.snapshots import (
+    SNAPSHOT_TERMS,
+    BlobPointer,
+    SnapshotRecord,
+    Term,
+    TermEntry,
+    TermList,
+)
+from schemas.snapshots import encode as encode_snapshot
+from schemas.wire import decode, encode, replace
+from tests.simulation.host import Host
+from tests.simulation.ports import Ports
+
+PROGRESS = "_progress"
+
+
+# What removals wait for.
+
+
+class PruneAtOnce(Ports):
+    """What is wanted no more goes at once, whatever is settled."""
+
+    def may_prune(self, _host: Host, _key: ObjectKey, *, honest: bool) -> bool:
+        return True or honest
+
+
+class PruneNever(Ports):
+    """Nothing is ever taken away."""
+
+    def may_prune(self, _host: Host, _key: ObjectKey, *, honest: bool) -> bool:
+        return False and honest
+
+
+class PruneBeforeRead(Ports):
+    """A run that begins wants nothing until its mailbox is read, and prunes by that."""
+
+    def wanted(self, host: Host, honest: Mapping[ObjectKey, Any]) -> Mapping[ObjectKey, Any]:
+        return honest if host.node is not None and host.node.ready else {}
+
+    def may_prune(self, host: Host, _key: ObjectKey, *, honest: bool) -> bool:
+        return honest or (host.node is not None and not host.node.ready)
+
+
+class SettleAtOnce(Ports):
+    """A snapshot says that all before it is settled."""
+
+    def snapshot(self, record: SnapshotRecord, _keep: Callable) -> SnapshotRecord:
+        return replace(record, settled=record.generation)
+
+
+class SettleNever(Ports):
+    """A snapshot says that nothing is settled."""
+
+    def snapshot(self, record: SnapshotRecord, _keep: Callable) -> SnapshotRecord:
+        return replace(record, settled=0)
+
+
+class SettleWithinApply(Ports):
+    """The issuer's hold is not heeded: what an apply has begun is settled after 2 s."""
+
+    def __init__(self) -> None:
+        self._issued: list[tuple[int, int]] = []
+
+    def snapshot(self, record: SnapshotRecord, _keep: Callable) -> SnapshotRecord:
+        settled = max(record.settled, record.generation - 2000)
+        return replace(record, settled=min(settled, record.generation))
+
+
+# Snapshots, and what they claim.
+
+
+class KnowAllTerms(Ports):
+    """A snapshot claims that the centre knows each term that ever was, whole."""
+
+    def __init__(self) -> None:
+        self._terms: set[Term] = set()
+
+    def issued(self, draft: Any) -> Any:
+        return draft
+
+    def snapshot(self, record: SnapshotRecord, keep: Callable) -> SnapshotRecord:
+        self._terms.add(record.term)
+        known = TermList(tuple(TermEntry(term, None) for term in sorted(self._terms)))
+        stored: StoredBlob = blobs.store(SNAPSHOT_TERMS, encode_snapshot(known))
+        keep(stored.values)
+        return replace(record, terms=BlobPointer.to(stored.reference))
+
+
+class ListOnlyWhatWas(Ports):
+    """A snapshot lists what the one before it listed: new records are dropped by it."""
+
+    def __init__(self) -> None:
+        self._former: SnapshotRecord | None = None
+
+    def snapshot(self, record: SnapshotRecord, _keep: Callable) -> SnapshotRecord:
+        former, self._former = self._former, record
+        if former is None:
+            return record
+        return replace(record, root=former.root, height=former.height)
+
+
+class ExpireAtOnce(Ports):
+    """Snapshots expire when they are signed: who has no memory takes nothing."""
+
+    def snapshot(self, record: SnapshotRecord, _keep: Callable) -> SnapshotRecord:
+        return replace(record, expires_ms=record.time_ms)
+
+
+class KeepOldSnapshot(Ports):
+    """A relay goes on showing the first snapshot that it wrote to a child."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, bytes] = {}
+
+    def heard(self, host: Host, event: Event) -> list[Event]:
+        if isinstance(event, MailArrived) and event.key == SNAPSHOT_KEY:
+            data = self._first.setdefault(str(host.path), event.data)
+            event = MailArrived(event.sequence, event.key, data, event.pending, event.reading)
+        if isinstance(event, Welcomed):
+            event = Welcomed(replace(event.message, snapshot=b""))
+        return [event]
+
+
+class NoSnapshot(Ports):
+    """A parent writes no snapshot to its children, and takes it for written."""
+
+    def said(self, host: Host, effect: Effect) -> list[Effect]:
+        if isinstance(effect, fx.WriteMail) and effect.key == SNAPSHOT_KEY:
+            told = MailWritten(effect.child, effect.key, effect.generation, effect.expected + 1)
+            host.tell(told)
+            return []
+        return [effect]
+
+
+class SnapshotFirst(Ports):
+    """A parent writes the snapshot before the mail that it covers."""
+
+    def said(self, host: Host, effect: Effect) -> list[Effect]:
+        late = isinstance(effect, fx.WriteMail) and effect.key[0] != "_"
+        late = late and not host.path.is_root
+        if late:
+            host.world.after(3.0, self._write, host, host.run, effect)
+            return []
+        return [effect]
+
+    def _write(self, host: Host, run: int, write: fx.WriteMail) -> None:
+        kept = host.streams.mail.get((write.child, str(write.key)))
+        if host.run == run and (kept.sequence if kept else 0) == write.expected:
+            host._perform_one(write)
+
+
+class NoLeaf(Ports):
+    """A node takes no leaf of a snapshot's tree."""
+
+    def heard(self, _host: Host, event: Event) -> list[Event]:
+        if isinstance(event, BlobArrived) and event.reference.kind == "sleaf" and not event.local:
+            return [BlobArrived(event.reference, None, local=False)]
+        return [event]
+
+
+class StaleInSilence(Ports):
+    """Nobody says that its view is old."""
+
+    def said(self, _host: Host, effect: Effect) -> list[Effect]:
+        return [] if isinstance(effect, fx.Noted) and effect.reason == "StaleView" else [effect]
+
+
+# Mail.
+
+
+class HeadsInFull(Ports):
+    """A parent answers a want, and fills a slot in use, with the delta in full."""
+
+    def said(self, host: Host, effect: Effect) -> list[Effect]:
+        held = host.streams.own.get(str(getattr(effect, "key", "")))
+        if isinstance(effect, fx.WriteMail) and not effect.has_body and held is not None:
+            full = fx.WriteMail(
+                effect.child,
+                effect.key,
+                held.data,
+                effect.generation,
+                effect.payload_hash,
+                has_body=True,
+                trace=effect.trace,
+                expected=effect.expected,
+            )
+            return [full]
+        return [effect]
+
+
+class MailToAll(Ports):
+    """A parent writes each profile to all its children."""
+
+    def said(self, host: Host, effect: Effect) -> list[Effect]:
+        if not isinstance(effect, fx.WriteMail) or effect.key[0] == "_":
+            return [effect]
+        others = [name for name in host.streams.children if name != effect.child]
+        told = []
+        for name in others:
+            if host.streams.mail.get((name, str(effect.key))) is None:
+                fields = (effect.key, effect.data, effect.generation, effect.payload_hash)
+                told.append(
+                    fx.WriteMail(name, *fields, has_body=effect.has_body, trace="", expected=0)
+                )
+        return [effect, *told]
+
+
+class MailLost(Ports):
+    """A node loses every third message of its mailbox, each time it comes."""
+
+    def heard(self, _host: Host, event: Event) -> list[Event]:
+        lost = isinstance(event, MailArrived) and event.key[0] != "_" and event.sequence % 3 == 0
+        return [] if lost else [event]
+
+
+class ClearInForce(Ports):
+    """A parent clears the slot of a delta once the child has reported on it."""
+
+    def said(self, host: Host, effect: Effect) -> list[Effect]:
+        return [effect]
+
+    def heard(self, host: Host, event: Event) -> list[Event]:
+        if isinstance(event, ReportArrived) and event.key[0] != "_":
+            kept = host.streams.mail.get((event.child, event.key))
+            if kept is not None:
+                clear = fx.ClearMail(event.child, MailKey(event.key), kept.sequence)
+                host.world.watcher.effect(host, clear)
+        return [event]
+
+
+class UnconfirmedMail(Ports):
+    """A parent never hears that its writing was taken."""
+
+    def heard(self, host: Host, event: Event) -> list[Event]:
+        return [] if isinstance(event, MailWritten) and not host.path.is_root else [event]
+
+
+class MailBeforeContent(Ports):
+    """A delta is written before its content is kept."""
+
+    def ordered(self, _host: Host, effects: list[Effect]) -> list[Effect]:
+        return sorted(effects, key=lambda effect: isinstance(effect, fx.KeepBlob))
+
+    def said(self, _host: Host, effect: Effect) -> list[Effect]:
+        if isinstance(effect, fx.KeepBlob) and len(effect.value) % 2:
+            return []
+        return [effect]
+
+
+class ReadIgnored(Ports):
+    """A child that is told to read its mailbox again goes on as it is."""
+
+    def heard(self, _host: Host, event: Event) -> list[Event]:
+        if isinstance(event, Welcomed) and event.message.repair == Repair.READ:
+            event = Welcomed(replace(event.message, repair=Repair.NONE))
+        return [event]
+
+
+class ForgetChildren(Ports):
+    """A removed child keeps its account, its mailbox and its reports."""
+
+    def said(self, _host: Host, effect: Effect) -> list[Effect]:
+        return [] if isinstance(effect, fx.RemoveChild) else [effect]
+
+
+class AddNobody(Ports):
+    """No child gets an account below the centre."""
+
+    def said(self, host: Host, effect: Effect) -> list[Effect]:
+        refused = isinstance(effect, fx.AddChild) and not host.path.is_root
+        return [] if refused else [effect]
+
+
+# What is kept.
+
+
+class StoreAltered(Ports):
+    """A byte of what is kept is another one."""
+
+    def said(self, _host: Host, effect: Effect) -> list[Effect]:
+        if isinstance(effect, fx.StoreOwn) and effect.key[0] != "_" and effect.data:
+            data = effect.data[:-1] + bytes([effect.data[-1] ^ 1])
+            effect = fx.StoreOwn(effect.key, data, effect.generation)
+        return [effect]
+
+
+class KeepAltered(Ports):
+    """A blob is kept as what it is not."""
+
+    def said(self, _host: Host, effect: Effect) -> list[Effect]:
+        if isinstance(effect, fx.KeepBlob):
+            effect = fx.KeepBlob(effect.address, effect.value[:-1] + b"?")
+        return [effect]
+
+
+class ForgetSnapshot(Ports):
+    """The snapshot that was verified is not kept."""
+
+    def said(self, _host: Host, effect: Effect) -> list[Effect]:
+        own = isinstance(effect, fx.StoreOwn) and effect.key == SNAPSHOT_KEY
+        return [] if own else [effect]
+
+
+class ForgetCursor(Ports):
+    """How far the mailbox was read is not kept, nor that a snapshot was ever reached."""
+
+    def said(self, _host: Host, effect: Effect) -> list[Effect]:
+        return [] if isinstance(effect, fx.StoreOwn) and effect.key == "_cursor" else [effect]
+
+
+class KeepDropped(Ports):
+    """What a snapshot dropped stays in the own store."""
+
+    def said(self, _host: Host, effect: Effect) -> list[Effect]:
+        return [] if isinstance(effect, fx.StoreOwn) and effect.data is None else [effect]
+
+
+class SweepInForce(Ports):
+    """A sweep takes content along that is in force."""
+
+    def said(self, host: Host, effect: Effect) -> list[Effect]:
+        if isinstance(effect, fx.DropBlobs):
+            effect = fx.DropBlobs((*effect.addresses, *host.streams.blobs))
+        return [effect]
+
+
+class NoSweep(Ports):
+    """Nothing is swept."""
+
+    def said(self, _host: Host, effect: Effect) -> list[Effect]:
+        return [] if isinstance(effect, fx.DropBlobs) else [effect]
+
+
+class AskInHaste(Ports):
+    """A blob that is not here is asked for fifty times."""
+
+    def said(self, _host: Host, effect: Effect) -> list[Effect]:
+        return [effect] * 50 if isinstance(effect, fx.LoadBlob) else [effect]
+
+
+class NeverAsk(Ports):
+    """No object is ever fetched."""
+
+    def said(self, _host: Host, effect: Effect) -> list[Effect]:
+        unasked = isinstance(effect, fx.LoadBlob) and effect.reference.kind == blobs.OBJECT
+        return [] if unasked else [effect]
+
+
+# The session.
+
+
+class TwoHomes(Ports):
+    """Every machine says the same home."""
+
+    def said(self, _host: Host, effect: Effect) -> list[Effect]:
+        if isinstance(effect, fx.SendHello):
+            hello = replace(decode(Hello, effect.data), home="home")
+            effect = fx.SendHello(encode(hello))
+        return [effect]
+
+
+class StopIgnored(Ports):
+    """A second run of a node goes on though it is told to stop."""
+
+    def heard(self, _host: Host, event: Event) -> list[Event]:
+        if isinstance(event, Welcomed) and event.message.repair == Repair.STOP:
+            event = Welcomed(replace(event.message, repair=Repair.READ))
+        return [event]
+
+
+class SayIgnored(Ports):
+    """A child that is told to report everything again does not."""
+
+    def heard(self, _host: Host, event: Event) -> list[Event]:
+        if isinstance(event, Welcomed) and event.message.repair == Repair.SAY:
+            event = Welcomed(replace(event.message, repair=Repair.NONE))
+        return [event]
+
+
+class ShowNothing(Ports):
+    """No hello shows the newest snapshot."""
+
+    def said(self, _host: Host, effect: Effect) -> list[Effect]:
+        if isinstance(effect, fx.SendHello):
+            effect = fx.SendHello(encode(replace(decode(Hello, effect.data), shown=b"")))
+        return [effect]
+
+
+class NoHello(Ports):
+    """A child says hello only once."""
+
+    def __init__(self) -> None:
+        self._said: dict[tuple[str, int], None] = {}
+
+    def said(self, host: Host, effect: Effect) -> list[Effect]:
+        if isinstance(effect, fx.SendHello):
+            at = (str(host.path), host.run)
+            if at in self._said:
+                return []
+            self._said[at] = None
+        return [effect]
+
+
+class NoWelcome(Ports):
+    """No parent below the centre answers."""
+
+    def said(self, host: Host, effect: Effect) -> list[Effect]:
+        return [] if isinstance(effect, fx.SendWelcome) and not host.path.is_root else [effect]
+
+
+# Reports.
+
+
+class ProgressEarly(Ports):
+    """A child says that it has reflected its whole mailbox, as far as it reaches."""
+
+    def said(self, host: Host, effect: Effect) -> list[Effect]:
+        parent = host.world.hosts.get(host.path.parent) if not host.path.is_root else None
+        if isinstance(effect, fx.SendReport) and effect.key == PROGRESS and parent is not None:
+            held = parent.streams.mail.after(0, host.path.name)
+            progress = decode(Progress, effect.data)
+            through = max([progress.through, *(kept.sequence for _, kept in held)])
+            effect = fx.SendReport(PROGRESS, encode(replace(progress, through=through)))
+        return [effect]
+
+
+class NoProgress(Ports):
+    """A child never says how far its reports reach."""
+
+    def said(self, _host: Host, effect: Effect) -> list[Effect]:
+        return [] if isinstance(effect, fx.SendReport) and effect.key == PROGRESS else [effect]
+
+
+class ProgressUnheard(Ports):
+    """A parent below the centre takes no progress."""
+
+    def heard(self, host: Host, event: Event) -> list[Event]:
+        unheard = isinstance(event, ReportArrived) and event.key == PROGRESS
+        return [] if unheard and not host.path.is_root else [event]
+
+
+class AlwaysExact(Ports):
+    """The centre takes every count for exact: nothing is waited for, no sum is compared."""
+
+    def count(self, _host: Host, _key: MailKey, honest: Any) -> Any:
+        return replace(honest, exact=True)
+
+
+class NeverExact(Ports):
+    """No count is ever exact."""
+
+    def count(self, _host: Host, _key: MailKey, honest: Any) -> Any:
+        return replace(honest, exact=False)
+
+
+class Retold(Ports):
+    """A report says something else of its states."""
+
+    def states(self, states: dict[str, int]) -> dict[str, int]:
+        raise NotImplementedError
+
+    def said(self, _host: Host, effect: Effect) -> list[Effect]:
+        if isinstance(effect, fx.SendReport) and effect.key[0] != "_" and effect.data:
+            report = decode_report(effect.data)
+            if isinstance(report, Report):
+                states = self.states(dict(report.summary.states))
+                summary: Summary = replace(report.summary, states=states)
+                effect = fx.SendReport(effect.key, encode(replace(report, summary=summary)))
+        return [effect]
+
+
+class SyncedEarly(Retold):
+    """What is pending is reported as synced."""
+
+    def states(self, states: dict[str, int]) -> dict[str, int]:
+        pending = states.pop("pending", 0)
+        return {**states, "synced": states.get("synced", 0) + pending} if pending else states
+
+
+class CountTwice(Retold):
+    """Each destination is counted twice."""
+
+    def states(self, states: dict[str, int]) -> dict[str, int]:
+        return {state: 2 * count for state, count in states.items()}
+
+
+class FailuresUntold(Retold):
+    """What fails is reported as synced."""
+
+    def states(self, states: dict[str, int]) -> dict[str, int]:
+        failing = states.pop("failing", 0)
+        return {**states, "synced": states.get("synced", 0) + failing} if failing else states
+
+
+class ReasonsUntold(Ports):
+    """Why an object was refused is told nobody."""
+
+    def heard(self, _host: Host, event: Event) -> list[Event]:
+        if isinstance(event, ObjectObserved) and event.error:
+            event = ObjectObserved(event.key, event.present, event.address, "", event.health, None)
+        return [event]
+
+
+class NoReports(Ports):
+    """A child reports nothing of placements."""
+
+    def said(self, _host: Host, effect: Effect) -> list[Effect]:
+        return [] if isinstance(effect, fx.SendReport) and effect.key[0] != "_" else [effect]
+
+
+# The cluster.
+
+
+class ForgetPlacement(Ports):
+    """The syncer is not told of one object of all that is wanted."""
+
+    def wanted(self, _host: Host, honest: Mapping[ObjectKey, Any]) -> Mapping[ObjectKey, Any]:
+        return dict(list(honest.items())[1:])
+
+
+class ApplyAll(Ports):
+    """The syncer applies what any delta brings that the node holds a body of."""
+
+    def wanted(self, host: Host, honest: Mapping[ObjectKey, Any]) -> Mapping[ObjectKey, Any]:
+        return {key: self._elsewhere(host, want) for key, want in honest.items()}
+
+    def _elsewhere(self, host: Host, want: Any) -> Any:
+        others = [k for k in host.streams.own if k[0] != "_"]
+        deltas = [k for k in others if read_record(host.streams.own[k].data)[1].kind == "delta"]
+        wrong = tuple(MailKey(k) for k in deltas if k not in want.placements)
+        return want if not wrong else type(want)(
+            want.key, want.reference, want.order, want.flags, wrong
+        )
+
+
+class NeverTold(Ports):
+    """The syncer is never told that something else is wanted."""
+
+    def said(self, _host: Host, effect: Effect) -> list[Effect]:
+        return [] if isinstance(effect, fx.WantsChanged) else [effect]
+
+
