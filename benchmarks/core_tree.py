@@ -19,8 +19,8 @@ from controllers.core.index import index_draft
 from relay.core import effects as fx
 from relay.core import events as ev
 from relay.core.node import Node
-from relay.core.state import NodeConfig
 from relay.core.records.trust import Trust, Verdict
+from relay.core.state import NodeConfig
 from schemas import blobs
 from schemas.chunks import build_manifest
 from schemas.identity import (

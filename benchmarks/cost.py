@@ -12,16 +12,19 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.counts import is_synced
 from benchmarks.report import Report
 from relay.adapters.memory.bus import MemoryBus, MemoryNetwork
-from relay.core.effects import WriteMail
+from relay.core.effects import StoreOwn, WriteMail
 from relay.core.events import BlobArrived, MailWritten
+from schemas import blobs, codec
 from schemas.blobs import Reference
-from schemas.identity import NodePath
+from schemas.identity import SNAPSHOT_KEY, ContentHash, NodePath
+from schemas.snapshots import SNAPSHOT_INNER, SNAPSHOT_LEAF, SNAPSHOT_TERMS
 from tests.memory_tree import config_map, memory_tree, placement
 
 REGIONS = 4
@@ -33,14 +36,15 @@ COLUMNS = (
     "its bytes",
     "flat way, bytes",
     "delta",
-    "root",
-    "chunk",
-    "object",
+    "content carried",
+    "content fetched",
     "once, no more",
-    "index bytes",
+    "snapshot bytes",
     "seconds",
 )
-INDEX_KINDS = ("index mail", "ilist", "ichunk")
+SNAPSHOT_KINDS = frozenset({"snapshot", SNAPSHOT_INNER, SNAPSHOT_LEAF, SNAPSHOT_TERMS})
+BLOBS = 3
+"""What a changed object makes anew: itself, a chunk of the manifest, and its root."""
 
 
 class Meter:
@@ -50,13 +54,19 @@ class Meter:
         self.messages: dict[NodePath, Counter[str]] = {}
         self.bytes: dict[NodePath, Counter[str]] = {}
 
-    def add(self, link: NodePath, kind: str, size: int) -> None:
+        # How often each blob of content did.
+        self.blobs: dict[NodePath, Counter[ContentHash]] = {}
+
+    def add(self, link: NodePath, kind: str, size: int, blob: ContentHash | None = None) -> None:
         self.messages.setdefault(link, Counter())[kind] += 1
         self.bytes.setdefault(link, Counter())[kind] += size
+        if blob is not None:
+            self.blobs.setdefault(link, Counter())[blob] += 1
 
     def clear(self) -> None:
         self.messages.clear()
         self.bytes.clear()
+        self.blobs.clear()
 
     def bus(self, network: MemoryNetwork, path: NodePath) -> MemoryBus:
         return _MeteredBus(self, network, path)
@@ -67,17 +77,29 @@ class _MeteredBus(MemoryBus):
         super().__init__(network, path)
         self._meter = meter
 
-    async def write_mail(self, writes: Sequence[WriteMail]) -> list[MailWritten]:
-        for write in writes:
-            kind = "index mail" if write.key == "_index" else "delta"
-            self._meter.add(self.path.child(write.child), kind, len(write.data))
-        return await super().write_mail(writes)
+    async def write(
+        self,
+        *,
+        blobs: Mapping[ContentHash, bytes] | None = None,
+        own: Iterable[StoreOwn] = (),
+        mail: Sequence[WriteMail] = (),
+    ) -> list[MailWritten]:
+        for write in mail:
+            kind = "snapshot" if write.key == SNAPSHOT_KEY else "delta"
+            link = self.path.child(write.child)
+            self._meter.add(link, kind, len(write.data))
+            for address, value in write.carried:
+                self._meter.add(link, "carried", len(value), address)
+        return await super().write(blobs=blobs, own=own, mail=mail)
 
     async def load_blob(self, reference: Reference, **how: Any) -> BlobArrived:
         found = await super().load_blob(reference, **how)
         if found.value is not None and not found.local:
             size = len(found.value) + sum(len(part) for _, part in found.parts)
-            self._meter.add(self.path, reference.kind, size)
+            if reference.kind in SNAPSHOT_KINDS:
+                self._meter.add(self.path, reference.kind, size)
+            else:
+                self._meter.add(self.path, "fetched", size, reference.address)
         return found
 
 
@@ -88,28 +110,26 @@ def _paths(destinations: int) -> list[str]:
 
 async def measure(destinations: int, meter: Meter) -> dict[str, Any]:
     """Change one of the objects, and count until every destination has it, and the centre knows."""
-    everywhere = {"synced": destinations}
     with tempfile.TemporaryDirectory() as folder:
         async with memory_tree(Path(folder), _paths(destinations), meter.bus) as tree:
             await tree.apply(*[_object(n, "first") for n in range(OBJECTS)])
             await tree.apply(placement("shop", "shop"))
-            former = await tree.until(
-                "shop", lambda s: s.complete and s.states == everywhere, seconds=600
-            )
+            former = await tree.until("shop", lambda c: is_synced(c, destinations), seconds=600)
             await _silent(meter)
             counters = tree.centre.counters
             before = (counters.mail_written, counters.mail_bytes)
             began = time.perf_counter()
             await tree.apply(_object(7, "changed"))
-            await tree.until(
-                "shop",
-                lambda s: s.complete and s.states == everywhere and s.arms != former.arms,
-                seconds=600,
-            )
+            await tree.until("shop", lambda c: is_synced(c, destinations, former), seconds=600)
             seconds = time.perf_counter() - began
             written = counters.mail_written - before[0]
             await _silent(meter, clear=False)
     return {"seconds": seconds, "mail": written, **_per_link(meter)}
+
+
+def stored_size(obj: dict[str, Any]) -> int:
+    """Bytes of an object as a blob."""
+    return blobs.store(blobs.OBJECT, codec.canonical(obj)).reference.size
 
 
 def _object(number: int, text: str) -> dict[str, Any]:
@@ -117,7 +137,7 @@ def _object(number: int, text: str) -> dict[str, Any]:
 
 
 async def _silent(meter: Meter, *, clear: bool = True) -> None:
-    """Until nothing crosses a link for two seconds: the index follows a change by up to one."""
+    """Until nothing crosses a link for two seconds: a snapshot may follow a change."""
     seen = -1
     while seen != (seen := sum(c.total() for c in meter.messages.values())):
         await asyncio.sleep(2)
@@ -130,16 +150,18 @@ def _per_link(meter: Meter) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for tier, name in ((1, "centre"), (2, "edge")):
         links = [link for link in meter.bytes if len(link.names) == tier]
-        for kind in ("delta", "manifest", "mchunk", "object", *INDEX_KINDS):
+        for kind in ("delta", "carried", "fetched"):
             found[f"{name} {kind}"] = max((meter.bytes[link][kind] for link in links), default=0)
-            count = max((meter.messages[link][kind] for link in links), default=0)
-            found[f"{name} {kind} messages"] = count
-    known = {"delta", "manifest", "mchunk", "object", *INDEX_KINDS}
-    found["else"] = sum(len(kinds.keys() - known) for kinds in meter.bytes.values())
+    found["once"] = all(
+        kinds["delta"] == 1
+        and len(meter.blobs[link]) == BLOBS
+        and set(meter.blobs[link].values()) == {1}
+        for link, kinds in meter.messages.items()
+    )
     own = [link for link in meter.bytes if len(link.names) == 1]
     said = [(k, size) for link in own for k, size in meter.bytes[link].items()]
-    found["bytes"] = sum(size for kind, size in said if kind not in INDEX_KINDS)
-    found["index bytes"] = sum(size for kind, size in said if kind in INDEX_KINDS)
+    found["bytes"] = sum(size for kind, size in said if kind not in SNAPSHOT_KINDS)
+    found["snapshot bytes"] = sum(size for kind, size in said if kind in SNAPSHOT_KINDS)
     return found
 
 
@@ -152,23 +174,17 @@ async def main(sizes: Sequence[int] = SIZES) -> None:
     flats: list[float] = []
     for destinations in sizes:
         seen = await measure(destinations, Meter())
-        kinds = ("delta", "manifest", "mchunk", "object")
-        tiers = ("centre", "edge")
-        once = not seen["else"] and all(
-            seen[f"{tier} {kind} messages"] == 1 for tier in tiers for kind in kinds
-        )
-        flat = (seen["centre object"] + seen["centre delta"]) * destinations
-        flats.append(seen["bytes"])
-        parts = [seen[f"centre {kind}"] for kind in kinds]
+        once, mail, size = seen["once"], seen["mail"], seen["bytes"]
+        flat = (stored_size(_object(7, "changed")) + seen["centre delta"]) * destinations
+        flats.append(size)
+        parts = [seen[f"centre {kind}"] for kind in ("delta", "carried", "fetched")]
         said = "yes" if once else "NO"
-        mail, size, index = seen["mail"], seen["bytes"], seen["index bytes"]
-        report.row(destinations, mail, size, flat, *parts, said, index, seen["seconds"])
+        rest = (seen["snapshot bytes"], seen["seconds"])
+        report.row(destinations, mail, size, flat, *parts, said, *rest)
         report.goal(f"mail of the centre, {destinations} destinations", mail, REGIONS)
         report.goal(f"links with more than one each, {destinations} destinations", int(not once), 0)
     report.goal("bytes at most destinations over fewest", max(flats) / min(flats), 1.05)
-    report.note(
-        "Index mail, its list and its chunks are counted apart: at most one a child and second."
-    )
+    report.note("Snapshots and their blobs are counted apart: at most one a child and second.")
     report.finish()
 
 

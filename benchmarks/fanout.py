@@ -9,6 +9,7 @@ import time
 from collections.abc import Awaitable, Mapping, Sequence
 from pathlib import Path
 
+from benchmarks.counts import is_synced
 from benchmarks.raw_fanout import RawFan
 from benchmarks.report import Report, cpu_seconds, middle, resident_mb
 from benchmarks.wide_tree import WideTree, wide_tree
@@ -31,8 +32,7 @@ async def measure(edges: int, report: Report) -> tuple[list[float], list[float]]
         began = time.perf_counter()
         async with wide_tree(Path(folder), REGIONS, edges // REGIONS) as tree:
             await tree.apply(config_map("one", "shop", text="first"), placement("shop", "shop"))
-            everywhere = {"synced": tree.everywhere}
-            await tree.until("shop", lambda s: s.complete and s.states == everywhere)
+            await tree.until("shop", lambda c: is_synced(c, edges))
             report.note(
                 f"{edges} edges: {time.perf_counter() - began:.0f} s from nothing to synced"
             )
@@ -40,7 +40,7 @@ async def measure(edges: int, report: Report) -> tuple[list[float], list[float]]
             usage = Usage(edges, tree.pids())
             taken = []
             for number in range(CHANGES if edges <= EDGES else CHANGES_OF_MANY):
-                taken.append(await usage.of(_change(tree, number, everywhere)))
+                taken.append(await usage.of(_change(tree, number)))
                 await asyncio.sleep(pause)
             usage.rows(report)
             raw = await _raw(tree, edges, report)
@@ -99,11 +99,12 @@ async def _raw(tree: WideTree, edges: int, report: Report) -> list[float]:
     return taken
 
 
-async def _change(tree: WideTree, number: int, everywhere: dict[str, int]) -> float:
-    former = (await tree.until("shop", lambda s: s.complete)).arms
+async def _change(tree: WideTree, number: int) -> float:
+    everywhere = tree.everywhere
+    former = await tree.until("shop", lambda c: is_synced(c, everywhere))
     began = time.perf_counter()
     await tree.apply(config_map("one", "shop", text=f"change {number}"))
-    await tree.until("shop", lambda s: s.complete and s.states == everywhere and s.arms != former)
+    await tree.until("shop", lambda c: is_synced(c, everywhere, former))
     return time.perf_counter() - began
 
 

@@ -13,6 +13,7 @@ import tempfile
 from asyncio.subprocess import PIPE
 from pathlib import Path
 
+from benchmarks.counts import is_synced
 from benchmarks.report import Report, children_of, resident_mb
 from benchmarks.wide_tree import WideTree
 from controllers.nodes import add_node
@@ -103,7 +104,7 @@ async def measure(folder: Path, seconds: float) -> tuple[float, float, float]:
         assert process.stdout is not None
         assert await process.stdout.readline() == b"ready\n"
         await tree.apply(config_map("one", "shop", text="first"), placement("shop", "shop"))
-        await tree.until("shop", lambda s: s.complete and s.states == {"synced": 1})
+        await tree.until("shop", lambda c: is_synced(c, 1))
         await asyncio.sleep(SETTLE_SECONDS if seconds >= IDLE_SECONDS else 5)
         before = link.bytes
         await asyncio.sleep(seconds)

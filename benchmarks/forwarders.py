@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 from nats.aio.client import Client
@@ -17,11 +17,11 @@ from nats.aio.msg import Msg
 
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.bus import BusAddress, JetStreamBus
-from relay.core.effects import AckMail, WriteMail
+from relay.core.config import NodeConfig
+from relay.core.effects import AckMail, StoreOwn, WriteMail
 from relay.core.events import Event, MailArrived, MailWritten
-from relay.core.state import NodeConfig
 from relay.driver import Driver
-from schemas.identity import KeyId, NodePath, TreeId, random_id
+from schemas.identity import ContentHash, KeyId, NodePath, TreeId, random_id
 from schemas.signing import decode_envelope
 
 WINDOW = 512
@@ -156,19 +156,30 @@ class WatchedBus(JetStreamBus):
         self._written: set[str] = set()
         self._read_to = 0
         self._acked = 0
+        put = self.inbox.put
 
-    async def events(self) -> AsyncIterator[Event]:
-        async for event in super().events():
-            if isinstance(event, MailArrived) and event.sequence >= self._job.first:
-                self.clock.start()
+        async def note_and_put(event: Event) -> None:
+            self._note(event)
+            await put(event)
+
+        setattr(self.inbox, "put", note_and_put)  # noqa: B010 - as a test would
+
+    def _note(self, event: Event) -> None:
+        if isinstance(event, MailArrived) and event.sequence >= self._job.first:
+            self.clock.start()
+            if not event.key.startswith("_"):
                 self._read_to = max(self._read_to, event.sequence)
-                if not event.key.startswith("_"):
-                    self._came.add(event.key)
-            yield event
+                self._came.add(event.key)
 
-    async def write_mail(self, writes: Sequence[WriteMail]) -> list[MailWritten]:
-        written = await super().write_mail(writes)
-        self._written.update(write.key for write in writes)
+    async def write(
+        self,
+        *,
+        blobs: Mapping[ContentHash, bytes] | None = None,
+        own: Iterable[StoreOwn] = (),
+        mail: Sequence[WriteMail] = (),
+    ) -> list[MailWritten]:
+        written = await super().write(blobs=blobs, own=own, mail=mail)
+        self._written.update(write.key for write in mail)
         self._look()
         return written
 

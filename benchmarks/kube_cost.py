@@ -17,12 +17,13 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks.counts import is_synced
 from benchmarks.kube_bed import ASIDE, CENTRE, NAMESPACE, KubeBed, kube_bed, run
 from benchmarks.report import Report
 from benchmarks.wide_tree import WideTree
@@ -31,7 +32,6 @@ from relay.adapters.kubernetes.api_client import ApiClient
 from relay.adapters.kubernetes.kubeconfig import Kubeconfig
 from relay.adapters.server.guard import Guard
 from relay.ports import Space
-from schemas.reports import Summary
 from tests.memory_tree import config_map, placement
 
 REGIONS = 2
@@ -63,30 +63,23 @@ def _object(name: str, text: str, namespace: str = NAMESPACE) -> dict[str, Any]:
 
 async def _ours(bed: KubeBed, tree: WideTree) -> tuple[float, float, Counter[str]]:
     """Of a change: processor seconds, seconds until it is everywhere and known, all writes."""
-    everywhere = {"synced": tree.everywhere}
+    everywhere = tree.everywhere
     await tree.apply(_object("one", "first"), placement("shop", NAMESPACE))
-    await tree.until("shop", lambda s: s.complete and s.states == everywhere)
+    await tree.until("shop", lambda c: is_synced(c, everywhere))
     await asyncio.sleep(REST_SECONDS)
     idle, used, taken = await _idle(bed), 0.0, 0.0
     requests = await bed.writes(CENTRE)
     for number in range(CHANGES):
-        former = (await tree.until("shop", lambda s: s.complete)).arms
+        former = await tree.until("shop", lambda c: is_synced(c, everywhere))
         before, began = _used(bed), time.monotonic()
         await tree.apply(_object("one", f"change {number}"))
-        await tree.until("shop", partial(_has_another, former, everywhere))
+        await tree.until("shop", partial(is_synced, destinations=everywhere, former=former))
         taken += time.monotonic() - began
         await asyncio.sleep(STATUS_SECONDS)
         used += _used(bed) - before - idle * (time.monotonic() - began)
         await asyncio.sleep(REST_SECONDS)
     requests = await bed.writes(CENTRE) - requests
     return used / CHANGES, taken / CHANGES, requests
-
-
-def _has_another(
-    former: Mapping[str, int], everywhere: Mapping[str, int], summary: Summary
-) -> bool:
-    """Whether all have content other than the former, and that is known exactly."""
-    return summary.complete and summary.states == everywhere and summary.arms != former
 
 
 async def _usual(bed: KubeBed, destinations: int) -> tuple[float, float]:

@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from benchmarks.counts import is_synced
 from benchmarks.kube_bed import KubeBed, kube_bed
 from benchmarks.report import children_of, cpu_seconds, resident_mb
 from controllers.nodes import add_node
@@ -130,8 +131,7 @@ class EdgeTree:
         key = await self.key(name)
 
         def synced(node: Node) -> bool:
-            summary = node.summary(key) if key in node.records else None
-            return summary is not None and summary.complete and summary.states == {"synced": 1}
+            return key in node.records and is_synced(node.count(key), 1)
 
         await self.relay.until(synced)
 

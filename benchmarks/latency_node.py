@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+from benchmarks.counts import is_synced
 from benchmarks.raw_chain import RawNode
 from leafcast.local.node_runtime import NodeRuntime, World
 from leafcast.space_settings import SpaceSetting
@@ -23,8 +24,8 @@ from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_config import ParentLink
 from relay.adapters.spaces.simulated_cluster import Settings
-from relay.core.records.accepted import is_delta
 from relay.core.node import Node
+from relay.core.records.accepted import is_delta
 from relay.driver import Driver
 from relay.ports import Space
 from schemas.identity import KeyId, MailKey, NodePath, TreeId
@@ -35,9 +36,9 @@ def arms(node: Node, count: int) -> frozenset[str]:
     """The content that all of so many destinations have; none while one has not."""
     for key, held in node.records.items():
         if is_delta(held):
-            summary = node.summary(MailKey(key))
-            if summary.complete and summary.states == {"synced": count}:
-                return frozenset(summary.arms)
+            found = node.count(MailKey(key))
+            if is_synced(found, count):
+                return frozenset(found.summary.arms)
     return frozenset()
 
 

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.counts import is_synced
 from benchmarks.report import Report, cpu_seconds, resident_mb
 from benchmarks.wide_tree import WideTree, wide_tree
-from relay.core.admission import READS_AT_ONCE
 from tests.memory_tree import config_map, placement
 
 EDGES = 1000
@@ -26,25 +26,20 @@ GOAL_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Return:
-    """What one outage cost: seconds until exact, and by process peak MB, MB before, CPU seconds.
-
-    `reading` is how many read their mail at a time, at most.
-    """
+    """What one outage cost: seconds until exact, and by process peak MB, MB before, CPU seconds."""
 
     seconds: float
     peaks: Mapping[str, float]
     before: Mapping[str, float]
     used: Mapping[str, float]
     writes: int
-    reading: int
 
 
 async def all_return(tree: WideTree, number: int) -> Return:
     """Kill the region's server while a change is made; return when the centre counts it exactly."""
-    everywhere = {"synced": tree.everywhere}
-    former = (await tree.until("shop", lambda s: s.complete)).arms
+    former = await tree.until("shop", lambda c: is_synced(c, tree.everywhere))
     writes = await tree.cluster_writes()
-    server = tree.nodes[tree.regions[0]].server
+    server = tree.server(tree.regions[0])
     shared = [name for name, pid in tree.pids().items() if pid != server.pid]
     pids = {name: tree.pids()[name] for name in shared}
     before = {name: resident_mb(pid) for name, pid in tree.pids().items()}
@@ -55,11 +50,7 @@ async def all_return(tree: WideTree, number: int) -> Return:
     os.kill(server.pid, signal.SIGKILL)
     await tree.apply(config_map("one", "shop", text=f"outage {number}"))
     await server.next_start(starts)
-    await tree.until(
-        "shop",
-        lambda s: s.complete and s.states == everywhere and s.arms != former,
-        BACK_SECONDS,
-    )
+    await tree.until("shop", lambda c: is_synced(c, tree.everywhere, former), BACK_SECONDS)
     seconds = time.perf_counter() - began
     watched.cancel()
     return Return(
@@ -68,7 +59,6 @@ async def all_return(tree: WideTree, number: int) -> Return:
         before,
         {name: cpu_seconds(pid) - used[name] for name, pid in pids.items()},
         await tree.cluster_writes() - writes,
-        tree.reads(tree.regions[0])["most"],
     )
 
 
@@ -91,14 +81,12 @@ async def measure(edges: int, report: Report) -> Return:
     with tempfile.TemporaryDirectory() as folder:
         async with wide_tree(Path(folder), 1, edges) as tree:
             await tree.apply(config_map("one", "shop", text="first"), placement("shop", "shop"))
-            everywhere = {"synced": tree.everywhere}
-            await tree.until("shop", lambda s: s.complete and s.states == everywhere)
+            await tree.until("shop", lambda c: is_synced(c, tree.everywhere))
             await asyncio.sleep(3)
             seen = await all_return(tree, 1)
     for name, peak in seen.peaks.items():
         report.row(name, seen.before[name], peak, seen.used.get(name, ""))
     report.note(f"{edges} edges back and exact after {seen.seconds:.1f} s, the server's start too")
-    report.note(f"at most {seen.reading} of them read their mail at a time")
     report.note(f"{seen.writes} writes to their clusters, one an edge is needed")
     return seen
 
@@ -109,7 +97,6 @@ async def main(edges: int) -> None:
     seen = await measure(edges, report)
     report.goal("all back and exact, seconds", seen.seconds, GOAL_SECONDS)
     report.goal("writes an edge", seen.writes / edges, 1.0)
-    report.goal("that read their mail at a time", seen.reading, READS_AT_ONCE)
     report.finish()
 
 

@@ -7,6 +7,7 @@ import os
 import platform
 import resource
 import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -16,7 +17,8 @@ from typing import Any
 
 from relay.adapters.server.process import server_binary
 
-RESULTS = Path(__file__).parent / "results"
+RECORDED = Path(__file__).parent / "results"
+RESULTS = Path(tempfile.gettempdir()) / "leafcast-benchmarks"
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -53,7 +55,7 @@ class Report:
         )
 
     def finish(self) -> None:
-        """Print the table, and write it to `results/<name>.json`."""
+        """Print the table, and write it as JSON: to be recorded if RECORD is set."""
         where = machine()
         print(f"\n{self.title}")
         print(f"  {machine_text(where)}, load {self.load_before:.1f}")
@@ -61,10 +63,11 @@ class Report:
         for note in self.notes:
             print(f"  {note}")
         for goal in self.goals:
-            said = "met" if goal["met"] else "MISSED"
+            met = "met" if goal["met"] else "MISSED"
             seen, most = _text(goal["seen"]), _text(goal["goal"])
-            print(f"  goal {said}: {goal['what']}: {seen} (at {goal['at']} {most})")
-        RESULTS.mkdir(exist_ok=True)
+            print(f"  goal {met}: {goal['what']}: {seen} (at {goal['at']} {most})")
+        folder = RECORDED if os.environ.get("RECORD") else RESULTS
+        folder.mkdir(exist_ok=True)
         said = {
             "name": self.name,
             "taken": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -76,7 +79,9 @@ class Report:
             "notes": self.notes,
             "goals": self.goals,
         }
-        (RESULTS / f"{self.name}.json").write_text(json.dumps(said, indent=1) + "\n")
+        file = folder / f"{self.name}.json"
+        file.write_text(json.dumps(said, indent=1) + "\n")
+        print(f"  written to {file}")
 
 
 def machine() -> dict[str, Any]:
@@ -139,9 +144,9 @@ def children_of(pid: int) -> dict[int, str]:
 
 
 def _nats_version() -> str:
-    command = [server_binary(), "--version"]
+    command = [str(server_binary()), "--version"]
     said = subprocess.run(command, capture_output=True, text=True, check=True)
-    return said.stdout.strip().rpartition("v")[2]
+    return str(said.stdout).strip().rpartition("v")[2]
 
 
 def _text(cell: Any) -> str:

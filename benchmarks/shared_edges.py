@@ -15,23 +15,21 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.connection import Connection
-from relay.adapters.jetstream.enclosures import Enclosed
-from relay.adapters.jetstream.inbox import Inbox
 from relay.adapters.jetstream.reconnecting_client import ReconnectingClient
 from relay.adapters.jetstream.uplink import Unheard, Uplink
 from relay.adapters.memory.bus import MemoryBus, MemoryNetwork
 from relay.adapters.spaces.memory_space import MemorySpace
 from relay.adapters.spaces.simulated_cluster import Settings, SimulatedCluster
+from relay.core.config import NodeConfig
 from relay.core.effects import AckMail
-from relay.core.events import BlobArrived, Event, Remembered
+from relay.core.events import BlobArrived, Remembered
 from relay.core.node import Node
-from relay.core.state import NodeConfig
 from relay.driver import Driver
 from relay.ports import BusBroken
 from relay.syncer.applying import ContentMissing
@@ -80,17 +78,15 @@ class ClientBus(MemoryBus):
 
     def __init__(self, network: MemoryNetwork, path: NodePath, url: str, seed: str) -> None:
         super().__init__(network, path)
-        self._inbox = Inbox()
         self._url, self._seed = url, seed
         self._dial()
-        self._enclosed = Enclosed()
         self._watching: asyncio.Task[None] | None = None
 
     def _dial(self) -> None:
         self._connection = Connection(self._url, self._seed, f"edge {self.path}", "_INBOX.edge")
         self._connection.client = PatientDialler()
         clock, dice = SystemClock(), SystemDice()
-        self._uplink = Uplink(self._connection, self.path, self._inbox, clock, dice)
+        self._uplink = Uplink(self._connection, self.path, self.inbox, clock, dice)
 
     async def start(self) -> Remembered:
         for _ in range(DIALS_MAX - 1):
@@ -104,8 +100,6 @@ class ClientBus(MemoryBus):
         else:
             await self._connection.open()
         remembered = await super().start()
-        content = subjects.content(self.path.name)
-        await self._connection.client.subscribe(content, cb=self._enclosed.came)
         await self._uplink.start()
         self._watching = asyncio.create_task(self._uplink.run())
         return remembered
@@ -117,18 +111,11 @@ class ClientBus(MemoryBus):
         await self._connection.close()
         await super().close()
 
-    def events(self) -> AsyncIterator[Event]:
-        return self._inbox.events()
-
     async def ack_mail(self, ack: AckMail) -> None:
         await self._uplink.mailbox.acknowledge(ack.sequence)
 
     async def reset_mail(self, sequence: int) -> int:
         return await self._uplink.mailbox.read_from(sequence)
-
-    def blob_at_hand(self, reference: Reference) -> BlobArrived | None:
-        value = self._enclosed.take(reference.address)
-        return None if value is None else BlobArrived(reference, value, local=False)
 
     async def load_blob(self, reference: Reference, *, fresh: bool = False) -> BlobArrived:
         value = None if fresh else self._streams.blobs.get(reference.address)
@@ -144,7 +131,7 @@ class ClientBus(MemoryBus):
         values = {subjects.stat(self.path, key): data for key, data in reports.items()}
         return await self._uplink.send(values)
 
-    async def send_heartbeat(self, data: bytes) -> bool:
+    async def send_hello(self, data: bytes) -> bool:
         return await self._uplink.send({subjects.node_self(self.path): data})
 
 

@@ -13,22 +13,21 @@ from pathlib import Path
 from typing import Any
 
 from controllers.centre import Controllers
-from controllers.core.drafts import Draft
 from controllers.keys import load_or_make_keys
-from controllers.nodes import add_node
+from controllers.nodes import add_node, enrol_nodes
 from leafcast.local.node_runtime import NodeRuntime, World
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_config import ParentLink
+from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.adapters.spaces.memory_space import MemorySpace
-from relay.core.admission import READS_AT_ONCE
 from relay.core.node import Node
 from relay.driver import Driver
 from relay.ports import Space
 from schemas.identity import MailKey, NodePath, mail_key
-from schemas.records import API_NODE, API_PLACEMENT, NodeRecord, Source
-from schemas.reports import Summary
+from schemas.records import API_PLACEMENT
+from schemas.reports import Count
 from tests.namespaces import apply_in_namespaces
 
 JOIN_SECONDS = 900.0
@@ -40,11 +39,8 @@ GROUP, VERSION = "edge.kubestellar.io", "v2alpha1"
 class WideTree:
     """`regions` relays below a centre, each with `edges` edges that share one process."""
 
-    def __init__(
-        self, folder: Path, regions: int, edges: int, reads_at_once: int = READS_AT_ONCE
-    ) -> None:
+    def __init__(self, folder: Path, regions: int, edges: int) -> None:
         self.folder = folder
-        self._reads_at_once = reads_at_once
         self.regions = [NodePath((f"r{n}",)) for n in range(regions)]
         self.edges = {
             region: [region.child(f"s{n}") for n in range(edges)] for region in self.regions
@@ -75,26 +71,22 @@ class WideTree:
     async def apply(self, *objects: dict[str, Any]) -> None:
         await apply_in_namespaces(self.workloads, objects, MANAGER)
 
-    async def until(
-        self, name: str, met: Callable[[Summary], bool], seconds: float = 300
-    ) -> Summary:
+    async def until(self, name: str, met: Callable[[Count], bool], seconds: float = 300) -> Count:
         key = await self.placement_key(name)
 
         def holds(node: Node) -> bool:
-            return key in node.records and met(node.summary(key))
+            return key in node.records and met(node.count(key))
 
         try:
             async with asyncio.timeout(seconds):
                 await self.centre.until(holds)
         except TimeoutError:
-            raise AssertionError(f"{name} stays at {self.centre.summary(key)}") from None
-        return self.centre.node.summary(key)
+            raise AssertionError(f"{name} stays at {self.centre.node.count(key)}") from None
+        return self.centre.node.count(key)
 
     async def start(self, group: asyncio.TaskGroup, guard: Guard) -> list[asyncio.Task[Any]]:
         roots = {self.keys.root.key_id: self.keys.root.public_key}
-        world = self.world = World(
-            guard, self.clock, self.dice, self.keys.tree, roots, self._reads_at_once
-        )
+        world = self.world = World(guard, self.clock, self.dice, self.keys.tree, roots)
         tasks = await self.start_centre(group)
         tasks += [await self._start_region(world, region, group) for region in self.regions]
         seeds = await self._register()
@@ -147,10 +139,14 @@ class WideTree:
         tasks = [group.create_task(centre.run())]
         relay = await centre.running()
         self.workloads = await self.workload_space(self._stack)
-        self.controllers = Controllers(
-            relay, self.workloads, self.inventory, self.clock, self.dice, self.folder / "keys"
+        self.controllers = await Controllers.open(
+            relay.publisher,
+            self.workloads,
+            self.inventory,
+            self.clock,
+            self.dice,
+            self.folder / "keys",
         )
-        await self.controllers.start()
         tasks.append(group.create_task(self.controllers.run()))
         return tasks
 
@@ -194,16 +190,13 @@ class WideTree:
 
     async def _register(self) -> dict[str, str]:
         """All edges' node records at once, and their inventory; their seeds by path."""
-        drafts, seeds = [], {}
+        nkeys: dict[NodePath, str] = {}
+        seeds: dict[str, str] = {}
         edges = [edge for region in self.regions for edge in self.edges[region]]
         for path in edges:
             seeds[str(path)], nkey = new_user_nkey(self.dice.entropy(32))
-            source = Source(API_NODE, self.keys.tree, "", str(path))
-            record = NodeRecord(
-                source, 0, deleted=False, trace="", references=(), path=path, nkey=nkey
-            )
-            drafts.append(Draft("node", record))
-        await self.controllers.issuer.issue(drafts)
+            nkeys[path] = nkey
+        await enrol_nodes(self.controllers.issuer, self.keys.tree, nkeys)
         for obj in (*map(_target, edges), *map(_location, self.regions)):
             await self.inventory.apply(obj, MANAGER)
         return seeds
@@ -231,12 +224,11 @@ class WideTree:
             total += int(await process.stdout.readline())
         return total
 
-    def reads(self, path: NodePath) -> dict[str, int]:
-        """How many children of a node read their mail now, wait to, and at most read at a time."""
-        driver = self.nodes[path].driver
-        assert driver is not None
-        reads: dict[str, int] = driver.node.own_state()["reads"]
-        return reads
+    def server(self, path: NodePath) -> EmbeddedServer:
+        """A node's own server."""
+        server = self.nodes[path].server
+        assert isinstance(server, EmbeddedServer)
+        return server
 
     def folder_of(self, path: NodePath) -> Path:
         """Where a node keeps what is its own."""
@@ -248,17 +240,15 @@ class WideTree:
 
     def pids(self) -> dict[str, int]:
         """Every process of the tree by name."""
-        servers = {f"nats-server {path}": node.server.pid for path, node in self.nodes.items()}
+        servers = {f"nats-server {path}": self.server(path).pid for path in self.nodes}
         shared = {f"edges of {name}": process.pid for name, process in self.processes.items()}
         return {"centre and regions": os.getpid(), **servers, **shared}
 
 
 @asynccontextmanager
-async def wide_tree(
-    folder: Path, regions: int, edges: int, reads_at_once: int = READS_AT_ONCE
-) -> AsyncIterator[WideTree]:
+async def wide_tree(folder: Path, regions: int, edges: int) -> AsyncIterator[WideTree]:
     async with Guard() as guard, asyncio.TaskGroup() as group:
-        tree = WideTree(folder, regions, edges, reads_at_once)
+        tree = WideTree(folder, regions, edges)
         tasks = await tree.start(group, guard)
         try:
             yield tree
@@ -290,7 +280,3 @@ def _location(region: NodePath) -> dict[str, Any]:
         "metadata": {"name": region.name, "labels": labels},
         "spec": {"resource": resource, "instanceSelector": {"matchLabels": labels}},
     }
-
-
-def summary_of(counts: Summary) -> Sequence[tuple[str, int]]:
-    return sorted(counts.states.items())

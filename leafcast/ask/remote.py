@@ -20,14 +20,15 @@ ASKED_MAX = 500
 ASKED_AT_ONCE = 32
 ASK_SECONDS_MAX = 8.0
 _OWN_FIGURES = (
-    "indexGeneration",
-    "indexAgeMs",
+    "snapshotGeneration",
+    "snapshotAgeMs",
     "nowMs",
     "diskFree",
     "storeBytes",
     "serverStarts",
     "serverUpMs",
     "withheld",
+    "orphaned",
     "disbelieved",
     "storeRemovals",
     "objectsApplied",

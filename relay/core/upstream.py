@@ -112,6 +112,7 @@ class Upstream:
     def tick(self) -> None:
         now = self._clock().seconds
         self._judge.tick(now)
+        self._children.give_up_content()
         if self._quiet_at is not None and self._quiet_at <= now:
             self._quiet_at = None
             self._store_cursor()

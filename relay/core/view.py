@@ -249,6 +249,7 @@ class NodeView:
             "stale": upstream.stale if upstream is not None else False,
             "placements": len(self._book.deltas()),
             "refused": refused,
+            "disbelieved": upstream.refused if upstream is not None else 0,
             "orphaned": len(self._judge.standings.orphaned),
             "withheld": len(self._judge.standings.outdated),
             "refusedOf": {name: child.refused for name, child in by_name.items() if child.refused},

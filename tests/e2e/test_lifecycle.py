@@ -79,7 +79,7 @@ async def test_a_deleted_object_goes_and_the_rest_stays(tree):
     await tree.workloads.delete(key("a"))
     for path in (S1, S2, S3):
         await hold(tree, path, {"b"})
-    summary = await tree.until("shop", lambda c: c.exact and c.summary.states == {"synced": 3})
+    summary = (await tree.until("shop", lambda c: c.exact and c.summary.states == {"synced": 3}))).summary
     assert summary.exceptions == ()
 
 
@@ -139,10 +139,10 @@ async def test_one_bad_object_holds_up_no_other_and_is_named_at_the_centre(tree)
     await tree.apply(placement("shop", "shop"), *objects)
     for path, wanted in ((S1, {"a", "c"}), (S2, {"a", "bad", "c"})):
         await hold(tree, path, wanted)
-    summary = await tree.until(
+    count = await tree.until(
         "shop", lambda c: c.exact and c.summary.states == {"synced": 2, "failing": 1}
     )
-    [sample] = summary.exceptions
+    [sample] = count.summary.exceptions
     assert (sample.object, sample.path) == ("configmaps/shop/bad", "/r1/s1")
     assert "quota" in sample.reason
 
@@ -152,7 +152,7 @@ async def test_one_bad_object_holds_up_no_other_and_is_named_at_the_centre(tree)
 
 async def test_an_image_that_never_starts_is_degraded_and_named(tree):
     await tree.apply(placement("shop", "shop"), deployment("web", "shop", "shop/web:broken"))
-    summary = await tree.until("shop", lambda c: c.exact and c.summary.health == {"degraded": 3})
+    summary = (await tree.until("shop", lambda c: c.exact and c.summary.health == {"degraded": 3}))).summary
     assert summary.states == {"synced": 3}
     assert [(x.object, x.count) for x in summary.exceptions] == [("deployments.apps/shop/web", 3)]
 

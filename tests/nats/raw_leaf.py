@@ -6,10 +6,31 @@ import asyncio
 import base64
 import json
 from collections.abc import Mapping
+from typing import Protocol
 
 import nkeys
 
 READ_BYTES = 64 * 1024
+
+
+async def let_in(server: Leafed, seed: str) -> None:
+    """Dial in as a child does, and leave; raises ConnectionError if the server knows no such key.
+
+    Nothing but a leaf link is let in with a child's key.
+    """
+    leaf = RawLeaf()
+    try:
+        await leaf.open(int(server.leaf_url.rpartition(":")[2]), seed, {})
+        await leaf.taken_in()
+    finally:
+        leaf.close()
+
+
+class Leafed(Protocol):
+    """A server that listens for leaf links."""
+
+    @property
+    def leaf_url(self) -> str: ...
 
 
 class RawLeaf:

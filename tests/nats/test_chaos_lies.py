@@ -20,7 +20,7 @@ WAYS = {"alter": "Forged", "forge": "UnknownKey", "redirect": "WrongKey"}
 
 
 async def test_a_site_and_a_region_that_lie_are_not_believed_and_the_centre_says_so(tmp_path):
-    """The region shows an old index, too: who is below it sees that it is kept in the dark."""
+    """The region shows an old snapshot, too: who is below it sees that it is kept in the dark."""
     tree = ChaosTree(tmp_path, SOON_STALE)
     liars = Liars({path: tmp_path / f"lies-{path.replace('/', '-')}" for path in LIED_TO})
     try:
@@ -60,7 +60,7 @@ class Liars:
 
     def lie(self, way: str) -> None:
         for path, file in self.files.items():
-            file.write_text(f"index {way}" if path == REGION else way)
+            file.write_text(f"snapshot {way}" if path == REGION else way)
 
     def repent(self) -> None:
         for file in self.files.values():
@@ -96,7 +96,7 @@ def told(said: dict[str, str]) -> None:
     """Whether the doctor names those who were lied to, and nobody else."""
     for path in LIED_TO.values():
         assert f"{path} was sent " in said["Staleness"]
-    assert f"{BELOW_REGION} was shown no index for" in said["Staleness"]
+    assert f"{BELOW_REGION} was shown no newer snapshot for" in said["Staleness"]
     assert f"{BESIDE} " not in said["Staleness"]
     for path in LIED_TO.values():
         assert f"start the relays above {path} again" in said["Objects"]

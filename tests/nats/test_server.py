@@ -26,6 +26,7 @@ from relay.adapters.server.process import ServerFailed
 from schemas.refusals import BadIdentity
 from tests.awaiting import eventually
 from tests.nats.conftest import new_nkey, new_seeds
+from tests.nats.raw_leaf import let_in
 from tests.processes import alive
 
 pytestmark = pytest.mark.nats
@@ -197,7 +198,7 @@ async def test_an_added_child_is_admitted_and_nobody_else_is_disturbed(grove):
             for name, (_, nkey) in children.items():
                 group.create_task(node.server.add_child(name, nkey))
         for seed, _ in children.values():
-            await grove.connect(node, seed)
+            await let_in(node.server, seed)
         assert relay.is_connected
         assert node.server.starts == 1
 
@@ -209,7 +210,7 @@ async def test_a_reload_that_meets_a_crash_returns_when_the_next_run_serves(grov
         os.kill(node.server.pid, signal.SIGKILL)
         async with asyncio.timeout(60):
             await node.server.add_child("late", nkey)
-        await grove.connect(node, seed)
+        await let_in(node.server, seed)
         assert node.server.starts == 2
 
 

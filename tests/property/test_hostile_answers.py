@@ -1,11 +1,9 @@
 """What servers, children and nodes elsewhere answer is read with care, and in little room."""
 
-import asyncio
 import subprocess
 import sys
 import tracemalloc
 from contextlib import suppress
-from types import SimpleNamespace
 
 import msgpack
 import pytest
@@ -16,7 +14,6 @@ from nats.aio.msg import Msg
 
 from controllers.core.status import singleton
 from leafcast.ask.decode import BadAnswer, read_objects
-from leafcast.daemon.orphans import PAGES_MAX, Orphans
 from relay.adapters.jetstream.connection import ApiError, checked
 from relay.adapters.jetstream.delivery import NO_COUNT, count_of, place_of
 from relay.adapters.jetstream.publish import sequence_of
@@ -30,7 +27,7 @@ from schemas.blobs import Reference
 from schemas.codec import from_json
 from schemas.objects import ObjectKey
 from schemas.refusals import BlobRefused, CodecError
-from schemas.reports import Count, ObjectResult, Summary
+from schemas.reports import ObjectResult, Summary
 from tests.fuzz.openers import ROOT
 
 AT = ObjectKey("", "configmaps", "n", "a")
@@ -113,42 +110,10 @@ def test_objects_follow_each_other_by_namespace_and_name():
     assert read_objects({"objects": page, "next": "a-b/x"}, "a/z") == (page, "a-b/x")
 
 
-class Lying:
-    """A node that answers whatever it likes, without end."""
-
-    def __init__(self, answer):
-        self.answer, self.asked = answer, 0
-
-    async def ask(self, path, verb, arguments):
-        self.asked += 1
-        return self.answer(self.asked) if path.is_root else {}
-
-
-ORPHAN = {"key": "k", "kind": "delta", "namespace": "", "name": "n", "generation": 1, "nkey": ""}
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        lambda n: None,
-        lambda n: {"orphans": [3], "children": [], "next": ""},
-        lambda n: {"orphans": [], "children": [], "next": "a"},
-        lambda n: {"orphans": [{**ORPHAN, "term": "t" * 16}], "children": [], "next": ""},
-        lambda n: {"orphans": [{**ORPHAN, "term": "0" * 16}], "children": [], "next": f"{n:09}"},
-    ],
-    ids=["nothing", "no orphan", "nothing more", "no term", "pages"],
-)
-def test_a_node_that_shows_orphans_without_end_counts_as_silent(answer):
-    lying = Lying(answer)
-    survey = asyncio.run(Orphans(SimpleNamespace(controllers=object()), lying).orphans())
-    assert survey["silent"] == ["/"]
-    assert lying.asked <= PAGES_MAX
-
-
 @pytest.mark.parametrize("status", [{"a": b"x"}, {"a": {b"k": 1}}, {"a": float("nan")}, [1], 3])
 def test_a_returned_status_that_no_space_would_take_is_none(status):
     result = ObjectResult(AT, 1, "d", msgpack.packb(status))
-    assert singleton(AT, [(Count(Summary({"synced": 1}), True), [result])]).status is None
+    assert singleton(AT, [(Summary({"synced": 1}), [result])]).status is None
 
 
 @pytest.mark.parametrize("path", ["objects", "objects.a.b", "objects.a.b.c.=", "objects.a.b.c.=z"])
@@ -187,7 +152,6 @@ def test_what_is_longer_than_a_record_is_counted_before_it_is_opened(monkeypatch
 BOMB = """
 import resource
 from schemas import codec
-from schemas.blobs import Reference
 from schemas.asks import ANSWER_MAX_BYTES
 {reading}
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -8,7 +8,6 @@ from hypothesis import HealthCheck, given, settings
 from controllers.keys import KeysUnusable, load_or_make_keys
 from leafcast.data_dir import DataDir, DataDirUnusable
 from leafcast.errors import said
-from leafcast.local.backup import BackupUnusable, place_backup
 from leafcast.local.credentials import CredentialsUnusable, load_credentials
 from leafcast.local.known_children import KnownChildren
 from leafcast.local.run_config import RunConfigRefused, read_run_config
@@ -33,10 +32,6 @@ READERS = {
     "admin.json": (lambda folder: DataDir(folder).admin(), DataDirUnusable),
     "children.json": (KnownChildren, ()),
     "ports.json": (kept_ports, PortsDamaged),
-    "backup.tar": (
-        lambda folder: place_backup(folder / "backup.tar", DataDir(folder / "new")),
-        BackupUnusable,
-    ),
 }
 
 INTAKE = ReportIntake(NodePath(), lambda _child, _key: 2**62, lambda _key: None)

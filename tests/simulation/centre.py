@@ -82,8 +82,6 @@ class Centre(Books):
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        # How far ahead of its clock the centre issues, as after very many registrations.
-        self.ahead_ms = 0
         # What the ledger holds and the model does not say, since the start.
         self.held: dict[MailKey, None] = {}
         self.terms: list[str] = []
@@ -130,8 +128,11 @@ class Centre(Books):
         }
 
     def _now(self) -> Instant:
-        now = self.world.root.instant()
-        return Instant(now.seconds, now.wall_ms + self.ahead_ms)
+        return self.world.root.instant()
+
+    def run_ahead(self, milliseconds: int) -> None:
+        """Generations run ahead of the clock from now on, as after very many registrations."""
+        self._issuer.ledger.raise_to(self._now().wall_ms + milliseconds)
 
     def _reconcile(self) -> None:
         ledger, wanted = self._issuer.ledger, {d.slot: d for d in all_drafts(self.model)}
@@ -234,7 +235,8 @@ class Centre(Books):
 
     def hold(self, name: str) -> None:
         """An `apply` begins: nothing is settled before it is released, for 60 s at most."""
-        self._issuer.hold(name, self._now())
+        if self.world.ports.holds():
+            self._issuer.hold(name, self._now())
 
     def release(self, name: str) -> None:
         self._issuer.release(name)

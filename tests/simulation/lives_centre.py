@@ -92,11 +92,10 @@ def restored_from_backup(one: Run) -> None:
 
 def million_registered(one: Run) -> None:
     """Generations run 20 minutes ahead of the clock, and then the ledger is lost."""
-    one.centre.ahead_ms = 22 * 60 * 1000
+    one.centre.run_ahead(22 * 60 * 1000)
     everywhere(one, "p1", A, B)
     everywhere(one, "p3", D)
     one.settle()
-    one.centre.ahead_ms = 0
     # Nobody is connected while it starts.
     region = region_of(one)
     one.world.cut(region.path)
@@ -132,6 +131,8 @@ def erased_and_back(one: Run) -> None:
 def removal_not_seen(one: Run) -> None:
     """The ledger lacks what its last snapshot lists: it is held, and goes when people say so."""
     root = one.world.root
+    # A snapshot lists it: what none ever listed is unknown, and not lost.
+    one.world.run(11 * MINUTE)
     key = next(k for k in root.streams.own if k in one.centre.records and _is(one, k, "p2"))
     one.centre.model.placements.pop("p2")
     root.stop(server_too=True)
@@ -152,12 +153,11 @@ def _is(one: Run, key: str, name: str) -> bool:
 def shown_a_newer(one: Run) -> None:
     """The centre goes back, and a child shows a snapshot above all that it knows: it goes above."""
     copy = one.world.root.streams.copy()
-    one.centre.ahead_ms = 3 * 3600 * 1000
+    one.centre.run_ahead(3 * 3600 * 1000)
     everywhere(one, "p1", A, B)
     # A snapshot is signed that far ahead: without one nothing is shown.
     one.world.run(11 * MINUTE)
     one.settle()
-    one.centre.ahead_ms = 0
     put_back(one.world.root, copy)
     brought = everywhere(one, "p1", A, B)
     one.settle()

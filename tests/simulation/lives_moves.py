@@ -144,7 +144,6 @@ def twins(one: Run) -> None:
     copy.start()
     world.run(5 * MINUTE)
     require(copy.node is not None and copy.node.stopped, ONE_SESSION, f"{copy.path} runs twice")
-    require(not copy.space.objects, ONE_SESSION, f"a second {copy.path} applies")
     copy.stop(server_too=True)
     world.hosts[first.path] = first
     first.link_changed(up=False)
@@ -257,6 +256,37 @@ def resurrected_mail(one: Run) -> None:
     one.settle()
 
 
+def node_removed(one: Run) -> None:
+    """A node is removed: its parent keeps no account, mail or report of it."""
+    edge, region = edges_of(one)[0], region_of(one)
+    target = next(t for t in one.centre.model.targets.values() if t.path == edge.path)
+    one.oracle.model_changed()
+    one.centre.put_target(target, deleted=True)
+    one.centre.put_node(edge.path, deleted=True)
+    one.oracle.model_changed()
+    one.world.remove(edge.path)
+    one.settle()
+    one.world.run(15 * MINUTE)
+    name = edge.path.name
+    kept = [at for at, _ in (*region.streams.mail.items(), *region.streams.stat.items())]
+    require(name not in region.streams.children, BOUNDED, f"{name} keeps its account")
+    require(name not in {child for child, _ in kept}, BOUNDED, f"{name} keeps its mailbox")
+
+
+def relay_alone(one: Run) -> None:
+    """The centre is gone, a region starts again, and serves an edge that lost everything."""
+    edge, region = edges_of(one)[0], region_of(one)
+    one.world.root.stop(server_too=True)
+    region.stop()
+    region.start()
+    edge.stop(keep_disk=False)
+    edge.space.objects.clear()
+    edge.start()
+    one.world.run(5 * MINUTE)
+    one.oracle.spaces_as_wanted()
+    one.world.root.start()
+
+
 LIVES = (
     month_away,
     region_wiped,
@@ -272,4 +302,6 @@ LIVES = (
     content_swept,
     deaf_edge,
     resurrected_mail,
+    node_removed,
+    relay_alone,
 )

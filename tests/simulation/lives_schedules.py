@@ -102,6 +102,25 @@ def slow_apply(one: Run) -> None:
     require(bool(held), NO_IGNORANCE, "nothing was held")
 
 
+def moved_slowly(one: Run) -> None:
+    """A5: the gainer comes half a second after the loser, and a snapshot is signed in between."""
+    everywhere(one, "p3", D)
+    one.settle()
+    placements = one.centre.model.placements
+    lost, gained = placements["p1"].arm.contents, placements["p2"].arm.contents
+    key, content = lost[-1]
+    less, more = one.centre.arm(dict(lost[:-1])), one.centre.arm({**dict(gained), key: content})
+    put(one, "p3", None)
+    one.world.run(1.8)
+    # It is not wanted for half a second, so the law of what is wanted all the time says nothing.
+    one.centre.put_placement("p1", replace(placements["p1"], arm=less))
+    one.world.run(0.8)
+    one.centre.put_placement("p2", replace(placements["p2"], arm=more))
+    for _ in range(40):
+        require(len(holding(one, key)) == len(edges_of(one)), NO_IGNORANCE, f"{key} is gone")
+        one.world.run(0.25)
+
+
 def returns_with_old_reports(one: Run) -> None:
     """A7: a region that was away comes back with reports of before; no exact count is wrong."""
     region = region_of(one)
@@ -239,6 +258,7 @@ LIVES = (
     steady_change,
     moved_between,
     slow_apply,
+    moved_slowly,
     returns_with_old_reports,
     inventory_storm,
     target_deleted,

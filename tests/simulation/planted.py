@@ -5,6 +5,7 @@ A fault changes what a node hears, says or is asked; never what is inside of it.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -83,15 +84,11 @@ class SettleNever(Ports):
         return replace(record, settled=0)
 
 
-class SettleWithinApply(Ports):
-    """The issuer's hold is not heeded: what an apply has begun is settled after 2 s."""
+class NoHold(Ports):
+    """An apply that is under way is not heeded: what it has begun is settled after 2 s."""
 
-    def __init__(self) -> None:
-        self._issued: list[tuple[int, int]] = []
-
-    def snapshot(self, record: SnapshotRecord, _keep: Callable) -> SnapshotRecord:
-        settled = max(record.settled, record.generation - 2000)
-        return replace(record, settled=min(settled, record.generation))
+    def holds(self) -> bool:
+        return False
 
 
 # Snapshots, and what they claim.
@@ -161,20 +158,23 @@ class NoSnapshot(Ports):
 
 
 class SnapshotFirst(Ports):
-    """A parent writes the snapshot before the mail that it covers."""
+    """A snapshot overtakes some of the mail that it covers."""
 
-    def said(self, host: Host, effect: Effect) -> list[Effect]:
-        late = isinstance(effect, fx.WriteMail) and effect.key[0] != "_"
-        late = late and not host.path.is_root
-        if late:
-            host.world.after(3.0, self._write, host, host.run, effect)
-            return []
-        return [effect]
+    def __init__(self) -> None:
+        self._late: dict[tuple[str, int, int], None] = {}
 
-    def _write(self, host: Host, run: int, write: fx.WriteMail) -> None:
-        kept = host.streams.mail.get((write.child, str(write.key)))
-        if host.run == run and (kept.sequence if kept else 0) == write.expected:
-            host._perform_one(write)
+    def heard(self, host: Host, event: Event) -> list[Event]:
+        if isinstance(event, MailArrived) and event.key[0] in "0123456789abcdefghijklmn":
+            at = str(host.path), host.run, event.sequence
+            if at not in self._late:
+                self._late[at] = None
+                host.world.after(4.0, self._tell, host, host.run, event)
+                return []
+        return [event]
+
+    def _tell(self, host: Host, run: int, event: Event) -> None:
+        if host.run == run:
+            host.tell(event)
 
 
 class NoLeaf(Ports):
@@ -471,14 +471,14 @@ class AlwaysExact(Ports):
     """The centre takes every count for exact: nothing is waited for, no sum is compared."""
 
     def count(self, _host: Host, _key: MailKey, honest: Any) -> Any:
-        return replace(honest, exact=True)
+        return dataclasses.replace(honest, exact=True)
 
 
 class NeverExact(Ports):
     """No count is ever exact."""
 
     def count(self, _host: Host, _key: MailKey, honest: Any) -> Any:
-        return replace(honest, exact=False)
+        return dataclasses.replace(honest, exact=False)
 
 
 class Retold(Ports):

@@ -44,6 +44,10 @@ class Ports:
         """In which order a batch is carried out."""
         return effects
 
+    def holds(self) -> bool:
+        """Whether the issuer is told that an apply is under way."""
+        return True
+
     def issued(self, draft: Any) -> Any:
         """Which draft the centre signs in place of one."""
         return draft

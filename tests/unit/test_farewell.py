@@ -1,21 +1,23 @@
-"""A run that ends in good order says so: its parent need not wait for three heartbeats."""
+"""A run that ends in good order says so: its parent need not wait until it is silent for long."""
 
-from relay.core.effects import Noted, SendHeartbeat
-from relay.core.events import ChildUnlinked, Ending, HeartbeatArrived, ReportArrived, Tick
-from tests.unit.test_second_home import PATH, Meeting
+import pytest
+
+from relay.core.effects import Noted, SendHello
+from relay.core.events import Ending, HelloArrived, ReportArrived, Tick
+from tests.unit.meeting import PATH, Meeting
 
 
 def farewell(meeting, run):
     """The last words of a run; nothing if it was never in session."""
-    return [e.data for e in meeting.tell(run, Ending()) if isinstance(e, SendHeartbeat)]
+    return [e.data for e in meeting.tell(run, Ending()) if isinstance(e, SendHello)]
 
 
 def hear(meeting, data):
-    return meeting.tell(meeting.centre, HeartbeatArrived("emea", data))
+    return meeting.centre_hears(HelloArrived("emea", data))
 
 
-def since(meeting):
-    return meeting.centre.children()["emea"]
+def standing(meeting):
+    return meeting.centre.standing_of("emea")
 
 
 def test_a_child_that_said_farewell_is_unreachable_at_once_and_known_to_have_left():
@@ -25,37 +27,36 @@ def test_a_child_that_said_farewell_is_unreachable_at_once_and_known_to_have_lef
 
     effects = hear(meeting, last)
 
-    assert since(meeting) == meeting.instant.wall_ms
-    assert meeting.centre.left() == {"emea"}
+    assert standing(meeting).silent_since_ms == meeting.instant.wall_ms
+    assert standing(meeting).word == "stopped"
     assert [e.reason for e in effects if isinstance(e, Noted)] == ["Left"]
     assert not [e for e in hear(meeting, last) if isinstance(e, Noted)], "said once"
 
 
-def test_a_child_that_left_is_back_with_its_next_run_from_any_home():
-    for home in ("here", "there"):
-        meeting = Meeting()
-        (last,) = farewell(meeting, meeting.join("one", "here"))
-        hear(meeting, last)
+@pytest.mark.parametrize("home", ["here", "there"])
+def test_a_child_that_left_is_back_with_its_next_run_from_any_home(home):
+    meeting = Meeting()
+    (last,) = farewell(meeting, meeting.join("one", "here"))
+    hear(meeting, last)
 
-        second = meeting.join("two", home)
+    second = meeting.join("two", home)
 
-        assert not second.superseded
-        assert since(meeting) is None
-        assert not meeting.centre.left()
+    assert not second.stopped
+    assert standing(meeting).word == "up"
 
 
 def test_what_was_under_way_when_a_child_left_does_not_bring_it_back():
     meeting = Meeting()
     first = meeting.join("one", "here")
     meeting.now += 30
-    (beat,) = [e.data for e in meeting.tell(first, Tick()) if isinstance(e, SendHeartbeat)]
+    (late,) = [e.data for e in meeting.tell(first, Tick()) if isinstance(e, SendHello)]
     (last,) = farewell(meeting, first)
     hear(meeting, last)
 
-    hear(meeting, beat)
-    meeting.tell(meeting.centre, ReportArrived("emea", "_labels", b""))
+    hear(meeting, late)
+    meeting.centre_hears(ReportArrived("emea", "k", b"", 1))
 
-    assert meeting.centre.left() == {"emea"}
+    assert standing(meeting).word == "stopped"
 
 
 def test_the_farewell_of_a_run_that_was_superseded_says_nothing_of_the_newer_one():
@@ -67,41 +68,10 @@ def test_the_farewell_of_a_run_that_was_superseded_says_nothing_of_the_newer_one
 
     hear(meeting, last)
 
-    assert since(meeting) is None
-    assert not meeting.centre.left()
-
-
-def test_a_parent_that_starts_finds_the_farewell_in_its_streams():
-    meeting = Meeting()
-    (last,) = farewell(meeting, meeting.join("one", "here"))
-    restarted = Meeting()
-
-    hear(restarted, last)
-
-    assert restarted.centre.left() == {"emea"}
-    assert not restarted.join("two", "there").superseded
+    assert standing(meeting).word == "up"
 
 
 def test_a_node_that_was_never_in_session_says_no_farewell():
     meeting = Meeting()
     assert not farewell(meeting, meeting.node(PATH, "x"))
     assert not farewell(meeting, meeting.centre)
-
-
-def test_another_home_is_let_in_once_the_link_of_the_first_is_gone():
-    meeting = Meeting()
-    meeting.join("one", "here")
-    meeting.tell(meeting.centre, ChildUnlinked("emea"))
-    assert since(meeting) is None, "a link may come back: that is no silence yet"
-
-    assert not meeting.join("two", "there").superseded
-
-
-def test_a_link_that_came_back_keeps_another_home_out():
-    meeting = Meeting()
-    first = meeting.join("one", "here")
-    meeting.tell(meeting.centre, ChildUnlinked("emea"))
-    meeting.now += 30
-    meeting.beats(first, Tick())
-
-    assert meeting.join("two", "there").superseded

@@ -174,6 +174,12 @@ class Children:
             self._look_by(now + SILENT_AFTER_SECONDS)
             self._fall_behind(name, child)
 
+    def give_up_content(self) -> None:
+        """Wait no longer for content that was refused for long."""
+        for name, child in self.by_name.items():
+            if child.mailbox.awaits_content and child.mailbox.give_up():
+                self._to_flush[name] = None
+
     def tick(self, now: float, now_ms: int) -> None:
         """Find out who fell silent, and who does not reach what was written to it."""
         if self._look_at is None or self._look_at > now:

@@ -51,6 +51,9 @@ class ParentLink:
             self._parent_is_new(now)
             return None
         self.session.happened(SessionEvent.WELCOME, now)
+        if welcome.incarnation != self.reader.incarnation:
+            # What a former run of the parent showed, this one may have forgotten.
+            self.shown_by_parent = 0
         self.say_again = self.say_again or welcome.repair == Repair.SAY
         return self.reader.begin(welcome)
 

@@ -115,6 +115,8 @@ class MailboxWriter:
         self._in_flight: dict[MailKey, tuple[int, int]] = {}
         # Deltas whose content is on its way, with their generations.
         self._awaiting: dict[MailKey, int] = {}
+        # Deltas whose content could not be had: the slot counts as the target until it comes.
+        self._refused: dict[MailKey, None] = {}
         # Keys of which the child is to have a head at least: it asked for them.
         self._wanted: dict[MailKey, None] = {}
         self._target = target
@@ -172,14 +174,25 @@ class MailboxWriter:
         former = self._dirty.get(key)
         self._dirty[key] = cause if former is None else min(former, cause)
         self._awaiting.pop(key, None)
+        self._refused.pop(key, None)
 
     def supplied(self, key: MailKey) -> bool:
         """The content of a delta is here, or was refused for long; whether it was waited for."""
-        if self._awaiting.pop(key, None) is None:
+        waited, refused = self._awaiting.pop(key, None), key in self._refused
+        self._refused.pop(key, None)
+        if waited is None and not refused:
             return False
         # What waited for content holds up nobody's progress: it counts as pending.
         self._dirty.setdefault(key, _NO_CAUSE)
         return True
+
+    def give_up(self) -> bool:
+        """Wait no longer for content that was refused for long; whether there was some."""
+        target = self._target
+        refused = [key for key in self._awaiting if target.supply(key) is Supply.REFUSED]
+        for key in refused:
+            self.supplied(key)
+        return bool(refused)
 
     def want(self, key: MailKey) -> None:
         """Have the child get a head of the key, at least."""
@@ -372,6 +385,8 @@ class MailboxWriter:
             supply = self._target.supply(key)
             if supply is Supply.COMING:
                 self._awaiting[key] = record.generation
+            if supply is Supply.REFUSED:
+                self._refused[key] = None
             if supply is not Supply.HERE:
                 return
         if self._takes(record, wish, slot):
