@@ -67,7 +67,11 @@ def hostile_child(one: Run) -> None:
     _say(region, liar, "_progress", encode(Progress(run, region.incarnation, 2**62, bytes(16))))
     _say(region, liar, "_else", b"no report")
     one.world.run(5)
-    require(_box_of_others(region, liar) == box, LEAST_PRIVILEGE, f"{liar.path} moves the mail of {len(others)} others")
+    require(
+        _box_of_others(region, liar) == box,
+        LEAST_PRIVILEGE,
+        f"{liar.path} moves the mail of {len(others)} others",
+    )
     kept = {k: own.data for k, own in region.streams.own.items() if k[0] != "_"}
     require(kept == held, LEAST_PRIVILEGE, f"{liar.path} moves what {region.path} holds")
     root = one.world.root.node

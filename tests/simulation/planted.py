@@ -556,8 +556,10 @@ class ApplyAll(Ports):
         others = [k for k in host.streams.own if k[0] != "_"]
         deltas = [k for k in others if read_record(host.streams.own[k].data)[1].kind == "delta"]
         wrong = tuple(MailKey(k) for k in deltas if k not in want.placements)
-        return want if not wrong else type(want)(
-            want.key, want.reference, want.order, want.flags, wrong
+        return (
+            want
+            if not wrong
+            else type(want)(want.key, want.reference, want.order, want.flags, wrong)
         )
 
 
@@ -566,5 +568,3 @@ class NeverTold(Ports):
 
     def said(self, _host: Host, effect: Effect) -> list[Effect]:
         return [] if isinstance(effect, fx.WantsChanged) else [effect]
-
-
