@@ -145,6 +145,10 @@ class Node(NodeView):
         self._now = now
         self._dispatch(event)
         self._after()
+        if isinstance(event, MailArrived) and event.carried and self._upstream is not None:
+            # By now all that the record led to has said what it lacks.
+            self._upstream.use_carried(event)
+            self._after()
         return self._take_out()
 
     def deadline(self) -> float | None:

@@ -185,12 +185,10 @@ class Upstream:
         if not self.welcomed:
             return
         self._quiet_at = self._clock().seconds + QUIET_SECONDS
-        before = len(self._out)
         if event.key == SNAPSHOT_KEY:
             self._offer(event.data, event.sequence)
         else:
             self._judge_mail(event)
-        self._use_carried(event, before)
         at_end = self.link.reader.arrived(event)
         if at_end or not event.pending:
             self._at_end()
@@ -287,10 +285,10 @@ class Upstream:
         here = self._destination.profile if self._destination is not None else None
         return here is not None and self._audience.bears_on(here, key)
 
-    def _use_carried(self, event: MailArrived, before: int) -> None:
+    def use_carried(self, event: MailArrived) -> None:
         """Take small blobs that came along instead of loading them."""
         carried = dict(event.carried)
-        at = before
+        at = 0
         while carried and at < len(self._out):
             effect = self._out[at]
             if isinstance(effect, LoadBlob) and effect.reference.address in carried:

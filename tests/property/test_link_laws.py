@@ -1,4 +1,4 @@
-"""A writer and a reader alone, over a channel that loses, repeats, erases, resurrects and restores."""
+"""A writer and a reader alone, over a channel that loses, repeats, erases and brings back."""
 
 from __future__ import annotations
 

@@ -27,7 +27,6 @@ from tests.simulation.scenes import (
     D,
     edges_of,
     everywhere,
-    holding,
     put,
     region_of,
     require,

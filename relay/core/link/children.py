@@ -284,11 +284,13 @@ class Children:
 
     def reached(self, snapshot: VerifiedSnapshot, excluded: Iterable[tuple[MailKey, int]]) -> None:
         """The node reached a snapshot: children get it as it concerns them."""
-        self._reached = snapshot
+        former, self._reached = self._reached, snapshot
+        # What a term that was withdrawn had issued nobody here may know of; a child may.
+        terms = former is not None and former.record.terms != snapshot.record.terms
         left_out = tuple(excluded)
         for name, child in self.by_name.items():
             age = snapshot.record.time_ms - child.snapshot_time_ms
-            due = not child.mailbox.snapshot or age >= RENEWAL_MS
+            due = terms or not child.mailbox.snapshot or age >= RENEWAL_MS
             if due:
                 child.snapshot_time_ms = snapshot.record.time_ms
             child.mailbox.offer(snapshot, left_out, due=due)
