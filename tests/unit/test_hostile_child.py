@@ -88,7 +88,7 @@ class Lying:
 
 
 def child(name, destination=""):
-    none = {"exceptions": [], "waitingFor": [], "states": {}, "health": {}, "silentSinceMs": None}
+    none = {"exceptions": [], "states": {}, "health": {}, "silentSinceMs": None}
     return {"name": name, "destination": destination, "exact": True, **none}
 
 
