@@ -290,6 +290,9 @@ class Upstream:
     def _use_carried(self, event: MailArrived, before: int) -> None:
         """Take small blobs that came along instead of loading them."""
         carried = dict(event.carried)
+        if carried:
+            # What goes to children has its content asked for as it is written.
+            self._children.flush(self._clock().seconds)
         at = before
         while carried and at < len(self._out):
             effect = self._out[at]
