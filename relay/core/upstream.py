@@ -130,11 +130,13 @@ class Upstream:
 
     def take_welcome(self, message: Welcome) -> None:
         """Take the parent's answer to a hello."""
-        former = self.welcomed
+        former, incarnation = self.welcomed, self.link.reader.incarnation
         start = self.link.welcomed(message, self._clock().seconds)
         if not self.welcomed:
             return
         self.was_welcomed = True
+        if start == 1 or message.incarnation != incarnation:
+            self._judge.forget_places()
         if message.snapshot:
             self._offer(message.snapshot, None)
         if not former:

@@ -256,7 +256,8 @@ class Child:
 
     def disk(self) -> Disk:
         reached = self.judge.reached
-        cursor = self.reader.cursor(self._snapshot_at, has_memory=reached is not None)
+        generation = reached.generation if reached is not None else 0
+        cursor = self.reader.cursor(self._snapshot_at, generation, has_memory=reached is not None)
         data = reached.data if reached is not None else b""
         return Disk(dict(self.records), dict(self.content), dict(self.removals), cursor, data)
 
