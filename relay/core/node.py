@@ -105,22 +105,7 @@ class Node(NodeView):
                 highest_held=_highest(remembered),
                 former=config.former,
             )
-        rooms = Rooms(
-            self._clock,
-            self._out,
-            self._trust,
-            self._book,
-            self._judge,
-            self._acceptance,
-            self._audience,
-            self._content,
-            self._targets,
-            self._children,
-            self._reports,
-            self._sender,
-            self._destination,
-            set(remembered.heard),
-        )
+        rooms = self._rooms(set(remembered.heard))
         self._propagation = Propagation(path, rooms)
         self._downstream = Downstream(path, rooms)
         self._upstream: Upstream | None = None
@@ -172,6 +157,24 @@ class Node(NodeView):
         self._sender.check()
         if self._upstream is not None:
             self._upstream.link.reader.check()
+
+    def _rooms(self, joined: set[str]) -> Rooms:
+        return Rooms(
+            self._clock,
+            self._out,
+            self._trust,
+            self._book,
+            self._judge,
+            self._acceptance,
+            self._audience,
+            self._content,
+            self._targets,
+            self._children,
+            self._reports,
+            self._sender,
+            self._destination,
+            joined,
+        )
 
     def _clock(self) -> Instant:
         return self._now
