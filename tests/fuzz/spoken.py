@@ -150,10 +150,9 @@ CHILD = {
     "inSession": True,
     "left": False,
     "lag": 2,
-    "complete": True,
+    "exact": True,
     "states": {"synced": 1},
     "health": {"healthy": 1},
-    "waitingFor": ["/emea/s2"],
     "exceptions": [{"object": "o", "reason": "r", "count": 1, "path": "/emea/s1"}],
     "counts": {"destinations": 1, "synced": 1, "healthy": 1, "complete": True},
 }
