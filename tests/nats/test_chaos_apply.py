@@ -101,7 +101,7 @@ async def counts(tree, name: str, *, leaving: int = 0) -> bool:
 async def settled(tree, value: str) -> None:
     """Until each edge has the value, and nothing is on its way or still to be removed."""
     for path in EDGES:
-        await until(lambda path=path: holds(tree, path, value), lambda: path)
+        await until(lambda path=path: holds(tree, path, value), lambda path=path: path)
     for name in ("left", "right"):
         await tree.counted(name, synced=2)
 
