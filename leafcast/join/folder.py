@@ -54,7 +54,7 @@ class JoinedFolder:
     @property
     def bound_home(self) -> str:
         """The home of this very folder on this machine: a copy of it anywhere has another."""
-        lock = os.stat(self.folder / LOCK_FILE)
+        lock = (self.folder / LOCK_FILE).stat()
         bound = f"{self.home} {_machine()} {lock.st_ino}"
         return hashlib.sha256(bound.encode()).hexdigest()[: len(self.home)]
 

@@ -274,8 +274,13 @@ class MailboxWriter:
         self._snapshot_due = self._snapshot_due or due
 
     def renew(self) -> None:
-        """Have the newest snapshot written: a session begins, or it is time."""
+        """A session begins: have the newest snapshot written, and one that settles what is there.
+
+        A run that does not know why something goes waits for the newest record that it held.
+        """
         self._snapshot_due = True
+        held = (slot.generation for key, slot in self.slots.items() if key != SNAPSHOT_KEY)
+        self._take(max(held, default=0))
 
     def _write_snapshot(self) -> None:
         if self._reached is None or SNAPSHOT_KEY in self._in_flight:
