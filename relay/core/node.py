@@ -304,7 +304,7 @@ class Node(NodeView):
         if self._reports.is_dirty:
             self._throttle.gather(now)
         if upstream is not None and upstream.welcomed and upstream.may_advance:
-            if self._children.is_answered:
+            if self._children.is_answered and self._destination is None:
                 self._throttle.hurry(now)
             else:
                 self._throttle.gather(now)
@@ -324,7 +324,8 @@ class Node(NodeView):
         elif upstream.welcomed:
             for key in dirty:
                 self._report_on(key, now)
-            self._sender.progress(upstream.advance())
+            if not self._throttle.is_waiting:
+                self._sender.progress(upstream.advance())
 
     def _tell_counts(self, keys: Iterable[MailKey]) -> None:
         for key in keys:

@@ -212,7 +212,7 @@ class MailboxWriter:
         for key, cause in self._dirty.items():
             if key in self._in_flight:
                 waiting[key] = cause
-            else:
+            elif key != SNAPSHOT_KEY:
                 self._make_equal(key, cause)
         self._dirty = waiting
         self._write_snapshot()
@@ -382,8 +382,6 @@ class MailboxWriter:
 
     def _make_equal(self, key: MailKey, cause: int) -> None:  # noqa: C901 - one slot, whole
         record, slot = self._target.record(key), self.slots.get(key)
-        if key == SNAPSHOT_KEY:
-            return
         in_use = slot is not None or key in self._wanted
         wish = Wish.NOTHING
         if record is not None:
@@ -395,8 +393,7 @@ class MailboxWriter:
                 self._erase(key, slot)
             return
         full = wish is Wish.FULL
-        if isinstance(record.record, LocationRecord):
-            self.passing[key] = None
+        self._note_location(key, record)
         if slot is not None and (slot.generation, slot.full) == (record.generation, full):
             return
         if full:
@@ -410,6 +407,10 @@ class MailboxWriter:
         if self._takes(record, wish, slot):
             self._take(record.generation)
         self._write(key, record, wish, cause)
+
+    def _note_location(self, key: MailKey, record: Accepted) -> None:
+        if isinstance(record.record, LocationRecord):
+            self.passing[key] = None
 
     def _takes(self, record: Accepted, wish: Wish, slot: Slot | None) -> bool:
         """Whether the child may lose something by this, once a snapshot covers it."""
