@@ -31,6 +31,7 @@ EXEMPT = {
     "leafcast/cli/main.py::_Commands.parse_args": "click's",
     "leafcast/ask/session.py::Session.call": "of the own daemon",
     "leafcast/spaces.py::open_kubernetes": "read_access reads it",
+    "leafcast/join/folder.py::_machine": "of the operating system",
     "leafcast/local/backup.py::_add_files": "load_or_make_keys read it before",
     "leafcast/local/demo_workload.py::load_files": "read_manifests reads it",
     "leafcast/local/demo_workload.py::load_shop": "of this package",

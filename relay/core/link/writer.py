@@ -245,7 +245,9 @@ class MailboxWriter:
     def rewrite(self) -> None:
         """Write every slot again: what the child holds is not what it was sent."""
         for key, slot in self.slots.items():
-            if key != SNAPSHOT_KEY:
+            if key == SNAPSHOT_KEY:
+                slot.generation = 0
+            else:
                 slot.generation = -1
                 self.mark(key, _NO_CAUSE)
         self._snapshot_due = True
