@@ -24,7 +24,9 @@ from tests.unit.meeting import ROOT, SIGNER, TERM, TREE, Meeting
 KEYS = [short_key(bytes([at]) * 20) for at in range(4)]
 STRANGER = Signer(TREE, "x" * 26, b"x" * 32)
 acts = st.lists(
-    st.tuples(st.sampled_from(["put", "forget", "clear"]), st.sampled_from(KEYS), st.integers(1, 9)),
+    st.tuples(
+        st.sampled_from(["put", "forget", "clear"]), st.sampled_from(KEYS), st.integers(1, 9)
+    ),
     max_size=30,
 )
 
