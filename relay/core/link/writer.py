@@ -382,7 +382,7 @@ class MailboxWriter:
 
     # One slot.
 
-    def _make_equal(self, key: MailKey, cause: int) -> None:  # noqa: C901 - one slot, whole
+    def _make_equal(self, key: MailKey, cause: int) -> None:
         record, slot = self._target.record(key), self.slots.get(key)
         in_use = slot is not None or key in self._wanted
         wish = Wish.NOTHING
