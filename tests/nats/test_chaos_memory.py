@@ -112,7 +112,7 @@ async def test_of_two_runs_of_one_edge_the_second_does_nothing_until_the_first_i
     assert spent(before, after) == dict.fromkeys(EDGES, (1, 1))
     assert await tree.look(EDGES) == after
     assert second.process.poll() is None
-    assert not second.tally.exists(), "it asks its cluster for nothing"
+    assert second.tally.read_text() == "", "it asks its cluster for nothing"
     assert "in session" not in second.said
 
     first.kill()

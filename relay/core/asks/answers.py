@@ -40,6 +40,8 @@ class ChildStanding(Protocol):
     @property
     def in_session(self) -> bool: ...
     @property
+    def in_step(self) -> bool: ...
+    @property
     def joined(self) -> bool: ...
 
 
@@ -99,6 +101,7 @@ def node_answer(node: NodeView, path: str) -> Json:
         name: {
             "silentSinceMs": standing.silent_since_ms,
             "inSession": standing.in_session,
+            "inStep": standing.in_step,
             "left": standing.left,
             "joined": standing.joined,
             "lag": node.lag(name),

@@ -152,6 +152,7 @@ class Children:
             return False
         if identity is Identity.SUPERSEDES:
             child.session.begin(hello, now)
+            child.mailbox.renew()
             self._look_by(now + SILENT_AFTER_SECONDS)
             self._fall_behind(name, child)
             child.say_at = None

@@ -212,7 +212,7 @@ class MailboxWriter:
         for key, cause in self._dirty.items():
             if key in self._in_flight:
                 waiting[key] = cause
-            else:
+            elif key != SNAPSHOT_KEY:
                 self._make_equal(key, cause)
         self._dirty = waiting
         self._write_snapshot()
@@ -276,8 +276,13 @@ class MailboxWriter:
         self._snapshot_due = self._snapshot_due or due
 
     def renew(self) -> None:
-        """Have the newest snapshot written: a session begins, or it is time."""
+        """A session begins: have the newest snapshot written, and one that settles what is there.
+
+        A run that does not know why something goes waits for the newest record that it held.
+        """
         self._snapshot_due = True
+        held = (slot.generation for key, slot in self.slots.items() if key != SNAPSHOT_KEY)
+        self._take(max(held, default=0))
 
     def _write_snapshot(self) -> None:
         if self._reached is None or SNAPSHOT_KEY in self._in_flight:
@@ -377,10 +382,8 @@ class MailboxWriter:
 
     # One slot.
 
-    def _make_equal(self, key: MailKey, cause: int) -> None:  # noqa: C901 - one slot, whole
+    def _make_equal(self, key: MailKey, cause: int) -> None:
         record, slot = self._target.record(key), self.slots.get(key)
-        if key == SNAPSHOT_KEY:
-            return
         in_use = slot is not None or key in self._wanted
         wish = Wish.NOTHING
         if record is not None:
@@ -392,8 +395,7 @@ class MailboxWriter:
                 self._erase(key, slot)
             return
         full = wish is Wish.FULL
-        if isinstance(record.record, LocationRecord):
-            self.passing[key] = None
+        self._note_location(key, record)
         if slot is not None and (slot.generation, slot.full) == (record.generation, full):
             return
         if full:
@@ -407,6 +409,10 @@ class MailboxWriter:
         if self._takes(record, wish, slot):
             self._take(record.generation)
         self._write(key, record, wish, cause)
+
+    def _note_location(self, key: MailKey, record: Accepted) -> None:
+        if isinstance(record.record, LocationRecord):
+            self.passing[key] = None
 
     def _takes(self, record: Accepted, wish: Wish, slot: Slot | None) -> bool:
         """Whether the child may lose something by this, once a snapshot covers it."""
