@@ -17,6 +17,7 @@ from controllers.keys import load_or_make_keys
 from controllers.nodes import add_node, enrol_nodes
 from leafcast.local.node_runtime import NodeRuntime, World
 from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.server import nats_config
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_config import ParentLink
 from relay.adapters.server.nats_server import EmbeddedServer
@@ -85,6 +86,7 @@ class WideTree:
         return self.centre.node.count(key)
 
     async def start(self, group: asyncio.TaskGroup, guard: Guard) -> list[asyncio.Task[Any]]:
+        _let_clients_in()
         roots = {self.keys.root.key_id: self.keys.root.public_key}
         world = self.world = World(guard, self.clock, self.dice, self.keys.tree, roots)
         tasks = await self.start_centre(group)
@@ -254,6 +256,16 @@ async def wide_tree(folder: Path, regions: int, edges: int) -> AsyncIterator[Wid
             yield tree
         finally:
             await tree.stop(tasks)
+
+
+def _let_clients_in() -> None:
+    """Edges here are clients of their region's server; real ones come in over leaf links only."""
+    whole = nats_config._template
+
+    def template(name: str) -> str:
+        return whole(name).replace("[ LEAFNODE,", "[ STANDARD, LEAFNODE,")
+
+    setattr(nats_config, "_template", template)  # noqa: B010 - as a test would
 
 
 def _target(path: NodePath) -> dict[str, Any]:

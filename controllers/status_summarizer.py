@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -43,8 +42,7 @@ class StatusSummarizer:
         # Objects whose singleton status cannot be returned, with how many destinations have them.
         self._ambiguous: dict[ObjectKey, int] = {}
         self._pacing = Pacing()
-        # Placements that are looked at later by themselves, and those for which someone waits.
-        self._later: dict[str, asyncio.Task[None]] = {}
+        # Placements for whose status someone waits.
         self._hurried: set[str] = set()
         # What was written last, with the revision that it was written on.
         self._written: dict[str, tuple[str, Mapping[str, Any]]] = {}
@@ -58,11 +56,7 @@ class StatusSummarizer:
 
     async def run(self) -> None:
         """Reconcile until cancelled."""
-        try:
-            await self._queue.work(self.reconcile)
-        finally:
-            for task in self._later.values():
-                task.cancel()
+        await self._queue.work(self.reconcile)
 
     async def reconcile(self, names: frozenset[str]) -> frozenset[str]:
         """Write what is reported of these placements; those to be tried again."""
@@ -89,9 +83,8 @@ class StatusSummarizer:
             return True
         due = self._pacing.due(name, before, status, count, now.seconds)
         if due > now.seconds and not hurried:
-            if name not in self._later:
-                later = self._look_later(name, due - now.seconds)
-                self._later[name] = asyncio.create_task(later, name="status later")
+            # What is reported meanwhile may be due sooner.
+            self._queue.add_later(name, min(due - now.seconds, QUIET_SECONDS))
             return True
         known = {**obj, "status": before}
         written = await write_status(self._space, placement_key(name), known, status)
@@ -99,12 +92,6 @@ class StatusSummarizer:
             self._pacing.written(name, now.seconds)
             self._written[name] = (_revision(obj), status)
         return written
-
-    async def _look_later(self, name: str, seconds: float) -> None:
-        # What is reported meanwhile may be due sooner.
-        await self._clock.sleep(min(seconds, QUIET_SECONDS))
-        del self._later[name]
-        self._queue.add([name])
 
     def _before(self, name: str, obj: Mapping[str, Any]) -> Any:
         """The status that the object has; what was written just now may not be told of yet."""

@@ -43,6 +43,9 @@ class WorkQueue(Generic[T]):
         self._revision = 0
         self._taken = self._done = 0
         self._moved = asyncio.Event()
+        # What is to be added later, and who does it.
+        self._later: set[T] = set()
+        self._group: asyncio.TaskGroup | None = None
 
     def add(self, items: Iterable[T]) -> None:
         before = len(self._items)
@@ -73,10 +76,17 @@ class WorkQueue(Generic[T]):
 
     async def work(self, reconcile: Reconcile[T]) -> None:
         """Reconcile what is added, until cancelled; what failed is tried again a second later."""
-        async with asyncio.TaskGroup() as group:
+        async with asyncio.TaskGroup() as self._group:
             while True:
-                if failed := await reconcile(await self.take()):
-                    group.create_task(self._add_later(failed), name="retry")
+                for item in await reconcile(await self.take()):
+                    self.add_later(item, RETRY_SECONDS)
+
+    def add_later(self, item: T, seconds: float) -> None:
+        """Add it after so many seconds, while `work` runs; not twice at a time."""
+        assert self._group is not None
+        if item not in self._later:
+            self._later.add(item)
+            self._group.create_task(self._add_later(item, seconds), name="later")
 
     def read_to(self, revision: str) -> None:
         """Note that all that a space held at this revision was added."""
@@ -95,9 +105,10 @@ class WorkQueue(Generic[T]):
         while self._done < last:
             await self._move()
 
-    async def _add_later(self, items: Collection[T]) -> None:
-        await self._clock.sleep(RETRY_SECONDS)
-        self.add(items)
+    async def _add_later(self, item: T, seconds: float) -> None:
+        await self._clock.sleep(seconds)
+        self._later.discard(item)
+        self.add([item])
 
     async def _move(self) -> None:
         await self._moved.wait()

@@ -20,6 +20,7 @@ from schemas.identity import NodePath
 FORMAT = 1
 """The layout of the folder; a newer program may raise it, and an older one refuses it then."""
 ENVIRONMENT = "LEAFCAST_DATA_DIR"
+LOCK_FILE = "lock"
 
 
 class DataDirUnusable(Exception):
@@ -110,7 +111,7 @@ class DataDir:
     def in_use(self) -> bool:
         """Whether a daemon runs on it now."""
         try:
-            descriptor = os.open(self.folder / "lock", os.O_RDONLY)
+            descriptor = os.open(self.folder / LOCK_FILE, os.O_RDONLY)
         except (FileNotFoundError, NotADirectoryError):
             return False
         try:
@@ -125,7 +126,7 @@ class DataDir:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Use it alone; raises DataDirUnusable if another process does."""
-        descriptor = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        descriptor = os.open(self.folder / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

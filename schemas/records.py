@@ -7,6 +7,7 @@ what a newer one says (wire.md, "Records that are signed").
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 
 from schemas.blobs import MANIFEST_CHUNK, OBJECT, Reference
@@ -28,6 +29,7 @@ API_ASK = "leafcast.io/Ask"
 
 BUCKETS = 10_000
 CENTRE = NodePath()
+_TERM = re.compile(r"[0-9a-f]{16}\Z")
 OVER_LOCATION, OVER_SYNC_TARGET = "location", "synctarget"
 
 
@@ -56,6 +58,10 @@ class Record(WireRecord, frozen=True):
     term: str
     trace: str
     references: tuple[Reference, ...]
+
+    def __post_init__(self) -> None:
+        if self.term and not _TERM.match(self.term):
+            raise ValueError("its term is not 16 hex digits")
 
 
 class Alternative(WireRecord, frozen=True):

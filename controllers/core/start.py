@@ -6,7 +6,6 @@ orphaned below it, and not dropped.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -34,8 +33,6 @@ from schemas.snapshots import (
     read_snapshot,
     read_terms,
 )
-
-_TERM = re.compile(r"[0-9a-f]{16}\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +142,7 @@ def _is_whole(key: MailKey, record: Record, stored: Envelope) -> bool:
     """Whether it is what lies at this key of a ledger: of a term, a delta with its body."""
     has_body = (stored.body is not None) == isinstance(record, DeltaHead)
     kept = stored.kind != "ask" and slot_of(stored.kind, record) == key
-    return has_body and kept and _TERM.match(record.term) is not None
+    return has_body and kept and bool(record.term)
 
 
 def _held(key: MailKey, record: Record) -> HeldRecord:

@@ -83,8 +83,7 @@ def _node(path: NodePath, child: Form) -> Form:
         "never_joined": states.get(NEVER_JOINED, 0),
         "states": states,
         "health": health,
-        "complete": child["complete"] is True,
-        "blocking": [str(name) for name in child["blocking"]],
+        "complete": child["exact"] is True,
         "exceptions": [
             {**_counts({"count": item["count"]}), **{name: str(item[name]) for name in _WORDS}}
             for item in child["exceptions"]

@@ -9,7 +9,7 @@ from typing import Any
 
 from leafcast.ask.client import CentreAsks
 from relay.asker import AskFailed
-from relay.core.link.session import Standing
+from relay.core.link.session import CATCHING_UP, Standing
 from relay.ports import BusBroken, Clock
 from schemas.asks import NODE, AskFault
 from schemas.identity import NodePath
@@ -34,6 +34,8 @@ _OWN_FIGURES = (
     "objectsApplied",
 )
 TEXT_MAX_CHARACTERS = 1000
+IN_SESSION = ("up", CATCHING_UP, "stale")
+"""The states of nodes that are there."""
 _COUNTS = ("destinations", "synced", "healthy")
 
 Form = Mapping[str, Any]
@@ -100,6 +102,7 @@ def _checked_child(child: object) -> dict[str, Any] | None:
     said: dict[str, Any] = {
         "silentSinceMs": since if _is_count(since) else None,
         "inSession": child.get("inSession") is True,
+        "inStep": child.get("inStep") is True,
         "left": child.get("left") is True,
         "joined": child.get("joined") is not False,  # A relay of a version before does not say it.
         "nkey": _text(child, "nkey"),
@@ -114,7 +117,8 @@ def _checked_child(child: object) -> dict[str, Any] | None:
 def standing_of(child: Form) -> Standing:
     """How it is with a child, by what `checked_answer` lets through."""
     joined = child.get("joined", True)
-    return Standing(child["silentSinceMs"], child["left"], child["inSession"], joined)
+    in_step = child.get("inStep", True)
+    return Standing(child["silentSinceMs"], child["left"], child["inSession"], joined, in_step)
 
 
 def _figures(form: Mapping[Any, Any], names: Iterable[str]) -> dict[str, int]:

@@ -16,7 +16,7 @@ from controllers.issuing import Issuer
 from controllers.nodes import NodeCredentials, NodeRefused, enrol_nodes, node_record
 from leafcast.ask.api import ApiError
 from leafcast.ask.client import CentreAsks, api_error
-from leafcast.ask.remote import checked_answer
+from leafcast.ask.remote import IN_SESSION, checked_answer
 from leafcast.ask.session import NODE_MANAGER
 from leafcast.daemon.relocation import name_for
 from leafcast.join.bundle import Bundle
@@ -262,7 +262,7 @@ class Enrolment:
             return "it has never joined: only the bundle made earlier would be void"
         below = nodes_below(self._tree.issuer().records, path)
         also = f", and {many(len(below), 'node')} below it," if below else ""
-        if state in ("up", "stale"):
+        if state in IN_SESSION:
             said = f"it is up{also} and would be cut off at once, until it joins with that"
         else:
             said = f"it is {state}{also} and could come back with that bundle alone"

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from relay.core.effects import Noted
+from relay.core.link.session import CATCHING_UP
 from relay.objects.stored_object import timestamp
 from relay.ports import Change, Clock, Interest, Interests, Listed, Space, SpaceEvent
 from schemas.api import GROUP
@@ -154,8 +155,8 @@ class EventLog:
         self, before: Mapping[NodePath, str], now: Mapping[NodePath, str], now_ms: int
     ) -> None:
         """Take in in which state nodes are (leafcast.daemon.tree_facts), before and now."""
-        for path, state in now.items():
-            former = before.get(path, "up")
+        for path, word in now.items():
+            state, former = _seen_as(word), _seen_as(before.get(path, "up"))
             first = former == NEVER_JOINED != state
             if state == former or (not first and _AWAITED & {state, former}):
                 continue
@@ -177,6 +178,11 @@ class EventLog:
     def since(self, sequence: int) -> list[dict[str, Any]]:
         """The events after a sequence, oldest first."""
         return [asdict(item) for item in self._found.values() if item.sequence > sequence]
+
+
+def _seen_as(state: str) -> str:
+    """Who reads what came meanwhile is there."""
+    return "up" if state == CATCHING_UP else state
 
 
 async def follow_conditions(space: Space, events: EventLog, clock: Clock) -> None:

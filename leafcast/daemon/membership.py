@@ -14,7 +14,7 @@ from typing import Any
 from controllers.nodes import NodeRefused, add_node, check_move, nodes, remove_node
 from leafcast.ask.api import Api, ApiError
 from leafcast.ask.client import CentreAsks
-from leafcast.ask.remote import checked_answer
+from leafcast.ask.remote import IN_SESSION, checked_answer
 from leafcast.ask.session import NODE_MANAGER
 from leafcast.daemon.enrolment import (
     ADMIT_SECONDS_MAX,
@@ -165,7 +165,7 @@ class Membership:
                     "path": form["path"],
                     "syncTarget": hanging.get(form["path"], ""),
                     "state": form["state"],
-                    "reached": form["state"] in ("up", "stale"),
+                    "reached": form["state"] in IN_SESSION,
                     "sinceMs": form["silent_since_ms"] or 0,
                 }
                 for form in (await self._states.tree())["nodes"]

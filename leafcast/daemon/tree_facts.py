@@ -16,6 +16,7 @@ from leafcast.ask.remote import standing_of
 from leafcast.daemon.selection import selection_form
 from leafcast.local.tree import LocalTree
 from relay.core.asks.answers import node_answer
+from relay.core.link.session import CATCHING_UP
 from relay.core.node import Node
 from relay.core.records.accepted import is_delta
 from relay.core.reports.reduce import EMPTY, merge_all
@@ -256,10 +257,10 @@ def _state(tree: LocalTree, path: NodePath) -> Form:
     word = "unknown" if above is None else "connecting" if standing is None else standing.word
     if path.is_root:
         word = "up"
-    if word in ("up", NEVER_JOINED) and (path.is_root or path in tree.nodes):
-        ready = node is not None and node.ready and word == "up"
+    if word in ("up", CATCHING_UP, NEVER_JOINED) and (path.is_root or path in tree.nodes):
+        ready = node is not None and node.ready and word != NEVER_JOINED
         stale = node is not None and node.own_state()["stale"]
-        word = "connecting" if not ready else "stale" if stale else "up"
+        word = "connecting" if not ready else "stale" if stale else word
     return {"state": word, "silent_since_ms": standing.silent_since_ms if standing else None}
 
 

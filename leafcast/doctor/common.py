@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from leafcast.doctor.findings import Check, Facts, NodeFacts
 
-IN_SESSION = ("up", "stale")
+IN_SESSION = ("up", "catching up", "stale")
 
 Judge = Callable[[NodeFacts], Check | None]
 

@@ -7,15 +7,17 @@ whenever that ends, the next start goes on with it.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import platform
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from leafcast.data_dir import DataDir, DataDirUnusable
+from leafcast.data_dir import LOCK_FILE, DataDir, DataDirUnusable
 from leafcast.join.bundle import Bundle, BundleRefused, check_expiry, read_bundle, write_bundle
 from leafcast.space_settings import IN_CLUSTER, SIMULATED, SpaceSetting, edge_cluster
 from relay.atomic_file import atomic_write
@@ -48,6 +50,13 @@ class JoinedFolder:
     admitted: bool = False
     former: tuple[NodePath, ...] = ()
     arriving: tuple[NodePath, ...] = ()
+
+    @property
+    def bound_home(self) -> str:
+        """The home of this very folder on this machine: a copy of it anywhere has another."""
+        lock = (self.folder / LOCK_FILE).stat()
+        bound = f"{self.home} {_machine()} {lock.st_ino}"
+        return hashlib.sha256(bound.encode()).hexdigest()[: len(self.home)]
 
     @property
     def node_folder(self) -> Path:
@@ -133,6 +142,14 @@ def joined_folder(
     except PermissionError as error:
         remedy = "make it writable, or name another --data-dir"
         raise DataDirUnusable(folder, "it cannot be written", remedy) from error
+
+
+def _machine() -> str:
+    """What tells this machine from others: its id, else its name."""
+    try:
+        return Path("/etc/machine-id").read_text(encoding="ascii").strip() or platform.node()
+    except (OSError, ValueError):
+        return platform.node()
 
 
 def _kept(place: DataDir, bundle: Bundle) -> JoinedFolder | None:

@@ -71,7 +71,7 @@ class JoinedNode:
                     self._place.node_folder,
                     parent=ParentLink(bundle.parents[0], bundle.seed),
                     attached=None if bundle.relay else self._attached,
-                    home=self._place.home,
+                    home=self._place.bound_home,
                     former=self._place.former,
                     before=self._arrive,
                 )

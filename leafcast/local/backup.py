@@ -21,6 +21,7 @@ from typing import IO, Any
 from leafcast.data_dir import DataDir
 from relay.adapters.jetstream.request_reply import brief_connection
 from relay.adapters.jetstream.stream_backup import backup_stream, restore_stream
+from schemas.codec import from_json
 
 FORMAT = 1
 MANIFEST = "backup.json"
@@ -129,7 +130,7 @@ def read_backup(file: Path, tar: tarfile.TarFile) -> Backup:
     remedy = "name a file that `leafcast backup` wrote"
     try:
         member = tar.extractfile(MANIFEST)
-        form = json.loads(member.read()) if member is not None else {}
+        form = from_json(member.read()) if member is not None else {}
         if form["format"] != FORMAT:
             reason = f"it has format {form['format']!r}, and this program reads {FORMAT}"
             raise BackupUnusable(file, reason, "use the version of leafcast that wrote it")

@@ -28,6 +28,7 @@ _STATE_STYLES = {
     "stopped": "yellow",
     "unreachable": "red",
     "connecting": "yellow",
+    "catching up": "yellow",
     "stale": "yellow",
     NEVER_JOINED: "dim",
     "unknown": "dim",

@@ -99,8 +99,9 @@ class Downstream:
         # It has just what its digest says: all else is a former run's, or was lost on its way out.
         for unsaid in self._reports.forget_unsaid(name, progress.run):
             self._out.append(DropReport(name, unsaid, 0))
-        for key, slot in list(child.mailbox.slots.items()):
-            if self._is_over(name, key, full=slot.full):
+        for key in list(child.mailbox.passing):
+            slot = child.mailbox.slots.get(key)
+            if slot is not None and self._is_over(name, key, full=slot.full):
                 child.mailbox.clear(key, child.through)
                 self._reports.refresh(name, key)
         return True

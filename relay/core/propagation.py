@@ -43,7 +43,9 @@ class Propagation:
                 self._pass_through(accepted, former, cause)
             case LocationRecord():
                 self._audience.put_location(key, record)
-                touched = {*self._children.having(key), *self._audience.concerned(key)}
+                touched = dict.fromkeys(
+                    (*self._children.having(key), *self._audience.concerned(key))
+                )
                 self._announce(touched, key, former, accepted, cause)
             case NodeRecord():
                 self._put_node(accepted, former, record, cause, now)
@@ -157,10 +159,10 @@ class Propagation:
     def _pass_through(self, accepted: Accepted, former: Accepted | None, cause: int) -> None:
         """Mark a profile for the child it goes to, and for the one it went to."""
         touched = self._concerned(accepted)
-        touched |= self._concerned(former) if former is not None else set()
+        touched |= self._concerned(former) if former is not None else {}
         self._announce(touched, accepted.key, former, accepted, cause)
 
-    def _concerned(self, accepted: Accepted) -> set[str]:
+    def _concerned(self, accepted: Accepted) -> dict[str, None]:
         """The children that a record goes to, or whose slots of it are in use.
 
         Of a delta in full only who is meant has it: whoever is not any more comes by in `spread`.
@@ -168,14 +170,16 @@ class Propagation:
         key = accepted.key
         match accepted.record:
             case DeltaHead():
-                return {*self._audience.concerned(key), *self._children.having_head(key)}
+                names = (*self._audience.concerned(key), *self._children.having_head(key))
+                return dict.fromkeys(names)
             case LocationRecord():
-                return {*self._audience.concerned(key), *self._children.having(key)}
+                names = (*self._audience.concerned(key), *self._children.having(key))
+                return dict.fromkeys(names)
             case _ if accepted.opaque:
-                return set(self._children.by_name)
+                return dict.fromkeys(self._children.by_name)
             case _:
                 step = self._book.step_of(accepted)
-                return set() if step is None else {step}
+                return {} if step is None else {step: None}
 
     def _announce(
         self,

@@ -43,6 +43,10 @@ from schemas.snapshots import SnapshotRefused, mail_entry_key
 from schemas.subjects import CURSOR_KEY
 
 STALE = "StaleView: its parent has shown it no newer snapshot for 20 minutes"
+EXPIRED = (
+    "this node has no memory, and the newest snapshot its parent shows has expired: nothing new is "
+    "taken under it"
+)
 VIEW_LOOK_SECONDS = 60.0
 SNAPSHOT_OWNER = "snapshot"
 
@@ -76,6 +80,8 @@ class Upstream:
         self._watermark = Watermark()
         # Whether reports may reflect more of the mailbox than was said last.
         self.may_advance = False
+        # Whether it was said that nothing new is taken under a snapshot that expired.
+        self._told_expired = False
         # Whether the parent ever welcomed this run.
         self.was_welcomed = False
         self._snapshot_sequence = cursor.snapshot_sequence if cursor is not None else 0
@@ -130,11 +136,13 @@ class Upstream:
 
     def take_welcome(self, message: Welcome) -> None:
         """Take the parent's answer to a hello."""
-        former = self.welcomed
+        former, incarnation = self.welcomed, self.link.reader.incarnation
         start = self.link.welcomed(message, self._clock().seconds)
         if not self.welcomed:
             return
         self.was_welcomed = True
+        if start == 1 or message.incarnation != incarnation:
+            self._judge.forget_places()
         if message.snapshot:
             self._offer(message.snapshot, None)
         if not former:
@@ -185,12 +193,10 @@ class Upstream:
         if not self.welcomed:
             return
         self._quiet_at = self._clock().seconds + QUIET_SECONDS
-        before = len(self._out)
         if event.key == SNAPSHOT_KEY:
             self._offer(event.data, event.sequence)
         else:
             self._judge_mail(event)
-        self._use_carried(event, before)
         at_end = self.link.reader.arrived(event)
         if at_end or not event.pending:
             self._at_end()
@@ -224,6 +230,9 @@ class Upstream:
             or self._config.accept_expired
             or self._clock().wall_ms < newest.record.expires_ms
         )
+        if newest is not None and not admits_new and not self._told_expired:
+            self._told_expired = True
+            self._out.append(Noted("ExpiredView", "snapshot", EXPIRED))
         ruling = self._acceptance.judge(event, keys_read=reader.caught_up, admits_new=admits_new)
         if isinstance(ruling, Park):
             reader.parked.put(event)
@@ -287,10 +296,10 @@ class Upstream:
         here = self._destination.profile if self._destination is not None else None
         return here is not None and self._audience.bears_on(here, key)
 
-    def _use_carried(self, event: MailArrived, before: int) -> None:
+    def use_carried(self, event: MailArrived) -> None:
         """Take small blobs that came along instead of loading them."""
         carried = dict(event.carried)
-        at = before
+        at = 0
         while carried and at < len(self._out):
             effect = self._out[at]
             if isinstance(effect, LoadBlob) and effect.reference.address in carried:
@@ -315,7 +324,9 @@ class Upstream:
     # Snapshots.
 
     def _offer(self, data: bytes, sequence: int | None) -> None:
-        verified = self._acceptance.snapshot(data)
+        # Each welcome shows one, mostly that which is known.
+        known = (s for s in (self._judge.newest, self._judge.reached) if s and s.data == data)
+        verified = next(known, None) or self._acceptance.snapshot(data)
         if isinstance(verified, Refuse) and verified == UNKNOWN_KEY and not self.caught_up:
             self._unverified.append((data, sequence))
             return

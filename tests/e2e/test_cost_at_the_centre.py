@@ -30,7 +30,11 @@ async def test_one_changed_object_costs_the_centre_one_message_per_child(tmp_pat
         await tree.until("shop", lambda c: c.exact and c.summary.states == {"synced": everywhere})
 
         counters, streams = tree.centre.counters, tree.network.streams(tree.centre.config.path)
-        mail, snapshots, blobs = counters.mail_written, counters.snapshots_written, set(streams.blobs)
+        mail, snapshots, blobs = (
+            counters.mail_written,
+            counters.snapshots_written,
+            set(streams.blobs),
+        )
         began = tree.clock.now().seconds
         await tree.apply(config_map("c7", "shop", text="changed"))
         await tree.controllers.caught_up()

@@ -181,12 +181,16 @@ async def test_one_change_sends_one_object_one_chunk_and_the_root_over_each_link
         await tree.controllers.caught_up()
         key = await tree.placement_key("shop")
         former = head_of(tree, key).references[0]
-        await tree.until("shop", lambda c: everywhere(3)(c) and c.summary.arms == {former.address: 3})
+        await tree.until(
+            "shop", lambda c: everywhere(3)(c) and c.summary.arms == {former.address: 3}
+        )
         blobs = {path: set(tree.network.streams(path).blobs) for path in paths}
         mail = {path: mailbox(tree, path) for path in paths}
 
         await tree.apply(config_map("c123", "shop", text="changed"))
-        await tree.until("shop", lambda c: everywhere(3)(c) and former.address not in c.summary.arms)
+        await tree.until(
+            "shop", lambda c: everywhere(3)(c) and former.address not in c.summary.arms
+        )
 
         expected = await added_content(tree, former, head_of(tree, key).references[0])
         index = await index_blobs(tree)

@@ -79,8 +79,8 @@ async def test_a_deleted_object_goes_and_the_rest_stays(tree):
     await tree.workloads.delete(key("a"))
     for path in (S1, S2, S3):
         await hold(tree, path, {"b"})
-    summary = (await tree.until("shop", lambda c: c.exact and c.summary.states == {"synced": 3}))).summary
-    assert summary.exceptions == ()
+    count = await tree.until("shop", lambda c: c.exact and c.summary.states == {"synced": 3})
+    assert count.summary.exceptions == ()
 
 
 async def test_a_destination_that_no_longer_matches_loses_its_copy_and_gains_it_again(tree):
@@ -152,9 +152,11 @@ async def test_one_bad_object_holds_up_no_other_and_is_named_at_the_centre(tree)
 
 async def test_an_image_that_never_starts_is_degraded_and_named(tree):
     await tree.apply(placement("shop", "shop"), deployment("web", "shop", "shop/web:broken"))
-    summary = (await tree.until("shop", lambda c: c.exact and c.summary.health == {"degraded": 3}))).summary
-    assert summary.states == {"synced": 3}
-    assert [(x.object, x.count) for x in summary.exceptions] == [("deployments.apps/shop/web", 3)]
+    count = await tree.until("shop", lambda c: c.exact and c.summary.health == {"degraded": 3})
+    assert count.summary.states == {"synced": 3}
+    assert [(x.object, x.count) for x in count.summary.exceptions] == [
+        ("deployments.apps/shop/web", 3)
+    ]
 
     await tree.apply(deployment("web", "shop", "shop/web:1"))
     await tree.until("shop", lambda c: c.exact and c.summary.health == {"healthy": 3})

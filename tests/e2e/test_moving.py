@@ -153,7 +153,9 @@ async def test_with_its_old_parent_gone_it_counts_once(tree, membership):
     tree.network.cut(R1)
     for _ in range(2):
         await tree.leap(SILENT_AFTER_SECONDS / 2 + 1)
-    await tree.until("shop", lambda c: c.exact and c.summary.states == {"unreachable": 2, "synced": 1})
+    await tree.until(
+        "shop", lambda c: c.exact and c.summary.states == {"unreachable": 2, "synced": 1}
+    )
     key, seen = await tree.placement_key("shop"), []
 
     def look(node):

@@ -52,7 +52,9 @@ async def test_real_manifests_reach_edges_whole_and_in_an_order_that_works(tmp_p
         await tree.apply(*workload.objects)
         await tree.until(
             workload.placements[0],
-            lambda c: c.exact and c.summary.states == {"synced": 1} and s.health == {"healthy": 1},
+            lambda c: (
+                c.exact and c.summary.states == {"synced": 1} and c.summary.health == {"healthy": 1}
+            ),
             seconds=200,
         )
         for key, obj in expected.items():

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import atexit
+import io
 import json
 import shutil
+import tarfile
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,6 +22,7 @@ from leafcast.data_dir import FORMAT, DataDir, DataDirUnusable
 from leafcast.doctor.live_cluster import _renewed
 from leafcast.join.bundle import BundleRefused, read_bundle
 from leafcast.join.folder import CLUSTER_FILE, JoinedFolder, cluster_of, read_joined
+from leafcast.local.backup import BackupUnusable, read_backup
 from leafcast.local.credentials import CredentialsUnusable, load_credentials
 from leafcast.local.known_children import KnownChildren
 from leafcast.local.node_runtime import account_seeds
@@ -109,7 +112,29 @@ def secret(at: Path) -> None:
     without_string_data({"apiVersion": "v1", "kind": "Secret", "data": said, "stringData": said})
 
 
+def backup(at: Path) -> None:
+    """A backup that anyone may have written."""
+    with io.BytesIO() as whole:
+        with tarfile.open(fileobj=whole, mode="w") as tar:
+            for name, data in (
+                ("backup.json", (at / "backup.json").read_bytes()),
+                ("keys/keys.json", b"{}"),
+            ):
+                info = tarfile.TarInfo(name)
+                info.size = len(data)
+                tar.addfile(info, io.BytesIO(data))
+        whole.seek(0)
+        with tarfile.open(fileobj=whole, mode="r") as tar:
+            read_backup(at / "any.tar", tar)
+
+
 TARGETS = {
+    "backup": file(
+        "backup.json",
+        backup,
+        BackupUnusable,
+        {"format": 1, "tree": BUNDLE.tree, "timeMs": 7, "streams": {}},
+    ),
     "sites": file(
         "sites.csv",
         lambda at: read_sites(at / "sites.csv", {}),

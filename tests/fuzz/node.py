@@ -5,15 +5,16 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
-from controllers.adoption import _read
-from controllers.core.reading_back import leads_to, read_index
-from controllers.core.recovery import read_recalled
+from controllers.core.placements import read_issued
+from controllers.core.start import read_stored_ledger
 from controllers.core.status import singleton
+from leafcast.ask.handlers import orphans_answer
 from relay.core.asks.answers import BadArguments, objects_answer, status_answer
 from relay.core.asks.asking import AnswerArrived, AskArrived, Asking, Heard
+from relay.core.config import NodeConfig
 from relay.core.events import (
     BlobArrived,
-    HeartbeatArrived,
+    HelloArrived,
     Instant,
     LinkChanged,
     MailArrived,
@@ -21,34 +22,41 @@ from relay.core.events import (
     OwnRecord,
     Remembered,
     ReportArrived,
-    SessionArrived,
+    SnapshotIssued,
     Tick,
+    Welcomed,
 )
 from relay.core.node import Node
-from relay.core.recalling import records_answer, reference_of
 from relay.core.reports.intake import ReportIntake
-from relay.core.state import NodeConfig
 from relay.objects.stored_object import StoredObject, with_status
-from schemas import blobs, chunks, codec, wire
+from schemas import chunks, codec
 from schemas.blobs import Reference
-from schemas.identity import NodePath, short_key
+from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, MailKey, NodePath, short_key
+from schemas.link import Repair, Welcome
 from schemas.records import KeyGrant, KeysRecord, encode_payload
-from schemas.refusals import CodecError, RecordRefused, WireRefused
-from schemas.reports import ObjectResult, SessionMessage, Summary, decode, encode, part_key
-from schemas.signing import decode_envelope
+from schemas.refusals import RecordRefused
+from schemas.reports import Count, ObjectResult, Summary, decode, encode, part_key
+from schemas.signing import Envelope, decode_envelope
+from schemas.snapshots import encode as encode_snapshot
+from schemas.subjects import CURSOR_KEY, PROGRESS_KEY
 from tests.fuzz.inputs import fields, text_of
 from tests.fuzz.target import Form, Target
-from tests.fuzz.wire import SAID, SIGNED, UNSIGNED, list_seeds, sealed
+from tests.fuzz.wire import CARRIED, SAID, SIGNED, sealed
 from tests.unit import test_wire_golden as golden
-from tests.unit.test_second_home import PATH, ROOT, SIGNER, Meeting
+from tests.unit.meeting import PATH, ROOT, SIGNER, Meeting
 
 KEY = golden.KEY
 NOW = Instant(0.0, 1_000)
-GRANT = KeyGrant(SIGNER.key_id, SIGNER.public_key, tuple(SIGNED))
+GRANT = KeyGrant(SIGNER.key_id, SIGNER.public_key, (*SIGNED, "snapshot"))
 KEYS = ROOT.seal(
-    "keys", encode_payload(KeysRecord(SIGNED["keys"].source, 1, False, "", (), (GRANT,)))
+    "keys", encode_payload(KeysRecord(SIGNED["keys"].source, 1, golden.TERM, "", (), (GRANT,)))
 ).encode()
 
+PLAIN = {
+    "sterms": encode_snapshot(golden.NODES["terms"]),
+    "sinner": encode_snapshot(golden.NODES["inner"]),
+    "sleaf": encode_snapshot(golden.NODES["leaf"]),
+}
 INTAKE = ReportIntake(NodePath(), lambda _child, _key: 2**62, lambda _key: None)
 
 
@@ -68,30 +76,33 @@ def child(data: bytes) -> None:
     for part in several(data):
         said = fields(part, str, bytes)
         if said is None:
-            meeting.tell(meeting.centre, HeartbeatArrived("emea", part))
+            meeting.centre_hears(HelloArrived("emea", part))
         else:
-            meeting.tell(meeting.centre, ReportArrived("emea", *said))
+            meeting.centre_hears(ReportArrived("emea", said[0], said[1], 1))
         meeting.now += 1
     meeting.now += 100
-    meeting.tell(meeting.centre, Tick())
+    meeting.centre_hears(Tick())
     assert set(meeting.centre.children()) == {"emea"}
 
 
 def parent(data: bytes) -> None:
     """Whatever a parent says, its child goes on, and holds nothing that the tree did not sign."""
     meeting = Meeting()
-    node = meeting.node(PATH, "one", "here")
+    node = meeting.join("one", "here", attached=True)
     meeting.tell(node, LinkChanged(up=True))
     for at, part in enumerate(several(data)):
         said = fields(part, str, bytes)
         if said is not None:
-            meeting.tell(node, MailArrived(at + 1, said[0], said[1], 0))  # type: ignore[arg-type]
-            continue
-        with suppress(RecordRefused):
-            meeting.tell(node, SessionArrived(decode(SessionMessage, part)))
+            event = MailArrived(at + 5, MailKey(said[0]), said[1], at % 2, carried=tuple(CARRIED))
+            meeting.tell(node, event)
+        else:
+            with suppress(RecordRefused):
+                meeting.tell(node, Welcomed(decode(Welcome, part)))
+        node.check()
         meeting.now += 1
     meeting.now += 100
     meeting.tell(node, Tick())
+    node.check()
     signers = {ROOT.key_id: ROOT, SIGNER.key_id: SIGNER}
     for held in node.records.values():
         envelope = decode_envelope(held.data)
@@ -102,17 +113,20 @@ def parent(data: bytes) -> None:
 def believed(data: bytes) -> None:
     """A record that the tree signed, and that says anything: kept, passed over or refused."""
     found = fields(data, str, bytes, bytes, int)
-    if found is None or found[0] not in SIGNED or not 0 <= found[3] < 2**40:
+    if found is None or found[0] not in (*SIGNED, "snapshot") or not 0 <= found[3] < 2**40:
         return
     kind, said, body, later = found
-    meeting = Meeting()
-    node = meeting.join("one", "here")
-    meeting.tell(node, MailArrived(1, "_keys", KEYS, 0))  # type: ignore[arg-type]
-    mail = SIGNER.seal(kind, said, body or None)
-    for key in ("_keys", "_index", KEY):
-        meeting.tell(node, MailArrived(2, key, mail.encode(), 0))  # type: ignore[arg-type]
+    meeting = Meeting(grants=(*SIGNED, "snapshot"))
+    node = meeting.join("one", "here", attached=True)
+    mail = SIGNER.seal(kind, said, body or None).encode()
+    for key in (KEYS_KEY, SNAPSHOT_KEY, KEY, *(it.source.key for it in SIGNED.values())):
+        meeting.tell(node, MailArrived(5, key, mail, 0))
+        node.check()
+    meeting.tell(node, Welcomed(Welcome("inc", "one", 5, mail, Repair.NONE)))
+    meeting.tell(meeting.centre, SnapshotIssued(mail))
     meeting.now += later % 10_000
     meeting.tell(node, Tick())
+    node.check()
 
 
 def content(data: bytes) -> None:
@@ -125,8 +139,26 @@ def content(data: bytes) -> None:
         meeting = Meeting()
         node = meeting.join("one", "here")
         meeting.tell(node, BlobArrived(reference, found[3], local=False))
-    with suppress(WireRefused):
-        leads_to(golden.MANIFEST, found[3])
+    reading = read_issued(golden.RECORDS["delta"], golden.BODY.encode())
+    with suppress(StopIteration):
+        missing = next(reading)
+        while True:
+            missing = reading.send({it.address: found[3][1:] for it in missing})
+
+
+def listing(data: bytes) -> None:
+    """A snapshot that the centre signed leads to blobs that hold anything."""
+    parts = several(data)
+    meeting = Meeting()
+    node = meeting.join("one", "here")
+    meeting.generation += 1
+    waiting = dict.fromkeys(meeting.stored)
+    meeting.sign()
+    for address in meeting.stored.keys() - waiting.keys():
+        meeting.stored[address] = parts.pop() if parts else b""
+    meeting.wait(node, 31)
+    meeting.wait(node, 100)
+    node.check()
 
 
 def own(data: bytes) -> None:
@@ -137,11 +169,30 @@ def own(data: bytes) -> None:
         if said is None or not 0 <= said[2] < 2**63:
             continue
         records.append(OwnRecord(said[0], said[1], "inc", said[2]))
-        slots.append(MailSlot("s1", said[0], at + 1, said[2], said[1], has_body=True))  # type: ignore[arg-type]
+        slots.append(MailSlot("s1", MailKey(said[0]), at + 1, said[2], said[1], has_body=True))
     config = NodeConfig(PATH, ROOT.tree, {ROOT.key_id: ROOT.public_key}, "run", home="here")
     node = Node(config, Remembered(tuple(records), tuple(slots)), [], NOW)
+    node.check()
     node.handle(LinkChanged(up=True), NOW)
     node.handle(Tick(), replace(NOW, seconds=100.0))
+    node.check()
+
+
+def ledger(data: bytes) -> None:
+    """The centre starts with anything in its store: it begins a term, and signs what is due."""
+    store: dict[str, Envelope] = {}
+    for part in several(data):
+        said = fields(part, str, bytes)
+        if said is not None:
+            with suppress(RecordRefused):
+                store[said[0]] = decode_envelope(said[1])
+    reading = read_stored_ledger(store)
+    try:
+        missing = next(reading)
+        while True:
+            missing = reading.send({it.address: PLAIN[it.kind] for it in missing})
+    except StopIteration as read:
+        read.value.begin("0" * 16, SIGNER, NOW)
 
 
 def slot(data: bytes) -> None:
@@ -179,35 +230,17 @@ def arguments(data: bytes) -> None:
     with suppress(BadArguments):
         status_answer(node, "/", said)
     with suppress(BadArguments):
-        records_answer(node, said)
-    with suppress(BadArguments):
-        reference_of(said)
+        orphans_answer(node, said)
     with suppress(BadArguments):
         objects_answer([{"metadata": {"name": "a"}}], said)
-
-
-def recalled(data: bytes) -> None:
-    """What a child shows to a centre that lost its own."""
-    for part in several(data) or [data]:
-        found = read_recalled(part, "emea", ROOT, SIGNER)
-        assert found is None or found.envelope.verify(SIGNER.tree, SIGNER.public_key)
-        read_index(part, [part])
-        for kind in (blobs.MANIFEST, blobs.MANIFEST_CHUNK, blobs.INDEX_LIST):
-            leads_to(Reference(kind, golden.MANIFEST.address, 1), part)
 
 
 def returned(data: bytes) -> None:
     """The status that an edge returns of a singleton is JSON that a space takes, or is none."""
     result = ObjectResult(RESULT.key, 1, "d", data)
-    status = singleton(RESULT.key, [(Summary({"synced": 1}), [result])]).status
+    status = singleton(RESULT.key, [(Count(Summary({"synced": 1}), exact=True), [result])]).status
     if status is not None:
         with_status(RESULT.key, STORED, 1, status)
-
-
-def adopted(data: bytes) -> None:
-    """Content that an orphan is made an object of again."""
-    with suppress(CodecError):
-        assert isinstance(_read(wire.replace(golden.entry("a"), size=len(data)), data), dict)
 
 
 def reported() -> list[bytes]:
@@ -216,15 +249,18 @@ def reported() -> list[bytes]:
     return [
         codec.pack([KEY, encode(report)]),
         codec.pack([part_key(KEY, 1), encode(part)]),
-        codec.pack(["_labels", encode(golden.UNSIGNED["labels"])]),
-        codec.pack(["_list0", encode(next(it for it in SAID if type(it) is UNSIGNED[6]))]),
+        codec.pack([PROGRESS_KEY, encode(golden.UNSIGNED["progress"])]),
     ]
 
 
+def snapshot() -> bytes:
+    return SIGNER.seal("snapshot", encode_snapshot(golden.SNAPSHOT)).encode()
+
+
 def mailed() -> list[bytes]:
-    keyed = {"keys": "_keys", "index": "_index"}
-    found = [codec.pack([keyed.get(kind, KEY), sealed(kind)]) for kind in SIGNED]
-    return [codec.pack(["_keys", KEYS]), *found, encode(golden.UNSIGNED["session"])]
+    found = [codec.pack([KEYS_KEY if it == "keys" else KEY, sealed(it)]) for it in SIGNED]
+    keys, shown = codec.pack([KEYS_KEY, KEYS]), codec.pack([SNAPSHOT_KEY, snapshot()])
+    return [keys, shown, *found, encode(golden.UNSIGNED["welcome"])]
 
 
 def asked() -> list[bytes]:
@@ -234,36 +270,49 @@ def asked() -> list[bytes]:
 
 
 def kept() -> list[bytes]:
-    cursor = codec.pack(["_cursor", encode(golden.UNSIGNED["cursor"]), 3])
-    swept = codec.pack(["_swept", encode(SAID[len(golden.UNSIGNED)]), 4])
+    cursor = codec.pack([CURSOR_KEY, encode(golden.UNSIGNED["cursor"]), 3])
+    shown = codec.pack([SNAPSHOT_KEY, snapshot(), 4])
     held = [
         codec.pack([short_key(bytes([at]) * 20), sealed(it), at]) for at, it in enumerate(SIGNED)
     ]
-    return [series(codec.pack(["_keys", KEYS, 1]), cursor, swept), series(*held)]
+    return [series(codec.pack([KEYS_KEY, KEYS, 1]), cursor, shown), series(*held)]
+
+
+def ledgers() -> list[bytes]:
+    held = [codec.pack([it.source.key, sealed(kind)]) for kind, it in SIGNED.items()]
+    return [
+        series(codec.pack([KEYS_KEY, KEYS]), *held),
+        series(codec.pack(["_snapshot", snapshot()])),
+    ]
 
 
 def signed_payloads() -> list[bytes]:
+    signed = codec.pack(["snapshot", encode_snapshot(golden.SNAPSHOT), b"", 9])
     return [
-        codec.pack([kind, encode_payload(it), golden.BODY.encode() if kind == "delta" else b"", 9])
-        for kind, it in SIGNED.items()
+        signed,
+        *(
+            codec.pack(
+                [kind, encode_payload(it), golden.BODY.encode() if kind == "delta" else b"", 9]
+            )
+            for kind, it in SIGNED.items()
+        ),
     ]
 
 
 def contents() -> list[bytes]:
-    stored = [*chunks.build_manifest([golden.entry("a")]), *chunks.build_index([(KEY, 7)])]
     return [
         codec.pack([it.reference.kind, it.reference.address, it.reference.size, value])
-        for it in stored
+        for it in chunks.build_manifest([golden.entry("a")])
         for value in it.values.values()
     ]
 
 
 RESULT = golden.RESULT
 STORED = StoredObject({"metadata": {"name": "a"}})
-BEAT = encode(golden.UNSIGNED["heartbeat"])
+HELLO = encode(golden.UNSIGNED["hello"])
 NESTED = Form.MSGPACK
 TARGETS = {
-    "child": Target(child, lambda: [series(BEAT, *reported()), series(BEAT)], NESTED),
+    "child": Target(child, lambda: [series(HELLO, *reported()), series(HELLO)], NESTED),
     "parent": Target(parent, lambda: [series(*mailed()), series(*mailed()[-1:])], NESTED),
     "believed": Target(believed, signed_payloads, NESTED),
     "content": Target(content, contents, NESTED),
@@ -276,6 +325,10 @@ TARGETS = {
     ),
     "arguments": Target(arguments, asked),
     "returned": Target(returned, lambda: [codec.pack({"a": [1, None, "x", 0.5]})], NESTED),
-    "adopted": Target(adopted, lambda: [codec.pack({"a": [1]})], NESTED),
-    "recalled": Target(recalled, lambda: [series(*map(sealed, SIGNED)), *list_seeds()], NESTED),
+    "listing": Target(
+        listing,
+        lambda: [series(*(b"\0" + encode_snapshot(it) for it in golden.NODES.values()))],
+        NESTED,
+    ),
+    "ledger": Target(ledger, ledgers, NESTED),
 }

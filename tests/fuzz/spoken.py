@@ -7,7 +7,7 @@ import json
 from contextlib import suppress
 
 from leafcast.ask.api import Api
-from leafcast.ask.decode import BadAnswer, read_content, read_objects, read_records
+from leafcast.ask.decode import BadAnswer, read_objects, read_orphans
 from leafcast.ask.destinations import page_of
 from leafcast.ask.handlers import read_selector
 from leafcast.ask.remote import checked_answer
@@ -126,7 +126,7 @@ def told(data: bytes) -> None:
     assert isinstance(found, AskFault) or isinstance(found["children"], dict)
     with suppress(BadAnswer):
         page_of(PATH, answer)
-    for read in (read_records, read_objects, read_content):
+    for read in (read_objects, read_orphans):
         with suppress(BadAnswer):
             read(answer, "")
 
@@ -150,19 +150,25 @@ CHILD = {
     "inSession": True,
     "left": False,
     "lag": 2,
-    "complete": True,
+    "exact": True,
     "states": {"synced": 1},
     "health": {"healthy": 1},
-    "blocking": ["/emea/s2"],
     "exceptions": [{"object": "o", "reason": "r", "count": 1, "path": "/emea/s1"}],
     "counts": {"destinations": 1, "synced": 1, "healthy": 1, "complete": True},
+}
+ORPHAN = {
+    "key": "k",
+    "kind": "delta",
+    "namespace": "",
+    "name": "shop",
+    "generation": 7,
+    "term": "0" * 16,
 }
 ANSWERS = (
     {"children": {"s1": CHILD}, "nowMs": 7, "objectsApplied": 3, "leafUrl": "nats://127.0.0.1:1"},
     {"children": [CHILD], "next": "s1", "known": True},
-    {"ready": True, "records": [b"\x90"], "next": "a"},
+    {"orphans": [ORPHAN], "children": ["s1"], "next": "k"},
     {"objects": [{"kind": "Pod", "metadata": {"name": "a"}}], "next": ""},
-    {"data": b"plain"},
 )
 FORMS = (
     {"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "k", "operator": "Exists"}]},

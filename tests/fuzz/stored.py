@@ -12,10 +12,9 @@ from nats.aio.msg import Msg
 
 from relay.adapters.jetstream.connection import ApiError, checked
 from relay.adapters.jetstream.delivery import place_of
-from relay.adapters.jetstream.enclosures import read_enclosed
 from relay.adapters.jetstream.publish import sequence_of
 from relay.adapters.jetstream.reading import Stored
-from relay.adapters.jetstream.records import hops_of, mail_slot, own_record, reported, says_more
+from relay.adapters.jetstream.records import hops_of, mail_slot, own_record, reported
 from relay.adapters.jetstream.uplink import links_of, mailbox_info
 from relay.adapters.server.nats_config import BadServerSettings, check_child, render
 from relay.adapters.server.nkey_pairs import BadNkey
@@ -109,12 +108,11 @@ def message(data: bytes) -> None:
     told = dict(zip(HEADERS, found[1], strict=False))
     told = {name: said for name, said in told.items() if said}
     kept = Stored(found[0], found[2], told, 1)
-    for read in (own_record, mail_slot):
-        with suppress(BusBroken):
-            read(kept)
+    with suppress(BadIdentity):
+        own_record(kept)
+    mail_slot(kept)
     reported(kept)
     hops_of(told)
-    says_more(told)
     place_of(found[0])
 
 
@@ -132,14 +130,6 @@ def answer(data: bytes) -> None:
         assert links_of(said) >= 0
 
 
-def enclosed(data: bytes) -> None:
-    """What came along with mail."""
-    with suppress(CodecError):
-        for address, held in read_enclosed(data):
-            assert isinstance(address, str)
-            assert isinstance(held, bytes)
-
-
 def messages() -> list[bytes]:
     told = {
         subjects.HEADER_GENERATION: "7",
@@ -148,7 +138,6 @@ def messages() -> list[bytes]:
         subjects.HEADER_TRACE: "t",
         subjects.HEADER_ORIGIN: "3",
         subjects.HEADER_HOPS: "1,2",
-        subjects.HEADER_MORE: "1",
         subjects.HEADER_INCARNATION: "inc",
         subjects.HEADER_SEQUENCE: "9",
     }
@@ -157,7 +146,7 @@ def messages() -> list[bytes]:
         subjects.mail(golden.HERE, golden.KEY),
         subjects.own(golden.HERE, "_cursor"),
         subjects.node_self(golden.HERE),
-        subjects.stat(golden.HERE, "_labels"),
+        subjects.stat(golden.HERE, "_progress"),
         "$JS.ACK.lc.hash.MAIL.ea.1.2.3.4.5.x",
         "$JS.ACK.MAIL.ea.1.2.3.4.5",
     )
@@ -194,7 +183,4 @@ TARGETS = {
     "key": Target(key, lambda: [it.encode() for it in KEYS], bytes_max=4096),
     "message": Target(message, messages, Form.MSGPACK),
     "answer": Target(answer, lambda: ANSWERS, Form.JSON),
-    "enclosed": Target(
-        enclosed, lambda: [codec.pack([["0" * 64, b"\0x"], ["1" * 64, b"\1"]])], Form.MSGPACK
-    ),
 }

@@ -7,14 +7,15 @@ import json
 from contextlib import suppress
 from typing import Any
 
-from schemas import blobs, chunks, codec, identity, subjects
+from schemas import blobs, chunks, codec, identity, snapshots, subjects
 from schemas.asks import AnswerPart, AskFault, answer_parts
 from schemas.blobs import Reference
+from schemas.carried import CARRIED_MAX_BYTES, with_carried, without_carried
 from schemas.identity import NodePath
+from schemas.link import Cursor, Hello, Progress, Welcome
 from schemas.moves import MOVED_ANNOTATION, after_move, former_paths
 from schemas.records import (
     API_ASK,
-    RECORDS,
     AskRecord,
     Source,
     decode_base,
@@ -23,20 +24,9 @@ from schemas.records import (
     encode_payload,
 )
 from schemas.refusals import BadIdentity, BlobRefused, CodecError, RecordRefused, WireRefused
-from schemas.reports import (
-    Cursor,
-    Done,
-    Heartbeat,
-    LabelReport,
-    Listed,
-    ListPart,
-    SessionMessage,
-    Swept,
-    decode,
-    decode_report,
-    encode,
-)
-from schemas.signing import decode_envelope
+from schemas.reports import Done, decode, decode_report, encode
+from schemas.signing import RecordKind, decode_envelope
+from schemas.snapshots import SnapshotRefused, Subtree
 from schemas.wire import replace
 from tests.fuzz.inputs import fields, text_of
 from tests.fuzz.target import Form, Target
@@ -46,7 +36,7 @@ SIGNER = golden.SIGNER
 ASK = AskRecord(
     Source(API_ASK, SIGNER.tree, "", "c" * 26),
     7,
-    False,
+    "",
     "",
     (),
     "get",
@@ -55,29 +45,25 @@ ASK = AskRecord(
     {"limit": "7"},
 )
 SIGNED = {**golden.RECORDS, "ask": ASK}
-KINDS = sorted(RECORDS)
+KINDS: list[RecordKind] = sorted(golden.RECORDS)
 UNSIGNED: tuple[type[Any], ...] = (
-    Heartbeat,
-    SessionMessage,
-    LabelReport,
+    Hello,
+    Welcome,
+    Progress,
     Done,
     Cursor,
-    Swept,
-    ListPart,
     AnswerPart,
 )
 SAID = (
     *golden.UNSIGNED.values(),
-    Swept("inc", 3),
-    ListPart(3, 4, 0, (Listed(golden.KEY, 7),)),
     *answer_parts("c" * 26, b"\x80"),
     AnswerPart("c" * 26, 1, last=True, data=b"", fault=AskFault("No", "why", "/emea", 3)),
 )
 
 
-def sealed(kind: str) -> bytes:
+def sealed(kind: RecordKind) -> bytes:
     body = golden.BODY.encode() if kind == "delta" else None
-    return SIGNER.seal(kind, encode_payload(SIGNED[kind]), body).encode()  # type: ignore[arg-type]
+    return SIGNER.seal(kind, encode_payload(SIGNED[kind]), body).encode()
 
 
 def payload(data: bytes) -> None:
@@ -113,7 +99,7 @@ def report(data: bytes) -> None:
 
 
 def unsigned(data: bytes) -> None:
-    kind = UNSIGNED[data[0] % len(UNSIGNED)] if data else Heartbeat
+    kind = UNSIGNED[data[0] % len(UNSIGNED)] if data else Hello
     with suppress(RecordRefused):
         found = decode(kind, data[1:])
         assert decode(kind, encode(found)) == found
@@ -121,15 +107,38 @@ def unsigned(data: bytes) -> None:
 
 def lists(data: bytes) -> None:
     with suppress(WireRefused):
-        chunks.index_chunk_of(chunks.read_root(data), golden.KEY)
-    with suppress(WireRefused):
-        chunks.read_index_chunk(data)
+        chunks.read_root(data)
     with suppress(WireRefused):
         entries = chunks.read_manifest_chunk(data)
         for entry in entries:
             with suppress(BlobRefused):
                 assert entry.key
                 assert entry.reference
+
+
+def snapshot(data: bytes) -> None:
+    """A snapshot's record, its terms, or a node of its tree."""
+    read = SNAPSHOT_READERS[data[0] % len(SNAPSHOT_READERS)] if data else snapshots.read_snapshot
+    with suppress(SnapshotRefused):
+        found = read(data[1:])
+        assert read(snapshots.encode(found)) == found
+    for height in (0, 1):
+        with suppress(SnapshotRefused):
+            at = Subtree(golden.SNAPSHOT.root, height, golden.MAIL)
+            if height:
+                node = at.inner(data[1:])
+                at.child(node, len(node.children) - 1)
+            else:
+                at.leaf(data[1:]).generation_of(golden.MAIL)
+
+
+def carrying(data: bytes) -> None:
+    """A message, and what came along with it."""
+    record, values = without_carried(data)
+    if values:
+        assert without_carried(with_carried(record, values)) == (record, values)
+    assert sum(len(value) for _, value in values) <= CARRIED_MAX_BYTES
+    envelope(record)
 
 
 def blob(data: bytes) -> None:
@@ -200,11 +209,19 @@ def blob_seeds() -> list[bytes]:
 def list_seeds() -> list[bytes]:
     made = [
         *chunks.build_manifest([golden.entry("a"), golden.entry("b")]),
-        *chunks.build_index([(golden.KEY, 7)]),
-        *chunks.build_index([(identity.short_key(bytes([n]) * 20), n) for n in range(200)]),
+        *chunks.build_manifest([golden.entry(f"n{n}") for n in range(200)]),
     ]
     opened = [blobs.open_value(it.reference, it.values[it.reference.address]) for it in made]
     return [plain for plain in opened if len(plain) < 8000]
+
+
+SNAPSHOT_READERS = (
+    snapshots.read_snapshot,
+    snapshots.read_terms,
+    snapshots.read_leaf,
+    snapshots.read_inner,
+)
+CARRIED = [(golden.MANIFEST.address, b"\0m")]
 
 
 # Wherever reading goes astray in it, it soon ends.
@@ -216,7 +233,7 @@ NAMES = (
     "lc._own._cursor",
     "lc.emea.s1._node.self",
     golden.KEY,
-    "_index",
+    "_snapshot",
     "t" * 26,
     "0" * 64,
     after_move({}, golden.HERE, NodePath(("x",))),
@@ -243,6 +260,17 @@ TARGETS = {
         chosen=1,
     ),
     "lists": Target(lists, list_seeds, Form.MSGPACK),
+    "snapshot": Target(
+        snapshot,
+        lambda: [bytes([at]) + snapshots.encode(it) for at, it in enumerate(golden.NODES.values())],
+        Form.MSGPACK,
+        chosen=1,
+    ),
+    "carrying": Target(
+        carrying,
+        lambda: [sealed("node"), with_carried(sealed("delta"), CARRIED)],
+        Form.MSGPACK,
+    ),
     "blob": Target(blob, blob_seeds, Form.MSGPACK),
     "large": Target(
         large, lambda: [codec.pack(golden.OBJECT), sealed("delta"), *list_seeds()], Form.MSGPACK

@@ -10,6 +10,7 @@ set before anyone has read it, and names of files for what else is other than it
 - `counts` gets, at each SIGUSR2, what the process holds once all garbage is collected, as JSON;
 - `lies`: while it exists, the relay lies to its children in the ways that stand in it
   (tests.nats.chaos_lies).
+- `deaf`: while it exists, the node says hello and reads nothing of its mailbox.
 
 `dies_rekeying` kills the process as it carries over so many batches, of 10 messages each. All ends
 with the standard input, so that no test leaves a process behind.
@@ -30,7 +31,8 @@ from pathlib import Path
 from relay.adapters import clock as adapter
 from relay.adapters.jetstream import rekeying
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
-from relay.core.events import Instant
+from relay.core.events import Event, Instant, MailArrived
+from relay.inbox import Inbox
 from schemas.objects import ObjectKey
 from tests.nats.chaos_lies import lie
 
@@ -121,7 +123,23 @@ def count_what_is_held(file: Path) -> None:
     signal.signal(signal.SIGUSR2, count)
 
 
+def hear_nothing(while_there: Path) -> None:
+    """Lose all mail; once the file is gone, read what was lost."""
+    honest, lost = Inbox.put, list[MailArrived]()
+
+    async def put(inbox: Inbox, event: Event) -> None:
+        if isinstance(event, MailArrived) and while_there.exists():
+            lost.append(event)
+            return
+        while lost and not while_there.exists():
+            await honest(inbox, lost.pop(0))
+        await honest(inbox, event)
+
+    Inbox.put = put
+
+
 TOLD = {
+    "deaf": hear_nothing,
     "clock": use_clock,
     "tally": keep_tally,
     "counts": count_what_is_held,

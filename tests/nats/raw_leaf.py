@@ -73,6 +73,10 @@ class RawLeaf:
         head = " ".join(filter(None, ("LMSG", subject, reply, str(len(body)))))
         self._send(head.encode() + b"\r\n" + body + b"\r\n")
 
+    def announce(self, subject: str, size: int) -> None:
+        """Begin a message of so many bytes, and say none of them."""
+        self._send(f"LMSG {subject} {size}\r\n".encode())
+
     async def taken_in(self) -> None:
         """Wait until the server has dealt with all before; what came meanwhile is heard.
 

@@ -6,8 +6,10 @@ import time
 import pytest
 import pytest_asyncio
 
-from tests.nats.chaos_member import spent, until
-from tests.nats.chaos_tree import chaos_tree
+from leafcast.data_dir import DataDir
+from leafcast.local.backup import place_backup
+from tests.nats.chaos_member import copy_folder, spent, until
+from tests.nats.chaos_tree import chaos_tree, doctor
 
 pytestmark = [
     pytest.mark.nats,
@@ -94,12 +96,56 @@ async def test_a_centre_restored_from_its_objects_alone_loses_nothing(tree, befo
     shutil.rmtree(lost)
     tree.centre.start()
     await tree.serving()
-    await until(lambda: recovered(tree), lambda: tree.told)
     assert await tree.look(EDGES) == before
     await goes_on(tree, before, generations)
 
 
-async def recovered(tree) -> bool:
-    events = await tree.call("events", since=0)
-    reasons = {event["reason"] for event in events["events"]}
-    return "LedgerReadBack" in reasons
+@pytest.mark.parametrize("way", ["its disk was rolled back", "it was restored from a backup"])
+async def test_what_a_centre_forgot_stays_in_force_until_a_person_withdraws_it(tree, before, way):
+    centre, earlier = tree.centre, tree.folder / f"earlier-{time.monotonic_ns()}"
+    backup = "backup" in way
+    if backup:
+        await tree.call("backup", file=str(earlier))
+    else:
+        await centre.stop()
+        copy_folder(centre.folder, earlier)
+        centre.start()
+        await tree.serving()
+    await tree.place("extra")
+    await tree.put("extra", forgotten="f")
+    await tree.put("shop", a="forgotten, too")
+    held = await tree.exact(EDGES)
+    generations = await known(tree)
+    await centre.stop()
+    if backup:
+        place_backup(earlier, DataDir(centre.folder), force=True)
+    else:
+        copy_folder(earlier, centre.folder)
+    centre.start()
+    await tree.serving()
+
+    await until(lambda: orphaned(tree), lambda: tree.told)
+    assert "leafcast orphans" in (await doctor(tree))["Staleness"]
+    tree.wanted["shop"]["a"] = "1"
+    after = await tree.exact(EDGES)
+    for path in EDGES:
+        assert after[path].objects["forgotten"] == held[path].objects["forgotten"]
+        assert spent(held, after)[path] == (1, 1), "what is said again is what it was"
+    terms = {it["term"] for it in tree.told["orphans"]["orphans"]}
+    for term in terms:
+        await tree.call("withdraw", term=term)
+    del tree.wanted["extra"]
+    last = await tree.exact(EDGES)
+    assert spent(after, last) == dict.fromkeys(EDGES, (1, 1))
+    await until(lambda: clear_of_orphans(tree), lambda: tree.told)
+    await goes_on(tree, last, generations)
+
+
+async def orphaned(tree) -> bool:
+    """Whether the placement that the centre forgot is listed, with a node that holds it."""
+    listed = (await tree.call("orphans"))["orphans"]
+    return any((it["kind"], it["name"]) == ("delta", "extra") for it in listed)
+
+
+async def clear_of_orphans(tree) -> bool:
+    return not (await tree.call("orphans"))["orphans"]

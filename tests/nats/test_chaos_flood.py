@@ -1,19 +1,16 @@
 """A child that was broken into writes without end: its parent's disk and memory stay bounded."""
 
-import asyncio
-import base64
 import json
 import time
 
-import nkeys
 import pytest
 
 from leafcast.join.bundle import read_bundle
-from relay.adapters.jetstream.request_reply import brief_connection
 from schemas.identity import short_key
 from schemas.reports import PART_MAX_BYTES, Report, Summary, encode
 from tests.nats.chaos_member import stalled_seconds, until
 from tests.nats.chaos_tree import chaos_tree, doctor
+from tests.nats.raw_leaf import RawLeaf
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -42,10 +39,11 @@ async def test_a_child_that_writes_without_end_fills_neither_disk_nor_memory(tmp
         centre = tree.centre
         stored, memory = centre.stored_bytes(), centre.memory()
         ports = json.loads((centre.node_folder / "ports.json").read_text())
-        url = f"nats://127.0.0.1:{ports['client']}"
-        await announce_100_mb(ports["client"], seed)
-        async with brief_connection(url, seed, "hostile") as client:
-            took = [await flood(client)]
+        await announce_100_mb(ports["leaf"], seed)
+        hostile = RawLeaf()
+        try:
+            await hostile.open(ports["leaf"], seed, {})
+            took = [await flood(hostile)]
             # The server removes the files of what it let go a little later, if the disk is busy.
             await until(
                 lambda: centre.stored_bytes() - stored < ROOM_BYTES,
@@ -56,6 +54,8 @@ async def test_a_child_that_writes_without_end_fills_neither_disk_nor_memory(tmp
             assert not await erased(tree), "there is a flood still"
             took += [await change(tree, str(number)) for number in range(2)]
             seconds = await until(lambda: erased(tree))
+        finally:
+            hostile.close()
         grown = [(now - then) / 1e6 for now, then in zip(centre.memory(), memory, strict=True)]
         print("\n{:.1f} s to write; changes meanwhile took {:.2f}, {:.2f}, {:.2f} s".format(*took))
         print(f"all erased {seconds:.1f} s later; relay and server grew by {grown} MB")
@@ -73,41 +73,41 @@ async def test_a_child_that_writes_without_end_fills_neither_disk_nor_memory(tmp
 
 async def announce_100_mb(port: int, seed: str) -> None:
     """One report of 100 MB: the server cuts off who begins it, before it has taken any of it."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    nonce = json.loads((await reader.readline()).removeprefix(b"INFO "))["nonce"]
-    pair = nkeys.from_seed(seed.encode())
-    signature = base64.urlsafe_b64encode(pair.sign(nonce.encode())).rstrip(b"=").decode()
-    hello = {"verbose": False, "nkey": pair.public_key.decode(), "sig": signature}
-    writer.write(b"CONNECT " + json.dumps(hello).encode() + b"\r\nPING\r\n")
-    assert b"PONG" in await reader.readuntil(b"PONG\r\n")
-    writer.write(f"PUB {PREFIX}._stat.{short_key(bytes(20))} {HUGE}\r\n".encode())
+    hostile = RawLeaf()
     try:
-        async with asyncio.timeout(60):
-            assert b"Maximum Payload" in await reader.read()
+        await hostile.open(port, seed, {})
+        await hostile.taken_in()
+        hostile.announce(f"{PREFIX}._stat.{short_key(bytes(20))}", HUGE)
+        with pytest.raises(ConnectionError, match="Maximum Payload"):
+            await hostile.taken_in()
     finally:
-        writer.transport.abort()
+        hostile.close()
 
 
-async def flood(client) -> float:
+async def flood(hostile: RawLeaf) -> float:
     """Reports on what it was never sent, 100 MB of parts and of objects, and what is no part.
 
     How many seconds that took.
     """
     began, none = time.monotonic(), short_key(bytes(20))
-    form = encode(Report(none, 0, 1, 1, 7, "i", 5, False, 0, Summary({"synced": 1})))
+    form = encode(Report(none, 0, "r" * 26, 1, 7, False, 0, Summary({"synced": 1})))
     before, after = form.split(none.encode())
     part = b"\x9a" + bytes(PART_MAX_BYTES - 1)
     for number in range(PARTS):
-        await client.publish(f"{PREFIX}._stat.{number}", part)
-        await client.publish(f"{PREFIX}._up.{number}", part)
+        hostile.say(f"{PREFIX}._stat.{number}", part)
+        hostile.say(f"{PREFIX}._up.{number}", part)
+        if not number % 50:
+            await hostile.taken_in()
     for number in range(LONG):
-        await client.publish(f"{PREFIX}._stat.long{number}", bytes(1_000_000))
+        hostile.say(f"{PREFIX}._stat.long{number}", bytes(1_000_000))
+        await hostile.taken_in()
     for number in range(1, REPORTS + 1):
         key = short_key(number.to_bytes(20, "big"))
-        await client.publish(f"{PREFIX}._stat.{key}", before + key.encode() + after)
-    # The last one's answer: by then the server has taken in all before it, or refused it.
-    async with asyncio.timeout(60):
-        await client.request(f"{PREFIX}._stat.last", b"", timeout=60)
+        hostile.say(f"{PREFIX}._stat.{key}", before + key.encode() + after)
+        if not number % 1000:
+            await hostile.taken_in()
+    # By then the server has taken in all before it, or refused it.
+    await hostile.taken_in()
     return time.monotonic() - began
 
 

@@ -1,11 +1,12 @@
 """Nodes without memory, with an old one, or with a double: each edge comes to hold the present."""
 
 import json
+import time
 
 import pytest
 import pytest_asyncio
 
-from tests.nats.chaos_member import Member, copy_folder, until
+from tests.nats.chaos_member import Member, copy_folder, spent, until
 from tests.nats.chaos_tree import chaos_tree
 
 pytestmark = [
@@ -21,10 +22,10 @@ SETTINGS = {
     "relay.core.link.session.HELLO_SECONDS": HELLO_SECONDS,
     # Whoever is let in as the first is silent is no second: a busy machine may hold one up so long.
     "relay.core.link.session.SILENT_AFTER_SECONDS": 10 * HELLO_SECONDS,
+    "relay.core.link.session.STOPPED_RETRY_SECONDS": 1.0,
 }
 
-NOT_LET_IN = "runs elsewhere already, with the same bundle, so this run was not let in"
-STOPS = "this older one stops; if that was a mistake, stop it there"
+DOES_NOTHING = "runs elsewhere with the same bundle, so this run does nothing"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -91,97 +92,90 @@ async def test_an_edge_restored_from_an_old_backup_brings_nothing_back(tree):
     assert await tree.look(EDGES) == after
 
 
-async def test_of_two_processes_with_one_identity_the_older_stops_with_a_clear_message(tree):
-    """The whole folder was copied: credentials and all that it knows are the first one's."""
+@pytest.mark.parametrize("copied", [True, False], ids=["copied", "by its bundle"])
+async def test_of_two_runs_of_one_edge_the_second_does_nothing_until_the_first_is_gone(
+    tree, copied
+):
+    """A copy of the whole folder has the first one's credentials, and all that it knew."""
+    path = EDGES[0]
     await tree.place("shop")
-    await tree.put("shop", kept="k")
-    before = (await tree.exact(EDGES))[EDGES[0]]
-    older = tree.members[EDGES[0]]
-    twin = await doubled(tree, EDGES[0])
-    stays = await one_of(tree, EDGES[0], twin, elsewhere(tree, older, "second"))
-    await tree.put("shop", more="m")
+    await tree.put("shop", kept="k", changed="1")
+    await tree.exact(EDGES)
+    first = tree.members[path]
+    second = await another(tree, path, copied=copied)
+    before = await tree.exact(EDGES)
+    second.start()
+    await until(lambda: DOES_NOTHING in second.said, lambda: second.said)
+    await tree.put("shop", changed="2")
     after = await tree.exact(EDGES)
-    if stays is twin:
-        assert after[EDGES[0]].objects["kept"] == before.objects["kept"]
-        assert after[EDGES[0]].asked == {"more": 1}
-    assert stays.process.poll() is None
     await tree.counted("shop", synced=2)
+    assert spent(before, after) == dict.fromkeys(EDGES, (1, 1))
+    assert await tree.look(EDGES) == after
+    assert second.process.poll() is None
+    assert second.tally.read_text() == "", "it asks its cluster for nothing"
+    assert "in session" not in second.said
+
+    first.kill()
+    await first.ended()
+    tree.members[path] = second
+    await until(lambda: "in session" in second.said, lambda: second.said)
+    await tree.put("shop", changed="3")
+    await tree.exact(EDGES)
+    await tree.counted("shop", synced=2)
+    needed = {"changed"} if copied else {"changed", "kept"}
+    assert (await second.look()).asked.keys() == needed
 
 
-async def test_of_two_relays_with_one_identity_the_older_stops_and_those_below_go_on(tree):
-    """What is below finds the newer where the older was, as behind one address."""
+async def test_of_two_runs_of_one_relay_the_second_does_nothing_until_the_first_is_gone(tree):
+    """What is below finds the second where the first was, as behind one address."""
+    path = EDGES[0].rpartition("/")[0]
     await tree.place("shop")
     await tree.place("going")
     await tree.put("shop", kept="k", changed="1")
     await tree.put("going", g="g")
+    await tree.exact(EDGES)
+    first, second = tree.members[path], await another(tree, path, copied=True)
     before = await tree.exact(EDGES)
-    await tree.counted("shop", synced=2)
-    relay = EDGES[0].rpartition("/")[0]
-    first = tree.members[relay]
-    if await one_of(tree, relay, first, elsewhere(tree, first, "second-relay")) is not first:
-        lead_to(tree.members[relay], tree)
-        assert (await tree.exact(EDGES)) == before
-        await tree.counted("shop", synced=2)
-
-    twin = await doubled(tree, relay)
-    # Nobody below reaches it yet: the centre says so, and what they hold stays.
-    await tree.counted("shop", unreachable=2)
-    said = (await tree.call("events"))["events"]
-    assert any((it["reason"], it["object"]) == ("SecondRun", relay) for it in said), said
+    second.start()
+    await until(lambda: DOES_NOTHING in second.said, lambda: second.said)
     await tree.put("shop", changed="2")
-    await tree.withdraw("going")
-    assert await tree.look(EDGES) == before
-    lead_to(twin, tree)
     after = await tree.exact(EDGES)
     await tree.counted("shop", synced=2)
-    for path in EDGES:
-        assert after[path].objects["kept"] == before[path].objects["kept"]
-        assert after[path].asked - before[path].asked == {"changed": 1, "-g": 1}
-    assert await tree.look(EDGES) == after
-    assert twin.process.poll() is None
+    assert spent(before, after) == dict.fromkeys(EDGES, (1, 1))
+    said = (await tree.call("events"))["events"]
+    assert any((it["reason"], it["object"]) == ("SecondHome", path) for it in said), said
+
+    first.kill()
+    await first.ended()
+    tree.members[path] = second
+    await until(lambda: "in session" in second.said, lambda: second.said)
+    lead_to(second, tree)
+    await tree.put("shop", changed="3")
+    await tree.withdraw("going")
+    last = await tree.exact(EDGES)
+    await tree.counted("shop", synced=2)
+    for edge in EDGES:
+        assert last[edge].objects["kept"] == before[edge].objects["kept"]
+        assert last[edge].asked - after[edge].asked == {"changed": 1, "-g": 1}
+    assert await tree.look(EDGES) == last
 
 
-async def doubled(tree, path: str) -> Member:
-    """A copy of a node's whole folder runs as well: the older one has said so and ended."""
-    older = tree.members[path]
-    sessions = older.said.count("in session")
-    await older.stop()
-    twin = elsewhere(tree, older, f"{older.folder.name}-twin")
-    copy_folder(older.folder, twin.folder)
-    (twin.node_folder / "ports.json").unlink()
-    older.start()
-    await until(lambda: older.said.count("in session") > sessions, lambda: older.said)
+async def another(tree, path: str, *, copied: bool) -> Member:
+    """The same node in another folder, not started: a copy of the first one's, or a new one."""
+    first = tree.members[path]
+    folder = tree.folder / f"{first.folder.name}-second-{time.monotonic_ns()}"
+    second = Member(path, folder, [*first.command[:-1], str(folder)], tree.settings)
+    second.wire = first.wire
     # From here on the tree's own, so that it ends with it, whatever becomes of the test.
-    tree.members[path], tree.members[f"{path}-older"] = twin, older
-    twin.start()
-    assert await older.ended() == 1
-    assert STOPS in older.said
-    await until(lambda: "in session" in twin.said, lambda: twin.said)
-    return twin
-
-
-async def one_of(tree, path: str, first: Member, second: Member) -> Member:
-    """Which of two runs stays as a second starts, by the bundle alone, in a folder of its own.
-
-    The second is not let in; or, if the first's link was seen closed just before, or it was silent
-    for as long as one that is cut off, it counts as the newer one.
-    """
-    tree.members[f"{path}-second"] = second
-    second.start()
-    runs = {first: STOPS, second: NOT_LET_IN}
-    await until(
-        lambda: any(run.process.poll() is not None for run in runs),
-        lambda: second.said + first.said,
-    )
-    (stopped,) = (run for run in runs if run.process.poll() is not None)
-    assert await stopped.ended() == 1, stopped.said
-    assert runs[stopped] in stopped.said
-    assert f"`leafcast node add {path} --replace`" in stopped.said
-    stays = first if stopped is second else second
-    await until(lambda: "in session" in stays.said, lambda: stays.said)
-    assert stays.process.poll() is None
-    tree.members[path], tree.members[f"{path}-second"] = stays, stopped
-    return stays
+    tree.members[f"{path}-{folder.name}"] = second
+    if copied:
+        sessions = first.said.count("in session")
+        await first.stop()
+        copy_folder(first.folder, folder)
+        (second.node_folder / "ports.json").unlink()
+        first.start()
+        await until(lambda: first.said.count("in session") > sessions, lambda: first.said)
+    return second
 
 
 def lead_to(relay: Member, tree) -> None:
@@ -189,14 +183,6 @@ def lead_to(relay: Member, tree) -> None:
     port = json.loads((relay.node_folder / "ports.json").read_text())["leaf"]
     for path in EDGES:
         tree.members[path].wire.port = port
-
-
-def elsewhere(tree, node: Member, name: str) -> Member:
-    """The same node, by its bundle and over the same wire, in another folder."""
-    folder = tree.folder / name
-    member = Member(str(node.path), folder, [*node.command[:-1], str(folder)], tree.settings)
-    member.wire = node.wire
-    return member
 
 
 async def test_removing_a_node_that_never_answers_ends_and_says_what_it_leaves(tree):

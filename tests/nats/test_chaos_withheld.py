@@ -1,12 +1,13 @@
-"""A relay that withholds the index, or shows an old one, is seen by those below it."""
+"""A relay that withholds newer snapshots is seen by those below it, and takes nothing away."""
 
 import pytest
 from nats.errors import Error as NatsError
 
-from relay.core.records.accepted import read_record
-from schemas.identity import mail_key
+from schemas.identity import SNAPSHOT_KEY, mail_key
 from schemas.records import API_PLACEMENT
-from schemas.reports import decode_report
+from schemas.reports import Report, decode
+from schemas.signing import decode_envelope
+from schemas.snapshots import read_snapshot
 from schemas.subjects import stat
 from tests.nats.chaos_member import Member, copy_folder, spent, until
 from tests.nats.chaos_tree import AWAY, SOON_STALE, chaos_tree, doctor
@@ -14,31 +15,30 @@ from tests.nats.chaos_tree import AWAY, SOON_STALE, chaos_tree, doctor
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
 
 HONEST, LYING = "/r1", "/r2"
-WITHHOLDS = {"relay.core.children.INDEX_TO_EDGE_SECONDS": 1e9}
 
 
-async def test_an_edge_whose_relay_withholds_the_index_says_so_to_the_centre(tmp_path):
+async def test_an_edge_whose_relay_withholds_newer_snapshots_says_so_to_the_centre(tmp_path):
+    """It shows the first one for ever; what it withholds takes nothing away."""
+    lies = tmp_path / "lies"
+    lies.write_text("snapshot")
     async with chaos_tree(tmp_path, settings=SOON_STALE) as tree:
         await tree.place("shop")
         await tree.put("shop", kept="k")
         await tree.join(HONEST, relay=True)
-        liar = await tree.join(LYING, relay=True, settings=WITHHOLDS)
+        await tree.join(LYING, relay=True, settings={"lies": str(lies)})
         edges = [f"{HONEST}/e1", f"{LYING}/e2"]
         for path in edges:
             await tree.join(path)
         before = await tree.exact(edges)
         seconds = await until(lambda: seen(tree, {edges[1]}), lambda: tree.told)
         print(f"\nnoticed {seconds:.1f} s later")
-        # What it withholds takes nothing away; and it is over when the index is shown again.
         assert await tree.look(edges) == before
-        await liar.stop()
-        liar.settings.update(SOON_STALE)
-        liar.start()
+        lies.unlink()
         await until(lambda: seen(tree, set()), lambda: tree.told)
         assert await tree.look(edges) == before
 
 
-async def test_a_relay_that_replays_an_old_index_is_noticed_and_changes_nothing(tmp_path):
+async def test_a_relay_that_shows_an_old_snapshot_is_noticed_and_changes_nothing(tmp_path):
     """It hands on all else: what is new since is taken, what is gone since stays gone."""
     edges, lies = [f"{HONEST}/e1", f"{LYING}/e2"], tmp_path / "lies"
     async with chaos_tree(tmp_path, settings=SOON_STALE) as tree:
@@ -52,22 +52,22 @@ async def test_a_relay_that_replays_an_old_index_is_noticed_and_changes_nothing(
             await tree.join(path)
         deceived = tree.members[edges[1]]
         await tree.exact(edges)
-        await until(lambda: shown_newest(deceived), lambda: deceived.said)
-        first = (await deceived.generations())["_index"]
+        first = await snapshot_below(liar, "e2")
         await tree.withdraw("gone")
         await tree.put("shop", changed="2")
-        await until(lambda: index_is_after(deceived, first), lambda: deceived.said)
+        await tree.exact(edges)
 
-        lies.write_text("index")
+        lies.write_text("snapshot")
         await tree.place("late")
         await tree.put("late", oflate="l")
         before = await tree.exact(edges)
         seconds = await until(lambda: seen(tree, {edges[1]}), lambda: tree.told)
         print(f"\nnoticed {seconds:.1f} s later")
-        assert await index_below(liar, "e2") <= first < max((await liar.generations()).values())
+        assert await snapshot_below(liar, "e2") < (await liar.generations())[SNAPSHOT_KEY]
+        assert first < (await deceived.generations())[SNAPSHOT_KEY]
         assert await tree.look(edges) == before
-        said = await doctor(tree, {"leafcast.doctor.checks.INDEX_MS_MAX": 5_000})
-        assert f"{edges[1]} was shown no index for" in said["Staleness"]
+        said = await doctor(tree, {"leafcast.doctor.checks.SNAPSHOT_MS_MAX": 5_000})
+        assert f"{edges[1]} was shown no snapshot for" in said["Staleness"]
         assert "StaleView" in said["Objects"]
         assert "do not trust" in said["Objects"]
         told = (await tree.call("events"))["events"]
@@ -92,7 +92,7 @@ async def test_a_relay_that_replays_an_old_index_is_noticed_and_changes_nothing(
 async def test_an_edge_below_a_relay_restored_from_an_old_backup_keeps_the_newer_and_says_so(
     tmp_path,
 ):
-    """Its parent is out of reach, so all that it can show is an index and mail of before."""
+    """Its parent is out of reach, so all that it can show is a snapshot and mail of before."""
     edge = f"{HONEST}/e1"
     async with chaos_tree(tmp_path, settings=SOON_STALE) as tree:
         await tree.place("shop")
@@ -134,7 +134,7 @@ async def says_stale(relay: Member, slot: str) -> bool:
             said = await client.jetstream().get_last_msg("STAT", slot)
     except (*AWAY, NatsError):
         return False
-    report = decode_report(said.data)
+    report = decode(Report, said.data)
     return any("StaleView" in sample.reason for sample in report.summary.exceptions)
 
 
@@ -144,22 +144,9 @@ async def seen(tree, paths: set[str]) -> bool:
     return stale == paths
 
 
-async def shown_newest(member: Member) -> bool:
-    """Whether the index that a node has is newer than all else that it has."""
-    try:
-        generations = await member.generations()
-    except AWAY:
-        return False
-    return generations.get("_index", 0) == max(generations.values(), default=1)
-
-
-async def index_is_after(member: Member, generation: int) -> bool:
-    return await shown_newest(member) and (await member.generations())["_index"] > generation
-
-
-async def index_below(relay: Member, child: str) -> int:
-    """The generation of the index that lies in a child's mailbox."""
-    subject = f"{relay.path.child(child).prefix}._mail._index"
+async def snapshot_below(relay: Member, child: str) -> int:
+    """The generation of the snapshot that lies in a child's mailbox."""
+    subject = f"{relay.path.child(child).prefix}._mail.{SNAPSHOT_KEY}"
     async with relay.client("relay") as client:
         said = await client.jetstream().get_last_msg("MAIL", subject)
-    return read_record(said.data, 0)[1].generation
+    return read_snapshot(decode_envelope(said.data).payload).generation

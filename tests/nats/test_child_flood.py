@@ -56,7 +56,6 @@ async def test_junk_of_one_child_delays_a_siblings_change_twofold_at_most(tmp_pa
             sys.executable, __file__, evil.server.url, evil.seeds.uplink, stdout=PIPE
         )
         loud, worst = await changes(tree, key, honest.driver, "loud")
-        still = flooding.returncode is None
         said = (await flooding.communicate())[0].decode().strip()
         print(f"\n{said} junk reports; quiet {quiet}, loud {loud}, worst {worst}")
         # By the median, at the edge and counted; busy cores may add a tenth to so little.

@@ -1,4 +1,4 @@
-"""A writer and a reader alone, over a channel that loses, repeats, erases, resurrects and restores."""
+"""A writer and a reader alone, over a channel that loses, repeats, erases and brings back."""
 
 from __future__ import annotations
 
@@ -284,12 +284,15 @@ LED_TO = {
 
 @pytest.mark.parametrize("event", SessionEvent)
 @pytest.mark.parametrize("state", Session)
-def test_every_event_leads_on_from_every_state_of_a_session(state, event):
-    assert (state, event) in SESSION
+def test_an_event_leads_on_from_each_state_in_which_it_can_be(state, event):
     session = ParentSession()
     for led in LED_TO[state]:
         session.happened(led, 0.0)
     assert session.state is state
+    if (state, event) not in SESSION:
+        with pytest.raises(KeyError):
+            session.happened(event, 1.0)
+        return
     session.happened(event, 1.0)
     assert (session.due is None) == (session.state is Session.UNLINKED)
 
@@ -320,7 +323,7 @@ def test_who_is_not_welcomed_asks_again_ever_later_up_to_thirty_seconds(waits):
         assert session.due is not None
         now = max(now, session.due) + wait
         session.said(now)
-        gaps.append(session.due - now)
+        gaps.append(round(session.due - now, 6))
     assert gaps == sorted(gaps)
     assert gaps[0] == pytest.approx(1.0)
     assert max(gaps) <= 30.0

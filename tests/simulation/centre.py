@@ -186,7 +186,8 @@ class Centre(Books):
         self.past.targets.setdefault(target.path, []).append(target)
         left = before.path if before and before.path != target.path else None
         gone = []
-        if left is not None and target.moved_from and left in self.model.nodes:
+        carried = before is not None and target.moved_from != before.moved_from
+        if left is not None and carried and left in self.model.nodes:
             gone = [node_draft(left, self.model.nodes.pop(left)).slot]
         self._issue([draft], delete=gone)
 

@@ -1,4 +1,4 @@
-"""One mailbox between a parent and a child, on a channel that does what JetStream may do, and worse.
+"""One mailbox of a child, on a channel that does what JetStream may do, and worse.
 
 It loses what is under way, delivers twice and late, erases slots, brings back what was erased or
 overwritten, and either side's disk may be put back to a copy. Never does it make anything up, and

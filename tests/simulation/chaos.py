@@ -6,7 +6,6 @@ import dataclasses
 from dataclasses import replace
 
 from relay.adapters.memory.streams import Kept, MemoryStreams
-from relay.core.records.accepted import read_record
 from relay.core.effects import WriteMail
 from relay.core.events import MailArrived
 from relay.core.records.accepted import read_record
@@ -17,7 +16,6 @@ from schemas.records import encode_payload
 from schemas.signing import Signer, decode_envelope
 from schemas.snapshots import encode, read_snapshot
 from tests.simulation.centre import Centre
-from tests.simulation.faults import Faults
 from tests.simulation.host import Host
 from tests.simulation.model import INVENTORY_KEY, OTHER_TREE, SIGNING_KEY, TREE
 from tests.simulation.world import World

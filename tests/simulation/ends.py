@@ -200,11 +200,10 @@ class Parent:
             self.asked_to_read = False
         elif not known or (found is Comparison.DIFFERENT and not self.asked_to_read):
             repair, self.asked_to_read = Repair.READ, known
-        elif found is Comparison.DIFFERENT:
-            if self.truth.now >= self.rewritten + _REWRITE_SECONDS:
-                self.rewritten, self.asked_to_read = self.truth.now, False
-                self.writer.rewrite()
-                self.flush()
+        elif found is Comparison.DIFFERENT and self.truth.now >= self.rewritten + _REWRITE_SECONDS:
+            self.rewritten, self.asked_to_read = self.truth.now, False
+            self.writer.rewrite()
+            self.flush()
         self.repairs += repair is not Repair.NONE
         data = self.snapshot.data if self.snapshot is not None else b""
         end = max(self.writer.end, hello.sequence if known else 0)
@@ -240,7 +239,7 @@ class Child:
         self.content, self.removals = dict(disk.content), dict(disk.removals)
         self.reader = MailboxReader(disk.cursor)
         self.session = ParentSession()
-        self.judge = SnapshotJudge(lambda: self.records.values(), self._interest)
+        self.judge = SnapshotJudge(self._all_records, self._interest)
         self._snapshot_at = 0
         # What it let go of, and told its parent to be gone.
         self.gone: dict[MailKey, None] = {}
@@ -257,7 +256,8 @@ class Child:
 
     def disk(self) -> Disk:
         reached = self.judge.reached
-        cursor = self.reader.cursor(self._snapshot_at, has_memory=reached is not None)
+        generation = reached.generation if reached is not None else 0
+        cursor = self.reader.cursor(self._snapshot_at, generation, has_memory=reached is not None)
         data = reached.data if reached is not None else b""
         return Disk(dict(self.records), dict(self.content), dict(self.removals), cursor, data)
 
@@ -402,6 +402,9 @@ class Child:
 
     def _interest(self) -> Interest:
         return Interest([accepted.entry_key for accepted in self.records.values()])
+
+    def _all_records(self) -> Iterable[Accepted]:
+        return self.records.values()
 
     def check(self) -> None:
         self.reader.check()

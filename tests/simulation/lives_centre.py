@@ -114,7 +114,7 @@ def million_registered(one: Run) -> None:
 
 
 def erased_and_back(one: Run) -> None:
-    """What was erased lies in the centre's store again after a kill: the snapshot says it is gone."""
+    """What was erased is in the centre's store again after a kill: by the snapshot it is gone."""
     root = one.world.root
     old = dict(root.streams.own)
     put(one, "p2", None)

@@ -14,11 +14,11 @@ from tests.simulation.model import Placed, placement_key
 from tests.simulation.ports import Ports
 from tests.simulation.run import Run
 from tests.simulation.scenes import (
+    NOWHERE,
     A,
     B,
     C,
     D,
-    NOWHERE,
     behaving,
     contents,
     edges_of,
@@ -67,13 +67,17 @@ def hostile_child(one: Run) -> None:
     _say(region, liar, "_progress", encode(Progress(run, region.incarnation, 2**62, bytes(16))))
     _say(region, liar, "_else", b"no report")
     one.world.run(5)
-    require(_box_of_others(region, liar) == box, LEAST_PRIVILEGE, f"{liar.path} moves the mail of {len(others)} others")
+    require(
+        _box_of_others(region, liar) == box,
+        LEAST_PRIVILEGE,
+        f"{liar.path} moves the mail of {len(others)} others",
+    )
     kept = {k: own.data for k, own in region.streams.own.items() if k[0] != "_"}
     require(kept == held, LEAST_PRIVILEGE, f"{liar.path} moves what {region.path} holds")
     root = one.world.root.node
     for name in ("p1", "p2"):
         count = root.count(placement_key(name)) if root else None
-        honest = count is not None and not count.exact or count is None
+        honest = (count is not None and not count.exact) or count is None
         total = sum(count.summary.states.values()) if count else 0
         edges = len(edges_of(one)) + region.attached
         require(honest or total == edges, EXACTLY_ONCE, f"{name} counts {total} of {edges}")

@@ -16,11 +16,11 @@ from tests.simulation.model import Located, Placed, placement_key
 from tests.simulation.ports import Ports
 from tests.simulation.run import Run
 from tests.simulation.scenes import (
+    EVERYWHERE,
     A,
     B,
     C,
     D,
-    EVERYWHERE,
     behaving,
     contents,
     edges_of,
@@ -195,9 +195,9 @@ class LacksBlob(Ports):
         self._address = address
 
     def heard(self, host: Host, event: Event) -> list[Event]:
-        if isinstance(event, BlobArrived) and event.reference.address == self._address:
-            if not event.local:
-                return [BlobArrived(event.reference, None, local=False)]
+        lacks = isinstance(event, BlobArrived) and event.reference.address == self._address
+        if lacks and not event.local:  # type: ignore[union-attr]
+            return [BlobArrived(event.reference, None, local=False)]  # type: ignore[union-attr]
         return [event]
 
 

@@ -1,4 +1,4 @@
-"""What users want, and the records that say it: a model is the truth that the oracle compares with."""
+"""What users want, and the records that say it: the truth that the oracle compares with."""
 
 from __future__ import annotations
 

@@ -112,16 +112,16 @@ class Moving:
         if said is None or not said.path.name.startswith("e") or not self._register.ready():
             return
         parents = [path for path in self.places() if path != said.path.parent]
-        mover = self._movers.get(name)
-        host = self._world.hosts.get(said.path) if mover is None else mover.host
-        if not parents or host is None:
+        host = self._world.hosts.get(said.path)
+        if not parents or host is None or name in self._movers:
+            # Who moves again what is not there yet may have it let go of everything: known limits.
             return
         path = self._register.place(name, said.path, random.choice(parents))
         move = Move(name, path, said.path)
         if move.path in self._world.hosts and move.path != host.path:
             return
         self._world.note("user", f"moves {name} from {said.path} to {move.path}")
-        self._movers[name] = mover or Mover(host)
+        self._movers[name] = Mover(host)
         self._movers[name].moves += 1
         move.waits = random.random() >= BY_HAND
         self._register.let_in(move.path)

@@ -94,7 +94,7 @@ class Oracle(Watcher):
         if isinstance(event, Welcomed) and event.message.snapshot:
             self._judges_by(host, event.message.snapshot)
 
-    def effect(self, host: Host, effect: object) -> None:
+    def effect(self, host: Host, effect: object) -> None:  # noqa: C901 - one arm for each
         match effect:
             case fx.StoreOwn() if effect.key not in NOTES and effect.data is not None:
                 self._stored(host, effect.key, effect.data)
@@ -481,9 +481,8 @@ class Oracle(Watcher):
             for (child, key), _kept in host.streams.mail.items():  # noqa: PERF102
                 if key not in in_force:
                     faults.append(f"{host.path} keeps mail to {child} of what is gone")
-            for key in host.streams.own:
-                if key not in in_force and key not in NOTES:
-                    faults.append(f"{host.path} keeps a record of what is gone")
+            gone = host.streams.own.keys() - in_force.keys() - set(NOTES)
+            faults += [f"{host.path} keeps a record of what is gone"] * len(gone)
         return [f"{BOUNDED}: {fault} ({count} times)" for fault, count in Counter(faults).items()]
 
     def _stale_words(self) -> list[str]:

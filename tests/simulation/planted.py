@@ -24,7 +24,7 @@ from relay.core.records.accepted import read_record
 from schemas import blobs
 from schemas.blobs import StoredBlob
 from schemas.identity import SNAPSHOT_KEY, MailKey
-from schemas.link import Hello, Progress, Repair
+from schemas.link import Hello, Repair
 from schemas.objects import ObjectKey
 from schemas.reports import Report, Summary, decode_report
 from schemas.snapshots import (
@@ -50,14 +50,16 @@ class PruneAtOnce(Ports):
     """What is wanted no more goes at once, whatever is settled."""
 
     def may_prune(self, _host: Host, _key: ObjectKey, *, honest: bool) -> bool:
-        return True or honest
+        del honest
+        return True
 
 
 class PruneNever(Ports):
     """Nothing is ever taken away."""
 
     def may_prune(self, _host: Host, _key: ObjectKey, *, honest: bool) -> bool:
-        return False and honest
+        del honest
+        return False
 
 
 class PruneBeforeRead(Ports):
@@ -155,26 +157,6 @@ class NoSnapshot(Ports):
             host.tell(told)
             return []
         return [effect]
-
-
-class SnapshotFirst(Ports):
-    """A snapshot overtakes some of the mail that it covers."""
-
-    def __init__(self) -> None:
-        self._late: dict[tuple[str, int, int], None] = {}
-
-    def heard(self, host: Host, event: Event) -> list[Event]:
-        if isinstance(event, MailArrived) and event.key[0] in "0123456789abcdefghijklmn":
-            at = str(host.path), host.run, event.sequence
-            if at not in self._late:
-                self._late[at] = None
-                host.world.after(4.0, self._tell, host, host.run, event)
-                return []
-        return [event]
-
-    def _tell(self, host: Host, run: int, event: Event) -> None:
-        if host.run == run:
-            host.tell(event)
 
 
 class NoLeaf(Ports):
@@ -329,13 +311,6 @@ class ForgetSnapshot(Ports):
         return [] if own else [effect]
 
 
-class ForgetCursor(Ports):
-    """How far the mailbox was read is not kept, nor that a snapshot was ever reached."""
-
-    def said(self, _host: Host, effect: Effect) -> list[Effect]:
-        return [] if isinstance(effect, fx.StoreOwn) and effect.key == "_cursor" else [effect]
-
-
 class KeepDropped(Ports):
     """What a snapshot dropped stays in the own store."""
 
@@ -437,19 +412,6 @@ class NoWelcome(Ports):
 
 
 # Reports.
-
-
-class ProgressEarly(Ports):
-    """A child says that it has reflected its whole mailbox, as far as it reaches."""
-
-    def said(self, host: Host, effect: Effect) -> list[Effect]:
-        parent = host.world.hosts.get(host.path.parent) if not host.path.is_root else None
-        if isinstance(effect, fx.SendReport) and effect.key == PROGRESS and parent is not None:
-            held = parent.streams.mail.after(0, host.path.name)
-            progress = decode(Progress, effect.data)
-            through = max([progress.through, *(kept.sequence for _, kept in held)])
-            effect = fx.SendReport(PROGRESS, encode(replace(progress, through=through)))
-        return [effect]
 
 
 class NoProgress(Ports):
@@ -556,8 +518,10 @@ class ApplyAll(Ports):
         others = [k for k in host.streams.own if k[0] != "_"]
         deltas = [k for k in others if read_record(host.streams.own[k].data)[1].kind == "delta"]
         wrong = tuple(MailKey(k) for k in deltas if k not in want.placements)
-        return want if not wrong else type(want)(
-            want.key, want.reference, want.order, want.flags, wrong
+        return (
+            want
+            if not wrong
+            else type(want)(want.key, want.reference, want.order, want.flags, wrong)
         )
 
 
@@ -566,5 +530,3 @@ class NeverTold(Ports):
 
     def said(self, _host: Host, effect: Effect) -> list[Effect]:
         return [] if isinstance(effect, fx.WantsChanged) else [effect]
-
-

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tests.simulation.faults import Faults
+from tests.simulation.lives import is_life, play
 from tests.simulation.run import Outcome, run
 from tests.simulation.sizes import SIZES, number_of, seed_of
-from tests.simulation.lives import is_life, play
 
 LINES_TOLD = 40
 """How much of its story is told of a seed that failed."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tests.simulation.faults import NO_FAULTS
 from tests.simulation.host import Host
+from tests.simulation.ports import HONEST, Ports
 from tests.simulation.run import Run, broken_by
 from tests.simulation.signatures import cheap_signatures
 from tests.simulation.sizes import Size
@@ -58,10 +59,17 @@ class Life:
     told: tuple[str, ...]
 
 
-def live(size: Size, shape: int, steps: tuple[Step, ...], *, story: bool = False) -> Life:
+def live(
+    size: Size,
+    shape: int,
+    steps: tuple[Step, ...],
+    *,
+    story: bool = False,
+    ports: Ports = HONEST,
+) -> Life:
     """Build a tree, take the steps, heal, and judge; with the end of the whole story, or not."""
     with cheap_signatures():
-        one = Run(f"shape {shape}", NO_FAULTS, size, story=story)
+        one = Run(f"shape {shape}", NO_FAULTS, size, story=story, ports=ports)
         told: list[str] = []
         law, what = broken_by(lambda: _live(one, steps, told))
     last = (one.world.story or [])[-STORY_LINES:]

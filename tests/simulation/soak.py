@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import pickle
-from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -42,65 +41,8 @@ class Sample:
 
 def soak(days: float, changes: int, samples: int, size: Size = SMALL) -> Iterator[Sample]:
     """Live with so many changes, each tenth with a crash and a cut before it."""
-    with cheap_signatures(afresh=False):
+    with cheap_signatures():
         yield from _soak(Run(1, NO_FAULTS, size), days, changes, samples)
-
-
-def renamed(times: int, rounds: int, size: Size) -> Iterator[dict[str, Counter[str]]]:
-    """Live under ever new names; after so many rounds, each time, how much each node remembers.
-
-    By then a tree of the same form holds the same placements, and sweeps have passed.
-    """
-    with cheap_signatures(afresh=False):
-        one = Run(1, NO_FAULTS, size)
-        one.world.steps_max = times * rounds * STEPS_A_DAY
-        one.build()
-        for at in range(times):
-            for number in range(at * rounds, (at + 1) * rounds):
-                _live_anew(one, f"n{number}")
-            one.workload.rename("same")
-            one.workload.fill()
-            one.settle()
-            one.world.run(SWEPT_SECONDS)
-            hosts = [host for host in one.world.hosts.values() if host.node is not None]
-            yield {str(host.path): _remembered(host.node) for host in hosts}
-            _delete_all(one)
-
-
-def _live_anew(one: Run, names: str) -> None:
-    one.workload.rename(names)
-    for change in ("put", "put", "relocate", "edit", "put", "select", "grow", "grow"):
-        one.workload.do(change)
-        one.world.run(one.world.random.choice((0.01, 0.5, 60.0)))
-    one.settle()
-    _delete_all(one)
-    for change in ("unlocate", "shrink", "shrink", "grow", "grow"):
-        one.workload.do(change)
-    one.settle()
-
-
-def _delete_all(one: Run) -> None:
-    while one.centre.model.placements:
-        one.workload.do("delete")
-
-
-def _remembered(root: object) -> Counter[str]:
-    """How many things lie in each container that a node has, by the attributes on the way to it."""
-    found, seen, waiting = Counter[str](), set[int](), [("", root)]
-    while waiting:
-        path, thing = waiting.pop()
-        if id(thing) in seen or isinstance(thing, str | bytes | int):
-            continue
-        seen.add(id(thing))
-        if isinstance(thing, dict | list | set | frozenset | deque | tuple):
-            found[path] += len(thing)
-            inner = thing.values() if isinstance(thing, dict) else thing
-            waiting += [(f"{path}[]", item) for item in inner]
-            continue
-        slots = (name for kind in type(thing).__mro__ for name in getattr(kind, "__slots__", ()))
-        names = [*getattr(thing, "__dict__", ()), *slots]
-        waiting += [(f"{path}.{name}", getattr(thing, name, None)) for name in names]
-    return found
 
 
 def flat(taken: list[Sample]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from relay.core.events import ObjectObserved
-from relay.syncer.plan import Apply, Prune, DesiredObject, plan
+from relay.syncer.plan import Apply, DesiredObject, Prune, plan
 from schemas.objects import ObjectKey
 from schemas.reports import Done
 

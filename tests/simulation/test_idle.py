@@ -2,56 +2,53 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from leafcast.doctor.checks import INDEX_MS_MAX
+from relay.core import effects as fx
 from tests.simulation.faults import NO_FAULTS
+from tests.simulation.host import Host
+from tests.simulation.ports import Ports
 from tests.simulation.run import Run
+from tests.simulation.signatures import cheap_signatures
 from tests.simulation.sizes import SMALL
 
-
-class Looked(dict[Any, Any]):
-    """Counts how often somebody goes through all that is in it."""
-
-    times = 0
-
-    def items(self) -> Any:
-        self.times += 1
-        return super().items()
-
-    def values(self) -> Any:
-        self.times += 1
-        return super().values()
-
-    def __iter__(self) -> Any:
-        self.times += 1
-        return super().__iter__()
+SNAPSHOT_MS_MAX = 20 * 60 * 1000
+IDLE_SECONDS, SAID_MAX = 1800.0, 220
 
 
-def test_the_heartbeats_of_children_without_news_lead_through_no_mailbox():
-    one = Run("idle", NO_FAULTS, SMALL)
-    one.build()
-    one.world.run(60)
-    nodes = [host.node for host in one.world.hosts.values() if host.node is not None]
-    boxes = [box for node in nodes for box in node._state.mailboxes.boxes.values()]
-    assert sum(len(box.slots) for box in boxes) > 2
-    for box in boxes:
-        box.slots = Looked(box.slots)
-    one.world.run(60)
-    heard = [one.world.now - c.heard for node in nodes for c in node._state.children.values()]
-    assert max(heard) < 10
-    assert [box.slots.times for box in boxes] == [0] * len(boxes)
+class Bytes(Ports):
+    """Counts what an edge says and is told while nothing happens."""
+
+    def __init__(self) -> None:
+        self.said_by: dict[str, int] = {}
+
+    def said(self, host: Host, effect: fx.Effect) -> list[fx.Effect]:
+        to_bus = (fx.SendHello, fx.SendReport, fx.WriteMail, fx.StoreOwn, fx.AckMail)
+        if isinstance(effect, to_bus):
+            self.said_by[str(host.path)] = self.said_by.get(str(host.path), 0) + 1
+        return [effect]
+
+
+def test_an_edge_without_news_says_little_more_than_a_hello_each_half_minute():
+    with cheap_signatures():
+        one = Run("idle", NO_FAULTS, SMALL)
+        one.build()
+        one.world.run(60)
+        one.world.ports = counted = Bytes()
+        one.world.run(IDLE_SECONDS)
+    edges = [str(host.path) for host in one.world.hosts.values() if len(host.path.names) == 2]
+    assert edges
+    assert all(0 < counted.said_by[edge] <= SAID_MAX for edge in edges), counted.said_by
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_no_index_grows_old_while_nothing_happens_the_centres_own_included(seed):
-    one = Run(seed, NO_FAULTS, SMALL)
-    one.build()
-    oldest = 0
-    for _ in range(180):
-        one.world.run(60)
-        nodes = [host.node for host in one.world.hosts.values() if host.node is not None]
-        oldest = max(oldest, *(node.own_state()["indexAgeMs"] for node in nodes))
-    assert 0 < oldest < INDEX_MS_MAX
+def test_no_snapshot_grows_old_while_nothing_happens(seed):
+    with cheap_signatures():
+        one = Run(seed, NO_FAULTS, SMALL)
+        one.build()
+        oldest = 0
+        for _ in range(180):
+            one.world.run(60)
+            nodes = [host.node for host in one.world.hosts.values() if host.node is not None]
+            oldest = max(oldest, *(node.own_state()["snapshotAgeMs"] for node in nodes))
+    assert 0 < oldest < SNAPSHOT_MS_MAX

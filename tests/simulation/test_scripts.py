@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
 from tests.simulation import planted
-from tests.simulation.mutants import Mutant, in_force
-from tests.simulation.oracle import NO_IGNORANCE
+from tests.simulation.laws import NO_IGNORANCE
+from tests.simulation.ports import HONEST
 from tests.simulation.scripts import CHANGES, FAULTS, PASSING, Step, live
 from tests.simulation.sizes import SMALL, TINY
 
@@ -27,10 +27,10 @@ steps = st.one_of(
 scripts = st.lists(steps, max_size=10).map(tuple)
 
 
-def judge(size, shape, script):
-    life = live(size, shape, script)
+def judge(size, shape, script, ports=HONEST):
+    life = live(size, shape, script, ports=ports)
     if life.law:
-        note("\n".join(live(size, shape, script, story=True).told))
+        note("\n".join(live(size, shape, script, story=True, ports=ports).told))
     assert not life.law, life.what
 
 
@@ -45,10 +45,9 @@ def test_a_planted_fault_is_shrunk_to_few_steps_and_told_in_words():
     @settings(CALM, max_examples=600, phases=[Phase.generate, Phase.shrink])
     @given(st.integers(0, 15), st.lists(steps, min_size=2, max_size=6).map(tuple))
     def holds(shape, script):
-        judge(SMALL, shape, script)
+        judge(SMALL, shape, script, planted.PruneBeforeRead())
 
-    fault = Mutant(planted.prune_before_read, NO_IGNORANCE)
-    with in_force(fault), pytest.raises(AssertionError, match=NO_IGNORANCE) as broken:
+    with pytest.raises(AssertionError, match=NO_IGNORANCE) as broken:
         holds()
     told = "\n".join(broken.value.__notes__)
     print(told)

@@ -8,19 +8,11 @@ import pytest
 from leafcast.ask.destinations import ASKED_MAX, destinations_below, nodes_below
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.core.effects import AddChild, Noted
-from relay.core.events import HeartbeatArrived, MailArrived, ReportArrived
+from relay.core.events import HelloArrived, MailArrived, ReportArrived
 from schemas.identity import NodePath, mail_key, short_key
-from schemas.records import (
-    API_KEYS,
-    API_NODE,
-    KeyGrant,
-    KeysRecord,
-    NodeRecord,
-    Source,
-    encode_payload,
-)
+from schemas.records import API_NODE, NodeRecord, Source, encode_payload
 from schemas.reports import Report, Summary, encode
-from tests.unit.test_second_home import PATH, ROOT, SIGNER, TREE, Meeting
+from tests.unit.meeting import PATH, SIGNER, TERM, TREE, Meeting
 
 KEY = short_key(bytes(20))
 HUGE = 100 * 1024 * 1024
@@ -28,8 +20,8 @@ HUGE = 100 * 1024 * 1024
 
 @pytest.mark.parametrize(
     "event",
-    [lambda data: ReportArrived("emea", KEY, data), lambda data: HeartbeatArrived("emea", data)],
-    ids=["report", "heartbeat"],
+    [lambda data: ReportArrived("emea", KEY, data), lambda data: HelloArrived("emea", data)],
+    ids=["report", "hello"],
 )
 def test_a_summary_of_100_mb_is_refused_before_it_is_opened(event):
     meeting, data = Meeting(), b"\x9a" + bytes(HUGE)
@@ -49,7 +41,7 @@ def test_reports_on_placements_that_a_child_was_never_sent_take_no_room():
     def say(count):
         for _ in range(count):
             key = short_key(os.urandom(20))
-            said = Report(key, 0, 1, 1, 7, "i", 5, False, 0, Summary({"synced": 1}))
+            said = Report(key, 0, "one", 1, 7, False, 0, Summary({"synced": 1}))
             meeting.tell(meeting.centre, ReportArrived("emea", key, encode(said)))
 
     tracemalloc.start()
@@ -63,20 +55,11 @@ def test_reports_on_placements_that_a_child_was_never_sent_take_no_room():
     assert after - before < 150_000, "of a million there would be more"
 
 
-def region(meeting):
-    """A relay in session that believes the tree's signer."""
-    node = meeting.join("one", "here")
-    grant = KeyGrant(SIGNER.key_id, SIGNER.public_key, ("node",))
-    keys = KeysRecord(Source(API_KEYS, TREE, "", "keys"), 1, False, "", (), (grant,))
-    meeting.tell(node, MailArrived(1, "_keys", ROOT.seal("keys", encode_payload(keys)).encode(), 0))
-    return node
-
-
 def told_of(meeting, node, sequence, path):
     """What a relay does about a signed record of a child at this path."""
     nkey = new_user_nkey(os.urandom(32))[1]
     source = Source(API_NODE, TREE, "", str(path))
-    record = NodeRecord(source, 2, False, "", (), NodePath.parse(path), nkey)
+    record = NodeRecord(source, 2**40, TERM.hex(), "", (), NodePath.parse(path), nkey)
     data = SIGNER.seal("node", encode_payload(record)).encode()
     key = mail_key(API_NODE, TREE, "", str(path))
     return meeting.tell(node, MailArrived(sequence, key, data, 0))
@@ -84,10 +67,10 @@ def told_of(meeting, node, sequence, path):
 
 def test_a_relay_opens_its_server_to_its_own_children_only():
     meeting = Meeting()
-    node = region(meeting)
-    effects = told_of(meeting, node, 2, f"{PATH}/s1")
+    node = meeting.join("one", "here")
+    effects = told_of(meeting, node, 12, f"{PATH}/s1")
     assert [e.path for e in effects if isinstance(e, AddChild)] == [NodePath.parse(f"{PATH}/s1")]
-    for sequence, path in enumerate(("/apac/s1", "/emea", "/emea-2/s1"), start=3):
+    for sequence, path in enumerate(("/apac/s1", "/emea", "/emea-2/s1"), start=13):
         effects = told_of(meeting, node, sequence, path)
         assert not [e for e in effects if isinstance(e, AddChild)]
         assert [e.reason for e in effects if isinstance(e, Noted)] == ["NotMine"]
@@ -105,8 +88,8 @@ class Lying:
 
 
 def child(name, destination=""):
-    none = {"exceptions": [], "blocking": [], "states": {}, "health": {}, "silentSinceMs": None}
-    return {"name": name, "destination": destination, "complete": True, **none}
+    none = {"exceptions": [], "states": {}, "health": {}, "silentSinceMs": None}
+    return {"name": name, "destination": destination, "exact": True, **none}
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controllers.following import Informer
+from controllers.informer import Informer
 from relay.adapters.clock import SystemClock
 from relay.ports import AnotherSpace, Change, Interest, Interests, Listed, Synced, number_of
 from schemas.objects import ObjectKey

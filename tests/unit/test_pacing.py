@@ -6,7 +6,7 @@ import pytest
 
 from controllers.core.pacing import GAP_SECONDS_MAX, QUIET_SECONDS, Pacing
 from controllers.core.status import PlacementFacts, placement_status
-from schemas.reports import Summary
+from schemas.reports import Count, Summary
 
 START_MS = 1_800_000_000_000
 
@@ -14,13 +14,15 @@ START_MS = 1_800_000_000_000
 def roll_out(destinations, seconds, pacing, begin=100.0):
     """The writes of one change that each destination reports in turn, and the last status."""
     step = seconds / destinations
-    whole = Summary({"synced": destinations}, {"healthy": destinations}, {"a": destinations})
+    known = Summary({"synced": destinations}, {"healthy": destinations}, {"a": destinations})
+    whole = Count(known, exact=True)
     status = placement_status(PlacementFacts(1, 1, selected=1), whole, None, START_MS)
     writes, now, count = [], begin, 0
     while now <= begin + seconds + 2:
         count = min(destinations, int((now - begin) / step))
         states = {"synced": count, "pending": destinations - count}
-        summary = Summary(states, {"healthy": count}, {"b": count}, complete=count == destinations)
+        counted = Summary(states, {"healthy": count}, {"b": count})
+        summary = Count(counted, count == destinations)
         facts = PlacementFacts(1, 1, selected=1)
         wanted = placement_status(facts, summary, status, START_MS + int(now * 1000))
         if wanted != status and pacing.due("shop", status, wanted, summary, now) <= now:
@@ -59,11 +61,11 @@ def test_changes_one_after_the_other_are_each_told_at_once():
 def test_counts_are_exact_soon_after_the_last_report_also_if_something_fails():
     pacing = Pacing()
     facts = PlacementFacts(1, 1, selected=1)
-    former = Summary({"synced": 8, "failing": 2}, {"healthy": 8})
+    former = Count(Summary({"synced": 8, "failing": 2}, {"healthy": 8}), exact=True)
     before = placement_status(facts, former, None, START_MS)
     assert pacing.due("shop", None, before, former, 10.0) <= 10.0
     pacing.written("shop", 10.0)
-    better = Summary({"synced": 9, "failing": 1}, {"healthy": 9})
+    better = Count(Summary({"synced": 9, "failing": 1}, {"healthy": 9}), exact=True)
     wanted = placement_status(facts, better, before, START_MS)
     assert pacing.due("shop", before, wanted, better, 10.1) == pytest.approx(10.1 + QUIET_SECONDS)
     assert pacing.due("shop", before, wanted, better, 10.7) <= 10.7
@@ -71,7 +73,7 @@ def test_counts_are_exact_soon_after_the_last_report_also_if_something_fails():
 
 def test_what_is_no_count_waits_for_nothing():
     pacing = Pacing()
-    summary = Summary({"synced": 1}, {"healthy": 1})
+    summary = Count(Summary({"synced": 1}, {"healthy": 1}), exact=True)
     before = placement_status(PlacementFacts(1, 1, selected=1), summary, None, START_MS)
     pacing.due("shop", None, before, summary, 10.0)
     pacing.written("shop", 10.0)

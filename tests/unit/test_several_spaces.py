@@ -106,7 +106,7 @@ def lists_both(obj):
     return {pair["locationName"] for pair in obj["destinations"]} == {"store-0", "store-1"}
 
 
-async def test_a_space_that_is_away_at_the_start_makes_no_orphans_of_its_placements(tmp_path):
+async def test_a_space_that_is_away_at_the_start_is_not_called_lost(tmp_path):
     centre = WideCentre(tmp_path, Away)
     centre.other_wds.back = True
     async with centre.running():
@@ -119,8 +119,7 @@ async def test_a_space_that_is_away_at_the_start_makes_no_orphans_of_its_placeme
     centre.other_wds.back = False
     async with centre.running() as controllers:
         await eventually(lambda: controllers.translator.known)
-        assert [orphan.name for orphan in controllers.translator.orphans()] == ["shop"]
-        assert controllers.orphans() == ()
+        assert not controllers.lost_spaces()
         centre.other_wds.back = True
-        await eventually(lambda: controllers.workload_spaces[1].translator.known)
-        assert controllers.orphans() == ()
+        await eventually(lambda: not any(controllers.unready().values()))
+        assert not controllers.lost_spaces()

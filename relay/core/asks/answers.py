@@ -40,6 +40,8 @@ class ChildStanding(Protocol):
     @property
     def in_session(self) -> bool: ...
     @property
+    def in_step(self) -> bool: ...
+    @property
     def joined(self) -> bool: ...
 
 
@@ -99,6 +101,7 @@ def node_answer(node: NodeView, path: str) -> Json:
         name: {
             "silentSinceMs": standing.silent_since_ms,
             "inSession": standing.in_session,
+            "inStep": standing.in_step,
             "left": standing.left,
             "joined": standing.joined,
             "lag": node.lag(name),
@@ -122,12 +125,14 @@ def status_answer(node: NodeView, path: str, arguments: Mapping[str, str]) -> Js
     held = node.records.get(key)
     if held is None:
         return {"path": path, "known": False, "children": [], "next": ""}
-    after = arguments.get("after", "")
+    after, count = arguments.get("after", ""), node.count(key)
     children = sorted(item for item in node.child_counts(key).items() if item[0] > after)
 
     def said(child: tuple[str, Summary]) -> Json:
         name, summary = child
-        found = {"name": name, "destination": node.destination_of(name) or "", **_counts(summary)}
+        exact = count.exact or name not in count.waiting_for
+        found = {"name": name, "destination": node.destination_of(name) or "", "exact": exact}
+        found |= _counts(summary)
         standing = node.standing_of(name)
         if standing is None:
             return {**found, "silentSinceMs": None, "left": False}
@@ -135,7 +140,6 @@ def status_answer(node: NodeView, path: str, arguments: Mapping[str, str]) -> Js
         return {**found, **told, "joined": standing.joined}
 
     page, following = paged(children, _limit(arguments), lambda item: item[0], said)
-    count = node.count(key)
     return {
         "path": path,
         "known": True,

@@ -21,7 +21,7 @@ from relay.core.link.session import (
 from relay.core.link.writer import Comparison, MailboxWriter, Target
 from relay.core.records.accepted import Accepted
 from relay.core.records.judge import VerifiedSnapshot
-from schemas.identity import SNAPSHOT_KEY, MailKey
+from schemas.identity import DEPTH_MAX, SNAPSHOT_KEY, MailKey
 from schemas.link import Hello, Progress, Repair, Welcome, greeting
 from schemas.reports import encode
 
@@ -31,6 +31,8 @@ REACH_SECONDS = 60.0
 """So long per level below it a child may take to reach what was written to it."""
 IN_FLIGHT_MAX = 64
 """Of more inventory records under way to a child each may bear on any placement."""
+LEVELS_MAX = DEPTH_MAX
+"""No child has more levels below it, whatever it says."""
 RENEWAL_MS = 590_000
 """A snapshot that is so much newer than the one in a mailbox is written there in any case."""
 
@@ -150,6 +152,7 @@ class Children:
             return False
         if identity is Identity.SUPERSEDES:
             child.session.begin(hello, now)
+            child.mailbox.renew()
             self._look_by(now + SILENT_AFTER_SECONDS)
             self._fall_behind(name, child)
             child.say_at = None
@@ -157,7 +160,7 @@ class Children:
             return False
         else:
             self.heard(name, now)
-        child.levels, child.wants = hello.levels, hello.wants
+        child.levels, child.wants = min(hello.levels, LEVELS_MAX), hello.wants
         repair = self._repair(name, child, hello, now)
         self._welcome(name, child, hello, repair)
         self._to_flush[name] = None
@@ -284,11 +287,13 @@ class Children:
 
     def reached(self, snapshot: VerifiedSnapshot, excluded: Iterable[tuple[MailKey, int]]) -> None:
         """The node reached a snapshot: children get it as it concerns them."""
-        self._reached = snapshot
+        former, self._reached = self._reached, snapshot
+        # What a term that was withdrawn had issued nobody here may know of; a child may.
+        terms = former is not None and former.record.terms != snapshot.record.terms
         left_out = tuple(excluded)
         for name, child in self.by_name.items():
             age = snapshot.record.time_ms - child.snapshot_time_ms
-            due = not child.mailbox.snapshot or age >= RENEWAL_MS
+            due = terms or not child.mailbox.snapshot or age >= RENEWAL_MS
             if due:
                 child.snapshot_time_ms = snapshot.record.time_ms
             child.mailbox.offer(snapshot, left_out, due=due)

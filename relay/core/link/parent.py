@@ -37,6 +37,9 @@ class ParentLink:
 
     def welcomed(self, welcome: Welcome, now: float) -> int | None:
         """Take a welcome; the sequence to read the mailbox from, None: read on as it is."""
+        if self.session.state is Session.UNLINKED:
+            # It was on its way when the link went.
+            return None
         if not welcome.run:
             if welcome.incarnation != self.reader.incarnation or not self.session.welcomed:
                 self._parent_is_new(now)

@@ -16,6 +16,7 @@ HELLO_SECONDS = 30.0
 HELLO_RETRY_SECONDS, HELLO_RETRY_MAX_SECONDS = 1.0, 30.0
 SILENT_AFTER_SECONDS = 3 * HELLO_SECONDS
 STOPPED_RETRY_SECONDS = 60.0
+CATCHING_UP = "catching up"
 
 
 class Session(Enum):
@@ -130,6 +131,8 @@ class Standing(NamedTuple):
     left: bool
     in_session: bool
     joined: bool = True
+    # Whether what it reports reflects its mailbox.
+    in_step: bool = True
 
     @property
     def word(self) -> str:
@@ -138,7 +141,9 @@ class Standing(NamedTuple):
             return NEVER_JOINED
         if self.silent_since_ms is not None:
             return "stopped" if self.left else "unreachable"
-        return "up" if self.in_session else "connecting"
+        if not self.in_session:
+            return "connecting"
+        return "up" if self.in_step else CATCHING_UP
 
 
 class PresenceEvent(Enum):
@@ -205,7 +210,7 @@ class ChildSession:
     def standing(self) -> Standing:
         """The same for people."""
         left, joined = self.presence is Presence.LEFT, self.presence is not Presence.NEVER_JOINED
-        return Standing(self.since_ms, left, bool(self.run), joined)
+        return Standing(self.since_ms, left, bool(self.run), joined, self.is_in_step)
 
     def identify(self, hello: Hello) -> Identity:
         """A run of the same home supersedes at once, one of another only who is not there."""

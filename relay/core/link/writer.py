@@ -20,7 +20,7 @@ from relay.core.link.digest import MailDigest
 from relay.core.records.accepted import Accepted
 from relay.core.records.judge import VerifiedSnapshot
 from schemas.identity import SNAPSHOT_KEY, ContentHash, MailKey
-from schemas.records import DeltaHead, digest_term
+from schemas.records import DeltaHead, LocationRecord, digest_term
 
 CHECKPOINTS_MAX = 64
 CHECKPOINT_SECONDS = 60.0
@@ -109,6 +109,10 @@ class MailboxWriter:
         self.slots: dict[MailKey, Slot] = {}
         # Where the mailbox ends.
         self.last_sequence = 0
+        # Heads of deltas, and Locations: slots that the child may be done with.
+        self.passing: dict[MailKey, None] = {}
+        # Where the last message lies that is there; None: to be looked for.
+        self._end: int | None = 0
         # What is to be compared with the target, and the own mail that is the cause.
         self._dirty: dict[MailKey, int] = {}
         # Writes that are not confirmed, with their generations and causes.
@@ -148,7 +152,9 @@ class MailboxWriter:
     @property
     def end(self) -> int:
         """Where the last message lies that is there; what was written after it was erased."""
-        return max((slot.sequence for slot in self.slots.values()), default=0)
+        if self._end is None:
+            self._end = max((slot.sequence for slot in self.slots.values()), default=0)
+        return self._end
 
     def place(self, sequence: int) -> int:
         """How far a child has come that read up to here: it has read all, if nothing follows."""
@@ -163,6 +169,7 @@ class MailboxWriter:
     def restore(self, kept: MailSlot) -> None:
         """Take in what the stream holds, at the start of the node."""
         term = digest_term(kept.key, kept.generation.to_bytes(8, "big") + kept.payload_hash)
+        self._end = None
         self._set(kept.key, Slot(kept.sequence, kept.generation, kept.has_body, term))
         self.last_sequence = max(self.last_sequence, kept.sequence)
         if kept.key == SNAPSHOT_KEY:
@@ -205,7 +212,7 @@ class MailboxWriter:
         for key, cause in self._dirty.items():
             if key in self._in_flight:
                 waiting[key] = cause
-            else:
+            elif key != SNAPSHOT_KEY:
                 self._make_equal(key, cause)
         self._dirty = waiting
         self._write_snapshot()
@@ -217,6 +224,7 @@ class MailboxWriter:
         slot = self.slots.get(key)
         if slot is not None:
             slot.sequence = sequence
+            self._end = None if self._end is None else max(self._end, sequence)
         _, cause = self._in_flight.pop(key, (0, _NO_CAUSE))
         return cause
 
@@ -237,7 +245,9 @@ class MailboxWriter:
     def rewrite(self) -> None:
         """Write every slot again: what the child holds is not what it was sent."""
         for key, slot in self.slots.items():
-            if key != SNAPSHOT_KEY:
+            if key == SNAPSHOT_KEY:
+                slot.generation = 0
+            else:
                 slot.generation = -1
                 self.mark(key, _NO_CAUSE)
         self._snapshot_due = True
@@ -266,8 +276,13 @@ class MailboxWriter:
         self._snapshot_due = self._snapshot_due or due
 
     def renew(self) -> None:
-        """Have the newest snapshot written: a session begins, or it is time."""
+        """A session begins: have the newest snapshot written, and one that settles what is there.
+
+        A run that does not know why something goes waits for the newest record that it held.
+        """
         self._snapshot_due = True
+        held = (slot.generation for key, slot in self.slots.items() if key != SNAPSHOT_KEY)
+        self._take(max(held, default=0))
 
     def _write_snapshot(self) -> None:
         if self._reached is None or SNAPSHOT_KEY in self._in_flight:
@@ -350,6 +365,9 @@ class MailboxWriter:
         )
         assert self._in_flight.keys() <= self.slots.keys()
         assert all(slot.sequence <= self.last_sequence for slot in self.slots.values())
+        assert self.end == max((slot.sequence for slot in self.slots.values()), default=0)
+        assert self.passing.keys() <= self.slots.keys() | self._awaiting.keys()
+        assert all(slot.full or key in self.passing for key, slot in self.slots.items())
 
     # What progress needs to know.
 
@@ -366,8 +384,6 @@ class MailboxWriter:
 
     def _make_equal(self, key: MailKey, cause: int) -> None:
         record, slot = self._target.record(key), self.slots.get(key)
-        if key == SNAPSHOT_KEY:
-            return
         in_use = slot is not None or key in self._wanted
         wish = Wish.NOTHING
         if record is not None:
@@ -379,6 +395,7 @@ class MailboxWriter:
                 self._erase(key, slot)
             return
         full = wish is Wish.FULL
+        self._note_location(key, record)
         if slot is not None and (slot.generation, slot.full) == (record.generation, full):
             return
         if full:
@@ -392,6 +409,10 @@ class MailboxWriter:
         if self._takes(record, wish, slot):
             self._take(record.generation)
         self._write(key, record, wish, cause)
+
+    def _note_location(self, key: MailKey, record: Accepted) -> None:
+        if isinstance(record.record, LocationRecord):
+            self.passing[key] = None
 
     def _takes(self, record: Accepted, wish: Wish, slot: Slot | None) -> bool:
         """Whether the child may lose something by this, once a snapshot covers it."""
@@ -439,8 +460,12 @@ class MailboxWriter:
         if former is not None:
             self._uncount(key, former)
         self.slots[key] = slot
-        if not slot.full or (former is not None and not former.full):
-            self._note_head(self.child, key, is_head=not slot.full)
+        if not slot.full:
+            self.passing[key] = None
+            self._note_head(self.child, key, is_head=True)
+        elif former is not None and not former.full:
+            self.passing.pop(key, None)
+            self._note_head(self.child, key, is_head=False)
         if slot.full and slot.term and key != SNAPSHOT_KEY:
             self._digest.add(key, slot.generation, slot.term)
 
@@ -451,6 +476,9 @@ class MailboxWriter:
     def _erase(self, key: MailKey, slot: Slot) -> None:
         self._uncount(key, slot)
         del self.slots[key]
+        self.passing.pop(key, None)
+        if slot.sequence == self._end:
+            self._end = None
         if not slot.full:
             self._note_head(self.child, key, is_head=False)
         if slot.sequence:

@@ -130,7 +130,8 @@ class Acceptance:
             # A centre that forgot how far it had come issued it anew below what is held: by a
             # snapshot above both that is in force.
             newest = self._judge.newest
-            if newest is None or known.generation > newest.generation or known.kind == "keys":
+            ahead = newest is None or known.generation > newest.generation
+            if ahead or known.kind == "keys" or known.entry_key != accepted.entry_key:
                 return Superseded()
         if accepted.key == KEYS_KEY:
             return Take(accepted)

@@ -135,6 +135,11 @@ class SnapshotJudge:
         self.give_way(now)
         return True
 
+    def forget_places(self) -> None:
+        """The mailbox is another one, or is read from its start: snapshots lie there elsewhere."""
+        for judgement in self._under_way():
+            judgement.sequence = None
+
     def tick(self, now: float) -> None:
         """See whether the candidate waits for too long, and lets another go before it."""
         candidate = self._candidate

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 
 from relay.core.events import MailArrived
 from schemas.identity import MailKey
@@ -20,6 +21,8 @@ class Parked:
     overflowed: bool = False
     _mail: dict[MailKey, MailArrived] = field(default_factory=dict)
     _bytes: int = 0
+    # By sequence, also of what was let go since.
+    _order: list[tuple[int, MailKey]] = field(default_factory=list)
 
     @property
     def roomy(self) -> bool:
@@ -35,7 +38,13 @@ class Parked:
     @property
     def lowest(self) -> int | None:
         """The first sequence of them; None if there are none."""
-        return min((event.sequence for event in self._mail.values()), default=None)
+        while self._order:
+            sequence, key = self._order[0]
+            waiting = self._mail.get(key)
+            if waiting is not None and waiting.sequence == sequence:
+                return sequence
+            heappop(self._order)
+        return None
 
     def put(self, event: MailArrived) -> None:
         """Park a message instead of what was in its slot before."""
@@ -45,6 +54,7 @@ class Parked:
             return
         self._mail[event.key] = event
         self._bytes += len(event.data)
+        heappush(self._order, (event.sequence, event.key))
 
     def forget(self, key: MailKey) -> None:
         """Let go of what waits in a slot: it was dealt with, or something newer came."""
@@ -55,4 +65,5 @@ class Parked:
     def clear(self) -> None:
         """Let go of everything: the mailbox is read from its start."""
         self._mail.clear()
+        self._order.clear()
         self._bytes, self.overflowed = 0, False

@@ -42,6 +42,11 @@ class ReportThrottle:
         self._hurried = True
         self._end(max(now, self._hurried_last + GATHER_SECONDS))
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a report waits for a destination that is at work."""
+        return bool(self._waiting)
+
     def is_over(self, now: float) -> bool:
         return self.ends is not None and self.ends <= now
 
