@@ -128,20 +128,10 @@ class Host:
 class CoreTree:
     """A centre, `regions` relays below it, and `edges` edges below each."""
 
+    records: dict[NodePath, bytes]
+
     def __init__(self, regions: int, edges: int) -> None:
-        self.now = 0.0
-        self.blobs: dict[ContentHash, bytes] = {}
-        self.up: dict[str, Traffic] = {"regions": Traffic(), "centre": Traffic()}
-        self.placements: set[MailKey] = set()
-        self.use("shop")
-        self.hosts: dict[NodePath, Host] = {}
-        self.arm = ""
-        self._revision = 0
-        # By region and placement, and by edge where it is another, what was reported last.
-        self._revisions: dict[tuple[NodePath, str, MailKey], int] = {}
-        self._work: deque[tuple[Host, ev.Event]] = deque()
-        self._busy = False
-        self.edges = [f"s{number}" for number in range(edges)]
+        self.begin(edges)
         self.issuer = StoredLedger().begin(TERM, SIGNING_KEY, self.instant())
         paths = [NodePath((f"r{number}",)) for number in range(regions)]
         stored = [own for path in paths for own in self._inventory(path)]
@@ -149,42 +139,64 @@ class CoreTree:
         grant = KeyGrant(SIGNING_KEY.key_id, SIGNING_KEY.public_key, KINDS)
         keys = KeysRecord(Source(API_KEYS, TREE, "", "keys"), Generation(0), "", "", (), (grant,))
         self.keys = self.issue(Draft("keys", keys), ROOT_KEY)
-        self.snapshot = b""
         self.sign()
-        for path in paths:
-            self.add_region(path, self.issue(self._node(path)))
+        self.records = {path: self.issue(self._node(path)) for path in paths}
+        self.add_regions(paths)
+
+    def begin(self, edges: int) -> None:
+        """Nothing is here yet."""
+        self.now = 0.0
+        self.blobs: dict[ContentHash, bytes] = {}
+        self.up: dict[str, Traffic] = {"regions": Traffic(), "centre": Traffic()}
+        self.placements: set[MailKey] = set()
+        self.use("shop")
+        self.hosts: dict[NodePath, Host] = {}
+        self.arm = ""
+        # Of the placements' records.
+        self.generations: dict[MailKey, int] = {}
+        # The centre's keys and newest snapshot, and regions' node records, as they are signed.
+        self.keys = self.snapshot = b""
+        self.reached = 0
+        self.records = {}
+        self._revision = 0
+        # By region and placement, and by edge where it is another, what was reported last.
+        self._revisions: dict[tuple[NodePath, str, MailKey], int] = {}
+        self._work: deque[tuple[Host, ev.Event]] = deque()
+        self._busy = False
+        self.edges = [f"s{number}" for number in range(edges)]
 
     @property
     def centre(self) -> Host:
         return self.hosts[PATH]
 
-    @property
-    def generation(self) -> int:
-        """Of what was issued last."""
-        return self.issuer.ledger.highest
-
     def instant(self) -> ev.Instant:
         return ev.Instant(self.now, 1_750_000_000_000 + int(self.now * 1000))
 
-    def add_region(self, path: NodePath, record: bytes) -> None:
-        """Start a region that the centre knows of, with its edges in session."""
-        centre = self.centre
-        reached = centre.node.own_state()["snapshotGeneration"]
-        end = centre.ends[path.name]
-        cursor = Cursor(centre.run, end, end, reached, True)  # noqa: FBT003
+    def add_regions(self, paths: Iterable[NodePath]) -> None:
+        """Start regions that the centre knows of, with their edges in session."""
+        for path in paths:
+            host = self.make_region(path, self.centre.ends[path.name])
+            host.tell(ev.LinkChanged(up=True))
+            self.run(SESSION_SECONDS)
+            self.join_edges(host)
+
+    def make_region(self, path: NodePath, end: int) -> Host:
+        """Start a region that has read its mailbox up to its end."""
+        cursor = Cursor(f"run{PATH}", end, end, self.reached, True)  # noqa: FBT003
         own = [
             ev.OwnRecord(KEYS_KEY, self.keys, "", 0),
             ev.OwnRecord(SNAPSHOT_KEY, self.snapshot, "", 0),
             ev.OwnRecord(CURSOR_KEY, encode(cursor), "", 0),
-            ev.OwnRecord(self._node(path).slot, record, "", 0),
+            ev.OwnRecord(self._node(path).slot, self.records[path], "", 0),
         ]
         own += self._inventory(path)
         heard = frozenset(self.edges)
-        host = Host(self, path, ev.Remembered(own=tuple(own), heard=heard))
-        host.tell(ev.LinkChanged(up=True))
-        self.run(SESSION_SECONDS)
+        return Host(self, path, ev.Remembered(own=tuple(own), heard=heard))
+
+    def join_edges(self, host: Host) -> None:
+        """Have all edges in session: they have read all their mail."""
         for name in self.edges:
-            hello = Hello(_run(name), "home", host.run, host.ends[name], b"", reached)
+            hello = Hello(_run(name), "home", host.run, host.ends[name], b"", self.reached)
             host.tell(ev.HelloArrived(name, encode(hello)))
         for name in self.edges:
             host.said[name] = 0
@@ -203,7 +215,7 @@ class CoreTree:
         """Sign a snapshot."""
         publication = self.issuer.sign_snapshot(self.instant())
         self.blobs |= publication.blobs
-        self.snapshot = publication.envelope.encode()
+        self.snapshot, self.reached = publication.envelope.encode(), publication.generation
         self.centre.tell(ev.SnapshotIssued(self.snapshot, publication.dropped))
         self.issuer.snapshot_published(publication)
 
@@ -217,7 +229,7 @@ class CoreTree:
         """A new generation of the placement, with new content."""
         stored = build_manifest(())
         manifest = stored[0].reference
-        text = blobs.store(blobs.OBJECT, f"change {self.generation}".encode())
+        text = blobs.store(blobs.OBJECT, f"{self.key} {self.issuer.ledger.highest}".encode())
         self.arm = manifest.address
         arms = [Reference(manifest.kind, address, manifest.size) for address in (FIRST, SECOND)]
         gates = (*(Gate(arm, at) for at, arm in enumerate(arms, 1)), Gate(manifest))
@@ -233,6 +245,7 @@ class CoreTree:
             last_loss=0,
         )
         self.issue(Draft("delta", head, body, values_of(*stored, text)))
+        self.generations[self.key] = self.issuer.ledger.records[self.key].generation
 
     def reports(
         self, region: NodePath, names: Iterable[str], state: str, arm: str
@@ -241,7 +254,7 @@ class CoreTree:
         host, said = self.hosts[region], []
         several = not isinstance(names, list) or len(names) > 1
         self._revision += 1
-        revision, generation = self._revision, self.issuer.ledger.records[self.key].generation
+        revision = self._revision
         for name in names:
             summary = Summary({state: 1}, {"healthy": 1}, {arm: 1}, oldest_ms=revision)
             report = Report(
@@ -249,7 +262,7 @@ class CoreTree:
                 0,
                 _run(name),
                 revision,
-                generation,
+                self.generations[self.key],
                 False,  # noqa: FBT003
                 0,
                 summary,
