@@ -3,7 +3,7 @@
 Fields are added at the end, with a default: an older reader ignores what it does not know, a newer
 one fills in what is missing. Any bytes give a record or a RecordRefused, never another exception.
 
-The one importer of msgspec.
+Snapshots have forms of their own (`schemas.snapshots`); all else is read and written here.
 """
 
 from __future__ import annotations

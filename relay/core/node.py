@@ -77,35 +77,41 @@ class Node(NodeView):
         self._judge = SnapshotJudge(self._book.judged, self._interest, path)
         self._acceptance = Acceptance(path, config.tree, self._trust, self._book, self._judge)
         self._targets = Targets(
-            self._book,
-            self._audience,
-            self._content,
-            lambda: self._now.seconds,
-            has_all_content=is_root,
+            self._book, self._audience, self._content, self._seconds, has_all_content=is_root
         )
-        self._children = Children(
-            config.incarnation,
-            self._targets,
-            self._out,
-            self._child_changed,
-        )
+        self._children = Children(config.incarnation, self._targets, self._out, self._child_changed)
         self._places: dict[str, int] = {}
         self._reports = ChildReports(self._place, self._facts)
         self._sender = ReportSender(config.incarnation, self._out)
         self._throttle = ReportThrottle()
         # At the centre, placements whose count was not exact when it was said last.
         self._inexact: dict[MailKey, None] = {}
-        self._destination: Destination | None = None
-        if config.attached:
-            self._destination = Destination(
-                path,
-                Inventory(self._audience.bears_on, self._location_labels),
-                self._content,
-                done,
-                highest_held=_highest(remembered),
-                former=config.former,
-            )
-        rooms = Rooms(
+        self._destination = self._attach(remembered, done) if config.attached else None
+        rooms = self._rooms(set(remembered.heard))
+        self._propagation = Propagation(path, rooms)
+        self._downstream = Downstream(path, rooms)
+        self._upstream: Upstream | None = None
+        if not is_root:
+            self._upstream = Upstream(config, cursor, rooms, self._propagation)
+        self._sweeper = Sweeper(
+            self._content, self._roots, self._knows_all, self._kept_nodes, self._out, now.seconds
+        )
+        self._restore(remembered)
+        self._after()
+        self._started = self._take_out()
+
+    def _attach(self, remembered: Remembered, done: Iterable[Done]) -> Destination:
+        return Destination(
+            self.config.path,
+            Inventory(self._audience.bears_on, self._location_labels),
+            self._content,
+            done,
+            highest_held=_highest(remembered),
+            former=self.config.former,
+        )
+
+    def _rooms(self, joined: set[str]) -> Rooms:
+        return Rooms(
             self._clock,
             self._out,
             self._trust,
@@ -119,19 +125,8 @@ class Node(NodeView):
             self._reports,
             self._sender,
             self._destination,
-            set(remembered.heard),
+            joined,
         )
-        self._propagation = Propagation(path, rooms)
-        self._downstream = Downstream(path, rooms)
-        self._upstream: Upstream | None = None
-        if not is_root:
-            self._upstream = Upstream(config, cursor, rooms, self._propagation)
-        self._sweeper = Sweeper(
-            self._content, self._roots, self._knows_all, self._kept_nodes, self._out, now.seconds
-        )
-        self._restore(remembered)
-        self._after()
-        self._started = self._take_out()
 
     # The machine.
 
@@ -175,6 +170,9 @@ class Node(NodeView):
 
     def _clock(self) -> Instant:
         return self._now
+
+    def _seconds(self) -> float:
+        return self._now.seconds
 
     def _dispatch(self, event: Event) -> None:  # noqa: C901, PLR0912 - one arm for each event
         now, upstream = self._now.seconds, self._upstream

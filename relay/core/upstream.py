@@ -324,7 +324,9 @@ class Upstream:
     # Snapshots.
 
     def _offer(self, data: bytes, sequence: int | None) -> None:
-        verified = self._acceptance.snapshot(data)
+        # Each welcome shows one, mostly that which is known.
+        known = (s for s in (self._judge.newest, self._judge.reached) if s and s.data == data)
+        verified = next(known, None) or self._acceptance.snapshot(data)
         if isinstance(verified, Refuse) and verified == UNKNOWN_KEY and not self.caught_up:
             self._unverified.append((data, sequence))
             return

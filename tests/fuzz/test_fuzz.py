@@ -19,7 +19,6 @@ RUNS, SECONDS_EACH, SECONDS_MAX = 1_000, 120, 500
 EXEMPT = {
     "controllers/core/issuing.py::LedgerIssuer.withdraw": "read_orphans checked the term",
     "controllers/core/workloads.py::Workloads._read": "parse_kind reads it",
-    "controllers/work_queue.py::WorkQueue.read_to": "it reads nothing",
     "controllers/mailbox_controller.py::MailboxController.read_to": "it reads nothing",
     "controllers/placement_translator.py::PlacementTranslator.read_to": "it reads nothing",
     "controllers/work_queue.py::WorkQueue.read_to": "it reads nothing",
@@ -31,6 +30,7 @@ EXEMPT = {
     "leafcast/cli/main.py::_Commands.parse_args": "click's",
     "leafcast/ask/session.py::Session.call": "of the own daemon",
     "leafcast/spaces.py::open_kubernetes": "read_access reads it",
+    "leafcast/join/folder.py::_machine": "of the operating system",
     "leafcast/local/backup.py::_add_files": "load_or_make_keys read it before",
     "leafcast/local/demo_workload.py::load_files": "read_manifests reads it",
     "leafcast/local/demo_workload.py::load_shop": "of this package",

@@ -522,8 +522,10 @@ spec: {size: 7}
 def test_an_object_that_an_edge_refuses_says_why_and_the_rest_goes_on(tree):
     tree.site(0, "create", "namespace", "strict")
     tree.site(0, "-n", "strict", "create", "quota", "few", "--hard=services=0")
-    # Until its status is made a quota holds nobody back.
-    tree.site(0, "-n", "strict", "wait", "quota/few", "--for=jsonpath={.status.hard.services}=0")
+    # Until its status is made a quota holds nobody back; what makes it stands still for a minute
+    # where its API server or a definition went meanwhile.
+    made = "--for=jsonpath={.status.hard.services}=0"
+    tree.site(0, "-n", "strict", "wait", "quota/few", made, WAIT)
     tree.apply(namespace("strict") + _SERVICE + config_map("strict", "rest", "1"))
     tree.until_said("strict", "services/web", "Forbidden", "exceeded quota: few", PATHS[0])
     for number in (0, 1):

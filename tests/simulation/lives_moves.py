@@ -156,6 +156,7 @@ def replaced(one: Run) -> None:
     newer = Host(world, first.path, attached=True)
     newer.machine, newer.run = "another machine", 1000
     world.hosts[first.path] = newer
+    one.oracle.disk_lost(newer)
     newer.start()
     one.settle()
     require(A in newer.space.objects, ONE_SESSION, f"the new {newer.path} gets nothing")

@@ -21,7 +21,7 @@ from relay.core.link.session import (
 from relay.core.link.writer import Comparison, MailboxWriter, Target
 from relay.core.records.accepted import Accepted
 from relay.core.records.judge import VerifiedSnapshot
-from schemas.identity import SNAPSHOT_KEY, MailKey
+from schemas.identity import DEPTH_MAX, SNAPSHOT_KEY, MailKey
 from schemas.link import Hello, Progress, Repair, Welcome, greeting
 from schemas.reports import encode
 
@@ -31,6 +31,8 @@ REACH_SECONDS = 60.0
 """So long per level below it a child may take to reach what was written to it."""
 IN_FLIGHT_MAX = 64
 """Of more inventory records under way to a child each may bear on any placement."""
+LEVELS_MAX = DEPTH_MAX
+"""No child has more levels below it, whatever it says."""
 RENEWAL_MS = 590_000
 """A snapshot that is so much newer than the one in a mailbox is written there in any case."""
 
@@ -92,6 +94,8 @@ class Children:
         self._out = out
         self._changed = changed
         self._to_flush: dict[str, None] = {}
+        # What the stream holds for children that no record names, as after a lost ledger.
+        self._unclaimed: dict[str, list[MailSlot]] = {}
         # Who has something from the own mail still to get, or to answer.
         self._open: dict[str, None] = {}
         # Who waits for content before something can be written.
@@ -111,6 +115,8 @@ class Children:
         self.by_name[name] = Child(nkey, ChildSession(now, presence), mailbox)
         if self._reached is not None:
             mailbox.offer(self._reached, (), due=True)
+        for slot in self._unclaimed.pop(name, ()):
+            self.restore(slot)
         self._to_flush[name] = None
         self._look_by(now + SILENT_AFTER_SECONDS)
 
@@ -158,7 +164,7 @@ class Children:
             return False
         else:
             self.heard(name, now)
-        child.levels, child.wants = hello.levels, hello.wants
+        child.levels, child.wants = min(hello.levels, LEVELS_MAX), hello.wants
         repair = self._repair(name, child, hello, now)
         self._welcome(name, child, hello, repair)
         self._to_flush[name] = None
@@ -213,7 +219,9 @@ class Children:
     def restore(self, slot: MailSlot) -> None:
         """Take in what the stream holds for a child, at the start."""
         child = self.by_name.get(slot.child)
-        if child is not None:
+        if child is None:
+            self._unclaimed.setdefault(slot.child, []).append(slot)
+        else:
             child.mailbox.restore(slot)
             child.catch_up_to = child.mailbox.last_sequence
 

@@ -245,7 +245,9 @@ class MailboxWriter:
     def rewrite(self) -> None:
         """Write every slot again: what the child holds is not what it was sent."""
         for key, slot in self.slots.items():
-            if key != SNAPSHOT_KEY:
+            if key == SNAPSHOT_KEY:
+                slot.generation = 0
+            else:
                 slot.generation = -1
                 self.mark(key, _NO_CAUSE)
         self._snapshot_due = True
@@ -380,7 +382,7 @@ class MailboxWriter:
 
     # One slot.
 
-    def _make_equal(self, key: MailKey, cause: int) -> None:  # noqa: C901 - one slot, whole
+    def _make_equal(self, key: MailKey, cause: int) -> None:
         record, slot = self._target.record(key), self.slots.get(key)
         in_use = slot is not None or key in self._wanted
         wish = Wish.NOTHING

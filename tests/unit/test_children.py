@@ -1,0 +1,190 @@
+"""What a parent makes of its child's words: the ladders of repair, progress, and who is in step."""
+
+import pytest
+
+from relay.core.effects import Noted, SendWelcome, WriteMail
+from relay.core.events import HelloArrived, MailSlot, OwnRecord, Remembered, ReportArrived, Tick
+from relay.core.link.children import LEVELS_MAX, REWRITE_EVERY_SECONDS, SAY_AFTER_SECONDS
+from relay.core.link.session import Presence
+from relay.core.node import Node
+from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, NodePath
+from schemas.link import Hello, Progress, Repair, Welcome
+from schemas.records import LocationRecord, NodeRecord, Source
+from schemas.reports import decode, encode
+from schemas.subjects import PROGRESS_KEY
+from schemas.wire import replace
+from tests.unit.meeting import NKEY, PATH, TERM, Meeting, hellos
+
+OTHER = b"x" * 16
+
+
+@pytest.fixture
+def meeting():
+    meeting = Meeting()
+    meeting.first = meeting.join("one", "here")
+    return meeting
+
+
+def said(meeting):
+    """What the run that is there says of itself."""
+    meeting.now += 30
+    (hello,) = hellos(meeting.tell(meeting.first, Tick()))
+    return hello
+
+
+def answered(meeting, hello):
+    """The repair that the centre asks for, and the slots that it writes again."""
+    effects = meeting.centre_hears(HelloArrived("emea", encode(hello)))
+    (answer,) = [decode(Welcome, e.data) for e in effects if isinstance(e, SendWelcome)]
+    return answer.repair, {e.key for e in effects if isinstance(e, WriteMail)}
+
+
+def reasons(meeting):
+    return [effect.reason for effect in meeting.done if isinstance(effect, Noted)]
+
+
+def presence(meeting):
+    return meeting.centre.presence_of("emea")
+
+
+def test_who_says_what_it_was_sent_is_told_nothing(meeting):
+    assert answered(meeting, said(meeting)) == (Repair.NONE, set())
+    assert presence(meeting) is Presence.IN_STEP
+
+
+def test_a_mailbox_that_differs_is_read_again_and_then_written_anew_once_a_minute(meeting):
+    hello = replace(said(meeting), digest=OTHER)
+    assert answered(meeting, hello) == (Repair.READ, set())
+    assert answered(meeting, hello) == (Repair.NONE, {KEYS_KEY, SNAPSHOT_KEY})
+    hello = replace(hello, sequence=meeting.last)
+    told = []
+    for _ in range(50):
+        meeting.now += 0.1
+        told.append(answered(meeting, hello))
+    assert not any(written for _, written in told)
+    meeting.now += REWRITE_EVERY_SECONDS
+    written = [answered(meeting, hello)[1] for _ in range(2)]
+    assert {KEYS_KEY, SNAPSHOT_KEY} in written
+
+
+def test_a_digest_of_something_pending_is_no_digest_that_differs(meeting):
+    hello = replace(said(meeting), digest=b"")
+    assert [answered(meeting, hello) for _ in range(3)] == [(Repair.NONE, set())] * 3
+
+
+def test_a_cursor_of_another_parent_is_void_unless_the_digests_are_equal(meeting):
+    hello = replace(said(meeting), incarnation="another", sequence=10**6)
+    assert answered(meeting, hello) == (Repair.NONE, set())
+    assert answered(meeting, replace(hello, digest=OTHER)) == (Repair.READ, set())
+
+
+def progress(meeting, **changes):
+    of = {"run": "one", "incarnation": said(meeting).incarnation}
+    fields = {**of, "through": meeting.last, "digest": bytes(16), **changes}
+    data = encode(Progress(**fields))
+    meeting.centre_hears(ReportArrived("emea", PROGRESS_KEY, data, 1))
+
+
+def test_a_progress_beyond_what_was_written_is_refused_and_names_the_child(meeting):
+    progress(meeting, through=meeting.last + 1)
+    assert reasons(meeting) == ["BadReport"]
+    assert meeting.centre.own_state()["refusedOf"] == {"emea": 1}
+    assert presence(meeting) is Presence.IN_STEP
+
+
+def test_reports_that_were_lost_put_a_child_out_of_step_and_are_asked_for_again(meeting):
+    progress(meeting, digest=OTHER)
+    assert presence(meeting) is Presence.IN_STEP, "a report that was replaced is not lost"
+    meeting.now += SAY_AFTER_SECONDS
+    meeting.centre_hears(Tick())
+    assert presence(meeting) is Presence.CATCHING_UP
+    hello = said(meeting)
+    assert answered(meeting, hello)[0] == Repair.SAY
+    assert answered(meeting, hello)[0] == Repair.NONE, "the answer is awaited"
+    progress(meeting)
+    assert presence(meeting) is Presence.IN_STEP
+
+
+@pytest.mark.parametrize("changes", [{"run": "two"}, {"incarnation": "another"}], ids=str)
+def test_a_progress_of_another_session_changes_nothing(meeting, changes):
+    progress(meeting, digest=OTHER, **changes)
+    assert presence(meeting) is Presence.IN_STEP
+
+
+def locate(meeting):
+    """Have something written to the child that it does not read."""
+    at = NodePath.parse(f"{PATH}/s1")
+    source = Source("leafcast.io/Node", "", "", str(at))
+    record = NodeRecord(source, meeting.generation + 1, TERM.hex(), "", (), at, NKEY)
+    return meeting.issue("node", record)
+
+
+def test_who_does_not_reach_what_it_is_sent_is_out_of_step_after_a_minute_for_each_level(meeting):
+    hello = said(meeting)
+    locate(meeting)
+    for _ in range(2):
+        meeting.now += 29
+        answered(meeting, hello)
+        meeting.centre_hears(Tick())
+    assert presence(meeting) is Presence.IN_STEP
+    meeting.now += 3
+    meeting.centre_hears(Tick())
+    assert presence(meeting) is Presence.CATCHING_UP
+    assert reasons(meeting) == ["Behind"]
+    progress(meeting)
+    assert presence(meeting) is Presence.IN_STEP
+
+
+def test_a_child_cannot_buy_time_by_levels_that_there_are_not(meeting):
+    hello = replace(said(meeting), levels=2**63 - 1)
+    assert answered(meeting, hello)[0] == Repair.NONE
+    locate(meeting)
+    for _ in range(3 * (LEVELS_MAX + 1)):
+        meeting.now += 29
+        answered(meeting, hello)
+        meeting.centre_hears(Tick())
+    assert presence(meeting) is Presence.CATCHING_UP
+
+
+def test_what_a_child_claims_of_levels_leaves_its_parents_own_hello_readable():
+    meeting = Meeting()
+    relay = meeting.join("one", "here")
+    locate(meeting)
+    meeting.wait(relay, 30)
+    wild = Hello("run", "home", "", 0, b"", 0, levels=2**63 - 1)
+    meeting.tell(relay, HelloArrived("s1", encode(wild)))
+    meeting.now += 31
+    (hello,) = hellos(meeting.tell(relay, Tick()))
+    assert 0 < hello.levels <= LEVELS_MAX + 1
+
+
+def test_a_silent_child_is_noted_once_and_back_as_soon_as_it_is_heard_and_caught_up(meeting):
+    hello = said(meeting)
+    for _ in range(3):
+        meeting.now += 91
+        meeting.centre_hears(Tick())
+    assert reasons(meeting) == ["Unreachable"]
+    assert presence(meeting) is Presence.SILENT
+    answered(meeting, hello)
+    assert presence(meeting) is Presence.CATCHING_UP
+    progress(meeting)
+    assert presence(meeting) is Presence.IN_STEP
+
+
+def test_a_node_without_memory_writes_and_erases_nothing_in_its_childrens_mailboxes():
+    meeting = Meeting()
+    relay = meeting.join("one", "here")
+    locate(meeting)
+    source = Source("edge.kubestellar.io/Location", "inv", "", "l")
+    location = LocationRecord(source, meeting.generation + 1, TERM.hex(), "", (), {}, {}, None)
+    meeting.issue("location", location)
+    meeting.wait(relay, 30)
+    kept = [OwnRecord(it.key, it.data, "", 0) for it in relay.records.values()]
+    assert len(kept) == 2
+    mail = tuple(
+        MailSlot("s1", key, at, 1, bytes(32), has_body=True)
+        for at, key in enumerate((KEYS_KEY, source.key), 1)
+    )
+    restored = Node(relay.config, Remembered(tuple(kept), mail), [], meeting.instant)
+    made = [*restored.start(), *meeting.tell(restored, Tick())]
+    assert not [effect for effect in made if type(effect).__name__ in ("WriteMail", "ClearMail")]
