@@ -43,6 +43,8 @@ RESTART_SECONDS_MIN, RESTART_SECONDS_MAX = 0.25, 10.0
 STORE_LOOK_SECONDS = 1.0
 OPEN_ATTEMPTS_MAX, OPEN_PAUSE_SECONDS = 20, 0.1
 SEEDS_FILE = "accounts.json"
+SERVER_HOME_CHARACTERS = 8
+"""Of a node's home in its server's name: a parent keeps one link of each name, the newest."""
 NOT_IN_SESSION = "its parent does not answer, or has not told it all yet"
 
 log = logging.getLogger("leafcast")
@@ -216,6 +218,7 @@ class NodeRuntime:
             clock=self._world.clock,
             parent=self._parent,
             children=children,
+            name=f"{self.path.domain}.{self._home[:SERVER_HOME_CHARACTERS]}" if self._home else "",
         )
 
     async def _run_relay(self) -> None:

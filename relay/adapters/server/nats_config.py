@@ -68,6 +68,8 @@ class ServerSettings:
     parent: ParentLink | None = None
     children: Mapping[str, str] = field(default_factory=dict)
     host: str = "127.0.0.1"
+    # Of this server alone, so that a second one with the same links cuts off neither; "": by path.
+    name: str = ""
 
 
 class BadServerSettings(ValueError):
@@ -88,6 +90,7 @@ def render(settings: ServerSettings) -> str:
     prefix = settings.path.prefix
     return _fill(
         "node",
+        name=_quotable("name", settings.name or settings.path.domain),
         domain=settings.path.domain,
         prefix=prefix,
         host=_quotable("host", settings.host),

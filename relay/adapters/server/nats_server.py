@@ -60,8 +60,11 @@ class EmbeddedServer:
         clock: Clock,
         parent: ParentLink | None = None,
         children: Mapping[str, str] | None = None,
+        name: str = "",
     ) -> None:
+        """`name` is this very server's, by which its parent knows it again; by its path if ""."""
         self.path = path
+        self._name = name
         self._folder = folder
         self._config = folder / "nats.conf"
         self._store_dir = folder / "jetstream"
@@ -241,7 +244,7 @@ class EmbeddedServer:
     async def _stranger(self) -> Holder | None:
         """Another program that listens on one of the ports."""
         for port in (self._ports.client, self._ports.leaf):
-            if found := await stranger_on(port, self._config, self.path.domain):
+            if found := await stranger_on(port, self._config, self._name or self.path.domain):
                 return found
         return None
 
@@ -308,6 +311,7 @@ class EmbeddedServer:
             nkeys=self._nkeys,
             parent=self._parent,
             children=children,
+            name=self._name,
         )
 
     def _write_config(self) -> None:
