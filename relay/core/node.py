@@ -51,10 +51,10 @@ from relay.core.view import NodeView
 from schemas.blobs import Reference
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, MailKey
 from schemas.link import Cursor
-from schemas.records import LocationRecord, Profile, decode_base
+from schemas.records import DeltaHead, LocationRecord, Profile, decode_base, decode_payload
 from schemas.refusals import RecordRefused
 from schemas.reports import Done, decode
-from schemas.signing import decode_envelope
+from schemas.signing import Envelope, decode_envelope
 from schemas.subjects import CURSOR_KEY
 
 
@@ -454,11 +454,21 @@ class Node(NodeView):
 
 
 def _highest(remembered: Remembered) -> int:
-    """The highest generation among the records that the streams hold, believed or not."""
+    """The highest generation at which a record that the streams hold may have taken something.
+
+    For just these a parent sees to it that a snapshot settles them soon.
+    """
     highest = 0
     for own in remembered.own:
-        with suppress(RecordRefused, RecordRefused):
-            if own.key not in (CURSOR_KEY, SNAPSHOT_KEY):
-                base = decode_base(decode_envelope(own.data).payload)
-                highest = max(highest, base.generation)
+        with suppress(RecordRefused):
+            if own.key not in (CURSOR_KEY, SNAPSHOT_KEY, KEYS_KEY):
+                highest = max(highest, _last_loss(decode_envelope(own.data)))
     return highest
+
+
+def _last_loss(envelope: Envelope) -> int:
+    if envelope.kind == "delta" and envelope.body is not None:
+        with suppress(RecordRefused):
+            head = decode_payload("delta", envelope.payload)
+            return head.last_loss if isinstance(head, DeltaHead) else head.generation
+    return decode_base(envelope.payload).generation
