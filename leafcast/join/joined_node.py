@@ -18,6 +18,8 @@ from relay.adapters.jetstream.rekeying import rekey_streams
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_config import ParentLink
 from relay.adapters.spaces.simulated_cluster import Settings
+from relay.core.effects import Noted
+from relay.core.upstream import EXPIRED_VIEW
 from relay.ports import Clock, Dice
 
 logger = logging.getLogger(__name__)
@@ -75,6 +77,7 @@ class JoinedNode:
                     former=self._place.former,
                     before=self._arrive,
                 )
+                runtime.noted = self._tell
                 async with asyncio.TaskGroup() as group:
                     group.create_task(runtime.run(), name=str(bundle.path))
                     group.create_task(self._watch(runtime), name="watch")
@@ -116,6 +119,11 @@ class JoinedNode:
                 told = trouble
                 self._say(self._news(trouble))
             await self._clock.sleep(LOOK_SECONDS)
+
+    def _tell(self, noted: Noted) -> None:
+        """Of what the node notes a person has to know why it does nothing."""
+        if noted.reason == EXPIRED_VIEW:
+            self._say(f"{self.bundle.path}: {noted.detail}")
 
     def _keep(self, place: JoinedFolder) -> bool:
         """Write down what the folder is from now on; False while the disk takes nothing."""

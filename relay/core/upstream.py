@@ -43,6 +43,7 @@ from schemas.snapshots import SnapshotRefused, mail_entry_key
 from schemas.subjects import CURSOR_KEY
 
 STALE = "StaleView: its parent has shown it no newer snapshot for 20 minutes"
+EXPIRED_VIEW = "ExpiredView"
 EXPIRED = (
     "this node has no memory, and the newest snapshot its parent shows has expired: nothing new is "
     "taken under it"
@@ -227,14 +228,10 @@ class Upstream:
 
     def _judge_mail(self, event: MailArrived) -> None:
         reader, newest = self.link.reader, self._judge.newest
-        admits_new = newest is not None and (
-            self.has_memory
-            or self._config.accept_expired
-            or self._clock().wall_ms < newest.record.expires_ms
-        )
+        admits_new = newest is not None and self._may_rely_on(newest)
         if newest is not None and not admits_new and not self._told_expired:
             self._told_expired = True
-            self._out.append(Noted("ExpiredView", "snapshot", EXPIRED))
+            self._out.append(Noted(EXPIRED_VIEW, "snapshot", EXPIRED))
         ruling = self._acceptance.judge(event, keys_read=reader.caught_up, admits_new=admits_new)
         if isinstance(ruling, Park):
             reader.parked.put(event)
@@ -252,6 +249,12 @@ class Upstream:
                 self._show(accepted)
             case Take(accepted):
                 self._take(accepted, event)
+
+    def _may_rely_on(self, snapshot: VerifiedSnapshot) -> bool:
+        """Not on one that expired, without memory: who shows it may show an old state."""
+        if self.has_memory or self._config.accept_expired:
+            return True
+        return self._clock().wall_ms < snapshot.record.expires_ms
 
     def refuse(self, reason: str, subject: str, detail: str) -> None:
         """Count and note what is never acted on."""
@@ -390,6 +393,8 @@ class Upstream:
             if not read or self.link.reader.judged < (candidate.sequence or 0):
                 return
             if not self.welcomed:
+                return
+            if not self._may_rely_on(candidate.snapshot):
                 return
             lacks = candidate.standings.outdated or self._awaits_content()
             if lacks and not candidate.overdue:
