@@ -244,7 +244,7 @@ class CoreTree:
             alternatives=(Alternative(OVER_SYNC_TARGET, LabelSelector()),),
             last_loss=0,
         )
-        self.issue(Draft("delta", head, body, values_of(*stored, text)))
+        self.issue(Draft("delta", head, body, values_of(*stored, text), loses=True))
         self.generations[self.key] = self.issuer.ledger.records[self.key].generation
 
     def reports(

@@ -10,7 +10,7 @@ import json
 import logging
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -216,10 +216,16 @@ class NodeRuntime:
             self._seeds,
             guard=self._world.guard,
             clock=self._world.clock,
-            parent=self._parent,
+            parent=self._named_link(),
             children=children,
-            name=f"{self.path.domain}.{self._home[:SERVER_HOME_CHARACTERS]}" if self._home else "",
         )
+
+    def _named_link(self) -> ParentLink | None:
+        """The link to the parent, under a name that a copy of this folder elsewhere has not."""
+        if self._parent is None or not self._home:
+            return self._parent
+        name = f"{self.path.domain}.{self._home[:SERVER_HOME_CHARACTERS]}"
+        return replace(self._parent, server_name=name)
 
     async def _run_relay(self) -> None:
         pause = RESTART_SECONDS_MIN

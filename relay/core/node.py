@@ -40,8 +40,7 @@ from relay.core.records.acceptance import Acceptance, Refuse
 from relay.core.records.accepted import Accepted
 from relay.core.records.book import RecordBook
 from relay.core.records.judge import SnapshotJudge
-from relay.core.records.reading import addresses_kept
-from relay.core.records.snapshot import Interest, SnapshotView
+from relay.core.records.snapshot import Interest
 from relay.core.records.trust import Trust
 from relay.core.reports.counting import ChildReports, Facts
 from relay.core.reports.sender import ReportSender
@@ -50,7 +49,7 @@ from relay.core.rooms import Rooms
 from relay.core.upstream import Upstream
 from relay.core.view import NodeView
 from schemas.blobs import Reference
-from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, ContentHash, MailKey
+from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, MailKey
 from schemas.link import Cursor
 from schemas.records import LocationRecord, Profile, decode_base
 from schemas.refusals import RecordRefused
@@ -93,9 +92,7 @@ class Node(NodeView):
         self._upstream: Upstream | None = None
         if not is_root:
             self._upstream = Upstream(config, cursor, rooms, self._propagation)
-        self._sweeper = Sweeper(
-            self._content, self._roots, self._knows_all, self._kept_nodes, self._out, now.seconds
-        )
+        self._sweeper = Sweeper(self._content, self._roots, self._knows_all, self._out, now.seconds)
         self._restore(remembered)
         self._after()
         self._started = self._take_out()
@@ -390,13 +387,9 @@ class Node(NodeView):
         if self._destination is not None:
             for wanted in self._destination.wanted.values():
                 yield wanted.reference
-
-    def _kept_nodes(self) -> Iterator[ContentHash]:
-        """The blobs of snapshots that are kept: those that lead to this subtree."""
         for snapshot in (self._judge.reached, self._judge.newest):
             if snapshot is not None:
-                view = SnapshotView(snapshot.record, self._judge.nodes)
-                yield from addresses_kept(view, self._interest())
+                yield from snapshot.record.references
 
     def _knows_all(self) -> bool:
         """Whether every record in force is here, and understood."""

@@ -51,6 +51,8 @@ class ParentLink:
 
     url: str
     seed: str = field(repr=False)
+    # This very server's, by which the parent's knows it again; by its path if empty.
+    server_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

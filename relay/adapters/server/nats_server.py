@@ -60,11 +60,9 @@ class EmbeddedServer:
         clock: Clock,
         parent: ParentLink | None = None,
         children: Mapping[str, str] | None = None,
-        name: str = "",
     ) -> None:
-        """`name` is this very server's, by which its parent knows it again; by its path if ""."""
         self.path = path
-        self._name = name
+        self._name = parent.server_name if parent is not None else ""
         self._folder = folder
         self._config = folder / "nats.conf"
         self._store_dir = folder / "jetstream"
