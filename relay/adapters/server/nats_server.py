@@ -50,7 +50,7 @@ class EmbeddedServer:
     If it cannot be brought back the block is cancelled and ends with ServerFailed (in a group).
     """
 
-    def __init__(  # noqa: PLR0913 - what most servers do without is named
+    def __init__(
         self,
         folder: Path,
         path: NodePath,
