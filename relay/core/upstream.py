@@ -200,6 +200,8 @@ class Upstream:
         at_end = self.link.reader.arrived(event)
         if at_end or not event.pending:
             self._at_end()
+        if at_end:
+            self._let_go_unshown()
         self._out.append(AckMail(self.link.reader.judged))
         self.may_advance = True
 
@@ -279,16 +281,29 @@ class Upstream:
             self._let_go(key)
 
     def _let_go(self, key: MailKey) -> None:
-        """Keep only the head of a delta that the mailbox shows as one, if nobody here is meant."""
+        """Keep only the head of a delta that the mailbox does not hold, if nobody here is meant."""
         held = self._book.get(key)
-        if not is_delta(held) or key not in self.link.reader.heads:
+        if not is_delta(held) or self.link.reader.shows_in_full(key):
             return
         if not held.full or held.opaque or self._is_meant(key):
             return
         head = held.head()
         self._book.hold(head)
+        self._reports.touch(key)
         self._content.end(mail_owner(key))
         self._out.append(to_keep(head, self.link.reader.incarnation))
+
+    def _let_go_unshown(self) -> None:
+        """Look at what the mailbox shows as a head, or not at all, as after a restored disk.
+
+        What meant it may have been dropped after its head was read.
+        """
+        reader = self.link.reader
+        if not reader.caught_up:
+            return
+        for accepted in self._book.deltas():
+            if accepted.full and not reader.shows_in_full(accepted.key):
+                self._let_go(accepted.key)
 
     def _is_meant(self, key: MailKey) -> bool:
         if self._audience.concerned(key) or self._audience.expected(key, HERE):
@@ -400,6 +415,7 @@ class Upstream:
         for accepted in self._book.deltas():
             if accepted.key in apart:
                 self._reports.touch(accepted.key)
+        self._let_go_unshown()
 
     def forget(self, key: MailKey) -> None:
         """Hold a record no more."""

@@ -94,6 +94,8 @@ class Children:
         self._out = out
         self._changed = changed
         self._to_flush: dict[str, None] = {}
+        # What the stream holds for children that no record names, as after a lost ledger.
+        self._unclaimed: dict[str, list[MailSlot]] = {}
         # Who has something from the own mail still to get, or to answer.
         self._open: dict[str, None] = {}
         # Who waits for content before something can be written.
@@ -113,6 +115,8 @@ class Children:
         self.by_name[name] = Child(nkey, ChildSession(now, presence), mailbox)
         if self._reached is not None:
             mailbox.offer(self._reached, (), due=True)
+        for slot in self._unclaimed.pop(name, ()):
+            self.restore(slot)
         self._to_flush[name] = None
         self._look_by(now + SILENT_AFTER_SECONDS)
 
@@ -215,7 +219,9 @@ class Children:
     def restore(self, slot: MailSlot) -> None:
         """Take in what the stream holds for a child, at the start."""
         child = self.by_name.get(slot.child)
-        if child is not None:
+        if child is None:
+            self._unclaimed.setdefault(slot.child, []).append(slot)
+        else:
             child.mailbox.restore(slot)
             child.catch_up_to = child.mailbox.last_sequence
 

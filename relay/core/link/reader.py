@@ -152,6 +152,10 @@ class MailboxReader:
         found = self._full.get(key)
         return found is not None and found[0] == generation
 
+    def shows_in_full(self, key: MailKey) -> bool:
+        """Whether the mailbox holds any record in full under the key."""
+        return key in self._full
+
     def reached(self, snapshot: int, excluded: dict[MailKey, None]) -> None:
         """Take the digest under another snapshot; `excluded` it does not list as they are held."""
         left_out = [(key, self._full[key][1]) for key in excluded if key in self._full]
