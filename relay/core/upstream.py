@@ -142,6 +142,7 @@ class Upstream:
         self.was_welcomed = True
         if start == 1 or message.incarnation != incarnation:
             self._judge.forget_places()
+            self._unverified.clear()
         if message.snapshot:
             self._offer(message.snapshot, None)
         if not former:

@@ -1,10 +1,13 @@
 """Schedules that broke the link once: the centre and one child, face to face."""
 
+import hashlib
+
 from relay.core.config import NodeConfig
 from relay.core.effects import DropBlobs, LoadBlob, StoreOwn
 from relay.core.events import (
     BlobArrived,
     LinkChanged,
+    MailArrived,
     OwnRecord,
     Remembered,
     SnapshotIssued,
@@ -12,9 +15,22 @@ from relay.core.events import (
     Welcomed,
 )
 from relay.core.node import Node
-from schemas.identity import SNAPSHOT_KEY
+from schemas.identity import SNAPSHOT_KEY, destination_id
 from schemas.link import Welcome
-from schemas.records import API_LOCATION, LocationRecord, Source
+from schemas.records import (
+    API_LOCATION,
+    API_PLACEMENT,
+    API_SYNC_TARGET,
+    OVER_SYNC_TARGET,
+    Alternative,
+    DeltaBody,
+    DeltaHead,
+    Gate,
+    LocationRecord,
+    Profile,
+    Source,
+)
+from schemas.selectors import LabelSelector
 from schemas.signing import Envelope
 from schemas.snapshots import encode as encode_snapshot
 from tests.unit.meeting import PATH, ROOT, SIGNER, TERM, TREE, Meeting
@@ -23,6 +39,22 @@ from tests.unit.meeting import PATH, ROOT, SIGNER, TERM, TREE, Meeting
 def location(name, generation, selector=None, **labels):
     source = Source(API_LOCATION, "space", "", name)
     return LocationRecord(source, generation, TERM.hex(), "", (), labels, {}, selector)
+
+
+def profile(generation, **labels):
+    source = Source(API_SYNC_TARGET, "space", "", "emea")
+    who = destination_id("space", "emea")
+    return Profile(source, generation, TERM.hex(), "", (), who, PATH, labels, {}, {})
+
+
+BODY = DeltaBody((), (Gate(None),)).encode()
+
+
+def delta(generation):
+    selector = LabelSelector.from_kubernetes({"matchLabels": {"env": "prod"}})
+    source, hashed = Source(API_PLACEMENT, "space", "", "p"), hashlib.sha256(BODY).digest()
+    chosen = (Alternative(OVER_SYNC_TARGET, selector),)
+    return DeltaHead(source, generation, TERM.hex(), "", (), hashed, chosen, 0)
 
 
 def test_the_centre_keeps_all_nodes_of_its_snapshot_for_those_who_read_it_later():
@@ -86,3 +118,23 @@ def test_a_run_takes_no_older_snapshot_s_place_for_that_of_one_it_was_only_shown
     welcome = Welcomed(Welcome(meeting.centre.config.incarnation, "again", meeting.last, b"", 0))
     meeting.tell(again, welcome)
     assert again.own_state()["snapshotGeneration"] < shown
+
+
+def test_a_placement_whose_head_came_before_what_unselects_it_is_forgotten_too():
+    meeting = Meeting()
+    edge = meeting.join("edge", "home", attached=True)
+    meeting.issue("profile", profile(10, env="prod"))
+    key = meeting.issue("delta", delta(11), BODY)
+    meeting.wait(edge, 3)
+    assert edge.records[key].full
+    meeting.issue("profile", profile(12, env="dev"))
+    unread = {k: at for k, (at, _) in meeting.mailbox.items() if at > meeting.delivered}
+    assert len(unread) == 2
+    for other, at in sorted(unread.items(), key=lambda item: item[0] != key):
+        data = meeting.mailbox[other][1].data
+        meeting.talk(edge, MailArrived(at, other, data, int(other == key), meeting.reading))
+        meeting.delivered = 0 if other == key else meeting.last
+    meeting.sign()
+    meeting.wait(edge, 6)
+    assert key not in edge.records
+    assert key not in meeting.mailbox
