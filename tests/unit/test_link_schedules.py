@@ -6,17 +6,20 @@ from relay.core.config import NodeConfig
 from relay.core.effects import DropBlobs, LoadBlob, StoreOwn
 from relay.core.events import (
     BlobArrived,
+    Issued,
     LinkChanged,
     MailArrived,
+    MailWritten,
     OwnRecord,
     Remembered,
+    ReportArrived,
     SnapshotIssued,
     Tick,
     Welcomed,
 )
 from relay.core.node import Node
 from schemas.identity import SNAPSHOT_KEY, destination_id
-from schemas.link import Welcome
+from schemas.link import Progress, Welcome
 from schemas.records import (
     API_LOCATION,
     API_PLACEMENT,
@@ -29,10 +32,14 @@ from schemas.records import (
     LocationRecord,
     Profile,
     Source,
+    encode_payload,
 )
+from schemas.reports import encode
 from schemas.selectors import LabelSelector
 from schemas.signing import Envelope
 from schemas.snapshots import encode as encode_snapshot
+from schemas.subjects import PROGRESS_KEY
+from schemas.wire import replace
 from tests.unit.meeting import PATH, ROOT, SIGNER, TERM, TREE, Meeting
 
 
@@ -138,3 +145,28 @@ def test_a_placement_whose_head_came_before_what_unselects_it_is_forgotten_too()
     meeting.wait(edge, 6)
     assert key not in edge.records
     assert key not in meeting.mailbox
+
+
+def test_a_count_is_not_exact_while_the_newest_of_two_inventory_records_is_under_way():
+    meeting = Meeting()
+    edge = meeting.join("edge", "home", attached=True)
+    meeting.issue("profile", profile(10, env="prod"))
+    key = meeting.issue("delta", delta(11), BODY)
+    meeting.wait(edge, 3)
+    meeting.wait(edge, 3)
+    centre, now = meeting.centre, meeting.instant
+    assert centre.count(key).exact
+    for generation in (20, 21):
+        sealed = SIGNER.seal("profile", encode_payload(profile(generation, env="prod", n="x")))
+        centre.handle(Issued(sealed.encode()), now)
+    about = profile(20).source.key
+    centre.handle(MailWritten("emea", about, 20, meeting.last + 1), now)
+    # It answers the first, and the second is on its way.
+    run = centre.config.incarnation
+    read = Progress("edge", run, meeting.last + 1, edge._sender.digest)
+    centre.handle(ReportArrived("emea", PROGRESS_KEY, encode(read), 1), now)
+    assert not centre.count(key).exact
+    centre.handle(MailWritten("emea", about, 21, meeting.last + 2), now)
+    read = replace(read, through=meeting.last + 2)
+    centre.handle(ReportArrived("emea", PROGRESS_KEY, encode(read), 1), now)
+    assert centre.count(key).exact
