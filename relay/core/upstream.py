@@ -84,7 +84,6 @@ class Upstream:
         self._told_expired = False
         # Whether the parent ever welcomed this run.
         self.was_welcomed = False
-        self._snapshot_sequence = cursor.snapshot_sequence if cursor is not None else 0
         self._stored_cursor = cursor
         # Whether records wait for parts of snapshots that are not being read.
         self._interest_grew = False
@@ -143,6 +142,7 @@ class Upstream:
         self.was_welcomed = True
         if start == 1 or message.incarnation != incarnation:
             self._judge.forget_places()
+            self._unverified.clear()
         if message.snapshot:
             self._offer(message.snapshot, None)
         if not former:
@@ -175,8 +175,9 @@ class Upstream:
         if cursor is not None and cursor.reached == snapshot.generation:
             self._judge.restore(snapshot)
         else:
-            at = cursor.snapshot_sequence if cursor is not None else 0
-            self._judge.offer(snapshot, at or None, self._clock().seconds)
+            was_read = cursor is not None and cursor.snapshot == snapshot.generation
+            at = cursor.snapshot_sequence if cursor is not None and was_read else None
+            self._judge.offer(snapshot, at, self._clock().seconds)
 
     def shown_by_child(self, snapshot: VerifiedSnapshot) -> None:
         """A child showed a snapshot that is newer than any here."""
@@ -348,8 +349,6 @@ class Upstream:
         if isinstance(verified, Refuse):
             self.refuse(verified.reason, "snapshot", verified.detail)
             return
-        if sequence is not None:
-            self._snapshot_sequence = sequence
         self.link.shown_by_parent = max(self.link.shown_by_parent, verified.generation)
         now = self._clock().seconds
         self._view.saw(verified.record.time_ms, now)
@@ -492,7 +491,7 @@ class Upstream:
         reader = self.link.reader
         reached = self._judge.reached
         cursor = reader.cursor(
-            self._snapshot_sequence,
+            self._judge.place_of_newest,
             reached.generation if reached is not None else 0,
             has_memory=self.has_memory,
         )

@@ -161,9 +161,9 @@ class MailboxReader:
         left_out = [(key, self._full[key][1]) for key in excluded if key in self._full]
         self._digest.advance(snapshot, left_out)
 
-    def cursor(self, snapshot_sequence: int, reached: int, *, has_memory: bool) -> Cursor:
+    def cursor(self, snapshot: tuple[int, int], reached: int, *, has_memory: bool) -> Cursor:
         """What OWN shall hold of it."""
-        return Cursor(self.incarnation, self.judged, snapshot_sequence, reached, has_memory)
+        return Cursor(self.incarnation, self.judged, *snapshot, reached, has_memory)
 
     def check(self) -> None:
         """Assert what must always hold."""
