@@ -198,6 +198,8 @@ class Destination:
             self._ownership.put(key, 0, ())
             self._causes.lost(self._history.objects(key), cause)
             self._changed[key] = None
+        elif self.profile is not None:
+            self._causes.lost_before(self._history.objects(key), cause)
 
     def content_ready(self, key: MailKey) -> None:
         """Take the entries of an arm whose content is all here."""

@@ -28,6 +28,12 @@ class RemovalCauses:
         for key in keys:
             self._causes[key] = max(self._causes.get(key, DROPPED), cause)
 
+    def lost_before(self, keys: Iterable[ObjectKey], cause: int) -> None:
+        """They were claimed before this run: of what is not known better this may be the cause."""
+        for key in keys:
+            if self._causes.get(key) == self._unknown:
+                self._causes[key] = max(self._unknown, cause)
+
     def forget(self, key: ObjectKey) -> None:
         """The object is wanted again, or gone."""
         self._causes.pop(key, None)
