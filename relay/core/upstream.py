@@ -35,10 +35,11 @@ from relay.core.records.accepted import Accepted, is_delta, to_keep
 from relay.core.records.freshness import ViewAge
 from relay.core.records.judge import REACH_SECONDS_MAX, VerifiedSnapshot
 from relay.core.records.snapshot import Interest, Listed, Unread
+from relay.core.records.verdict import admits_new
 from relay.core.rooms import Rooms
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, MailKey
 from schemas.link import WANTS_MAX, Cursor, Welcome
-from schemas.records import LocationRecord, Profile
+from schemas.records import LocationRecord
 from schemas.refusals import CodecError
 from schemas.reports import encode
 from schemas.snapshots import EntryKey, SnapshotRefused, mail_entry_key
@@ -230,18 +231,19 @@ class Upstream:
 
     def _judge_mail(self, event: MailArrived) -> None:
         reader, newest = self.link.reader, self._judge.newest
-        admits_new = newest is not None and (
-            self.has_memory
-            or self._config.accept_expired
-            or self._clock().wall_ms < newest.record.expires_ms
+        may_take_new = newest is not None and admits_new(
+            newest.record,
+            self._clock().wall_ms,
+            with_memory=self.has_memory,
+            expired_allowed=self._config.accept_expired,
         )
-        if newest is not None and not admits_new and not self._told_expired:
+        if newest is not None and not may_take_new and not self._told_expired:
             self._told_expired = True
             self._out.append(Noted("ExpiredView", "snapshot", EXPIRED))
-        ruling = self._acceptance.judge(event, keys_read=reader.caught_up, admits_new=admits_new)
+        ruling = self._acceptance.judge(event, keys_read=reader.caught_up, admits_new=may_take_new)
         if isinstance(ruling, Park):
             reader.parked.put(event)
-            if ruling.lack is Lack.SNAPSHOT and admits_new:
+            if ruling.lack is Lack.SNAPSHOT and may_take_new:
                 # Its place in the snapshot was not of interest so far.
                 self._interest_grew = True
             return
@@ -529,6 +531,4 @@ def _place_of(key: MailKey) -> EntryKey | None:
 
 
 def _may_be_wanted(accepted: Accepted) -> bool:
-    return is_delta(accepted) or (
-        isinstance(accepted.record, LocationRecord) and not isinstance(accepted.record, Profile)
-    )
+    return is_delta(accepted) or isinstance(accepted.record, LocationRecord)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from relay.core.records.accepted import Accepted
 from relay.core.records.reading import SnapshotReading
 from relay.core.records.snapshot import Interest, Listed, Listing, SnapshotView
-from relay.core.records.verdict import Admission, Standing, admit, judge, judge_all
+from relay.core.records.verdict import Admission, Standing, admit, judge_all
 from schemas.blobs import Reference
 from schemas.identity import ContentHash, MailKey, NodePath
 from schemas.records import Profile
@@ -311,8 +311,3 @@ class SnapshotJudge:
         kept.add(self.reached.record.terms_reference.address)
         self._nodes = {address: self._nodes[address] for address in kept & self._nodes.keys()}
         self._view = None
-
-
-def standing_of(record: Accepted, view: SnapshotView) -> Standing:
-    """The standing of one record."""
-    return judge(record.held, view)
