@@ -247,6 +247,8 @@ class Node(NodeView):
 
     def _hello(self, event: HelloArrived) -> None:
         shown = self._downstream.hello(event)
+        if self._upstream is not None:
+            self._upstream.look_at_wants()
         if shown is None:
             return
         if self._upstream is not None:

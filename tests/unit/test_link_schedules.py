@@ -2,10 +2,12 @@
 
 import hashlib
 
+from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.core.config import NodeConfig
 from relay.core.effects import DropBlobs, LoadBlob, StoreOwn
 from relay.core.events import (
     BlobArrived,
+    HelloArrived,
     Issued,
     LinkChanged,
     MailArrived,
@@ -18,10 +20,11 @@ from relay.core.events import (
     Welcomed,
 )
 from relay.core.node import Node
-from schemas.identity import SNAPSHOT_KEY, destination_id
-from schemas.link import Progress, Welcome
+from schemas.identity import SNAPSHOT_KEY, destination_id, short_key
+from schemas.link import Hello, Progress, Welcome
 from schemas.records import (
     API_LOCATION,
+    API_NODE,
     API_PLACEMENT,
     API_SYNC_TARGET,
     OVER_SYNC_TARGET,
@@ -30,6 +33,7 @@ from schemas.records import (
     DeltaHead,
     Gate,
     LocationRecord,
+    NodeRecord,
     Profile,
     Source,
     encode_payload,
@@ -40,7 +44,7 @@ from schemas.signing import Envelope
 from schemas.snapshots import encode as encode_snapshot
 from schemas.subjects import PROGRESS_KEY
 from schemas.wire import replace
-from tests.unit.meeting import PATH, ROOT, SIGNER, TERM, TREE, Meeting
+from tests.unit.meeting import PATH, ROOT, SIGNER, TERM, TREE, Meeting, hellos
 
 
 def location(name, generation, selector=None, **labels):
@@ -170,3 +174,36 @@ def test_a_count_is_not_exact_while_the_newest_of_two_inventory_records_is_under
     read = replace(read, through=meeting.last + 2)
     centre.handle(ReportArrived("emea", PROGRESS_KEY, encode(read), 1), now)
     assert centre.count(key).exact
+
+
+def many_records():
+    """A centre whose snapshot has many leaves; a placement in it that nobody has yet."""
+    meeting = Meeting()
+    for at in range(400):
+        meeting.issue("location", location(f"l{at}", 10 + at))
+    key = meeting.issue("delta", delta(450), BODY)
+    meeting.sign()
+    return meeting, key
+
+
+def test_what_an_old_snapshot_lists_is_taken_though_nobody_here_had_an_interest_before():
+    meeting, key = many_records()
+    edge = meeting.join("edge", "home", attached=True)
+    assert edge.own_state()["snapshotGeneration"] == meeting.generation
+    meeting.issue("profile", profile(600, env="prod"))
+    meeting.wait(edge, 1)
+    assert edge.records[key].full
+
+
+def test_a_want_from_below_is_passed_on_though_its_leaf_was_not_read_before():
+    meeting, key = many_records()
+    relay = meeting.join("relay", "home")
+    nkey, path = new_user_nkey(bytes(32))[1], PATH.child("s1")
+    source = Source(API_NODE, TREE, "", str(path))
+    meeting.issue("node", NodeRecord(source, 600, TERM.hex(), "", (), path, nkey))
+    meeting.wait(relay, 1)
+    below = Hello("r", "h", relay.config.incarnation, 0, b"", 0, wants=(key, short_key(bytes(20))))
+    meeting.talk(relay, HelloArrived("s1", encode(below)))
+    meeting.now += 31
+    (hello,) = hellos(meeting.tell(relay, Tick()))
+    assert hello.wants == (key,)

@@ -68,8 +68,6 @@ class Child:
     rewritten: float = float("-inf")
     # When it is to be told to report everything again, as its report digest differs.
     say_at: float | None = None
-    # The run whose reports alone count; what others said is erased with its first progress.
-    progress_run: str = ""
     wants: tuple[MailKey, ...] = ()
     snapshot_time_ms: int = 0
     in_flight: dict[MailKey, InFlight] = field(default_factory=dict)

@@ -147,11 +147,6 @@ class MailboxReader:
         if former is not None:
             self._digest.remove(key, former[1])
 
-    def shows(self, key: MailKey, generation: int) -> bool:
-        """Whether the mailbox holds this record in full."""
-        found = self._full.get(key)
-        return found is not None and found[0] == generation
-
     def shows_in_full(self, key: MailKey) -> bool:
         """Whether the mailbox holds any record in full under the key."""
         return key in self._full
