@@ -1,9 +1,9 @@
 """A tree of the pure core in one process, without clock, bus or servers: for counts at scale.
 
 Centre and regions are real nodes. Their edges are only as real as their mail and their reports, so
-that what is measured is the relays' part. Node records and profiles of edges are what their
-region finds in its store when it starts; the centre, which really holds them, too, has none. The
-signatures of these are neither made nor checked, those of all else are.
+that what is measured is the relays' part. Node records and profiles of edges are what centre and
+regions find in their stores when they start; the signatures of these are neither made nor checked,
+those of all else are.
 """
 
 from __future__ import annotations
@@ -14,16 +14,20 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from controllers.core.drafts import Draft
-from controllers.core.index import index_draft
+from controllers.core.drafts import Draft, values_of
+from controllers.core.start import StoredLedger
 from relay.core import effects as fx
 from relay.core import events as ev
+from relay.core.config import NodeConfig
 from relay.core.node import Node
 from relay.core.records.trust import Trust, Verdict
-from relay.core.state import NodeConfig
+from relay.core.reports.digest import digest_bytes, report_term, run_number
 from schemas import blobs
+from schemas.blobs import Reference
 from schemas.chunks import build_manifest
 from schemas.identity import (
+    KEYS_KEY,
+    SNAPSHOT_KEY,
     ContentHash,
     DestinationId,
     Generation,
@@ -33,12 +37,12 @@ from schemas.identity import (
     TreeId,
     random_id,
 )
+from schemas.link import Cursor, Hello, Progress, Welcome
 from schemas.records import (
     API_KEYS,
     API_NODE,
     API_PLACEMENT,
     API_SYNC_TARGET,
-    DIGEST_MODULUS,
     OVER_SYNC_TARGET,
     Alternative,
     DeltaBody,
@@ -49,24 +53,29 @@ from schemas.records import (
     NodeRecord,
     Profile,
     Source,
-    digest_term,
     encode_payload,
 )
-from schemas.reports import Heartbeat, Report, SessionMessage, Summary, decode, encode
+from schemas.reports import Count, Report, Summary, decode, encode
 from schemas.selectors import LabelSelector
 from schemas.signing import Envelope, Signer
+from schemas.subjects import CURSOR_KEY, PROGRESS_KEY
 
 TREE = TreeId(random_id(b"benchmark tree  "))
 ROOT_KEY = Signer(TREE, KeyId(random_id(b"root key        ")), b"r" * 32)
 SIGNING_KEY = Signer(TREE, KeyId(random_id(b"signing key     ")), b"s" * 32)
-KINDS = ("delta", "profile", "location", "node", "index", "ask")
+KINDS = ("delta", "profile", "location", "node", "snapshot", "ask")
 PATH = NodePath()
+TERM = "00" * 8
+ABOVE_ALL = Generation(2**62)
+"""Of records that no snapshot here lists: they are newer."""
+FIRST, SECOND = ContentHash("1" * 64), ContentHash("2" * 64)
+"""Two arms that every placement has."""
 SESSION_SECONDS = 0.3
 
 
 @contextmanager
 def _unsigned_for_once() -> Iterator[None]:
-    """Believe what a region finds in its own store: a million signatures would only take time."""
+    """Believe what a node finds in its own store: a million signatures would only take time."""
     honest = Trust.judge
     setattr(Trust, "judge", lambda *_: Verdict.BELIEVED)  # noqa: B010 - as a test would
     try:
@@ -94,12 +103,17 @@ class Host:
     def __init__(self, tree: CoreTree, path: NodePath, kept: ev.Remembered) -> None:
         self.tree = tree
         self.path = path
+        self.run = f"run{path}"
         self.mail: dict[str, dict[MailKey, tuple[int, bytes]]] = {}
         self.last = 0
-        self.edges_mail: dict[str, int] = {}
-        self.edges_terms: dict[str, int] = {}
-        config = NodeConfig(path, TREE, {ROOT_KEY.key_id: ROOT_KEY.public_key}, f"run{path}")
-        self.node = Node(config, kept, (), tree.instant())
+        # Where each child's mailbox ends.
+        self.ends: dict[str, int] = {}
+        # By edge the sum of its reports' terms.
+        self.said: dict[str, int] = {}
+        config = NodeConfig(path, TREE, {ROOT_KEY.key_id: ROOT_KEY.public_key}, self.run)
+        with _unsigned_for_once():
+            self.node = Node(config, kept, (), tree.instant())
+        tree.hosts[path] = self
         self.tree.perform(self, self.node.start())
 
     def tell(self, event: ev.Event) -> None:
@@ -114,19 +128,20 @@ class Host:
 class CoreTree:
     """A centre, `regions` relays below it, and `edges` edges below each."""
 
+    records: dict[NodePath, bytes]
+
     def __init__(self, regions: int, edges: int) -> None:
         self.begin(edges)
+        self.issuer = StoredLedger().begin(TERM, SIGNING_KEY, self.instant())
+        paths = [NodePath((f"r{number}",)) for number in range(regions)]
+        stored = [own for path in paths for own in self._inventory(path)]
+        Host(self, PATH, ev.Remembered(own=tuple(stored)))
         grant = KeyGrant(SIGNING_KEY.key_id, SIGNING_KEY.public_key, KINDS)
-        keys = KeysRecord(Source(API_KEYS, TREE, "", "keys"), 0, False, "", (), (grant,))  # noqa: FBT003
-        self.keys = self._sealed(Draft("keys", keys), ROOT_KEY)
-        self.hosts[PATH] = Host(self, PATH, ev.Remembered())
-        self.issue(self.keys)
-        draft, _ = index_draft(TREE, {}, 0)
-        self.blobs |= draft.blobs
-        self.issue(self._sealed(draft))
-        for number in range(regions):
-            self.add_node(NodePath((f"r{number}",)))
-            self.add_region(NodePath((f"r{number}",)))
+        keys = KeysRecord(Source(API_KEYS, TREE, "", "keys"), Generation(0), "", "", (), (grant,))
+        self.keys = self.issue(Draft("keys", keys), ROOT_KEY)
+        self.sign()
+        self.records = {path: self.issue(self._node(path)) for path in paths}
+        self.add_regions(paths)
 
     def begin(self, edges: int) -> None:
         """Nothing is here yet."""
@@ -137,8 +152,15 @@ class CoreTree:
         self.use("shop")
         self.hosts: dict[NodePath, Host] = {}
         self.arm = ""
-        self.generation = 1_000
+        # Of the placements' records.
+        self.generations: dict[MailKey, int] = {}
+        # The centre's keys and newest snapshot, and regions' node records, as they are signed.
+        self.keys = self.snapshot = b""
+        self.reached = 0
+        self.records = {}
         self._revision = 0
+        # By region and placement, and by edge where it is another, what was reported last.
+        self._revisions: dict[tuple[NodePath, str, MailKey], int] = {}
         self._work: deque[tuple[Host, ev.Event]] = deque()
         self._busy = False
         self.edges = [f"s{number}" for number in range(edges)]
@@ -150,36 +172,52 @@ class CoreTree:
     def instant(self) -> ev.Instant:
         return ev.Instant(self.now, 1_750_000_000_000 + int(self.now * 1000))
 
-    def add_node(self, path: NodePath) -> None:
-        """Let the centre know of a region."""
-        self.issue(self._sealed(self._node(path)))
+    def add_regions(self, paths: Iterable[NodePath]) -> None:
+        """Start regions that the centre knows of, with their edges in session."""
+        for path in paths:
+            host = self.make_region(path, self.centre.ends[path.name])
+            host.tell(ev.LinkChanged(up=True))
+            self.run(SESSION_SECONDS)
+            self.join_edges(host)
 
-    def add_region(self, path: NodePath) -> None:
-        """Start a region that the centre knows of, with its edges in session."""
-        kept = [ev.OwnRecord("_keys", self.keys, "", 0)]
+    def make_region(self, path: NodePath, end: int) -> Host:
+        """Start a region that has read its mailbox up to its end."""
+        cursor = Cursor(f"run{PATH}", end, end, self.reached, True)  # noqa: FBT003
+        own = [
+            ev.OwnRecord(KEYS_KEY, self.keys, "", 0),
+            ev.OwnRecord(SNAPSHOT_KEY, self.snapshot, "", 0),
+            ev.OwnRecord(CURSOR_KEY, encode(cursor), "", 0),
+            ev.OwnRecord(self._node(path).slot, self.records[path], "", 0),
+        ]
+        own += self._inventory(path)
+        heard = frozenset(self.edges)
+        return Host(self, path, ev.Remembered(own=tuple(own), heard=heard))
+
+    def join_edges(self, host: Host) -> None:
+        """Have all edges in session: they have read all their mail."""
         for name in self.edges:
-            for draft in (self._node(path.child(name)), self._profile(path.child(name))):
-                assert isinstance(draft.record, (NodeRecord, Profile))
-                unsigned = self._sealed(draft, None)
-                kept.append(ev.OwnRecord(draft.record.source.key, unsigned, "", 0))
-        with _unsigned_for_once():
-            host = self.hosts[path] = Host(self, path, ev.Remembered(own=tuple(kept)))
-        host.tell(ev.LinkChanged(up=True))
-        self.run(SESSION_SECONDS)
+            hello = Hello(_run(name), "home", host.run, host.ends[name], b"", self.reached)
+            host.tell(ev.HelloArrived(name, encode(hello)))
         for name in self.edges:
-            host.tell(ev.HeartbeatArrived(name, self._in_session(host, name)))
+            host.said[name] = 0
+            host.tell(ev.ReportArrived(name, PROGRESS_KEY, self._progress(host, name)))
 
-    def _in_session(self, host: Host, name: str) -> bytes:
-        """An edge's first heartbeat in its session: it has read all its mail, and holds no more."""
-        digest = (host.edges_terms[name] % DIGEST_MODULUS).to_bytes(16, "big")
-        run, read = f"run{host.path}", host.edges_mail[name]
-        heartbeat = Heartbeat(
-            1, run, read, digest, b"", b"", 0, has_memory=True, last_epoch=1, run=f"run {name}"
-        )
-        return encode(heartbeat)
-
-    def issue(self, data: bytes) -> None:
+    def issue(self, draft: Draft, signer: Signer | None = None) -> bytes:
+        """Sign a record, and put it in force; returns its envelope."""
+        publication = self.issuer.issue([draft], self.instant(), signer)
+        self.blobs |= publication.blobs
+        self.issuer.published(publication, self.instant())
+        data = publication.envelopes[0].encode()
         self.centre.tell(ev.Issued(data))
+        return data
+
+    def sign(self) -> None:
+        """Sign a snapshot."""
+        publication = self.issuer.sign_snapshot(self.instant())
+        self.blobs |= publication.blobs
+        self.snapshot, self.reached = publication.envelope.encode(), publication.generation
+        self.centre.tell(ev.SnapshotIssued(self.snapshot, publication.dropped))
+        self.issuer.snapshot_published(publication)
 
     def use(self, name: str) -> None:
         """The placement that changes and reports are of from now on."""
@@ -190,57 +228,68 @@ class CoreTree:
     def change(self) -> None:
         """A new generation of the placement, with new content."""
         stored = build_manifest(())
-        manifest = stored[0]
-        text = blobs.store(blobs.OBJECT, f"change {self.generation}".encode())
-        for blob in (*stored, text):
-            self.blobs |= blob.values
-        self.arm = manifest.reference.address
-        body = DeltaBody((Gate(manifest.reference),)).encode()
+        manifest = stored[0].reference
+        text = blobs.store(blobs.OBJECT, f"{self.key} {self.issuer.ledger.highest}".encode())
+        self.arm = manifest.address
+        arms = [Reference(manifest.kind, address, manifest.size) for address in (FIRST, SECOND)]
+        gates = (*(Gate(arm, at) for at, arm in enumerate(arms, 1)), Gate(manifest))
+        body = DeltaBody((manifest, text.reference), gates).encode()
         head = DeltaHead(
             self.source,
-            0,
-            deleted=False,
-            trace="",
-            references=(manifest.reference, text.reference),
+            Generation(0),
+            "",
+            "",
+            (),
             body_hash=hashlib.sha256(body).digest(),
             alternatives=(Alternative(OVER_SYNC_TARGET, LabelSelector()),),
             last_loss=0,
         )
-        self.issue(self._sealed(Draft("delta", head, body)))
+        self.issue(Draft("delta", head, body, values_of(*stored, text), loses=True))
+        self.generations[self.key] = self.issuer.ledger.records[self.key].generation
 
     def reports(
         self, region: NodePath, names: Iterable[str], state: str, arm: str
-    ) -> list[tuple[str, bytes]]:
-        """What edges of a region say of the placement, by name."""
+    ) -> list[tuple[str, str, bytes]]:
+        """What edges of a region say of the placement, and their progress: name, slot, data."""
         host, said = self.hosts[region], []
+        several = not isinstance(names, list) or len(names) > 1
+        self._revision += 1
+        revision = self._revision
         for name in names:
-            self._revision += 1
-            received_ms = 1_750_000_000_000 + self._revision
-            summary = Summary({state: 1}, {"healthy": 1}, {arm: 1}, oldest_ms=received_ms)
+            summary = Summary({state: 1}, {"healthy": 1}, {arm: 1}, oldest_ms=revision)
             report = Report(
-                key=self.key,
-                part=0,
-                epoch=1,
-                revision=self._revision,
-                generation=self.generation,
-                incarnation=f"run{region}",
-                answered=host.edges_mail.get(name, 0),
-                gone=False,
-                parts=0,
-                summary=summary,
+                self.key,
+                0,
+                _run(name),
+                revision,
+                self.generations[self.key],
+                False,  # noqa: FBT003
+                0,
+                summary,
             )
-            said.append((name, encode(report)))
+            former = self._revisions.pop((region, name, self.key), None)
+            former = former or self._revisions.get((region, "", self.key), 0)
+            number = run_number(_run(name))
+            host.said[name] += report_term(self.key, number, revision)
+            if former:
+                host.said[name] -= report_term(self.key, number, former)
+            if not several:
+                self._revisions[region, name, self.key] = revision
+            said.append((name, str(self.key), encode(report)))
+            said.append((name, PROGRESS_KEY, self._progress(host, name)))
+        if several:
+            self._revisions[region, "", self.key] = revision
         return said
 
-    def arrive(self, region: NodePath, said: Iterable[tuple[str, bytes]]) -> None:
+    def arrive(self, region: NodePath, said: Iterable[tuple[str, str, bytes]]) -> None:
         """The reports come to the region."""
         host, up = self.hosts[region], self.up["regions"]
-        for name, data in said:
+        for name, slot, data in said:
             up.add(data)
-            host.tell(ev.ReportArrived(name, str(self.key), data))
+            host.tell(ev.ReportArrived(name, slot, data))
 
-    def summary(self) -> Summary:
-        return self.centre.node.summary(self.key)
+    def count(self) -> Count:
+        return self.centre.node.count(self.key)
 
     def run(self, seconds: float) -> None:
         """Let virtual time pass: windows end, reports go up."""
@@ -268,22 +317,21 @@ class CoreTree:
                 value = self.blobs[effect.reference.address]
                 arrived = ev.BlobArrived(effect.reference, value, local=False)
                 self._work.append((host, arrived))
-            case fx.SendHeartbeat() if parent is not None:
-                self._work.append((parent, ev.HeartbeatArrived(host.path.name, effect.data)))
+            case fx.SendHello() if parent is not None:
+                self._work.append((parent, ev.HelloArrived(host.path.name, effect.data)))
             case fx.SendReport() if parent is not None:
-                if effect.key in self.placements:
+                if effect.key in self.placements or effect.key == PROGRESS_KEY:
                     self.up["centre"].add(effect.data)
                 self._work.append(
                     (parent, ev.ReportArrived(host.path.name, effect.key, effect.data))
                 )
-            case fx.SendSession():
+            case fx.SendWelcome():
                 child = self.hosts.get(host.path.child(effect.child))
                 if child is not None:
-                    said = decode(SessionMessage, effect.data)
-                    self._work.append((child, ev.SessionArrived(said)))
-            case fx.ResetMail() if parent is not None:
-                slots = parent.mail[host.path.name].items()
-                kept = sorted((at, key, data) for key, (at, data) in slots)
+                    self._work.append((child, ev.Welcomed(decode(Welcome, effect.data))))
+            case fx.ResetMail(start) if parent is not None:
+                slots = parent.mail.get(host.path.name, {}).items()
+                kept = sorted((at, key, data) for key, (at, data) in slots if at >= start)
                 for place, (at, key, data) in enumerate(kept):
                     mail = ev.MailArrived(at, key, data, len(kept) - place - 1)
                     self._work.append((host, mail))
@@ -292,30 +340,31 @@ class CoreTree:
 
     def _written(self, host: Host, write: fx.WriteMail) -> None:
         host.last += 1
+        host.ends[write.child] = host.last
         child = self.hosts.get(host.path.child(write.child))
-        if host.path.is_root:
+        if host.path.is_root and write.generation != ABOVE_ALL:
             host.mail.setdefault(write.child, {})[write.key] = (host.last, write.data)
         if child is not None:
             self._work.append((child, ev.MailArrived(host.last, write.key, write.data, 0)))
-        else:
-            host.edges_mail[write.child] = host.last
-            if write.has_body and write.key not in self.placements:
-                rest = write.generation.to_bytes(8, "big") + write.payload_hash
-                former = host.edges_terms.get(write.child, 0)
-                host.edges_terms[write.child] = former + digest_term(write.key, rest)
         said = ev.MailWritten(write.child, write.key, write.generation, host.last)
         self._work.append((host, said))
 
-    def _sealed(self, draft: Draft, signer: Signer | None = SIGNING_KEY) -> bytes:
-        self.generation += 1
-        record = draft.stamped(Generation(self.generation))
-        if signer is None:
-            return Envelope(draft.kind, SIGNING_KEY.key_id, encode_payload(record), b"").encode()
-        return signer.seal(draft.kind, encode_payload(record), draft.body).encode()
+    def _progress(self, host: Host, name: str) -> bytes:
+        """An edge has read all its mail, and reported what it led to."""
+        digest = digest_bytes(host.said[name])
+        return encode(Progress(_run(name), host.run, host.ends[name], digest))
+
+    def _inventory(self, region: NodePath) -> Iterator[ev.OwnRecord]:
+        """The unsigned records of a region's edges."""
+        for name in self.edges:
+            for draft in (self._node(region.child(name)), self._profile(region.child(name))):
+                payload = encode_payload(draft.stamped(ABOVE_ALL, TERM))
+                data = Envelope(draft.kind, SIGNING_KEY.key_id, payload, b"").encode()
+                yield ev.OwnRecord(draft.slot, data, "", 0)
 
     def _node(self, path: NodePath) -> Draft:
         source = Source(API_NODE, TREE, "", str(path))
-        record = NodeRecord(source, 0, False, "", (), path, f"nkey{path}")  # noqa: FBT003
+        record = NodeRecord(source, Generation(0), "", "", (), path, f"nkey{path}")
         return Draft("node", record)
 
     def _profile(self, path: NodePath) -> Draft:
@@ -324,6 +373,9 @@ class CoreTree:
         labels = {"region": path.names[0]}
         who = DestinationId(f"inventory-mb-{name}")
         return Draft(
-            "profile",
-            Profile(source, 0, False, "", (), who, path, labels, {}, {}),  # noqa: FBT003
+            "profile", Profile(source, Generation(0), "", "", (), who, path, labels, {}, {})
         )
+
+
+def _run(name: str) -> str:
+    return f"run {name}"

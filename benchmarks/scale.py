@@ -14,6 +14,8 @@ import sys
 import time
 from multiprocessing.connection import Connection, wait
 
+from benchmarks.core_tree import FIRST
+from benchmarks.counts import is_synced
 from benchmarks.lone_region import WINDOW_SECONDS, Centre, Took, work
 from benchmarks.report import Report, resident_mb
 
@@ -58,13 +60,12 @@ def simulate(centre: Centre, regions: int) -> tuple[list[Took], float, float]:
                 pipe.send(([], []))
                 continue
             pipe.send(centre.answer(kind, name, key, data))
-    while centre.centre.node.deadline() is not None and not centre.summary().complete:
+    while centre.centre.node.deadline() is not None and not centre.count().exact:
         centre.run(WINDOW_SECONDS)
     everywhere = regions * EDGES
-    summary = centre.summary()
-    assert summary.complete, summary
-    assert summary.states == {"synced": everywhere}, summary
-    assert summary.arms == {centre.arm: everywhere}, summary
+    count = centre.count()
+    assert is_synced(count, everywhere), count
+    assert count.summary.arms == {FIRST: everywhere}, count
     own = time.process_time() - began
     for process in processes:
         process.join()
@@ -99,7 +100,7 @@ def main(made: int = MADE) -> None:
     if factor > 1:
         report.note(f"{made} regions were made, each of them whole; seconds are multiplied")
     report.note(f"{PROCESSES} regions are in memory at a time; edges are their mail and reports")
-    report.note("the centre here holds no profiles of edges; a real one holds all of them")
+    report.note("the centre holds the profiles of the regions that are made")
     report.goal("seconds for the change", change * factor, SECONDS_GOAL)
     report.goal("MB resident", memory + peak, MEMORY_GOAL_MB)
     report.finish()

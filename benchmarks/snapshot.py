@@ -12,6 +12,7 @@ import sys
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TypeVar
 
 from benchmarks.report import Report, middle, percentile
@@ -135,7 +136,7 @@ class Node:
             for reference in missing:
                 plain = view.nodes[reference.address]
                 fetched.append(reference.address)
-                took, _ = timed(lambda at=reference.address, raw=plain: reading.take(at, raw))
+                took, _ = timed(partial(reading.take, reference.address, plain))
                 spent += took
         self.complete |= reading.seen
         own = SnapshotView(view.record, self.nodes)
@@ -157,8 +158,8 @@ def cost_of_a_change(bed: Bed, report: Report, tiers: dict[str, Node]) -> None:
     whole = 0
     for number in range(CHANGES):
         key = dice.choice(bed.deltas if number % 2 else bed.places)
-        took, view, blobs = bed.change(key)
-        centre.append((took, len(blobs), sum(map(stored_bytes, blobs))))
+        took, view, made = bed.change(key)
+        centre.append((took, len(made), sum(map(stored_bytes, made))))
         for name, tier in tiers.items():
             sent = proof(view, tier.interest, tier.nodes) if name == "edge" else ()
             spent, _, count, size, judging = tier.read(view)

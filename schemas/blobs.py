@@ -1,8 +1,8 @@
 """Blobs: immutable bytes named by their hash; how they are stored, and opened without trust.
 
 A stored value is one byte (0 plain, 1 zstd) and the bytes, or byte 2 and the addresses of its parts
-(wire.md, "Content"). The address is over the plain bytes, and the size in the reference bounds what
-is decompressed before anything is opened.
+(protocol.md, "Content"). The address is over the plain bytes, and the size in the reference bounds
+what is decompressed before anything is opened.
 """
 
 from __future__ import annotations

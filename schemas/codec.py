@@ -29,7 +29,7 @@ _EXACT_FLOAT = 2**53
 
 
 def canonical(value: object) -> bytes:
-    """The one byte string of a JSON-like value, however it came (wire.md, "Canonical bytes").
+    """The one byte string of a JSON-like value, however it came (protocol.md, "Canonical bytes").
 
     Map keys sorted by UTF-8 bytes, integers shortest, floats with an integral value below 2**53 as
     integers. Raises CodecError with the path of what cannot be said.
@@ -97,7 +97,7 @@ def from_json(text: str | bytes, limit: int = FILE_MAX_BYTES) -> Any:
 
 
 def address(kind: str, plain: bytes) -> ContentHash:
-    """SHA-256 over type prefix, length and canonical bytes (wire.md, "Content")."""
+    """SHA-256 over type prefix, length and canonical bytes (protocol.md, "Content")."""
     head = b"leafcast/" + kind.encode() + b"/1\0" + len(plain).to_bytes(8, "big")
     return ContentHash(hashlib.sha256(head + plain).hexdigest())
 

@@ -134,7 +134,7 @@ def _path_of(names: tuple[str, ...]) -> NodePath:
 
 
 def mail_key(api: str, space: str, namespace: str, name: str) -> MailKey:
-    """Hash the clear key of a record; `api` is `group/Kind` (wire.md, "Mail key")."""
+    """Hash the clear key of a record; `api` is `group/Kind` (protocol.md, "Mail key")."""
     digest = hashlib.sha256("\0".join((api, space, namespace, name)).encode()).digest()
     return short_key(digest[:20])
 

@@ -6,9 +6,10 @@ Unsigned: a child's author is the account it came through; a parent's word only 
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Annotated
 
 from schemas.identity import MailKey
-from schemas.wire import Natural, WireRecord
+from schemas.wire import Meta, Natural, WireRecord
 
 WANTS_MAX = 1000
 
@@ -43,7 +44,7 @@ class Hello(WireRecord, frozen=True):
     # The newest signed snapshot shown to it or to any below it, if the parent showed an older one.
     shown: bytes = b""
     # Deltas and Locations that are in force, and that neither it nor who asks it has.
-    wants: tuple[MailKey, ...] = ()
+    wants: Annotated[tuple[MailKey, ...], Meta(max_length=WANTS_MAX)] = ()
     # Levels of nodes below it; an edge has none.
     levels: Natural = 0
     # Messages it refused since its start, for people.
@@ -83,7 +84,8 @@ class Cursor(WireRecord, frozen=True):
 
     incarnation: str
     sequence: Natural
-    # Where in it the newest snapshot lay, 0 if none did.
+    # A snapshot that is not reached, and where it lay; 0 if there is none.
+    snapshot: Natural
     snapshot_sequence: Natural
     # The generation of the snapshot that was reached last, 0 for none.
     reached: Natural

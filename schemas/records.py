@@ -1,7 +1,7 @@
 """The records that travel down, signed: delta, profile, location, node, keys, ask.
 
 The first five fields are the same in all kinds and never change, so that an older relay can pass on
-what a newer one says (wire.md, "Records that are signed").
+what a newer one says (protocol.md, "Records that are signed").
 """
 
 from __future__ import annotations
@@ -237,5 +237,5 @@ DIGEST_MODULUS = 2**128
 
 
 def digest_term(key: str, rest: bytes) -> int:
-    """The first 16 bytes of SHA-256(key NUL rest) as an integer (wire.md, "Mail digest")."""
+    """The first 16 bytes of SHA-256(key NUL rest) as an integer (protocol.md, "Mail digest")."""
     return int.from_bytes(hashlib.sha256(key.encode() + b"\0" + rest).digest()[:16], "big")

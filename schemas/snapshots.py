@@ -145,6 +145,14 @@ class InnerNode(msgspec.Struct, array_like=True, frozen=True):
     height: Annotated[int, msgspec.Meta(ge=1, le=HEIGHT_MAX)]
     children: Annotated[tuple[Child, ...], msgspec.Meta(min_length=1, max_length=INNER_MAX)]
 
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        """The nodes below it."""
+        kind = SNAPSHOT_INNER if self.height > 1 else SNAPSHOT_LEAF
+        return tuple(
+            Reference(kind, ContentHash(child.address.hex()), child.size) for child in self.children
+        )
+
     def position(self, key: EntryKey) -> int:
         """Which child covers the key."""
         return max(bisect_right(self.children, key, key=_key) - 1, 0)

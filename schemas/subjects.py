@@ -1,7 +1,7 @@
 """The subject grammar: the only place where a subject is made or taken apart.
 
 Every tail is one token, and reserved tokens start with an underscore, which no node name can:
-so the streams of different tiers never overlap (wire.md, "Subjects and streams").
+so the streams of different tiers never overlap (protocol.md, "Subjects and streams").
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ _STORY = {
 }
 """Of these conditions the good end is told, and why they cannot come to it: not each step."""
 _ON_THE_WAY = frozenset({"Incomplete", "Pending", "Progressing", "Degraded", "Unreachable"})
-_GOOD_NEWS = frozenset({"FreshView", "LedgerReadBack", "DiskHasRoom"})
+_GOOD_NEWS = frozenset({"FreshView", "DiskHasRoom"})
 _DESTINATIONS = re.compile(r" \((\d+) destinations?, e\.g\. ([^()]*)\)$")
 _OF_SILENCE = frozenset({"Unreachable", "Left"})
 _OF_CHILDREN = frozenset(
@@ -52,9 +52,8 @@ _OF_CHILDREN = frozenset(
         "MailDiffers",
         "ReportsDiffer",
         "SecondHome",
-        "SecondRun",
         "BadReport",
-        "ChildStale",
+        "Behind",
         "BadAnswer",
     }
 )

@@ -10,7 +10,7 @@ import json
 import logging
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,8 @@ RESTART_SECONDS_MIN, RESTART_SECONDS_MAX = 0.25, 10.0
 STORE_LOOK_SECONDS = 1.0
 OPEN_ATTEMPTS_MAX, OPEN_PAUSE_SECONDS = 20, 0.1
 SEEDS_FILE = "accounts.json"
+SERVER_HOME_CHARACTERS = 8
+"""Of a node's home in its server's name: a parent keeps one link of each name, the newest."""
 NOT_IN_SESSION = "its parent does not answer, or has not told it all yet"
 
 log = logging.getLogger("leafcast")
@@ -214,9 +216,16 @@ class NodeRuntime:
             self._seeds,
             guard=self._world.guard,
             clock=self._world.clock,
-            parent=self._parent,
+            parent=self._named_link(),
             children=children,
         )
+
+    def _named_link(self) -> ParentLink | None:
+        """The link to the parent, under a name that a copy of this folder elsewhere has not."""
+        if self._parent is None or not self._home:
+            return self._parent
+        name = f"{self.path.domain}.{self._home[:SERVER_HOME_CHARACTERS]}"
+        return replace(self._parent, server_name=name)
 
     async def _run_relay(self) -> None:
         pause = RESTART_SECONDS_MIN

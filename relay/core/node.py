@@ -37,11 +37,10 @@ from relay.core.link.children import Children
 from relay.core.link.target import Targets
 from relay.core.propagation import Propagation
 from relay.core.records.acceptance import Acceptance, Refuse
-from relay.core.records.accepted import Accepted
+from relay.core.records.accepted import Accepted, read_record
 from relay.core.records.book import RecordBook
 from relay.core.records.judge import SnapshotJudge
-from relay.core.records.reading import addresses_kept
-from relay.core.records.snapshot import Interest, SnapshotView
+from relay.core.records.snapshot import Interest
 from relay.core.records.trust import Trust
 from relay.core.reports.counting import ChildReports, Facts
 from relay.core.reports.sender import ReportSender
@@ -50,12 +49,11 @@ from relay.core.rooms import Rooms
 from relay.core.upstream import Upstream
 from relay.core.view import NodeView
 from schemas.blobs import Reference
-from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, ContentHash, MailKey
+from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, MailKey
 from schemas.link import Cursor
-from schemas.records import LocationRecord, Profile, decode_base
+from schemas.records import DeltaHead, LocationRecord, Profile
 from schemas.refusals import RecordRefused
 from schemas.reports import Done, decode
-from schemas.signing import decode_envelope
 from schemas.subjects import CURSOR_KEY
 
 
@@ -93,9 +91,7 @@ class Node(NodeView):
         self._upstream: Upstream | None = None
         if not is_root:
             self._upstream = Upstream(config, cursor, rooms, self._propagation)
-        self._sweeper = Sweeper(
-            self._content, self._roots, self._knows_all, self._kept_nodes, self._out, now.seconds
-        )
+        self._sweeper = Sweeper(self._content, self._roots, self._knows_all, self._out, now.seconds)
         self._restore(remembered)
         self._after()
         self._started = self._take_out()
@@ -106,7 +102,7 @@ class Node(NodeView):
             Inventory(self._audience.bears_on, self._location_labels),
             self._content,
             done,
-            highest_held=_highest(remembered),
+            last_loss=_last_loss(remembered),
             former=self.config.former,
         )
 
@@ -390,13 +386,9 @@ class Node(NodeView):
         if self._destination is not None:
             for wanted in self._destination.wanted.values():
                 yield wanted.reference
-
-    def _kept_nodes(self) -> Iterator[ContentHash]:
-        """The blobs of snapshots that are kept: those that lead to this subtree."""
         for snapshot in (self._judge.reached, self._judge.newest):
             if snapshot is not None:
-                view = SnapshotView(snapshot.record, self._judge.nodes)
-                yield from addresses_kept(view, self._interest())
+                yield from snapshot.record.references
 
     def _knows_all(self) -> bool:
         """Whether every record in force is here, and understood."""
@@ -460,12 +452,20 @@ class Node(NodeView):
             self._upstream.restore_snapshot(verified)
 
 
-def _highest(remembered: Remembered) -> int:
-    """The highest generation among the records that the streams hold, believed or not."""
-    highest = 0
+def _last_loss(remembered: Remembered) -> int:
+    """The newest generation by which something may have become unwanted before this run.
+
+    Of a delta with its body that is when it last lost an object; any other record may take by
+    itself. For just these a parent has a snapshot that settles them written.
+    """
+    newest = 0
     for own in remembered.own:
-        with suppress(RecordRefused, RecordRefused):
-            if own.key not in (CURSOR_KEY, SNAPSHOT_KEY):
-                base = decode_base(decode_envelope(own.data).payload)
-                highest = max(highest, base.generation)
-    return highest
+        if own.key in (CURSOR_KEY, SNAPSHOT_KEY):
+            continue
+        with suppress(RecordRefused):
+            record = read_record(own.data)[1]
+            took = record.generation
+            if isinstance(record.record, DeltaHead) and record.full:
+                took = record.record.last_loss
+            newest = max(newest, took)
+    return newest

@@ -84,7 +84,6 @@ class Upstream:
         self._told_expired = False
         # Whether the parent ever welcomed this run.
         self.was_welcomed = False
-        self._snapshot_sequence = cursor.snapshot_sequence if cursor is not None else 0
         self._stored_cursor = cursor
         # Whether records wait for parts of snapshots that are not being read.
         self._interest_grew = False
@@ -143,6 +142,7 @@ class Upstream:
         self.was_welcomed = True
         if start == 1 or message.incarnation != incarnation:
             self._judge.forget_places()
+            self._unverified.clear()
         if message.snapshot:
             self._offer(message.snapshot, None)
         if not former:
@@ -175,8 +175,9 @@ class Upstream:
         if cursor is not None and cursor.reached == snapshot.generation:
             self._judge.restore(snapshot)
         else:
-            at = cursor.snapshot_sequence if cursor is not None else 0
-            self._judge.offer(snapshot, at or None, self._clock().seconds)
+            was_read = cursor is not None and cursor.snapshot == snapshot.generation
+            at = cursor.snapshot_sequence if cursor is not None and was_read else None
+            self._judge.offer(snapshot, at, self._clock().seconds)
 
     def shown_by_child(self, snapshot: VerifiedSnapshot) -> None:
         """A child showed a snapshot that is newer than any here."""
@@ -200,6 +201,8 @@ class Upstream:
         at_end = self.link.reader.arrived(event)
         if at_end or not event.pending:
             self._at_end()
+        if at_end:
+            self._let_go_unshown()
         self._out.append(AckMail(self.link.reader.judged))
         self.may_advance = True
 
@@ -279,16 +282,29 @@ class Upstream:
             self._let_go(key)
 
     def _let_go(self, key: MailKey) -> None:
-        """Keep only the head of a delta that the mailbox shows as one, if nobody here is meant."""
+        """Keep only the head of a delta that the mailbox does not hold, if nobody here is meant."""
         held = self._book.get(key)
-        if not is_delta(held) or key not in self.link.reader.heads:
+        if not is_delta(held) or self.link.reader.shows_in_full(key):
             return
         if not held.full or held.opaque or self._is_meant(key):
             return
         head = held.head()
         self._book.hold(head)
+        self._reports.touch(key)
         self._content.end(mail_owner(key))
         self._out.append(to_keep(head, self.link.reader.incarnation))
+
+    def _let_go_unshown(self) -> None:
+        """Look at what the mailbox shows as a head, or not at all, as after a restored disk.
+
+        What meant it may have been dropped after its head was read.
+        """
+        reader = self.link.reader
+        if not reader.caught_up:
+            return
+        for accepted in self._book.deltas():
+            if accepted.full and not reader.shows_in_full(accepted.key):
+                self._let_go(accepted.key)
 
     def _is_meant(self, key: MailKey) -> bool:
         if self._audience.concerned(key) or self._audience.expected(key, HERE):
@@ -333,8 +349,6 @@ class Upstream:
         if isinstance(verified, Refuse):
             self.refuse(verified.reason, "snapshot", verified.detail)
             return
-        if sequence is not None:
-            self._snapshot_sequence = sequence
         self.link.shown_by_parent = max(self.link.shown_by_parent, verified.generation)
         now = self._clock().seconds
         self._view.saw(verified.record.time_ms, now)
@@ -402,6 +416,7 @@ class Upstream:
         for accepted in self._book.deltas():
             if accepted.key in apart:
                 self._reports.touch(accepted.key)
+        self._let_go_unshown()
 
     def forget(self, key: MailKey) -> None:
         """Hold a record no more."""
@@ -476,7 +491,7 @@ class Upstream:
         reader = self.link.reader
         reached = self._judge.reached
         cursor = reader.cursor(
-            self._snapshot_sequence,
+            self._judge.place_of_newest,
             reached.generation if reached is not None else 0,
             has_memory=self.has_memory,
         )

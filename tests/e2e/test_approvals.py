@@ -92,42 +92,27 @@ def test_a_removal_that_nobody_said_is_shown_everywhere_and_goes_when_accepted(p
     until(lambda: len(held_at_site(program)) == 3, "what was accepted did not go")
 
 
-def test_a_centre_that_lost_its_whole_folder_finds_its_regions_again(program, tmp_path):
-    """With the folder went the list of its children; those that `up` starts have their own."""
+@pytest.mark.parametrize("lost", ["", "jetstream"], ids=["its folder", "its disk"])
+def test_what_a_centre_lost_stays_until_a_person_withdraws_it(program, tmp_path, lost):
+    """With the folder goes the list of its children; those that `up` starts have their own."""
     applied(program, tmp_path, ["a", "b"])
     before = held_at_site(program)
     assert program.run("down").returncode == 0
-    shutil.rmtree(program.place.node(NodePath()))
+    shutil.rmtree(program.place.node(NodePath()) / lost)
     again = program.run("up")
     assert again.returncode == 0, again.stderr
-    until(lambda: "shop" in program.run("adopt").stdout, "the orphan is not listed")
-    assert {node["state"] for node in program.json("tree")["nodes"]} == {"up"}
+    until(lambda: "delta shop" in program.run("orphans").stdout, "the orphan is not listed")
+    until(lambda: states(program) == {"up"}, lambda: states(program))
     assert held_at_site(program) == before
+    assert "leafcast orphans" in program.run("doctor").stdout
 
-
-def test_a_centre_whose_disk_is_lost_takes_nothing_from_its_edges(program, tmp_path):
-    manifest = applied(program, tmp_path, ["a", "b"])
-    before = held_at_site(program)
-    assert program.run("down").returncode == 0
-    shutil.rmtree(program.place.node(NodePath()) / "jetstream")
-    again = program.run("up")
-    assert again.returncode == 0, again.stderr
-    until(lambda: "shop" in program.run("adopt").stdout, "the orphan is not listed")
-    assert {node["state"] for node in program.json("tree")["nodes"]} == {"up"}
-    assert held_at_site(program) == before
-    said = program.run("status").stdout
-    assert "Orphans: shop" in said
-    assert "leafcast adopt NAME" in said
-    refused = program.run("status", "shop")
-    assert refused.returncode == 1
-    assert "leafcast withdraw shop" in refused.stderr
-
-    assert program.run("apply", "-f", str(manifest)).returncode == 0
-    assert program.run("withdraw", "shop").returncode == 0
-    assert program.run("adopt", "--inventory").returncode == 0
-    assert "No orphans" in program.run("adopt").stdout
-    done = program.run("wait", "shop", "--for", "synced")
+    done = program.run("withdraw", "--all")
     assert done.returncode == 0, done.stderr
-    assert held_at_site(program) == before
-    events = [json.loads(line) for line in program.run("events", "-o", "json").stdout.splitlines()]
-    assert {"LedgerLost", "LedgerReadBack"} <= {event["reason"] for event in events}
+    assert " withdrawn" in done.stdout
+    until(lambda: held_at_site(program) == {}, "what was withdrawn stays")
+    until(lambda: "No orphans" in program.run("orphans").stdout, "orphans are left")
+    assert states(program) == {"up"}
+
+
+def states(program):
+    return {node["state"] for node in program.json("tree")["nodes"]}

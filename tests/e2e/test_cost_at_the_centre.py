@@ -7,7 +7,6 @@ import pytest
 from schemas.objects import ObjectKey
 from tests.memory_tree import config_map, memory_tree, placement
 
-
 SNAPSHOT_BLOBS_MAX = 4
 """One leaf, and what is above it; there is one snapshot a second."""
 

@@ -19,7 +19,6 @@ RUNS, SECONDS_EACH, SECONDS_MAX = 1_000, 120, 500
 EXEMPT = {
     "controllers/core/issuing.py::LedgerIssuer.withdraw": "read_orphans checked the term",
     "controllers/core/workloads.py::Workloads._read": "parse_kind reads it",
-    "controllers/work_queue.py::WorkQueue.read_to": "it reads nothing",
     "controllers/mailbox_controller.py::MailboxController.read_to": "it reads nothing",
     "controllers/placement_translator.py::PlacementTranslator.read_to": "it reads nothing",
     "controllers/work_queue.py::WorkQueue.read_to": "it reads nothing",

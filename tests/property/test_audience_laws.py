@@ -1,6 +1,5 @@
 """Laws of the audience: it is what trying each destination with each alternative says."""
 
-from dataclasses import replace
 from unittest.mock import patch
 
 from hypothesis import given, settings
@@ -10,6 +9,7 @@ from relay.core.audience import HERE, Audience, audience
 from schemas.identity import DestinationId, NodePath
 from schemas.records import Alternative, LocationRecord, Profile, Source
 from schemas.selectors import LabelSelector, Requirement
+from schemas.wire import replace
 from tests.property.wire_records import label_sets
 from tests.property.wire_records import selectors as any_selectors
 
@@ -26,12 +26,12 @@ odd_labels = st.sampled_from([{"env=a": "b"}, {"": "inv"}, {"env": "a=b"}, {"env
 def profile(number, space, path, labels):
     source = Source("edge.kubestellar.io/SyncTarget", space, "", f"t{number}")
     who = DestinationId(f"{space}-mb-{number}")
-    return Profile(source, 1, False, "", (), who, path, labels, {}, {})
+    return Profile(source, 1, "", "", (), who, path, labels, {}, {})
 
 
 def location(number, space, labels, selector):
     source = Source("edge.kubestellar.io/Location", space, "", f"l{number}")
-    return LocationRecord(source, 1, False, "", (), labels, {}, selector)
+    return LocationRecord(source, 1, "", "", (), labels, {}, selector)
 
 
 # Most that is drawn freely selects nothing, so some select much.

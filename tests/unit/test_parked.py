@@ -1,4 +1,4 @@
-"""Mail that waits to be judged: bounded, judged once it can be, and read again if it had no room."""
+"""Mail that waits to be judged: bounded, judged once it can be, read again if it had no room."""
 
 import pytest
 from hypothesis import given

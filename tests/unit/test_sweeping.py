@@ -13,23 +13,24 @@ from relay.core.content.sweeping import (
 )
 from relay.core.effects import DropBlobs, LoadBlob, Noted
 from relay.core.events import BlobArrived
+from relay.core.records.tree import SnapshotTree
 from schemas import blobs
 from schemas.blobs import Reference
 from schemas.chunks import ManifestEntry, build_manifest
+from schemas.snapshots import Subtree
 
 
 class Store:
     """A blob store with its sweeper; `roots` lead to what is in force."""
 
     def __init__(self):
-        self.values, self.out, self.roots, self.kept = {}, [], [], set()
+        self.values, self.out, self.roots = {}, [], []
         self.content = Content((), self.out)
         self.knows_all = True
         self.sweeper = Sweeper(
             self.content,
             lambda: self.roots,
             lambda: self.knows_all,
-            lambda: self.kept,
             self.out,
             0.0,
         )
@@ -99,14 +100,15 @@ def test_what_is_in_force_stays_however_often_it_is_swept():
     assert store.values.keys() == addresses
 
 
-def test_the_snapshot_s_nodes_that_are_kept_stay_without_being_read():
-    store = Store()
-    store.values |= dict.fromkeys(("a" * 64, "b" * 64), b"node")
+def test_all_nodes_of_a_snapshot_in_force_stay():
+    store, tree = Store(), SnapshotTree.empty().changed({at.to_bytes(24): at for at in range(500)})
+    stored = {a: v for blob in tree.blobs() for a, v in blob.values.items()}
+    store.values |= {**stored, "b" * 64: b"of an older one"}
     store.content.keep(store.values)
-    store.kept = {"a" * 64}
+    store.roots = [Subtree(tree.root, tree.height).reference]
     for _ in range(2):
         store.sweep()
-    assert store.values.keys() == {"a" * 64}
+    assert store.values.keys() == stored.keys()
 
 
 def test_what_comes_into_force_during_a_sweep_stays():

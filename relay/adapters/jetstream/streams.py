@@ -1,4 +1,4 @@
-"""The streams of a node and its children's mail consumers, as wire.md lays them down."""
+"""The streams of a node and its children's mail consumers, as protocol.md lays them down."""
 
 from __future__ import annotations
 

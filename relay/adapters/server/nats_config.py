@@ -51,6 +51,8 @@ class ParentLink:
 
     url: str
     seed: str = field(repr=False)
+    # This very server's, by which the parent's knows it again; by its path if empty.
+    server_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,8 @@ class ServerSettings:
     parent: ParentLink | None = None
     children: Mapping[str, str] = field(default_factory=dict)
     host: str = "127.0.0.1"
+    # Of this server alone, so that a second one with the same links cuts off neither; "": by path.
+    name: str = ""
 
 
 class BadServerSettings(ValueError):
@@ -88,6 +92,7 @@ def render(settings: ServerSettings) -> str:
     prefix = settings.path.prefix
     return _fill(
         "node",
+        name=_quotable("name", settings.name or settings.path.domain),
         domain=settings.path.domain,
         prefix=prefix,
         host=_quotable("host", settings.host),

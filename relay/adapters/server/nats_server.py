@@ -62,6 +62,7 @@ class EmbeddedServer:
         children: Mapping[str, str] | None = None,
     ) -> None:
         self.path = path
+        self._name = parent.server_name if parent is not None else ""
         self._folder = folder
         self._config = folder / "nats.conf"
         self._store_dir = folder / "jetstream"
@@ -241,7 +242,7 @@ class EmbeddedServer:
     async def _stranger(self) -> Holder | None:
         """Another program that listens on one of the ports."""
         for port in (self._ports.client, self._ports.leaf):
-            if found := await stranger_on(port, self._config, self.path.domain):
+            if found := await stranger_on(port, self._config, self._name or self.path.domain):
                 return found
         return None
 
@@ -308,6 +309,7 @@ class EmbeddedServer:
             nkeys=self._nkeys,
             parent=self._parent,
             children=children,
+            name=self._name,
         )
 
     def _write_config(self) -> None:

@@ -17,6 +17,7 @@ from schemas.blobs import Reference
 from schemas.chunks import ManifestEntry, read_manifest_chunk, read_root
 from schemas.identity import ContentHash
 from schemas.refusals import WireRefused
+from schemas.snapshots import SNAPSHOT_INNER, read_inner
 
 RETRY_FIRST_SECONDS = 0.5
 RETRY_MAX_SECONDS = 30.0
@@ -287,4 +288,6 @@ def references_in(kind: str, plain: bytes) -> tuple[Reference, ...]:
         return read_root(plain).chunks
     if kind == blobs.MANIFEST_CHUNK:
         return tuple(entry.reference for entry in read_manifest_chunk(plain))
+    if kind == SNAPSHOT_INNER:
+        return read_inner(plain).references
     return ()

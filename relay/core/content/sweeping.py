@@ -17,14 +17,14 @@ from schemas import blobs
 from schemas.blobs import Reference
 from schemas.identity import ContentHash
 from schemas.refusals import BlobRefused, WireRefused
-from schemas.snapshots import SNAPSHOT_TERMS
+from schemas.snapshots import SNAPSHOT_INNER, SNAPSHOT_LEAF, SNAPSHOT_TERMS
 
 SWEEP_FIRST_SECONDS = 600.0
 SWEEP_EVERY_SECONDS = 3600.0
 SWEEP_RETRY_SECONDS = 60.0
 READS_AT_ONCE = 32
-_BRANCHING = frozenset({blobs.MANIFEST, blobs.MANIFEST_CHUNK})
-_LEAVES = frozenset({blobs.OBJECT, blobs.PROGRAM, blobs.PART, SNAPSHOT_TERMS})
+_BRANCHING = frozenset({blobs.MANIFEST, blobs.MANIFEST_CHUNK, SNAPSHOT_INNER})
+_LEAVES = frozenset({blobs.OBJECT, blobs.PROGRAM, blobs.PART, SNAPSHOT_LEAF, SNAPSHOT_TERMS})
 
 
 class Sweeper:
@@ -35,19 +35,16 @@ class Sweeper:
         content: Content,
         roots: Callable[[], Iterable[Reference]],
         knows_all: Callable[[], bool],
-        kept: Callable[[], Iterable[ContentHash]],
         out: list[Effect],
         now: float,
     ) -> None:
-        """`roots` lead to all content that records held, wants and the snapshot's terms name.
+        """`roots` lead to all content that records held, wants and snapshots name.
 
-        `kept` are the nodes of the snapshot's tree that stay: nothing is read to find them.
         `knows_all` says whether these are all that there should be. `now` is in monotonic seconds.
         """
         self._content = content
         self._out = out
         self._roots = roots
-        self._kept = kept
         self._knows_all = knows_all
         self._due = now + SWEEP_FIRST_SECONDS
         # What the last sweep found no way to.
@@ -122,7 +119,7 @@ class Sweeper:
 
     def _sweep(self, marked: set[ContentHash]) -> None:
         self._end()
-        unmarked = self._content.held - marked - self._content.in_use() - set(self._kept())
+        unmarked = self._content.held - marked - self._content.in_use()
         gone = unmarked & self._suspects
         self._suspects = frozenset(unmarked - gone)
         if gone:

@@ -42,7 +42,9 @@ class InFlight:
     """Inventory on its way to a child: it may change who is meant there."""
 
     records: tuple[Accepted, ...]
-    # Where it was written in the child's mailbox; None until that is confirmed.
+    # What leaves no message there is told by a snapshot above this generation.
+    generation: int
+    # Where the newest of it was written in the child's mailbox; None until that is confirmed.
     sequence: int | None = None
 
 
@@ -94,6 +96,8 @@ class Children:
         self._out = out
         self._changed = changed
         self._to_flush: dict[str, None] = {}
+        # What the stream holds for children that no record names, as after a lost ledger.
+        self._unclaimed: dict[str, list[MailSlot]] = {}
         # Who has something from the own mail still to get, or to answer.
         self._open: dict[str, None] = {}
         # Who waits for content before something can be written.
@@ -113,6 +117,8 @@ class Children:
         self.by_name[name] = Child(nkey, ChildSession(now, presence), mailbox)
         if self._reached is not None:
             mailbox.offer(self._reached, (), due=True)
+        for slot in self._unclaimed.pop(name, ()):
+            self.restore(slot)
         self._to_flush[name] = None
         self._look_by(now + SILENT_AFTER_SECONDS)
 
@@ -215,7 +221,9 @@ class Children:
     def restore(self, slot: MailSlot) -> None:
         """Take in what the stream holds for a child, at the start."""
         child = self.by_name.get(slot.child)
-        if child is not None:
+        if child is None:
+            self._unclaimed.setdefault(slot.child, []).append(slot)
+        else:
             child.mailbox.restore(slot)
             child.catch_up_to = child.mailbox.last_sequence
 
@@ -247,7 +255,9 @@ class Children:
         if child is not None:
             former = child.in_flight.get(key)
             kept = former.records if former is not None else ()
-            child.in_flight[key] = InFlight((*kept, *records)[-4:])
+            known = self._reached.generation if self._reached is not None else 0
+            above = max(known, *(record.generation for record in (*kept, *records)))
+            child.in_flight[key] = InFlight((*kept, *records)[-4:], above)
 
     def flush(self, now: float) -> None:
         """Write what is to be written."""
@@ -278,10 +288,9 @@ class Children:
             self._look_by(self._overdue_at(child))
         if event.key == SNAPSHOT_KEY:
             for flying in child.in_flight.values():
-                # What was dropped leaves no message: the snapshot tells of it.
-                if flying.sequence is None:
+                if flying.sequence is None and flying.generation < event.generation:
                     flying.sequence = event.sequence
-        elif event.key in child.in_flight:
+        elif event.key in child.in_flight and child.mailbox.is_written(event.key):
             child.in_flight[event.key].sequence = event.sequence
         self._to_flush[event.child] = None
 

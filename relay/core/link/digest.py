@@ -50,10 +50,10 @@ class MailDigest:
         self.snapshot = snapshot
         self._sum += sum(self._excluded.values())
         self._excluded = {}
-        for key, (generation, term) in list(self._ahead.items()):
-            if generation <= snapshot:
-                del self._ahead[key]
-                self._sum += term
+        covered = [term for generation, term in self._ahead.values() if generation <= snapshot]
+        self._sum += sum(covered)
+        # A dict does not give back the room of what is deleted.
+        self._ahead = {key: held for key, held in self._ahead.items() if held[0] > snapshot}
         for key, term in excluded:
             if key not in self._ahead:
                 self._excluded[key] = term

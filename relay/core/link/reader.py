@@ -152,14 +152,18 @@ class MailboxReader:
         found = self._full.get(key)
         return found is not None and found[0] == generation
 
+    def shows_in_full(self, key: MailKey) -> bool:
+        """Whether the mailbox holds any record in full under the key."""
+        return key in self._full
+
     def reached(self, snapshot: int, excluded: dict[MailKey, None]) -> None:
         """Take the digest under another snapshot; `excluded` it does not list as they are held."""
         left_out = [(key, self._full[key][1]) for key in excluded if key in self._full]
         self._digest.advance(snapshot, left_out)
 
-    def cursor(self, snapshot_sequence: int, reached: int, *, has_memory: bool) -> Cursor:
+    def cursor(self, snapshot: tuple[int, int], reached: int, *, has_memory: bool) -> Cursor:
         """What OWN shall hold of it."""
-        return Cursor(self.incarnation, self.judged, snapshot_sequence, reached, has_memory)
+        return Cursor(self.incarnation, self.judged, *snapshot, reached, has_memory)
 
     def check(self) -> None:
         """Assert what must always hold."""

@@ -195,6 +195,8 @@ class ChildSession:
     presence: Presence
     run: str = ""
     home: str = ""
+    # The run that lost the place last: while the present one is there it does not get it back.
+    superseded: str = ""
     # Since when it is silent or has left, ms since 1970, for people.
     since_ms: int | None = None
 
@@ -216,13 +218,15 @@ class ChildSession:
         """A run of the same home supersedes at once, one of another only who is not there."""
         if hello.run == self.run:
             return Identity.SAME
+        if hello.run == self.superseded and self.is_there:
+            return Identity.SECOND
         if self.run and self.is_there and hello.home != self.home:
             return Identity.SECOND
         return Identity.SUPERSEDES
 
     def begin(self, hello: Hello, now: float) -> None:
         """Give the child's place to the run that says this."""
-        self.run, self.home = hello.run, hello.home
+        self.superseded, self.run, self.home = self.run, hello.run, hello.home
         self.heard, self.since_ms = now, None
         self.happened(PresenceEvent.NEW_RUN)
 

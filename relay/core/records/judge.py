@@ -101,6 +101,17 @@ class SnapshotJudge:
         return self.reached
 
     @property
+    def place_of_newest(self) -> tuple[int, int]:
+        """Generation and place in the mailbox of the newest, if it is read and not reached.
+
+        Else 0, 0. Who knew the place alone might take an older one's for this one's.
+        """
+        newest = self._newest
+        if newest is None or newest.sequence is None:
+            return 0, 0
+        return newest.generation, newest.sequence
+
+    @property
     def nodes(self) -> Mapping[ContentHash, bytes]:
         """The plain bytes of what was read of snapshots."""
         return self._nodes
