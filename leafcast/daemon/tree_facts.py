@@ -21,6 +21,7 @@ from relay.core.node import Node
 from relay.core.records.accepted import is_delta
 from relay.core.reports.reduce import EMPTY, merge_all
 from schemas.identity import MailKey, NodePath
+from schemas.records import CENTRE
 from schemas.reports import NEVER_JOINED, Count
 
 Form = dict[str, Any]
@@ -176,8 +177,8 @@ def reached(tree: LocalTree) -> dict[NodePath, str]:
     return found
 
 
-def count_form(count: Count) -> Form:
-    """A count in JSON, of destinations; it is exact only if `complete`.
+def count_form(count: Count, path: NodePath = CENTRE) -> Form:
+    """A count of the node at the path in JSON, of destinations; it is exact only if `complete`.
 
     `destinations` have joined; who never did counts apart.
     """
@@ -188,7 +189,7 @@ def count_form(count: Count) -> Form:
         "states": dict(summary.states),
         "health": dict(summary.health),
         "complete": count.exact,
-        "blocking": list(count.waiting_for),
+        "blocking": [str(path.child(name)) for name in count.waiting_for],
         "oldest_ms": summary.oldest_ms,
         "exceptions": [
             {
@@ -289,7 +290,7 @@ def _lag(tree: LocalTree, path: NodePath) -> int:
 
 def _counted(tree: LocalTree, path: NodePath, count: Count, relays: Collection[NodePath]) -> Form:
     role = _role(tree, path, relays)
-    return {"path": str(path), "role": role, **_state(tree, path), **count_form(count)}
+    return {"path": str(path), "role": role, **_state(tree, path), **count_form(count, path)}
 
 
 def _is_edge(tree: LocalTree, path: NodePath) -> bool:
