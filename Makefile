@@ -13,7 +13,7 @@ PIP   := $(BIN)/python -m pip --disable-pip-version-check
 # A Python that is new enough and can make virtual environments; PYTHON=... is tried first.
 PYTHONS := $(PYTHON) python3.13 python3.12 python3.11 python3
 
-# Each prints a table and writes benchmarks/results/<name>.json.
+# Each prints a table and says which file it writes; with RECORD=1 benchmarks/results/<name>.json.
 BENCHES := cost latency fanout forwarding restart reduction snapshot audience footprint scale \
   kube_latency kube_apply kube_cost kube_restart
 

@@ -182,7 +182,7 @@ class CoreTree:
 
     def make_region(self, path: NodePath, end: int) -> Host:
         """Start a region that has read its mailbox up to its end."""
-        cursor = Cursor(f"run{PATH}", end, end, self.reached, True)  # noqa: FBT003
+        cursor = Cursor(f"run{PATH}", end, 0, 0, self.reached, True)  # noqa: FBT003
         own = [
             ev.OwnRecord(KEYS_KEY, self.keys, "", 0),
             ev.OwnRecord(SNAPSHOT_KEY, self.snapshot, "", 0),

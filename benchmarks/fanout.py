@@ -6,6 +6,7 @@ import asyncio
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Awaitable, Mapping, Sequence
 from pathlib import Path
 
@@ -43,6 +44,7 @@ async def measure(edges: int, report: Report) -> tuple[list[float], list[float]]
                 taken.append(await usage.of(_change(tree, number)))
                 await asyncio.sleep(pause)
             usage.rows(report)
+            report.note(f"what regions noted: {_noted(tree)}")
             raw = await _raw(tree, edges, report)
     return taken, raw
 
@@ -71,6 +73,16 @@ class Usage:
         for name, pid in self._pids.items():
             report.row(self._edges, f"{self._what}{name}", resident_mb(pid), each[name])
         report.row(self._edges, f"{self._what}all together", "", sum(each.values()))
+
+
+def _noted(tree: WideTree) -> dict[str, int]:
+    """How often each thing was noted by the regions."""
+    found: Counter[str] = Counter()
+    for region in tree.regions:
+        driver = tree.nodes[region].driver
+        if driver is not None:
+            found += driver.counters.noted
+    return dict(found)
 
 
 async def _raw(tree: WideTree, edges: int, report: Report) -> list[float]:

@@ -47,7 +47,7 @@ REST_SECONDS = 0.3
 SETTLE_SECONDS = 2.0
 PAYLOAD = 500
 """About the size of a delta."""
-P50_RATIO, P99_RATIO = 3.0, 6.0
+P50_RATIO, P99_RATIO = 4.5, 6.0
 CENTRE = NodePath()
 
 

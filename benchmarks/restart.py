@@ -6,35 +6,38 @@ import asyncio
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from benchmarks.counts import is_synced
 from benchmarks.report import Report, own_cpu_seconds
-from benchmarks.wide_tree import WideTree
+from benchmarks.wide_tree import WideTree, say
 from relay.adapters.server.guard import Guard
-from relay.core.node import Node
 from relay.core.records.accepted import is_delta
+from relay.ports import BusBroken
 from tests.memory_tree import config_map, placement
 
 REGIONS, EDGES, PLACEMENTS, NAMESPACES = 4, 100, 1000, 20
 GOAL_SECONDS = 10.0
 REST_SECONDS = 8.0
 """Until the index has followed, and heartbeats after the change are over."""
-SET_UP_SECONDS = 1500
+SET_UP_SECONDS, AGAIN_SECONDS, SAY_SECONDS = 1500, 1500, 15
 
 
-def exact(tree: WideTree, placements: int) -> Callable[[Node], bool]:
-    """Whether the centre knows of each placement that all edges have it."""
-
-    def met(node: Node) -> bool:
-        keys = [key for key, held in node.records.items() if is_delta(held)]
-        if len(keys) != placements:
-            return False
-        return all(is_synced(node.count(key), tree.everywhere) for key in keys)
-
-    return met
+def waiting(tree: WideTree, placements: int) -> str:
+    """What the centre does not know yet of its placements; "" if all edges have all of them."""
+    try:
+        node = tree.centre.node
+    except (AssertionError, BusBroken):
+        return "the centre's relay, which starts again"
+    keys = [key for key, held in node.records.items() if is_delta(held)]
+    if len(keys) != placements:
+        return f"placements to be issued: {len(keys)} of {placements} are"
+    counts = [node.count(key) for key in keys]
+    lacking = [count for count in counts if not is_synced(count, tree.everywhere)]
+    if not lacking:
+        return ""
+    return f"{len(lacking)} placements, as the one that is {lacking[0]}"
 
 
 def _objects(number: int) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -46,10 +49,16 @@ def _objects(number: int) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 async def until_exact(tree: WideTree, placements: int, seconds: float) -> None:
-    met = exact(tree, placements)
-    async with asyncio.timeout(seconds):
-        while not met(tree.centre.node):
-            await asyncio.sleep(0.2)
+    """Wait, and say what for; raises AssertionError with that when it takes too long."""
+    began = said = time.perf_counter()
+    while waits := waiting(tree, placements):
+        now = time.perf_counter()
+        if now - began > seconds:
+            raise AssertionError(f"after {seconds:.0f} s it still waits for {waits}")
+        if now - said > SAY_SECONDS:
+            said = now
+            say(f"after {now - began:.0f} s: waits for {waits}")
+        await asyncio.sleep(0.2)
 
 
 async def main(edges: int = EDGES, placements: int = PLACEMENTS) -> None:
@@ -76,7 +85,7 @@ async def main(edges: int = EDGES, placements: int = PLACEMENTS) -> None:
             began, used = time.perf_counter(), own_cpu_seconds()
             again = await tree.start_centre(group)
             report.row("the centre runs, its ledger read", time.perf_counter() - began, "s")
-            await until_exact(tree, placements, 300)
+            await until_exact(tree, placements, AGAIN_SECONDS)
             seconds, used = time.perf_counter() - began, own_cpu_seconds() - used
             await asyncio.sleep(REST_SECONDS)
             counters = tree.centre.counters

@@ -89,7 +89,7 @@ def main(made: int = MADE) -> None:
     change = (out + folded) / PROCESSES + own
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     report.row("regions: making them", making, making * factor, "CPU s")
-    report.row("regions: one delta into every edge's mailbox", out, out * factor, "CPU s")
+    report.row("regions: sessions begun, one delta to every edge", out, out * factor, "CPU s")
     report.row("regions: all reports taken and folded", folded, folded * factor, "CPU s")
     report.row("centre: delta out, reports folded, exact", own, own * factor, "CPU s")
     report.row(f"the change, on {PROCESSES} cores", change, change * factor, "s")

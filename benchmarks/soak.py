@@ -37,10 +37,9 @@ EDGES = ("/r1/e1", "/r1/e2")
 PLACEMENTS, NAMES = 4, 12
 PAUSE_SECONDS, SAMPLE_SECONDS = 0.01, 1.0
 SETTINGS = {
-    "relay.core.children.HEARTBEAT_SECONDS": 2.0,
-    "relay.core.children.SILENT_AFTER_SECONDS": 6.0,
-    "relay.core.tombstones.RETENTION_MS": 4000,
-    "relay.core.tombstones.EVERY_SECONDS": 2.0,
+    "relay.core.link.session.HELLO_SECONDS": 2.0,
+    "relay.core.link.children.SILENT_AFTER_SECONDS": 6.0,
+    "relay.core.link.session.SILENT_AFTER_SECONDS": 6.0,
     "relay.core.content.sweeping.SWEEP_FIRST_SECONDS": 2.0,
     "relay.core.content.sweeping.SWEEP_EVERY_SECONDS": 2.0,
 }

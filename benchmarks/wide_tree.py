@@ -25,7 +25,7 @@ from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.adapters.spaces.memory_space import MemorySpace
 from relay.core.node import Node
 from relay.driver import Driver
-from relay.ports import Space
+from relay.ports import BusBroken, Space, SpaceError, first_of
 from schemas.identity import MailKey, NodePath, mail_key
 from schemas.records import API_PLACEMENT
 from schemas.reports import Count
@@ -33,6 +33,7 @@ from tests.namespaces import apply_in_namespaces
 
 JOIN_SECONDS = 900.0
 """A quiet machine needs a tenth of it for 8,000 edges; beyond it something is wrong."""
+RETRY_SECONDS = 1.0
 MANAGER = "benchmark"
 GROUP, VERSION = "edge.kubestellar.io", "v2alpha1"
 
@@ -70,7 +71,14 @@ class WideTree:
         return mail_key(API_PLACEMENT, await self.workloads.identity(), "", name)
 
     async def apply(self, *objects: dict[str, Any]) -> None:
-        await apply_in_namespaces(self.workloads, objects, MANAGER)
+        """Apply the objects, again if the centre's server is too busy to answer in time."""
+        async with asyncio.timeout(JOIN_SECONDS):
+            while True:
+                try:
+                    return await apply_in_namespaces(self.workloads, objects, MANAGER)
+                except SpaceError as error:
+                    say(f"waits for the centre's space: {error}")
+                    await asyncio.sleep(RETRY_SECONDS)
 
     async def until(self, name: str, met: Callable[[Count], bool], seconds: float = 300) -> Count:
         key = await self.placement_key(name)
@@ -139,18 +147,39 @@ class WideTree:
         centre = NodeRuntime(self.world, NodePath(), self.folder / "centre")
         self.nodes[NodePath()] = centre
         tasks = [group.create_task(centre.run())]
-        relay = await centre.running()
+        await centre.running()
         self.workloads = await self.workload_space(self._stack)
-        self.controllers = await Controllers.open(
-            relay.publisher,
-            self.workloads,
-            self.inventory,
-            self.clock,
-            self.dice,
-            self.folder / "keys",
-        )
-        tasks.append(group.create_task(self.controllers.run()))
+        await self._open_controllers(centre)
+        tasks.append(group.create_task(self._control(centre)))
         return tasks
+
+    async def _open_controllers(self, centre: NodeRuntime) -> None:
+        while True:
+            relay = await centre.running()
+            try:
+                self.controllers = await Controllers.open(
+                    relay.publisher,
+                    self.workloads,
+                    self.inventory,
+                    self.clock,
+                    self.dice,
+                    self.folder / "keys",
+                )
+            except (BusBroken, SpaceError) as error:
+                say(f"waits for the centre's relay: {error}")
+                await asyncio.sleep(RETRY_SECONDS)
+            else:
+                return
+
+    async def _control(self, centre: NodeRuntime) -> None:
+        """Run the controllers; they begin anew with each run of the centre's relay."""
+        while True:
+            try:
+                await self.controllers.run()
+            except* (BusBroken, SpaceError) as broken:
+                say(f"the centre's controllers begin again: {first_of(broken)}")
+            await asyncio.sleep(RETRY_SECONDS)
+            await self._open_controllers(centre)
 
     async def workload_space(self, stack: AsyncExitStack) -> Space:
         """Where the centre's workloads lie: on its own server."""
@@ -256,6 +285,11 @@ async def wide_tree(folder: Path, regions: int, edges: int) -> AsyncIterator[Wid
             yield tree
         finally:
             await tree.stop(tasks)
+
+
+def say(what: str) -> None:
+    """Tell whoever watches what the benchmark waits for."""
+    print(what, file=sys.stderr, flush=True)
 
 
 def _let_clients_in() -> None:

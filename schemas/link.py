@@ -84,7 +84,8 @@ class Cursor(WireRecord, frozen=True):
 
     incarnation: str
     sequence: Natural
-    # Where in it the newest snapshot lay, 0 if none did.
+    # A snapshot that is not reached, and where it lay; 0 if there is none.
+    snapshot: Natural
     snapshot_sequence: Natural
     # The generation of the snapshot that was reached last, 0 for none.
     reached: Natural

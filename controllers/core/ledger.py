@@ -57,6 +57,7 @@ class Ledger:
         slot = slot_of(kind, record)
         self.records[slot] = record
         self.deleted.pop(slot, None)
+        self.forgotten.discard(slot)
         self.raise_to(record.generation)
         if body is not None:
             self.bodies[slot] = body

@@ -37,7 +37,7 @@ from relay.core.link.children import Children
 from relay.core.link.target import Targets
 from relay.core.propagation import Propagation
 from relay.core.records.acceptance import Acceptance, Refuse
-from relay.core.records.accepted import Accepted
+from relay.core.records.accepted import Accepted, read_record
 from relay.core.records.book import RecordBook
 from relay.core.records.judge import SnapshotJudge
 from relay.core.records.snapshot import Interest
@@ -51,10 +51,9 @@ from relay.core.view import NodeView
 from schemas.blobs import Reference
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, MailKey
 from schemas.link import Cursor
-from schemas.records import DeltaHead, LocationRecord, Profile, decode_base, decode_payload
+from schemas.records import DeltaHead, LocationRecord, Profile
 from schemas.refusals import RecordRefused
 from schemas.reports import Done, decode
-from schemas.signing import Envelope, decode_envelope
 from schemas.subjects import CURSOR_KEY
 
 
@@ -103,7 +102,7 @@ class Node(NodeView):
             Inventory(self._audience.bears_on, self._location_labels),
             self._content,
             done,
-            highest_held=_highest(remembered),
+            last_loss=_last_loss(remembered),
             former=self.config.former,
         )
 
@@ -248,6 +247,8 @@ class Node(NodeView):
 
     def _hello(self, event: HelloArrived) -> None:
         shown = self._downstream.hello(event)
+        if self._upstream is not None:
+            self._upstream.look_at_wants()
         if shown is None:
             return
         if self._upstream is not None:
@@ -453,22 +454,20 @@ class Node(NodeView):
             self._upstream.restore_snapshot(verified)
 
 
-def _highest(remembered: Remembered) -> int:
-    """The highest generation at which a record that the streams hold may have taken something.
+def _last_loss(remembered: Remembered) -> int:
+    """The newest generation by which something may have become unwanted before this run.
 
-    For just these a parent sees to it that a snapshot settles them soon.
+    Of a delta with its body that is when it last lost an object; any other record may take by
+    itself. For just these a parent has a snapshot that settles them written.
     """
-    highest = 0
+    newest = 0
     for own in remembered.own:
+        if own.key in (CURSOR_KEY, SNAPSHOT_KEY):
+            continue
         with suppress(RecordRefused):
-            if own.key not in (CURSOR_KEY, SNAPSHOT_KEY, KEYS_KEY):
-                highest = max(highest, _last_loss(decode_envelope(own.data)))
-    return highest
-
-
-def _last_loss(envelope: Envelope) -> int:
-    if envelope.kind == "delta" and envelope.body is not None:
-        with suppress(RecordRefused):
-            head = decode_payload("delta", envelope.payload)
-            return head.last_loss if isinstance(head, DeltaHead) else head.generation
-    return decode_base(envelope.payload).generation
+            record = read_record(own.data)[1]
+            took = record.generation
+            if isinstance(record.record, DeltaHead) and record.full:
+                took = record.record.last_loss
+            newest = max(newest, took)
+    return newest

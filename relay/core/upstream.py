@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
+from itertools import islice
 
 from relay.core.audience import HERE
 from relay.core.config import NodeConfig
@@ -32,14 +34,15 @@ from relay.core.records.acceptance import (
 from relay.core.records.accepted import Accepted, is_delta, to_keep
 from relay.core.records.freshness import ViewAge
 from relay.core.records.judge import REACH_SECONDS_MAX, VerifiedSnapshot
-from relay.core.records.snapshot import Interest
+from relay.core.records.snapshot import Interest, Listed, Unread
+from relay.core.records.verdict import admits_new
 from relay.core.rooms import Rooms
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, MailKey
-from schemas.link import Cursor, Welcome
-from schemas.records import LocationRecord, Profile
+from schemas.link import WANTS_MAX, Cursor, Welcome
+from schemas.records import LocationRecord
 from schemas.refusals import CodecError
 from schemas.reports import encode
-from schemas.snapshots import SnapshotRefused, mail_entry_key
+from schemas.snapshots import EntryKey, SnapshotRefused, mail_entry_key
 from schemas.subjects import CURSOR_KEY
 
 STALE = "StaleView: its parent has shown it no newer snapshot for 20 minutes"
@@ -85,7 +88,6 @@ class Upstream:
         self._told_expired = False
         # Whether the parent ever welcomed this run.
         self.was_welcomed = False
-        self._snapshot_sequence = cursor.snapshot_sequence if cursor is not None else 0
         self._stored_cursor = cursor
         # Whether records wait for parts of snapshots that are not being read.
         self._interest_grew = False
@@ -144,6 +146,7 @@ class Upstream:
         self.was_welcomed = True
         if start == 1 or message.incarnation != incarnation:
             self._judge.forget_places()
+            self._unverified.clear()
         if message.snapshot:
             self._offer(message.snapshot, None)
         if not former:
@@ -176,8 +179,9 @@ class Upstream:
         if cursor is not None and cursor.reached == snapshot.generation:
             self._judge.restore(snapshot)
         else:
-            at = cursor.snapshot_sequence if cursor is not None else 0
-            self._judge.offer(snapshot, at or None, self._clock().seconds)
+            was_read = cursor is not None and cursor.snapshot == snapshot.generation
+            at = cursor.snapshot_sequence if cursor is not None and was_read else None
+            self._judge.offer(snapshot, at, self._clock().seconds)
 
     def shown_by_child(self, snapshot: VerifiedSnapshot) -> None:
         """A child showed a snapshot that is newer than any here."""
@@ -228,14 +232,14 @@ class Upstream:
 
     def _judge_mail(self, event: MailArrived) -> None:
         reader, newest = self.link.reader, self._judge.newest
-        admits_new = newest is not None and self._may_rely_on(newest)
-        if newest is not None and not admits_new and not self._told_expired:
+        may_take_new = newest is not None and self._may_rely_on(newest)
+        if newest is not None and not may_take_new and not self._told_expired:
             self._told_expired = True
             self._out.append(Noted(EXPIRED_VIEW, "snapshot", EXPIRED))
-        ruling = self._acceptance.judge(event, keys_read=reader.caught_up, admits_new=admits_new)
+        ruling = self._acceptance.judge(event, keys_read=reader.caught_up, admits_new=may_take_new)
         if isinstance(ruling, Park):
             reader.parked.put(event)
-            if ruling.lack is Lack.SNAPSHOT and newest is not None:
+            if ruling.lack is Lack.SNAPSHOT and may_take_new:
                 # Its place in the snapshot was not of interest so far.
                 self._interest_grew = True
             return
@@ -252,9 +256,12 @@ class Upstream:
 
     def _may_rely_on(self, snapshot: VerifiedSnapshot) -> bool:
         """Not on one that expired, without memory: who shows it may show an old state."""
-        if self.has_memory or self._config.accept_expired:
-            return True
-        return self._clock().wall_ms < snapshot.record.expires_ms
+        return admits_new(
+            snapshot.record,
+            self._clock().wall_ms,
+            with_memory=self.has_memory,
+            expired_allowed=self._config.accept_expired,
+        )
 
     def refuse(self, reason: str, subject: str, detail: str) -> None:
         """Count and note what is never acted on."""
@@ -351,8 +358,6 @@ class Upstream:
         if isinstance(verified, Refuse):
             self.refuse(verified.reason, "snapshot", verified.detail)
             return
-        if sequence is not None:
-            self._snapshot_sequence = sequence
         self.link.shown_by_parent = max(self.link.shown_by_parent, verified.generation)
         now = self._clock().seconds
         self._view.saw(verified.record.time_ms, now)
@@ -444,6 +449,7 @@ class Upstream:
         ]
         waiting = (event.key for event in self.link.reader.parked)
         keys += [mail_entry_key(key) for key in waiting if key != KEYS_KEY]
+        keys += filter(None, map(_place_of, self._wanted_below()))
         return Interest(keys, self._config.path)
 
     # What is said upward.
@@ -479,25 +485,31 @@ class Upstream:
             outdated |= candidate.standings.outdated
         held = ((key, self._book.get(key)) for key in outdated)
         wanted = {k for k, a in held if a is not None and _may_be_wanted(a)}
-        for child in self._children.by_name.values():
-            if child.session.is_there:
-                wanted.update(key for key in child.wants if self._lacks(key))
-        return wanted
+        return wanted.union(key for key in self._wanted_below() if self._lacks(key))
+
+    def look_at_wants(self) -> None:
+        """A child may want what no one here had an interest in: have that part read."""
+        places = map(_place_of, self._wanted_below())
+        if any(isinstance(self._judge.listing(place), Unread) for place in places if place):
+            self._interest_grew = True
+
+    def _wanted_below(self) -> Iterator[MailKey]:
+        """What children in session want, as much as one hello may name."""
+        there = (c for c in self._children.by_name.values() if c.session.is_there)
+        return islice((key for child in there for key in child.wants), WANTS_MAX)
 
     def _lacks(self, key: MailKey) -> bool:
         """Whether the snapshot surely lists a newer version than is held."""
-        held = self._book.get(key)
-        try:
-            place = mail_entry_key(key)
-        except (CodecError, ValueError):
-            return False
-        return self._judge.lists_above(place, held.generation if held is not None else 0)
+        held, place = self._book.get(key), _place_of(key)
+        found = self._judge.listing(place) if place else None
+        above = held.generation if held is not None else 0
+        return isinstance(found, Listed) and found.generation > above
 
     def _store_cursor(self) -> None:
         reader = self.link.reader
         reached = self._judge.reached
         cursor = reader.cursor(
-            self._snapshot_sequence,
+            self._judge.place_of_newest,
             reached.generation if reached is not None else 0,
             has_memory=self.has_memory,
         )
@@ -517,7 +529,13 @@ class Upstream:
             self._reports.touch(accepted.key)
 
 
+def _place_of(key: MailKey) -> EntryKey | None:
+    """Where a snapshot would list what a child names; None if it names nothing."""
+    try:
+        return mail_entry_key(key)
+    except (CodecError, ValueError):
+        return None
+
+
 def _may_be_wanted(accepted: Accepted) -> bool:
-    return is_delta(accepted) or (
-        isinstance(accepted.record, LocationRecord) and not isinstance(accepted.record, Profile)
-    )
+    return is_delta(accepted) or isinstance(accepted.record, LocationRecord)

@@ -240,7 +240,6 @@ class Child:
         self.reader = MailboxReader(disk.cursor)
         self.session = ParentSession()
         self.judge = SnapshotJudge(self._all_records, self._interest)
-        self._snapshot_at = 0
         # What it let go of, and told its parent to be gone.
         self.gone: dict[MailKey, None] = {}
         if disk.snapshot:
@@ -257,7 +256,7 @@ class Child:
     def disk(self) -> Disk:
         reached = self.judge.reached
         generation = reached.generation if reached is not None else 0
-        cursor = self.reader.cursor(self._snapshot_at, generation, has_memory=reached is not None)
+        cursor = self.reader.cursor((0, 0), generation, has_memory=reached is not None)
         data = reached.data if reached is not None else b""
         return Disk(dict(self.records), dict(self.content), dict(self.removals), cursor, data)
 
@@ -354,7 +353,6 @@ class Child:
         waited = self.truth.now - candidate.since >= REACH_SECONDS_MAX
         if (candidate.standings.outdated or self.reader.parked) and not waited:
             return
-        self._snapshot_at = candidate.sequence
         standings = self.judge.reach()
         reached = self.judge.reached
         assert reached is not None

@@ -59,11 +59,11 @@ def mine(generation=1, path=PATH, former=()):
 class Bench:
     """One destination, told of deltas whose content is at hand."""
 
-    def __init__(self, done=(), highest_held=0):
+    def __init__(self, done=(), last_loss=0):
         self.out, self.values, self.unselected = [], {}, set()
         self.content = Content((), self.out)
         inventory = Inventory(lambda _profile, key: key not in self.unselected, lambda _profile: ())
-        self.edge = Destination(PATH, inventory, self.content, done, highest_held=highest_held)
+        self.edge = Destination(PATH, inventory, self.content, done, last_loss=last_loss)
         self.edge.put_profile(mail_key(0), mine())
 
     def put(self, number, revision=1, objects=1, names=None, serve=True):
@@ -230,7 +230,7 @@ def done(name, placement):
 
 
 def test_after_a_restart_what_is_not_wanted_waits_for_all_that_was_held():
-    bench = Bench([done("x", 0), done("y", 1)], highest_held=40)
+    bench = Bench([done("x", 0), done("y", 1)], last_loss=40)
     bench.put(1, 10, names="y")
     assert [bench.edge.may_prune(X.key, settled) for settled in (39, 40)] == [False, True]
     assert not bench.edge.may_prune(Y.key, 99)
@@ -240,7 +240,7 @@ def test_after_a_restart_what_is_not_wanted_waits_for_all_that_was_held():
 
 
 def test_nothing_goes_of_a_placement_whose_content_is_still_to_come():
-    bench = Bench([done("x", 0)], highest_held=40)
+    bench = Bench([done("x", 0)], last_loss=40)
     bench.put(0, 50, names="y", serve=False)
     assert not bench.edge.may_prune(X.key, 99)
     bench.serve()
@@ -248,7 +248,7 @@ def test_nothing_goes_of_a_placement_whose_content_is_still_to_come():
 
 
 def test_an_implied_namespace_waits_for_what_it_held():
-    bench = Bench(highest_held=5)
+    bench = Bench(last_loss=5)
     namespace = ObjectKey("", "namespaces", "", "shop")
     bench.put(0, 10, names="x")
     bench.put(0, 20, names="")
@@ -320,7 +320,7 @@ def test_a_head_that_nothing_signed_selects_lets_go():
 
 
 def test_after_a_restart_a_head_prunes_nothing():
-    bench = Bench([done("x", 0)], highest_held=40)
+    bench = Bench([done("x", 0)], last_loss=40)
     bench.evaluate(0, 50)
     bench.resolve()
     assert not bench.edge.may_prune(X.key, 99)

@@ -6,7 +6,7 @@ import pytest
 
 from controllers.core.drafts import Draft, slot_of
 from controllers.core.issuing import LedgerIssuer
-from controllers.core.ledger import entry_key_of
+from controllers.core.ledger import Ledger, entry_key_of
 from controllers.core.start import read_stored_ledger
 from relay.core.events import Instant
 from relay.core.records.reading import SnapshotReading
@@ -17,7 +17,9 @@ from schemas.identity import SNAPSHOT_KEY, KeyId, NodePath, TreeId, random_id
 from schemas.records import (
     API_LOCATION,
     API_NODE,
+    API_PLACEMENT,
     API_SYNC_TARGET,
+    DeltaHead,
     LocationRecord,
     NodeRecord,
     Profile,
@@ -306,3 +308,16 @@ def test_over_any_life_only_what_was_deleted_is_dropped(seed):
         for (key, generation), record in centre.issued.items():
             if (key, generation) not in centre.deleted and SNAPSHOT_KEY in centre.own:
                 assert centre.standing(record) is not Standing.DROPPED, record
+
+
+def test_only_the_first_version_after_a_deletion_takes_away_what_was_before():
+    ledger, source = Ledger(TREE, "0" * 16), Source(API_PLACEMENT, "space", "", "p")
+    head = DeltaHead(source, 0, "", "", (), bytes(32), (), 0)
+    losses = []
+    for deleted in (False, True, False):
+        if deleted:
+            ledger.delete([source.key])
+        (record,) = ledger.stamp([Draft("delta", head, b"")], 1000)
+        ledger.remember("delta", record, b"")
+        losses.append(record.last_loss == record.generation)
+    assert losses == [False, True, False]

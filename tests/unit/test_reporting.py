@@ -215,6 +215,7 @@ def test_what_changes_is_dirty_once():
     assert list(found.take_dirty()) == [KEY]
     found.take("a", report(revision=2))
     assert not found.take_dirty()
-    found.refresh_placement(KEY)
-    found.refresh_child("b")
+    found.refresh_child("a")
     assert list(found.take_dirty()) == [KEY]
+    found.refresh_child("b")
+    assert not found.take_dirty()

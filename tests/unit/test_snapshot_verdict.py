@@ -11,7 +11,6 @@ from relay.core.records.verdict import (
     admits_new,
     judge,
     judge_all,
-    newest,
 )
 from schemas.identity import mail_key
 from schemas.snapshots import Term, TermEntry, mail_entry_key
@@ -85,12 +84,6 @@ def test_what_is_not_held_waits_for_what_would_tell():
     hidden = view({view().record.tree.address})
     assert admit(LISTED, 40, hidden) is Admission.UNREAD
     assert admit(LISTED, 101, hidden) is Admission.TAKEN
-
-
-def test_a_node_judges_by_the_newest_ever_verified():
-    older, newer = (view_of(TREE, generation=g).record for g in (5, 9))
-    assert newest(newer, None, older) is newer
-    assert newest(None) is None
 
 
 def test_without_memory_nothing_is_taken_under_an_expired_snapshot_unless_configured_to():

@@ -1,5 +1,7 @@
 """When a node reports, and when it waits."""
 
+import itertools
+
 import pytest
 
 from relay.core.reports.windows import (
@@ -86,3 +88,18 @@ def test_what_was_waited_for_is_said_in_the_midst_of_a_backlog():
     throttle.gather(1.0)
     throttle.hurry(1.05)
     assert not throttle.put_off(1.1, BUSY_MAIL)
+
+
+def test_one_that_always_has_something_at_work_says_its_progress_in_the_longest_window():
+    throttle, said = ReportThrottle(), [0.0]
+    keys = [short_key(bytes(19) + bytes([at])) for at in range(60)]
+    for second in range(60):
+        # Each is at work for three seconds.
+        dirty = {keys[second]: None} | throttle.close(second)
+        for key in dirty:
+            throttle.waits(key, second, at_work=second < keys.index(key) + 3)
+        throttle.check()
+        if not throttle.is_waiting:
+            said.append(second)
+    gaps = [later - before for before, later in itertools.pairwise(said)]
+    assert max([*gaps, 60 - said[-1]]) <= GATHER_MAX_SECONDS + 1

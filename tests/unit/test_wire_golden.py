@@ -123,7 +123,7 @@ UNSIGNED = {
     "welcome": link.Welcome("inc", "r", 12, b"signed", link.Repair.READ),
     "greeting": link.greeting("inc"),
     "progress": link.Progress("r", "inc", 12, bytes(16)),
-    "cursor": link.Cursor("inc", 12, 6, 9, has_memory=True),
+    "cursor": link.Cursor("inc", 12, 10, 6, 9, has_memory=True),
     "done": reports.Done(RESULT.key, "uid", "ab", (KEY,), made=True, order=12),
     "empty report": reports.Report(KEY, 0, "r", 4, 7, True, 0, reports.Summary()),
     "large numbers": reports.ObjectResult(RESULT.key, 2**63 - 1),
@@ -238,7 +238,7 @@ GOLDEN: dict[str, str] = {
     "welcome": "95a3696e63a1720cc4067369676e6564a472656164",
     "greeting": "95a3696e63a000c400a46e6f6e65",
     "progress": "94a172a3696e630cc41000000000000000000000000000000000",
-    "cursor": "95a3696e630c0609c3",
+    "cursor": "96a3696e630c0a0609c3",
     "done": (
         "9a94a0aa636f6e6669676d617073a473686f70a161a3756964a2616291d92069636a666d70646b31"
         "363176653732766f38376e6b76736d3571733273633537c30ca0c400c2c2"

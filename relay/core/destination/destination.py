@@ -102,12 +102,12 @@ class Destination:
         content: Content,
         done: Iterable[Done],
         *,
-        highest_held: int = 0,
+        last_loss: int = 0,
         former: Iterable[NodePath] = (),
     ) -> None:
         """`done` is what its syncer applied; `former` are paths at which this very node hung.
 
-        `highest_held` is the highest generation of all records that were held at the start.
+        `last_loss` is the newest generation by which something may have become unwanted before.
         """
         self.path = path
         self.profile: Profile | None = None
@@ -128,9 +128,9 @@ class Destination:
         self._tallies: dict[MailKey, Tally] = {}
         self._observed: dict[ObjectKey, ObjectObserved] = {}
         self._history = ClaimHistory()
-        self._causes = RemovalCauses(highest_held)
+        self._causes = RemovalCauses(last_loss)
         for item in done:
-            self._causes.lost([item.key], highest_held)
+            self._causes.lost([item.key], last_loss)
             for placement in item.placements:
                 self._history.add(MailKey(placement), item.key)
             self._observed[item.key] = ObjectObserved(

@@ -42,7 +42,9 @@ class InFlight:
     """Inventory on its way to a child: it may change who is meant there."""
 
     records: tuple[Accepted, ...]
-    # Where it was written in the child's mailbox; None until that is confirmed.
+    # What leaves no message there is told by a snapshot above this generation.
+    generation: int
+    # Where the newest of it was written in the child's mailbox; None until that is confirmed.
     sequence: int | None = None
 
 
@@ -66,8 +68,6 @@ class Child:
     rewritten: float = float("-inf")
     # When it is to be told to report everything again, as its report digest differs.
     say_at: float | None = None
-    # The run whose reports alone count; what others said is erased with its first progress.
-    progress_run: str = ""
     wants: tuple[MailKey, ...] = ()
     snapshot_time_ms: int = 0
     in_flight: dict[MailKey, InFlight] = field(default_factory=dict)
@@ -253,7 +253,9 @@ class Children:
         if child is not None:
             former = child.in_flight.get(key)
             kept = former.records if former is not None else ()
-            child.in_flight[key] = InFlight((*kept, *records)[-4:])
+            known = self._reached.generation if self._reached is not None else 0
+            above = max(known, *(record.generation for record in (*kept, *records)))
+            child.in_flight[key] = InFlight((*kept, *records)[-4:], above)
 
     def flush(self, now: float) -> None:
         """Write what is to be written."""
@@ -284,10 +286,9 @@ class Children:
             self._look_by(self._overdue_at(child))
         if event.key == SNAPSHOT_KEY:
             for flying in child.in_flight.values():
-                # What was dropped leaves no message: the snapshot tells of it.
-                if flying.sequence is None:
+                if flying.sequence is None and flying.generation < event.generation:
                     flying.sequence = event.sequence
-        elif event.key in child.in_flight:
+        elif event.key in child.in_flight and child.mailbox.is_written(event.key):
             child.in_flight[event.key].sequence = event.sequence
         self._to_flush[event.child] = None
 

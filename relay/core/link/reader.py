@@ -147,11 +147,6 @@ class MailboxReader:
         if former is not None:
             self._digest.remove(key, former[1])
 
-    def shows(self, key: MailKey, generation: int) -> bool:
-        """Whether the mailbox holds this record in full."""
-        found = self._full.get(key)
-        return found is not None and found[0] == generation
-
     def shows_in_full(self, key: MailKey) -> bool:
         """Whether the mailbox holds any record in full under the key."""
         return key in self._full
@@ -161,9 +156,9 @@ class MailboxReader:
         left_out = [(key, self._full[key][1]) for key in excluded if key in self._full]
         self._digest.advance(snapshot, left_out)
 
-    def cursor(self, snapshot_sequence: int, reached: int, *, has_memory: bool) -> Cursor:
+    def cursor(self, snapshot: tuple[int, int], reached: int, *, has_memory: bool) -> Cursor:
         """What OWN shall hold of it."""
-        return Cursor(self.incarnation, self.judged, snapshot_sequence, reached, has_memory)
+        return Cursor(self.incarnation, self.judged, *snapshot, reached, has_memory)
 
     def check(self) -> None:
         """Assert what must always hold."""

@@ -136,11 +136,6 @@ class MailboxWriter:
         self._checkpoints: deque[_Checkpoint] = deque(maxlen=CHECKPOINTS_MAX)
 
     @property
-    def idle(self) -> bool:
-        """Whether nothing is to be written, and nothing is on its way."""
-        return not (self._dirty or self._in_flight or self._awaiting)
-
-    @property
     def awaits_content(self) -> bool:
         return bool(self._awaiting)
 

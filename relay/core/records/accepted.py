@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeGuard
 
 from relay.core.effects import StoreOwn
 from relay.core.records.verdict import HeldRecord
-from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, MailKey
+from schemas.identity import KEYS_KEY, MailKey
 from schemas.records import (
     DeltaBody,
     DeltaHead,
@@ -82,7 +82,7 @@ class Accepted:
 
 
 def read_record(data: bytes, hops: tuple[int, ...] = ()) -> tuple[Envelope, Accepted]:
-    """Decode a message; raises RecordRefused or RecordRefused, whatever the bytes are."""
+    """Decode a message; raises RecordRefused, whatever the bytes are."""
     envelope = decode_envelope(data)
     body, opaque = None, False
     try:
@@ -116,14 +116,6 @@ def to_keep(accepted: Accepted, incarnation: str = "", sequence: int = 0) -> Sto
     )
 
 
-def with_hop(accepted: Accepted, now_ms: int) -> Accepted:
-    """The same, written on at this time."""
-    return replace(accepted, hops=(*accepted.hops, now_ms))
-
-
 def is_delta(accepted: Accepted | None) -> TypeGuard[Accepted]:
     """Whether this is a placement's delta."""
     return accepted is not None and accepted.kind == "delta"
-
-
-__all__ = ["SNAPSHOT_KEY", "Accepted", "is_delta", "read_record", "to_keep", "with_hop"]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from relay.core.records.accepted import Accepted, is_delta
 from schemas.identity import MailKey, NodePath
-from schemas.records import LocationRecord, NodeRecord, Profile
+from schemas.records import NodeRecord, Profile
 
 
 class RecordBook:
@@ -84,8 +84,3 @@ def way_of(path: NodePath, accepted: Accepted) -> str | None:
     if isinstance(record, NodeRecord) and len(record.path.names) >= len(path.names) + 2:
         return path.step_towards(record.path)
     return None
-
-
-def is_inventory(accepted: Accepted) -> bool:
-    """Whether it says who is meant: a profile or a Location."""
-    return isinstance(accepted.record, Profile | LocationRecord)

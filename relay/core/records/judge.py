@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from relay.core.records.accepted import Accepted
 from relay.core.records.reading import SnapshotReading
-from relay.core.records.snapshot import Interest, Listed, SnapshotView
-from relay.core.records.verdict import Admission, Standing, admit, judge, judge_all
+from relay.core.records.snapshot import Interest, Listed, Listing, SnapshotView
+from relay.core.records.verdict import Admission, Standing, admit, judge_all
 from schemas.blobs import Reference
 from schemas.identity import ContentHash, MailKey, NodePath
 from schemas.records import Profile
@@ -101,6 +101,17 @@ class SnapshotJudge:
         return self.reached
 
     @property
+    def place_of_newest(self) -> tuple[int, int]:
+        """Generation and place in the mailbox of the newest, if it is read and not reached.
+
+        Else 0, 0. Who knew the place alone might take an older one's for this one's.
+        """
+        newest = self._newest
+        if newest is None or newest.sequence is None:
+            return 0, 0
+        return newest.generation, newest.sequence
+
+    @property
     def nodes(self) -> Mapping[ContentHash, bytes]:
         """The plain bytes of what was read of snapshots."""
         return self._nodes
@@ -183,6 +194,9 @@ class SnapshotJudge:
 
     def look_anew(self) -> None:
         """Other keys are of interest than before: read what they need."""
+        if self._newest is None and self.reached is not None:
+            self.restore(self.reached)
+            return
         for judgement in self._under_way():
             judgement.reading = self._read(judgement.snapshot)
             judgement.standings = None
@@ -199,17 +213,11 @@ class SnapshotJudge:
         except SnapshotRefused:
             return Admission.UNREAD
 
-    def lists_above(self, key: EntryKey, generation: int) -> bool:
-        """Whether the newest snapshot surely lists the key with a higher generation."""
-        return self.listed(key) > generation
-
-    def listed(self, key: EntryKey) -> int:
-        """The generation that the newest snapshot lists, 0 for none, or if that is not read."""
-        newest = self.newest
-        if newest is None:
-            return 0
-        found = SnapshotView(newest.record, self._nodes).generation_of(key)
-        return getattr(found, "generation", 0)
+    def listing(self, key: EntryKey) -> Listing | None:
+        """What the newest snapshot lists for a key; None if there is none."""
+        if (newest := self.newest) is None:
+            return None
+        return SnapshotView(newest.record, self._nodes).generation_of(key)
 
     def accepted(self, record: Accepted) -> None:
         """A record came into force in place of the one that was judged."""
@@ -303,8 +311,3 @@ class SnapshotJudge:
         kept.add(self.reached.record.terms_reference.address)
         self._nodes = {address: self._nodes[address] for address in kept & self._nodes.keys()}
         self._view = None
-
-
-def standing_of(record: Accepted, view: SnapshotView) -> Standing:
-    """The standing of one record."""
-    return judge(record.held, view)

@@ -72,12 +72,6 @@ def admit(key: EntryKey, generation: int, view: SnapshotView) -> Admission:
             return Admission.SUPERSEDED
 
 
-def newest(*verified: SnapshotRecord | None) -> SnapshotRecord | None:
-    """The one by which a node judges, of those that it or its parent ever verified."""
-    known = [record for record in verified if record is not None]
-    return max(known, key=lambda record: record.generation, default=None)
-
-
 def admits_new(
     record: SnapshotRecord, now_ms: int, *, with_memory: bool, expired_allowed: bool = False
 ) -> bool:

@@ -192,13 +192,6 @@ class ChildReports:
                 fold.stale(place)
                 self.touch(key)
 
-    def refresh_placement(self, key: MailKey) -> None:
-        """Look again at all children with a row: another record is in force, or none any more."""
-        fold = self._folds.get(key)
-        for place in list(fold.places()) if fold is not None else ():
-            self._folds[key].stale(place)
-        self.touch(key)
-
     def forget_child(self, child: str) -> None:
         """The child is none any more, and counts for nothing."""
         place = self._at(child)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from schemas import codec
 from schemas.identity import MailKey
@@ -26,6 +27,7 @@ def report_term(slot: str, run: int, revision: int) -> int:
     return digest_term(slot, run.to_bytes(8, "big") + revision.to_bytes(8, "big"))
 
 
+@lru_cache(maxsize=4096)
 def run_number(run: str) -> int:
     """The first 63 bits of a run's hash: what a row, and the digest, know it by."""
     return int.from_bytes(hashlib.sha256(run.encode()).digest()[:8], "big") >> 1

@@ -26,6 +26,8 @@ class ReportThrottle:
         self._hurried_last = float("-inf")
         self._at_work: dict[MailKey, float] = {}
         self._waiting: dict[MailKey, None] = {}
+        # Since when some report or other waits, and no progress was said.
+        self._waits_since: float | None = None
 
     def heard(self) -> None:
         """A child has reported."""
@@ -68,6 +70,8 @@ class ReportThrottle:
             self._hurried_last = now
         self._heard, self._hurried, self.ends = 0, False, None
         waiting, self._waiting = self._waiting, {}
+        if not waiting:
+            self._waits_since = None
         return waiting
 
     def waits(self, key: MailKey, now: float, *, at_work: bool) -> bool:
@@ -75,7 +79,10 @@ class ReportThrottle:
         if not at_work:
             self._at_work.pop(key, None)
             return False
-        until = self._at_work.setdefault(key, now) + GATHER_MAX_SECONDS
+        if self._waits_since is None:
+            self._waits_since = now
+        # What others wait for counts, too: else one after the other would put off all progress.
+        until = min(self._at_work.setdefault(key, now), self._waits_since) + GATHER_MAX_SECONDS
         if now >= until:
             return False
         self._waiting[key] = None
