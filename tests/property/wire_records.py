@@ -133,7 +133,7 @@ unsigned = {
     ),
     Progress: st.builds(Progress, texts, texts, numbers, st.binary(max_size=17)),
     Done: st.builds(Done, object_keys, texts, texts, several(texts), st.booleans(), numbers),
-    Cursor: st.builds(Cursor, texts, numbers, numbers, numbers, st.booleans()),
+    Cursor: st.builds(Cursor, texts, numbers, numbers, numbers, numbers, st.booleans()),
     ObjectResult: results,
     DeltaBody: bodies,
     ManifestChunk: st.builds(ManifestChunk, numbers, several(entries)),

@@ -19,7 +19,7 @@ from relay.core.link.session import ChildSession, Identity, ParentSession, Prese
 from relay.core.link.writer import Comparison, MailboxWriter, Supply, Wish
 from relay.core.records.accepted import Accepted, read_record
 from relay.core.records.judge import REACH_SECONDS_MAX, SnapshotJudge, VerifiedSnapshot
-from relay.core.records.snapshot import Interest
+from relay.core.records.snapshot import Interest, Listed
 from relay.core.records.verdict import Admission
 from schemas import blobs
 from schemas.blobs import Reference
@@ -395,7 +395,8 @@ class Child:
         if newest is None:
             return
         for key, accepted in self.records.items():
-            if self.judge.lists_above(accepted.entry_key, accepted.generation):
+            listing = self.judge.listing(accepted.entry_key)
+            if isinstance(listing, Listed) and listing.generation > accepted.generation:
                 yield key
 
     def _interest(self) -> Interest:
