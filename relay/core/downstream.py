@@ -12,7 +12,6 @@ from relay.core.reports.intake import ReportIntake
 from relay.core.rooms import Rooms
 from schemas.identity import MailKey, NodePath
 from schemas.link import Hello, Progress
-from schemas.records import LocationRecord
 from schemas.refusals import RecordRefused
 from schemas.reports import PART_MAX_BYTES, Report, ReportPart, decode
 
@@ -101,17 +100,14 @@ class Downstream:
             self._out.append(DropReport(name, unsaid, 0))
         for key in list(child.mailbox.passing):
             slot = child.mailbox.slots.get(key)
-            if slot is not None and self._is_over(name, key, full=slot.full):
+            if slot is not None and self._is_over(name, key):
                 child.mailbox.clear(key, child.through)
                 self._reports.refresh(name, key)
         return True
 
-    def _is_over(self, child: str, key: MailKey, *, full: bool) -> bool:
-        """Whether a slot has said its last, and the child knows it."""
-        held = self._book.get(key)
-        if held is not None and isinstance(held.record, LocationRecord):
-            return not self._audience.expected(key, child)
-        return not full and is_delta(held) and self._reports.is_gone(child, key)
+    def _is_over(self, child: str, key: MailKey) -> bool:
+        """Whether a head has said its last, and the child knows it."""
+        return is_delta(self._book.get(key)) and self._reports.is_gone(child, key)
 
     def _answer_want(self, name: str, key: MailKey) -> None:
         """A child asks what became of a record: it is told by what it should have of it."""

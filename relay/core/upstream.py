@@ -360,7 +360,7 @@ class Upstream:
             return
         self.link.shown_by_parent = max(self.link.shown_by_parent, verified.generation)
         now = self._clock().seconds
-        self._view.saw(verified.record.time_ms, now)
+        self._view.saw(verified.generation, verified.record.time_ms, now)
         if self._judge.offer(verified, sequence, now):
             self._out.append(StoreOwn(SNAPSHOT_KEY, data, verified.generation))
             self.judge_parked()

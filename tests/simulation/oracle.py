@@ -80,7 +80,7 @@ class Oracle(Watcher):
         self._not_wanted: dict[tuple[NodePath, ObjectKey], float] = {}
         self._settled_at: float | None = None
         self._places = Places()
-        # Disks that were lost or put back since all was as it should be.
+        # Whose cluster drifted, or disk was lost or put back, since all was as it should be.
         self._disturbed: dict[NodePath, None] = {}
         self._failures: dict[tuple[NodePath, int, int, str], deque[float]] = {}
         # Who says that its view is old.
@@ -352,7 +352,11 @@ class Oracle(Watcher):
             what = f"{host.path} removes {key}, which was wanted there all the time"
             raise LawBroken(NO_IGNORANCE, what)
 
-    # Disks and places.
+    # Clusters, disks and places.
+
+    def drifted(self, host: Host) -> None:
+        """What was counted there is not true until its syncer has seen that."""
+        self._disturbed[host.path] = None
 
     def disk_lost(self, host: Host) -> None:
         """Without its record of what it did, an edge leaves what it no longer knows."""

@@ -53,6 +53,7 @@ class EdgeSpace:
 
     def drift(self, key: ObjectKey, *, delete: bool) -> None:
         """Someone else changes or deletes an object."""
+        self._world.watcher.drifted(self._host)
         if delete:
             self.objects.pop(key, None)
         else:

@@ -53,6 +53,9 @@ class Watcher:
     def pruning(self, host: Host, key: object, *, made: bool) -> None:
         """An edge is about to delete an object, or to leave what it did not make."""
 
+    def drifted(self, host: Host) -> None:
+        """Someone else changed or deleted an object in a cluster."""
+
     def disk_lost(self, host: Host) -> None:
         """A host forgot everything but its cluster."""
 

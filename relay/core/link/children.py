@@ -300,7 +300,9 @@ class Children:
         left_out = tuple(excluded)
         for name, child in self.by_name.items():
             age = snapshot.record.time_ms - child.snapshot_time_ms
-            due = terms or not child.mailbox.snapshot or age >= RENEWAL_MS
+            # The centre's clock may have been set back.
+            late = not 0 <= age < RENEWAL_MS
+            due = terms or not child.mailbox.snapshot or late
             if due:
                 child.snapshot_time_ms = snapshot.record.time_ms
             child.mailbox.offer(snapshot, left_out, due=due)

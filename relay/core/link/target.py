@@ -53,7 +53,7 @@ class Targets:
                 return Wish.FULL
             return Wish.HEAD if in_use else Wish.NOTHING
         if isinstance(record.record, LocationRecord):
-            # One that selects no more is told once more; the child's progress lets go of it.
+            # Who ever got it holds it as long as it is in force, and is to hold the newest.
             selects = self._audience.expected(key, child) > 0
             return Wish.FULL if selects or in_use else Wish.NOTHING
         return Wish.FULL if self._book.step_of(record) == child else Wish.NOTHING

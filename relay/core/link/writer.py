@@ -20,7 +20,7 @@ from relay.core.link.digest import MailDigest
 from relay.core.records.accepted import Accepted
 from relay.core.records.judge import VerifiedSnapshot
 from schemas.identity import SNAPSHOT_KEY, ContentHash, MailKey
-from schemas.records import DeltaHead, LocationRecord, digest_term
+from schemas.records import DeltaHead, digest_term
 
 CHECKPOINTS_MAX = 64
 CHECKPOINT_SECONDS = 60.0
@@ -109,7 +109,7 @@ class MailboxWriter:
         self.slots: dict[MailKey, Slot] = {}
         # Where the mailbox ends.
         self.last_sequence = 0
-        # Heads of deltas, and Locations: slots that the child may be done with.
+        # Heads of deltas: slots that the child may be done with.
         self.passing: dict[MailKey, None] = {}
         # Where the last message lies that is there; None: to be looked for.
         self._end: int | None = 0
@@ -361,8 +361,7 @@ class MailboxWriter:
         assert self._in_flight.keys() <= self.slots.keys()
         assert all(slot.sequence <= self.last_sequence for slot in self.slots.values())
         assert self.end == max((slot.sequence for slot in self.slots.values()), default=0)
-        assert self.passing.keys() <= self.slots.keys() | self._awaiting.keys()
-        assert all(slot.full or key in self.passing for key, slot in self.slots.items())
+        assert self.passing.keys() == {key for key, slot in self.slots.items() if not slot.full}
 
     # What progress needs to know.
 
@@ -390,7 +389,6 @@ class MailboxWriter:
                 self._erase(key, slot)
             return
         full = wish is Wish.FULL
-        self._note_location(key, record)
         if slot is not None and (slot.generation, slot.full) == (record.generation, full):
             return
         if full:
@@ -404,10 +402,6 @@ class MailboxWriter:
         if self._takes(record, wish, slot):
             self._take(record.generation)
         self._write(key, record, wish, cause)
-
-    def _note_location(self, key: MailKey, record: Accepted) -> None:
-        if isinstance(record.record, LocationRecord):
-            self.passing[key] = None
 
     def _takes(self, record: Accepted, wish: Wish, slot: Slot | None) -> bool:
         """Whether the child may lose something by this, once a snapshot covers it."""

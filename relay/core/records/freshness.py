@@ -8,21 +8,24 @@ STALE_AFTER_SECONDS = 1200.0
 class ViewAge:
     """How far the newest snapshot's time lags, beside the least lag of this run.
 
-    Clocks need not agree: only how the lag grows counts.
+    Clocks need not agree: only how the lag grows counts. The centre's may be set back.
     """
 
     def __init__(self, now: float) -> None:
         self._started = now
+        self._generation = 0
         # Seconds of the newest snapshot's own time, and the least that ours was ahead of one.
         self._newest: float | None = None
         self._least = 0.0
 
-    def saw(self, time_ms: int, now: float) -> None:
+    def saw(self, generation: int, time_ms: int, now: float) -> None:
         """A verified snapshot that was made at `time_ms` was shown."""
-        time = time_ms / 1000
-        if self._newest is None:
-            self._newest, self._least = time, now - time
-        self._newest = max(self._newest, time)
+        if generation <= self._generation:
+            return
+        time, former = time_ms / 1000, self._newest
+        if former is None or time < former:
+            self._least = now - time
+        self._generation, self._newest = generation, time
         self._least = min(self._least, now - time)
 
     def stale(self, now: float) -> bool:
