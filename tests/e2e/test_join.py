@@ -121,7 +121,7 @@ class Tree:
             timeout=WAIT_SECONDS,
             check=False,
         )
-        assert done.returncode == code, done.stderr
+        assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr
 
     def join(self, bundle: Path, folder: str) -> Site:
