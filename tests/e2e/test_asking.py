@@ -162,7 +162,7 @@ async def test_a_node_that_does_not_answer_goes_by_force_and_what_it_keeps_is_sa
     await tree.until("shop", lambda c: c.exact and c.summary.states == {"synced": 1})
     paths = [item["path"] for item in (await membership.all())["nodes"]]
     assert paths == ["/r2", "/r2/s1"]
-    with pytest.raises(ValueError, match="no such node"):
+    with pytest.raises(ApiError, match="no such node"):
         await membership.remove("/r1", force=True)
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from leafcast.local.demo_workload import load_files
 from relay.ports import SpaceError
+from schemas.carried import without_carried
 from schemas.chunks import read_manifest_chunk, read_root
 from schemas.identity import SNAPSHOT_KEY, NodePath
 from schemas.objects import BUILT_IN_KINDS, ObjectKey
@@ -211,7 +212,10 @@ async def test_one_change_sends_one_object_one_chunk_and_the_root_over_each_link
             slots = {slot for slot, at in mailbox(tree, path).items() if at != mail[path].get(slot)}
             assert key in slots <= {key, SNAPSHOT_KEY}, path
             delta = tree.network.streams(path.parent).mail.get((path.name, key))
-            assert len(delta.data) < 1024, path
+            record, carried = without_carried(delta.data)
+            assert len(record) < 1024, path
+            # What is small travels along with it, and nothing but what is new.
+            assert {address: len(value) for address, value in carried}.items() <= sent.items(), path
     # One chunk of eight, and an object of a few bytes: a tenth of the whole list of objects.
     assert sum(expected.values()) < 10_000
 
