@@ -19,7 +19,7 @@ from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_config import ParentLink
 from relay.adapters.spaces.simulated_cluster import Settings
 from relay.core.effects import Noted
-from relay.core.upstream import EXPIRED_VIEW
+from relay.core.upstream import EXPIRED_VIEW, FRESH_VIEW, STALE_VIEW
 from relay.ports import Clock, Dice
 
 logger = logging.getLogger(__name__)
@@ -121,8 +121,8 @@ class JoinedNode:
             await self._clock.sleep(LOOK_SECONDS)
 
     def _tell(self, noted: Noted) -> None:
-        """Of what the node notes a person has to know why it does nothing."""
-        if noted.reason == EXPIRED_VIEW:
+        """Of what the node notes a person has to know why it does nothing, or lags behind."""
+        if noted.reason in (EXPIRED_VIEW, STALE_VIEW, FRESH_VIEW):
             self._say(f"{self.bundle.path}: {noted.detail}")
 
     def _keep(self, place: JoinedFolder) -> bool:

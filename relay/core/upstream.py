@@ -46,7 +46,7 @@ from schemas.snapshots import EntryKey, SnapshotRefused, mail_entry_key
 from schemas.subjects import CURSOR_KEY
 
 STALE = "StaleView: its parent has shown it no newer snapshot for 20 minutes"
-EXPIRED_VIEW = "ExpiredView"
+EXPIRED_VIEW, STALE_VIEW, FRESH_VIEW = "ExpiredView", "StaleView", "FreshView"
 EXPIRED = (
     "this node has no memory, and the newest snapshot its parent shows has expired: nothing new is "
     "taken under it"
@@ -522,7 +522,7 @@ class Upstream:
         if stale == self.stale:
             return
         self.stale = stale
-        reason = "StaleView" if stale else "FreshView"
+        reason = STALE_VIEW if stale else FRESH_VIEW
         detail = STALE.partition(": ")[2] if stale else "a newer snapshot came"
         self._out.append(Noted(reason, "snapshot", detail))
         for accepted in self._book.deltas():

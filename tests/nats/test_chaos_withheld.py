@@ -1,20 +1,17 @@
 """A relay that withholds newer snapshots is seen by those below it, and takes nothing away."""
 
 import pytest
-from nats.errors import Error as NatsError
 
-from schemas.identity import SNAPSHOT_KEY, mail_key
-from schemas.records import API_PLACEMENT
-from schemas.reports import Report, decode
+from schemas.identity import SNAPSHOT_KEY
 from schemas.signing import decode_envelope
 from schemas.snapshots import read_snapshot
-from schemas.subjects import stat
 from tests.nats.chaos_member import Member, copy_folder, spent, until
-from tests.nats.chaos_tree import AWAY, SOON_STALE, chaos_tree, doctor
+from tests.nats.chaos_tree import SOON_STALE, chaos_tree, doctor
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
 
 HONEST, LYING = "/r1", "/r2"
+OLD_VIEW = "its parent has shown it no newer snapshot"
 
 
 async def test_an_edge_whose_relay_withholds_newer_snapshots_says_so_to_the_centre(tmp_path):
@@ -108,14 +105,13 @@ async def test_an_edge_below_a_relay_restored_from_an_old_backup_keeps_the_newer
         await tree.drop("shop", "dropped")
         before = await tree.exact([edge])
         await tree.counted("shop", synced=1)
-        async with tree.session() as session:
-            key = mail_key(API_PLACEMENT, await session.workloads.identity(), "", "shop")
         await region.stop()
         region.wire.cut()
         copy_folder(tmp_path / "backup", region.folder)
+        told, former = tree.members[edge], len(tree.members[edge].said)
         region.start()
-        slot = stat(tree.members[edge].path, key)
-        seconds = await until(lambda: says_stale(region, slot), lambda: region.said)
+        # Its parent takes no report on what it knows only an older version of: it is said here.
+        seconds = await until(lambda: OLD_VIEW in told.said[former:], lambda: told.said)
         print(f"\nsaid {seconds:.1f} s later")
         assert await tree.look([edge]) == before
         # Also who starts again below it goes on with what it knew.
@@ -125,17 +121,6 @@ async def test_an_edge_below_a_relay_restored_from_an_old_backup_keeps_the_newer
         await until(lambda: seen(tree, set()), lambda: tree.told)
         await tree.counted("shop", synced=1)
         assert await tree.look([edge]) == before
-
-
-async def says_stale(relay: Member, slot: str) -> bool:
-    """Whether the last report in the slot at a relay says that its author's view is old."""
-    try:
-        async with relay.client("relay") as client:
-            said = await client.jetstream().get_last_msg("STAT", slot)
-    except (*AWAY, NatsError):
-        return False
-    report = decode(Report, said.data)
-    return any("StaleView" in sample.reason for sample in report.summary.exceptions)
 
 
 async def seen(tree, paths: set[str]) -> bool:
