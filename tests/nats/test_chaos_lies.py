@@ -19,9 +19,17 @@ WAYS_TO_KEEP = ("Withheld", "StaleView")
 WAYS = {"alter": "Forged", "forge": "UnknownKey", "redirect": "WrongKey"}
 
 
+SOON_WITHHELD = {
+    "relay.core.destination.destination.WITHHELD_AFTER_SECONDS": 5.0,
+    "relay.core.records.judge.REACH_SECONDS_MAX": 5.0,
+    "relay.core.upstream.REACH_SECONDS_MAX": 5.0,
+}
+"""Times after which what does not come is said to be withheld."""
+
+
 async def test_a_site_and_a_region_that_lie_are_not_believed_and_the_centre_says_so(tmp_path):
     """The region shows an old snapshot, too: who is below it sees that it is kept in the dark."""
-    tree = ChaosTree(tmp_path, SOON_STALE)
+    tree = ChaosTree(tmp_path, {**SOON_STALE, **SOON_WITHHELD})
     liars = Liars({path: tmp_path / f"lies-{path.replace('/', '-')}" for path in LIED_TO})
     try:
         before = await grown(tree, liars)
