@@ -14,7 +14,7 @@ from schemas.blobs import MANIFEST_CHUNK, OBJECT, Reference
 from schemas.identity import DestinationId, KeyId, MailKey, NodePath, mail_key
 from schemas.refusals import BodyAltered, RecordRefused
 from schemas.selectors import LabelSelector
-from schemas.signing import Envelope, RecordKind
+from schemas.signing import RecordKind
 from schemas.wire import Natural, WireRecord, decode, encode
 
 HINTED = frozenset({MANIFEST_CHUNK, OBJECT})
@@ -228,9 +228,9 @@ def bucket(destination: DestinationId, salt: str) -> int:
     return int.from_bytes(digest[:8], "big") % BUCKETS
 
 
-def slot_term(key: MailKey, generation: int, envelope: Envelope) -> int:
+def slot_term(key: MailKey, generation: int, payload_hash: bytes) -> int:
     """What a slot that holds content adds to the mail digest, modulo DIGEST_MODULUS."""
-    return digest_term(key, generation.to_bytes(8, "big") + envelope.payload_hash)
+    return digest_term(key, generation.to_bytes(8, "big") + payload_hash)
 
 
 DIGEST_MODULUS = 2**128

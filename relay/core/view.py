@@ -151,10 +151,6 @@ class NodeView:
             )
         return found
 
-    def judge(self, envelope: Envelope, record: Record) -> Verdict:
-        """Whether the node believes a record that the envelope's payload says."""
-        return self._trust.judge(envelope, record)
-
     def lacks(self, addresses: Iterable[ContentHash]) -> frozenset[ContentHash]:
         """Which of these blobs are not in the node's store."""
         return frozenset(addresses) - self._content.held

@@ -58,7 +58,7 @@ def test_an_address_is_over_type_length_and_bytes():
 def test_the_mail_digest_is_over_key_generation_and_payload_hash():
     envelope = Signer(TreeId("a" * 26), KeyId("b" * 26), bytes(32)).seal("profile", b"p")
     term = sha(b"_keys\0" + (7).to_bytes(8, "big") + sha(b"p"))[:16]
-    assert records.slot_term("_keys", 7, envelope) == int.from_bytes(term, "big")
+    assert records.slot_term("_keys", 7, envelope.payload_hash) == int.from_bytes(term, "big")
 
 
 def test_a_bucket_is_over_salt_and_destination():

@@ -293,7 +293,9 @@ def said() -> dict[str, str]:
         found[f"{kind} payload"] = envelope.payload.hex()
         found[f"{kind} signature"] = envelope.signature.hex()
         found[f"{kind} message"] = brief(envelope.encode())
-        found[f"{kind} term"] = f"{records.slot_term(KEY, record.generation, envelope):032x}"
+        found[f"{kind} term"] = (
+            f"{records.slot_term(KEY, record.generation, envelope.payload_hash):032x}"
+        )
     for name, report in UNSIGNED.items():
         found[name] = reports.encode(report).hex()
     for kind, plain in (("object", codec.canonical(OBJECT)), ("program", b"x" * 2000)):

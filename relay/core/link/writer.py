@@ -20,7 +20,7 @@ from relay.core.link.digest import MailDigest
 from relay.core.records.accepted import Accepted
 from relay.core.records.judge import VerifiedSnapshot
 from schemas.identity import SNAPSHOT_KEY, ContentHash, MailKey
-from schemas.records import DeltaHead, digest_term
+from schemas.records import DeltaHead, slot_term
 
 CHECKPOINTS_MAX = 64
 CHECKPOINT_SECONDS = 60.0
@@ -163,7 +163,7 @@ class MailboxWriter:
 
     def restore(self, kept: MailSlot) -> None:
         """Take in what the stream holds, at the start of the node."""
-        term = digest_term(kept.key, kept.generation.to_bytes(8, "big") + kept.payload_hash)
+        term = slot_term(kept.key, kept.generation, kept.payload_hash)
         self._end = None
         self._set(kept.key, Slot(kept.sequence, kept.generation, kept.has_body, term))
         self.last_sequence = max(self.last_sequence, kept.sequence)
@@ -292,9 +292,7 @@ class MailboxWriter:
         self._snapshot_due = False
         while self._uncovered and self._uncovered[0] <= settled:
             heappop(self._uncovered)
-        term = digest_term(
-            SNAPSHOT_KEY, snapshot.generation.to_bytes(8, "big") + snapshot.payload_hash
-        )
+        term = slot_term(SNAPSHOT_KEY, snapshot.generation, snapshot.payload_hash)
         self._put(
             WriteMail(
                 child=self.child,

@@ -96,7 +96,7 @@ def read_record(data: bytes, hops: tuple[int, ...] = ()) -> tuple[Envelope, Acce
             raise
         record, opaque = decode_base(envelope.payload), True
     key = KEYS_KEY if envelope.kind == "keys" else record.source.key
-    term = slot_term(key, record.generation, envelope)
+    term = slot_term(key, record.generation, envelope.payload_hash)
     hashed = envelope.payload_hash
     return envelope, Accepted(key, envelope.kind, record, data, hashed, term, body, hops, opaque)
 
