@@ -220,7 +220,7 @@ class Upstream:
         if at_end:
             self._let_go_unshown()
         self._unacknowledged += 1
-        if self._unacknowledged >= ACKNOWLEDGE_EVERY:
+        if at_end or self._unacknowledged >= ACKNOWLEDGE_EVERY:
             self._acknowledge()
         self.may_advance = True
 
