@@ -391,6 +391,8 @@ class Upstream:
     def try_to_reach(self) -> None:
         """Reach the snapshot that is next, if all that it needs is here, or is long overdue."""
         candidate = self._judge.candidate
+        if candidate is not None and not self._may_rely_on(candidate.snapshot):
+            candidate = self._judge.pass_over()
         if candidate is None or candidate.standings is None:
             return
         if not candidate.restored:

@@ -82,3 +82,13 @@ def test_a_key_signs_only_what_it_was_granted():
     meeting = Meeting(grants=("node", "snapshot"))
     meeting.child = meeting.join("one", "here")
     assert read(meeting, location(AHEAD)) == (False, ["OutOfScope"])
+
+
+def test_without_memory_a_snapshot_that_expired_stands_in_the_way_of_no_newer_one():
+    meeting = Meeting()
+    meeting.now += 25 * 3600
+    child = meeting.join("one", "here")
+    assert child.own_state()["snapshotGeneration"] == 0
+    newer = meeting.sign([meeting.issue("location", location(9))])
+    meeting.wait(child, 3)
+    assert child.own_state()["snapshotGeneration"] == newer
