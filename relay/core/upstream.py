@@ -33,7 +33,7 @@ from relay.core.records.acceptance import (
 )
 from relay.core.records.accepted import Accepted, is_delta, to_keep
 from relay.core.records.freshness import ViewAge
-from relay.core.records.judge import REACH_SECONDS_MAX, VerifiedSnapshot
+from relay.core.records.judge import REACH_SECONDS_MAX, Judgement, VerifiedSnapshot
 from relay.core.records.snapshot import Interest, Listed, Unread
 from relay.core.records.verdict import admits_new
 from relay.core.rooms import Rooms
@@ -403,8 +403,10 @@ class Upstream:
                 return
             if not self._may_rely_on(candidate.snapshot):
                 return
-            lacks = candidate.standings.outdated or self._awaits_content()
-            if lacks and not candidate.overdue:
+            outdated = candidate.standings.outdated
+            if (outdated or self._awaits_content()) and not candidate.overdue:
+                if outdated.keys() - self._judge.standings.outdated.keys():
+                    self._look_again(candidate)
                 return
             self.has_memory = self._children.may_write = True
         standings = self._judge.reach()
@@ -415,6 +417,15 @@ class Upstream:
                 self.forget(key)
         standings.dropped.clear()
         self._reached(candidate.snapshot)
+
+    def _look_again(self, candidate: Judgement) -> None:
+        """Read the mailbox once more: what a snapshot lists may have been read before it.
+
+        So it is where a centre that was restored lists an older record than the one held.
+        """
+        if self.caught_up and not candidate.looked_again:
+            candidate.looked_again = True
+            self._out.append(ResetMail(self.link.reader.reread()))
 
     def _reached(self, snapshot: VerifiedSnapshot) -> None:
         standings = self._judge.standings

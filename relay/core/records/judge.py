@@ -66,6 +66,8 @@ class Judgement:
         self.standings: Standings | None = None
         # It waited as long as it may for what it lacks.
         self.overdue = False
+        # The mailbox was read from its start for what is outdated.
+        self.looked_again = False
 
     @property
     def generation(self) -> int:
