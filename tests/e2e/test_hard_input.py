@@ -189,7 +189,8 @@ async def test_one_change_sends_one_object_one_chunk_and_the_root_over_each_link
         key = await tree.placement_key("shop")
         await tree.centre.until(
             lambda node: (
-                key in node.records and node.records[key].generation == head_of(tree, key).generation
+                key in node.records
+                and node.records[key].generation == head_of(tree, key).generation
             )
         )
         former = root_of(tree, key)
