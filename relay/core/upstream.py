@@ -34,7 +34,7 @@ from relay.core.records.acceptance import (
 )
 from relay.core.records.accepted import Accepted, is_delta, to_keep
 from relay.core.records.freshness import ViewAge
-from relay.core.records.judge import REACH_SECONDS_MAX, VerifiedSnapshot
+from relay.core.records.judge import REACH_SECONDS_MAX, Judgement, Standings, VerifiedSnapshot
 from relay.core.records.snapshot import Interest, Listed, Unread
 from relay.core.records.verdict import admits_new
 from relay.core.rooms import Rooms
@@ -409,18 +409,12 @@ class Upstream:
     def try_to_reach(self) -> None:
         """Reach the snapshot that is next, if all that it needs is here, or is long overdue."""
         candidate = self._judge.candidate
+        if candidate is not None and not self._may_rely_on(candidate.snapshot):
+            candidate = self._judge.pass_over()
         if candidate is None or candidate.standings is None:
             return
         if not candidate.restored:
-            read = candidate.sequence is not None
-            if not read or self.link.reader.judged < (candidate.sequence or 0):
-                return
-            if not self.welcomed:
-                return
-            if not self._may_rely_on(candidate.snapshot):
-                return
-            lacks = candidate.standings.outdated or self._awaits_content()
-            if lacks and not candidate.overdue:
+            if not self._has_all_for(candidate, candidate.standings):
                 return
             self.has_memory = self._children.may_write = True
         standings = self._judge.reach()
@@ -431,6 +425,29 @@ class Upstream:
                 self.forget(key)
         standings.dropped.clear()
         self._reached(candidate.snapshot)
+
+    def _has_all_for(self, candidate: Judgement, standings: Standings) -> bool:
+        """Whether the mailbox was read through it, and all that it needs is here, or overdue."""
+        at = candidate.sequence
+        if at is None or self.link.reader.judged < at or not self.welcomed:
+            return False
+        if not self._may_rely_on(candidate.snapshot):
+            return False
+        if not candidate.overdue and self._outdates_more(standings):
+            self._look_again(candidate)
+        return candidate.overdue or not (standings.outdated or self._awaits_content())
+
+    def _outdates_more(self, standings: Standings) -> bool:
+        return not standings.outdated.keys() <= self._judge.standings.outdated.keys()
+
+    def _look_again(self, candidate: Judgement) -> None:
+        """Read the mailbox once more: what a snapshot lists may have been read before it.
+
+        So it is where a centre that was restored lists an older record than the one held.
+        """
+        if self.caught_up and not candidate.looked_again:
+            candidate.looked_again = True
+            self._out.append(ResetMail(self.link.reader.reread()))
 
     def _reached(self, snapshot: VerifiedSnapshot) -> None:
         standings = self._judge.standings

@@ -144,7 +144,8 @@ class Children:
     def hello(self, name: str, hello: Hello, now: float, now_ms: int) -> bool:
         """Take a child's hello and answer it; whether all reports are void until it says them.
 
-        So it is if its run is a new one, and if it is told to say everything again.
+        So it is if its run is a new one, if it is told to say everything again, and if it was not
+        welcomed by this run of the node: then it says everything again by itself.
         """
         child = self.by_name[name]
         identity = child.session.identify(hello)
@@ -173,7 +174,9 @@ class Children:
         repair = self._repair(name, child, hello, now)
         self._answer(name, child, hello, repair)
         self._to_flush[name] = None
-        return identity is Identity.SUPERSEDES or repair is Repair.SAY
+        begins = child.session.presence is Presence.CATCHING_UP
+        begins = begins and hello.incarnation != self._incarnation
+        return begins or identity is Identity.SUPERSEDES or repair is Repair.SAY
 
     def heard(self, name: str, now: float) -> None:
         """Something of the child's present run came."""
