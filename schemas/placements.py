@@ -6,6 +6,7 @@ kinds is two placements.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 
 from schemas.api.shared import CONTROL_GROUP, GROUP
@@ -18,6 +19,7 @@ class PlacementKind:
     """A kind of placement; `result` is the resource of the objects that say where it goes."""
 
     kind: str
+    short: str
     group: str
     resource: str
     result: str
@@ -30,10 +32,16 @@ class PlacementKind:
 
 
 EDGE_PLACEMENTS = PlacementKind(
-    "EdgePlacement", GROUP, "edgeplacements", "singleplacementslices", API_PLACEMENT, ""
+    "EdgePlacement", "epl", GROUP, "edgeplacements", "singleplacementslices", API_PLACEMENT, ""
 )
 BINDING_POLICIES = PlacementKind(
-    "BindingPolicy", CONTROL_GROUP, "bindingpolicies", "bindings", API_POLICY, "bindingpolicy/"
+    "BindingPolicy",
+    "bp",
+    CONTROL_GROUP,
+    "bindingpolicies",
+    "bindings",
+    API_POLICY,
+    "bindingpolicy/",
 )
 KINDS = (EDGE_PLACEMENTS, BINDING_POLICIES)
 
@@ -57,15 +65,15 @@ def title(placement: str) -> str:
     return f"{kind_of(placement).kind.lower()}/{bare_name(placement)}"
 
 
+def short_title(placement: str) -> str:
+    """`epl/shop`, `bp/shop`: as commands take it."""
+    return f"{kind_of(placement).short}/{bare_name(placement)}"
+
+
 def long_title(placement: str) -> str:
     """`edgeplacement.edge.kubestellar.io/shop`, as kubectl prints it."""
     kind = kind_of(placement)
     return f"{kind.kind.lower()}.{kind.group}/{bare_name(placement)}"
-
-
-def of_title(text: str) -> str:
-    """The placement of a title; what is no title of one stays as it is."""
-    return text.removeprefix(f"{EDGE_PLACEMENTS.kind.lower()}/")
 
 
 def placement_key(placement: str) -> ObjectKey:
@@ -98,6 +106,12 @@ def placement_of(source: Source) -> str | None:
     return kind.named(source.name) if kind else None
 
 
-def is_placement_kind(group: str, resource: str) -> bool:
-    """Whether objects of this kind are placements."""
-    return (group, resource) in _BY_RESOURCE
+def placement_kind(group: str, resource: str) -> PlacementKind | None:
+    """The kind of placements that objects of this kind are; None if they are none."""
+    return _BY_RESOURCE.get((group, resource))
+
+
+def meant(name: str, known: Container[str]) -> str:
+    """The placement of these that a name means: an EdgePlacement, else a BindingPolicy."""
+    policy = BINDING_POLICIES.named(name)
+    return policy if name not in known and policy in known else name

@@ -8,16 +8,16 @@ from typing import Any
 from leafcast.ask.session import SELECTION_OBJECTS_MAX, CallFailed, Session
 from leafcast.cli.apply_batch import Change
 from relay.objects.merge import wish_of
-from schemas.api import GROUP
+from schemas.api import CONTROL_GROUPS
 from schemas.not_supported import annotations_not_supported, fields_not_supported
 from schemas.objects import BUILT_IN_KINDS, CRD_GROUP
+from schemas.placements import placement_at
 
-_PLACEMENTS = (GROUP, "edgeplacements")
 # They hold others, or say what becomes of them: who applies them alone has not forgotten anything.
 _OF_CONTROL = frozenset({("", "namespaces"), (CRD_GROUP, "customresourcedefinitions")})
 UNSELECTED = (
     "Note: no EdgePlacement selects what was applied, so it stays at the centre; "
-    "apply one that does (leafcast get epl lists those there are)"
+    "apply one that does (leafcast get epl,bp lists those there are)"
 )
 
 
@@ -38,7 +38,7 @@ async def warnings(session: Session, made: Sequence[Change], *, dry: bool) -> li
 def _without_effect(change: Change) -> Iterator[str]:
     """Fields of a placement and annotations of an object that do nothing yet, each by name."""
     wish = change.wish
-    if (wish.key.group, wish.key.resource) == _PLACEMENTS:
+    if placement_at(wish.key) is not None:
         spec = wish.object.get("spec")
         named = list(fields_not_supported(spec if isinstance(spec, dict) else {}))
     else:
@@ -74,9 +74,9 @@ def _lost(wished: Any, kept: Any, path: str) -> Iterator[str]:
 
 async def _of_placements(session: Session, made: Sequence[Change]) -> list[str]:
     titles = {
-        change.wish.key.name: change.wish.title
+        placement: change.wish.title
         for change in made
-        if (change.wish.key.group, change.wish.key.resource) == _PLACEMENTS
+        if (placement := placement_at(change.wish.key)) is not None
     }
     if not titles:
         return []
@@ -93,7 +93,7 @@ async def _of_objects(session: Session, made: Sequence[Change]) -> list[str]:
     keys = [
         [key.group, key.resource, key.namespace, key.name]
         for key in (change.wish.key for change in made)
-        if key.group != GROUP and (key.group, key.resource) not in _OF_CONTROL
+        if key.group not in CONTROL_GROUPS and (key.group, key.resource) not in _OF_CONTROL
     ]
     for at in range(0, len(keys), SELECTION_OBJECTS_MAX):
         answer = await session.call("selection", objects=keys[at : at + SELECTION_OBJECTS_MAX])

@@ -18,6 +18,7 @@ from schemas.api.placement import (
 from schemas.api.policy import Binding, BindingPolicy, BindingPolicySpec, PolicyClause
 from schemas.api.shared import (
     CONTROL_GROUP,
+    CONTROL_GROUPS,
     CONTROL_VERSION,
     GROUP,
     OLDER_VERSION,
@@ -29,6 +30,7 @@ from schemas.api.transform import CustomTransform
 
 __all__ = [
     "CONTROL_GROUP",
+    "CONTROL_GROUPS",
     "CONTROL_VERSION",
     "DENATURED_GROUP",
     "DENATURED_VERSION",
