@@ -52,8 +52,7 @@ class JsonPath:
         """Take out of an object, in place, what it leads to; raises Faulty."""
         # Of a list the last items first, so that the others stay where they are.
         for place in sorted(self.places(obj), key=_order, reverse=True):
-            holder = _at(obj, place[:-1])
-            if holder is not None:
+            if (holder := _at(obj, place[:-1])) is not None:
                 del holder[place[-1]]
 
     def replace(self, obj: dict[str, Any], value: Any) -> None:
@@ -93,7 +92,9 @@ def _places(text: str, compiled: JSONPath, obj: Mapping[str, Any]) -> list[Place
         raise _fault(text, "cannot be followed in this object", "name fewer levels") from error
     if len(found) > PLACES_MAX:
         raise _fault(text, f"leads to more than {PLACES_MAX} places", "name fewer")
-    return list(dict.fromkeys(found))
+    # To the library a slice of a text is one, too.
+    inside = (place for place in found if isinstance(_at(obj, place[:-1]), dict | list))
+    return list(dict.fromkeys(inside))
 
 
 def _order(place: Place) -> tuple[tuple[int, int, str], ...]:

@@ -111,8 +111,9 @@ def selector(data: bytes) -> None:
 def taken_off(data: bytes) -> None:
     """Any CustomTransform is read or held to be wrong, and leaves an object that is itself."""
     try:
-        said = json.loads(data)
-    except (ValueError, RecursionError):
+        said = codec.from_json(data)
+        codec.canonical(said)  # No space holds what has no canonical bytes.
+    except CodecError:
         return
     transforms, obj = Transforms(), copy.deepcopy(OBJECT)
     spec = {"apiGroup": "apps", "resource": "deployments", "remove": said}

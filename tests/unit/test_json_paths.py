@@ -79,6 +79,7 @@ def test_these_are_none_and_why_is_said_with_a_remedy(text, said):
         ("$.spec.ports.1", "ports", [OBJECT["spec"]["ports"][0], OBJECT["spec"]["ports"][2]]),
         ("$.spec.ports[-2:]", "ports", [OBJECT["spec"]["ports"][0]]),
         ('$.spec["foo.bar/baz"].zork', "foo.bar/baz", {}),
+        ("$.spec.ports[0].name[0:1]", "foo.bar/baz", {"zork": 1}),
         ("$.spec.none.at.all", "foo.bar/baz", {"zork": 1}),
     ],
 )
