@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import starmap
+from itertools import islice, starmap
 from typing import Any
 
 from controllers.core.conditions import condition, merged
@@ -200,7 +200,8 @@ def _conditions(facts: PlacementFacts, count: Count) -> list[Condition]:
     if facts.wide:
         listed.append(condition(WIDE_SELECTION, "True", "AlmostAllObjects", _wide_text(facts.wide)))
     if facts.differing:
-        message = "; ".join(starmap(_differing_text, facts.differing.items()))
+        named = islice(facts.differing.items(), ERRORS_MAX)
+        message = "; ".join(starmap(_differing_text, named))
         listed.append(condition(POLICIES_DIFFER, "True", "CreateOnly", message))
     return listed
 
