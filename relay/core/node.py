@@ -321,7 +321,7 @@ class Node(NodeView):
             for key in dirty:
                 self._report_on(key, now)
             if not self._throttle.is_waiting:
-                self._sender.progress(upstream.advance())
+                upstream.say_progress()
 
     def _tell_counts(self, keys: Iterable[MailKey]) -> None:
         for key in keys:

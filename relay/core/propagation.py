@@ -55,6 +55,7 @@ class Propagation:
                     self._children.mark(name, KEYS_KEY, cause)
             case _:
                 pass
+        self._children.answer_wants(key)
         self.spread(cause)
         if isinstance(record, Profile):
             self._inventory_changed(key, record, accepted.generation, now)

@@ -265,9 +265,7 @@ class MailboxWriter:
         `excluded` are keys and digest terms of records that it does not list as they are held.
         """
         self._reached = snapshot
-        self._excluded = tuple(
-            (key, term) for key, term in excluded if (s := self.slots.get(key)) and s.full
-        )
+        self._excluded = tuple(self._still_in_full(excluded))
         self._snapshot_due = self._snapshot_due or due
 
     def renew(self) -> None:
@@ -307,7 +305,14 @@ class MailboxWriter:
             term,
             _NO_CAUSE,
         )
-        self._digest.advance(snapshot.generation, self._excluded)
+        self._digest.advance(snapshot.generation, self._still_in_full(self._excluded))
+
+    def _still_in_full(self, terms: Iterable[tuple[MailKey, int]]) -> Iterator[tuple[MailKey, int]]:
+        """Of what a snapshot leaves out, what the slots hold: one may be a head by now."""
+        for key, term in terms:
+            slot = self.slots.get(key)
+            if slot is not None and slot.full and slot.term == term:
+                yield key, term
 
     def _pending(self) -> Iterator[int]:
         """The generations of what the mailbox does not hold yet."""
