@@ -20,6 +20,7 @@ from relay.core.effects import (
 from relay.core.events import BlobArrived, MailArrived
 from relay.core.link.parent import QUIET_SECONDS, ParentLink
 from relay.core.link.progress import Watermark
+from relay.core.link.reader import Reading
 from relay.core.link.target import mail_owner
 from relay.core.propagation import Propagation
 from relay.core.records.acceptance import (
@@ -106,6 +107,10 @@ class Upstream:
         return self.link.session.welcomed
 
     @property
+    def _generation_reached(self) -> int:
+        return self._judge.reached.generation if self._judge.reached is not None else 0
+
+    @property
     def caught_up(self) -> bool:
         return self.link.reader.caught_up
 
@@ -125,7 +130,8 @@ class Upstream:
         if self._quiet_at is not None and self._quiet_at <= now:
             self._quiet_at = None
             self._store_cursor()
-            self.link.session.hurry(now)
+            if self.caught_up and self._wants():
+                self.link.session.hurry(now)
         if self._view_at <= now:
             self._view_at = now + VIEW_LOOK_SECONDS
             self._look_at_view(now)
@@ -160,6 +166,7 @@ class Upstream:
         if start is not None:
             self._out.append(ResetMail(start))
             self._at_end()
+            self.may_advance = True
 
     def say_hello_in_time(self) -> None:
         """Say hello if one is due."""
@@ -471,18 +478,24 @@ class Upstream:
 
     # What is said upward.
 
-    def advance(self) -> int:
-        """Up to where what is reported reflects the own mailbox, to be said now."""
+    def say_progress(self) -> None:
+        """Say up to where what was reported reflects the own mailbox."""
         self.may_advance = False
         reader, unjudged = self.link.reader, self._judge.unjudged_sequence()
+        if reader.state is Reading.REREADING:
+            # It would not speak of what was lost.
+            return
         judged = reader.judged if unjudged is None else min(reader.judged, unjudged - 1)
-        return self._watermark.advance(reader.incarnation, judged, self._children.open_causes())
+        causes = self._children.open_causes()
+        through = self._watermark.advance(reader.incarnation, judged, causes)
+        mail = reader.digest if through == reader.judged else b""
+        self._sender.progress(through, mail, self._generation_reached)
 
     def _say_hello(self, *, farewell: bool = False) -> None:
-        reached, newest = self._judge.reached, self._judge.newest
+        newest = self._judge.newest
         own = (newest.generation, newest.data) if newest is not None else (0, b"")
         hello = self.link.hello(
-            reached.generation if reached is not None else 0,
+            self._generation_reached,
             max(self._shown_below, own),
             self._wants() if self.caught_up else (),
             levels=self._children.levels(),
@@ -524,11 +537,8 @@ class Upstream:
 
     def _store_cursor(self) -> None:
         reader = self.link.reader
-        reached = self._judge.reached
         cursor = reader.cursor(
-            self._judge.place_of_newest,
-            reached.generation if reached is not None else 0,
-            has_memory=self.has_memory,
+            self._judge.place_of_newest, self._generation_reached, has_memory=self.has_memory
         )
         if cursor != self._stored_cursor:
             self._stored_cursor = cursor

@@ -128,6 +128,35 @@ def test_a_report_that_is_back_in_the_store_of_a_parent_that_starts_keeps_nobody
     assert DropReport("emea", key, 0) in meeting.done
 
 
+def test_a_progress_over_lost_mail_is_not_taken_and_has_the_mailbox_read_again(meeting):
+    progress(meeting, digest=OTHER)
+    meeting.now += SAY_AFTER_SECONDS
+    meeting.centre_hears(Tick())
+    hello = said(meeting)
+    assert answered(meeting, hello)[0] == Repair.SAY
+    meeting.done.clear()
+    for _ in range(2):
+        progress(meeting, mail=OTHER, snapshot=hello.snapshot)
+    assert presence(meeting) is Presence.CATCHING_UP
+    told = [decode(Welcome, e.data) for e in meeting.done if isinstance(e, SendWelcome)]
+    assert [(each.run, each.repair) for each in told] == [(hello.run, Repair.READ)], "once"
+    progress(meeting, mail=hello.digest, snapshot=hello.snapshot)
+    assert presence(meeting) is Presence.IN_STEP
+
+
+def test_a_welcome_leaves_out_the_snapshot_that_the_hello_names(meeting):
+    def shown(hello):
+        effects = meeting.centre_hears(HelloArrived("emea", encode(hello)))
+        (answer,) = [decode(Welcome, e.data) for e in effects if isinstance(e, SendWelcome)]
+        return answer.snapshot
+
+    hello = said(meeting)
+    assert hello.snapshot
+    assert shown(hello) == b""
+    for other in ({"snapshot": 0}, {"shown": b"one"}, {"incarnation": "former"}):
+        assert shown(replace(hello, **other)) == meeting.mailbox[SNAPSHOT_KEY][1].data
+
+
 @pytest.mark.parametrize("changes", [{"run": "two"}, {"incarnation": "another"}], ids=str)
 def test_a_progress_of_another_session_changes_nothing(meeting, changes):
     progress(meeting, digest=OTHER, **changes)
