@@ -7,7 +7,6 @@ expire, and once the server refuses them. Requests that run go on with what they
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
@@ -53,7 +52,7 @@ from relay.adapters.kubernetes.kubeconfig import (
 )
 from relay.adapters.kubernetes.paths import JSON, with_query
 from relay.ports import Clock, SpaceError
-from schemas.codec import from_json
+from schemas.codec import from_json, to_json
 
 REQUEST_SECONDS_MAX = 65.0
 """A server ends its own requests after 60 s; longer than that means that it hangs."""
@@ -399,7 +398,7 @@ def _text(answer: bytes) -> str:
 def _encoded(body: object) -> BytesIO | None:
     if body is None:
         return None
-    return BytesIO(json.dumps(body, separators=(",", ":")).encode())
+    return BytesIO(to_json(body))
 
 
 def _decoded(answer: bytes, access: Access) -> Any:

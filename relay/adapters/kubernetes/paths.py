@@ -45,4 +45,5 @@ def with_query(path: str, query: Iterable[tuple[str, str]]) -> str:
 
 
 def _part(text: str) -> str:
-    return quote(text, safe=":")
+    # Most names have nothing to quote, and to look for it takes ten times as long.
+    return text if text.replace("-", "").isalnum() and text.isascii() else quote(text, safe=":")

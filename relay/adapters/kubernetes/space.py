@@ -16,7 +16,7 @@ from relay.adapters.kubernetes.follower import Follower
 from relay.adapters.kubernetes.informer import Surroundings, list_pages
 from relay.adapters.kubernetes.kubeconfig import InCluster, Kubeconfig
 from relay.adapters.spaces.refusals import as_space_errors
-from relay.objects.stored_object import admit, check_values
+from relay.objects.stored_object import admit
 from relay.ports import (
     AnotherSpace,
     Clock,
@@ -32,6 +32,7 @@ from relay.ports import (
     number_of,
 )
 from schemas.objects import DEFAULT_NAMESPACE, ObjectKey, group_of
+from schemas.refusals import CodecError
 from schemas.selectors import LabelSelector
 
 LISTS_AT_ONCE = 4
@@ -145,7 +146,6 @@ class KubernetesSpace:
     ) -> Object:
         with as_space_errors():
             admit(obj)
-            check_values(obj)
         await self._same_space()
         kind = await self._kind_of(obj)
         namespace = obj["metadata"].get("namespace") or DEFAULT_NAMESPACE
@@ -162,6 +162,8 @@ class KubernetesSpace:
             query.append(("force", "true" if force else "false"))
             path = paths.object_path(kind, namespace, name)
             return await self._send("PATCH", path, query, wish, paths.APPLY)
+        except CodecError as error:
+            raise SpaceError(refusals.INVALID, f"{obj['kind']} {name}: {error}") from error
         except SpaceError as error:
             raise refusals.without_secrets(error, obj) from error
 
