@@ -151,8 +151,8 @@ class ApiClient:
         self._session: _Session | None = None
         self._renewing = asyncio.Lock()
         self._warned = ""
-        self.breaks = 0
-        """How often a connection broke, or another way in was read: another server may answer."""
+        self.doubts = 0
+        """How often something came up after which another space may answer."""
 
     async def request(
         self,
@@ -201,8 +201,12 @@ class ApiClient:
                     raise _refused(response.status, await response.read(), session)
                 yield self._events(session, response)
 
+    def doubt(self) -> None:
+        """Another space may answer: a connection broke, another way in was read, things went."""
+        self.doubts += 1
+
     async def read_again(self) -> None:
-        """Read what leads to the server if it changed: then `breaks` is another."""
+        """Read what leads to the server if it changed: then `doubts` is another."""
         await self._current()
 
     async def close(self) -> None:
@@ -261,15 +265,15 @@ class ApiClient:
         try:
             yield
         except ClientSSLError as error:
-            self.breaks += 1
+            self.doubt()
             remedy = "check certificate-authority and tls-server-name"
             raise _unavailable(access, _cause(error), remedy) from error
         except TimeoutError as error:
-            self.breaks += 1
+            self.doubt()
             remedy = "it may be overloaded, or the way to it is cut"
             raise _unavailable(access, "it does not answer in time", remedy) from error
         except (ClientError, OSError) as error:
-            self.breaks += 1
+            self.doubt()
             remedy = "check that it runs and its address"
             raise _unavailable(access, _cause(error), remedy) from error
 
@@ -304,7 +308,7 @@ class ApiClient:
                 return held
             self._warned = ""
             self._session = fresh
-            self.breaks += 1
+            self.doubt()
         if held and not held.users:
             await held.rest.close()
         return fresh
