@@ -75,9 +75,11 @@ async def test_an_edge_whose_store_is_emptied_under_it_deletes_and_writes_nothin
             # It is told of each deletion, looks itself, and asks first who answers.
             for key in (SETTINGS, WEB):
                 await bench.until(lambda key=key: "kube-system" in bench.said[key].error)
+            looked = len(bench.space.looked)
             bench.want(config_map(a="2"))
-            await bench.until(lambda: len(bench.space.applied) > applied)
-            await bench.until(lambda: "kube-system" in bench.said[SETTINGS].error)
+            await bench.until(lambda: len(bench.space.looked) > looked)
+            await bench.until(lambda: bench.said[SETTINGS].error)
+            assert len(bench.space.applied) == applied
             assert bench.space.deleted == []
             assert {SETTINGS, WEB} <= {done.key for done in bench.done.held.values()}
     assert "settings" not in await run(api_server.kubectl, "get", "configmaps", "-A", "-o", "name")
