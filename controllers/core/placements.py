@@ -159,12 +159,16 @@ class Placements:
             return self._withdraw(name, before)
         if self._unreadable(name, before):
             return None
-        selected = self.workloads.resolver.selection(name)
+        resolver = self.workloads.resolver
+        selected = resolver.selection(name)
+        if self._frozen(name, selected):
+            return None
         translation = translate(
             bare_head(self.source(name), alternatives_of(placement.spec.location_selectors)),
             selected,
-            self.workloads.resolver.objects,
+            resolver.objects,
             self._cleaned,
+            resolver.customizers,
             before,
             self._hold(name, selected, before),
         )
@@ -178,6 +182,17 @@ class Placements:
         if before is None or before.entries is not None or self.workloads.is_accepted(name):
             return False
         self.held[name] = f"{UNREADABLE}; {REMEDY.format(name=name)}"
+        return True
+
+    def _frozen(self, name: str, selected: Iterable[ObjectKey]) -> bool:
+        """Whether something that is selected could be customized nowhere: then nothing goes out."""
+        resolver = self.workloads.resolver
+        shown = ((key, resolver.objects[key]) for key in sorted(selected))
+        faults = resolver.customizers.faults(shown)
+        if not faults:
+            self.workloads.frozen.pop(name, None)
+            return False
+        self.workloads.frozen[name] = faults
         return True
 
     def _hold(

@@ -10,12 +10,13 @@ from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from controllers.core.customizers import CUSTOMIZERS, faults_text, is_customizer
 from controllers.core.missing import Lack, Missing
 from controllers.core.renature import DENATUREDS, Renatured, is_denatured
 from controllers.core.selection import rules_of
 from controllers.core.what import DEFINITIONS, WhatResolver, is_partial
 from schemas.api import EdgePlacement, parse_kind
-from schemas.faults import InvalidObject
+from schemas.faults import Fault, InvalidObject
 from schemas.objects import BUILT_IN_KINDS, ObjectKey
 
 Object = Mapping[str, Any]
@@ -24,8 +25,11 @@ Object = Mapping[str, Any]
 _PLACEMENTS = ("edge.kubestellar.io", "edgeplacements")
 _SLICES = ("edge.kubestellar.io", "singleplacementslices")
 _NAMESPACES = ("", "namespaces")
-CONTROL_KINDS = frozenset({_PLACEMENTS, _SLICES, _NAMESPACES, DEFINITIONS, DENATUREDS})
+CONTROL_KINDS = frozenset({_PLACEMENTS, _SLICES, _NAMESPACES, DEFINITIONS, DENATUREDS, CUSTOMIZERS})
 """What is followed whatever placements say."""
+
+
+FROZEN = "Frozen"
 
 
 def placement_key(name: str) -> ObjectKey:
@@ -55,6 +59,8 @@ class Workloads:
         self.objects: dict[str, Object] = {}
         self.leaving: dict[str, Object] = {}
         self.invalid: dict[str, str] = {}
+        # Placements of which nothing goes out, as something of them can be sent to nobody.
+        self.frozen: dict[str, tuple[Fault, ...]] = {}
         self.unseen: set[ObjectKey] = set()
         self.unseen_namespaces: set[str] = set()
         self.unseen_placements: set[str] = set()
@@ -74,6 +80,10 @@ class Workloads:
         for key in shown - objects.keys():
             if not self.renatured.hide(key, None):
                 self._gone(key)
+        if kind in (None, CUSTOMIZERS):
+            for key in self.resolver.customizers.keys():
+                if key not in objects:
+                    self.resolver.customizers.remove(key)
         gone = self._unlisted(objects) if kind in (None, DENATUREDS) else frozenset()
         if kind in (None, _PLACEMENTS):
             known = [*self.objects, *self.leaving]
@@ -115,6 +125,8 @@ class Workloads:
             return frozenset({key.name})
         if is_denatured(key):
             return self._now(self.renatured.remove(key.name))
+        if is_customizer(key):
+            return self.resolver.customizers.remove(key)
         if self.renatured.hide(key, None):
             return self._again(key)
         return self._gone(key)
@@ -125,6 +137,8 @@ class Workloads:
         if is_denatured(key):
             kinds = BUILT_IN_KINDS.extended_by(self._definitions())
             return self._now(self.renatured.put(key.name, obj, kinds, self.resolver.objects))
+        if is_customizer(key):
+            return self.resolver.customizers.put(key, obj)
         if self.renatured.hide(key, obj):
             return self._again(key)
         if (key.group, key.resource) != _PLACEMENTS:
@@ -153,6 +167,8 @@ class Workloads:
 
     def lack(self, name: str) -> Lack | None:
         """What is missing for a placement to be as it was meant; None if nothing is."""
+        if faults := self.frozen.get(name):
+            return Lack(FROZEN, faults_text(faults))
         return self.missing.of(name, self.resolver.count(name))
 
     def generations(self, names: Iterable[str]) -> dict[str, int]:
@@ -264,6 +280,7 @@ class Workloads:
         self.leaving.pop(name, None)
         self.placements.pop(name, None)
         self.invalid.pop(name, None)
+        self.frozen.pop(name, None)
         self.resolver.remove_placement(name)
         self.resolver.not_supported.remove(name)
         self.missing.remove(name)

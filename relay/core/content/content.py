@@ -26,6 +26,8 @@ UNHEARD_MAX_SECONDS = 60.0
 waits for what was to come before it, and must not wait for ever."""
 _LACKED, _UNHEARD = "neither here nor at the parent", "not here, and the parent does not answer"
 _BRANCHING = frozenset({blobs.MANIFEST, blobs.MANIFEST_CHUNK})
+# What a node looks into; all else it only keeps, and its syncer reads.
+_READ = _BRANCHING | {blobs.TEMPLATE, blobs.CUSTOMIZER}
 
 
 @dataclass(slots=True)
@@ -199,7 +201,7 @@ class Content:
             return
         walk.seen.add(address)
         branching = walk.expand and reference.kind in _BRANCHING
-        reads = walk.plains is not None and reference.kind != blobs.OBJECT
+        reads = walk.plains is not None and reference.kind in _READ
         if address in self._held and (address in self._whole or not branching) and not reads:
             return
         walk.missing[address] = None
@@ -216,7 +218,7 @@ class Content:
         for owner in want.owners:
             walk = self._walks[owner]
             walk.missing.pop(address, None)
-            if walk.plains is not None and want.reference.kind != blobs.OBJECT:
+            if walk.plains is not None and want.reference.kind in _READ:
                 walk.plains[address] = plain
             for child in children if walk.expand else ():
                 self._visit(owner, walk, child)
@@ -287,7 +289,7 @@ def references_in(kind: str, plain: bytes) -> tuple[Reference, ...]:
     if kind == blobs.MANIFEST:
         return read_root(plain).chunks
     if kind == blobs.MANIFEST_CHUNK:
-        return tuple(entry.reference for entry in read_manifest_chunk(plain))
+        return tuple(it for entry in read_manifest_chunk(plain) for it in entry.references)
     if kind == SNAPSHOT_INNER:
         return read_inner(plain).references
     return ()
