@@ -57,8 +57,8 @@ _PLACEMENT: Mapping[str, Texts] = {
         "synced": "How many destinations hold exactly what is prescribed.",
         "healthy": "At how many destinations all of it works.",
         "failing": "How many destinations cannot apply all of it; errors says why.",
-        "frozen": "How many destinations keep all of it as it was, for want of a property of theirs, "
-        "or as it cannot be customized there; errors says why.",
+        "frozen": "How many destinations keep all of it as it was, as some of it cannot be "
+        "customized there; errors says why.",
         "unreachable": "How many destinations are not heard of; they keep what they have.",
         "neverJoined": "How many more are meant that were added, and never joined.",
         "complete": "Whether the counts are exact; if not, each reads 'at least'.",

@@ -1,4 +1,4 @@
-"""The Customizers of a space: which objects ask for them, and what is wrong before anything goes out.
+"""The Customizers of a space: who asks for them, and what is wrong before anything goes out.
 
 What a destination lacks only the destination knows. A mistake that it would meet everywhere is
 found here, and nothing of the placement goes out.
@@ -83,7 +83,7 @@ class Customizers:
             return frozenset()
         return self._concerned((key.namespace, key.name))
 
-    def keys(self) -> list[ObjectKey]:
+    def listed(self) -> list[ObjectKey]:
         """The Customizers that there are."""
         return [ObjectKey(*CUSTOMIZERS, namespace, name) for namespace, name in self._known]
 
@@ -174,7 +174,8 @@ def _cast(key: ObjectKey, obj: Mapping[str, Any], known: _Known | None) -> Casti
     faults = tuple(_of(key, fault) for fault in expression_faults(obj))
     if known is None:
         return Casting(template=True, faults=faults)
-    return Casting(True, known.stored, known.revision, faults + known.faults)
+    faults += known.faults
+    return Casting(template=True, customizer=known.stored, revision=known.revision, faults=faults)
 
 
 def _of(key: ObjectKey, fault: Fault) -> Fault:

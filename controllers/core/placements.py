@@ -80,7 +80,7 @@ class Placements:
         self.known = False
         self._issued = dict(issued)
         self._ledger = ledger
-        self._cleaned = CleanObjects()
+        self._cleaned = CleanObjects(self.workloads.resolver.customizers)
 
     # What the space says.
 
@@ -168,7 +168,6 @@ class Placements:
             selected,
             resolver.objects,
             self._cleaned,
-            resolver.customizers,
             before,
             self._hold(name, selected, before),
         )

@@ -82,7 +82,12 @@ class ObjectRefused(ValueError):
 class CleanObjects:
     """Addresses of clean objects, so that an object is cleaned once per change."""
 
+    customizers: Customizers = field(default_factory=Customizers)
     _known: dict[ObjectKey, tuple[Mapping[str, Any], Reference]] = field(default_factory=dict)
+
+    def casting(self, key: ObjectKey, obj: Mapping[str, Any]) -> Casting:
+        """Whether and by what destinations customize the object."""
+        return self.customizers.casting(key, obj)
 
     def reference(
         self, key: ObjectKey, obj: Mapping[str, Any], kind: str = blobs.OBJECT
@@ -131,7 +136,6 @@ def translate(
     selected: Mapping[ObjectKey, int],
     objects: Mapping[ObjectKey, Mapping[str, Any]],
     cleaned: CleanObjects,
-    customizers: Customizers,
     before: Issued | None = None,
     held: AbstractSet[ObjectKey] = frozenset(),
 ) -> Translation:
@@ -145,7 +149,7 @@ def translate(
     faults, shown = [], set[ObjectKey]()
     for key in sorted(selected):
         try:
-            casting = customizers.casting(key, objects[key])
+            casting = cleaned.casting(key, objects[key])
             entry = _entry(head.source, key, objects[key], selected[key], cleaned, casting)
             entries[key] = _settled(entry, old.get(key))
             shown.add(key)
@@ -164,7 +168,7 @@ def translate(
     stored = [blob for blob in manifest if blob.reference.address not in known]
     there = {it.address for entry in old.values() for it in entry.references} - again
     for key in sorted(shown):
-        reference, by = entries[key].reference, customizers.casting(key, objects[key]).customizer
+        reference, by = entries[key].reference, cleaned.casting(key, objects[key]).customizer
         if reference.address not in there:
             stored.append(cleaned.blob(key, objects[key], reference.kind))
         if by is not None and by.reference.address not in there:

@@ -81,7 +81,7 @@ class Workloads:
             if not self.renatured.hide(key, None):
                 self._gone(key)
         if kind in (None, CUSTOMIZERS):
-            for key in self.resolver.customizers.keys():
+            for key in self.resolver.customizers.listed():
                 if key not in objects:
                     self.resolver.customizers.remove(key)
         gone = self._unlisted(objects) if kind in (None, DENATUREDS) else frozenset()

@@ -1,4 +1,4 @@
-"""What an object becomes at a destination: its expressions expanded, its Customizer's replacements made.
+"""What an object becomes at a destination: expressions expanded, replacements made.
 
 A pure function of the object, the Customizer and the properties. What it makes is a valid object of
 the same name, or an error that names object, field, property and destination.
@@ -91,7 +91,7 @@ class Change:
 
 @dataclass(slots=True)
 class Customized:
-    """A customized object; `used` are the names that were asked for, None for one that is not there."""
+    """A customized object; `used` are the names it asked for, None for one that is not there."""
 
     object: Object
     used: dict[str, str | None] = field(default_factory=dict)
@@ -105,7 +105,7 @@ def syntax_of(obj: Mapping[str, Any]) -> Syntax:
 
 
 def customizer_named(key: ObjectKey, obj: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The namespace and name of the Customizer that an object asks for; None if it asks for none."""
+    """The namespace and name of the Customizer that an object asks for, if it does."""
     said = annotations_of(obj).get(CUSTOMIZER)
     if not said:
         return None

@@ -1,4 +1,4 @@
-"""Expressions in texts, and what becomes of them: `%(name)` of parameters, `{{ .name }}` of templates.
+"""Expressions in texts: `%(name)` of parameters, `{{ .name }}` of templates.
 
 What a property says is put in as it is, and not looked at again.
 """

@@ -121,7 +121,7 @@ def _with_numbers(text: str) -> str:
     depth, quote, at = 0, "", 0
     while at < len(text):
         number = _NUMBER.match(text, at) if not depth and not quote else None
-        if number is not None and not text[at - 1 : at] == ".":
+        if number is not None and text[at - 1 : at] != ".":
             parts.append(f"[{int(number[1])},'{number[1]}']")
             at = number.end()
             continue

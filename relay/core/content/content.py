@@ -26,8 +26,6 @@ UNHEARD_MAX_SECONDS = 60.0
 waits for what was to come before it, and must not wait for ever."""
 _LACKED, _UNHEARD = "neither here nor at the parent", "not here, and the parent does not answer"
 _BRANCHING = frozenset({blobs.MANIFEST, blobs.MANIFEST_CHUNK})
-# What a node looks into; all else it only keeps, and its syncer reads.
-_READ = _BRANCHING | {blobs.TEMPLATE, blobs.CUSTOMIZER}
 
 
 @dataclass(slots=True)
@@ -201,7 +199,7 @@ class Content:
             return
         walk.seen.add(address)
         branching = walk.expand and reference.kind in _BRANCHING
-        reads = walk.plains is not None and reference.kind in _READ
+        reads = walk.plains is not None and reference.kind != blobs.OBJECT
         if address in self._held and (address in self._whole or not branching) and not reads:
             return
         walk.missing[address] = None
@@ -218,7 +216,7 @@ class Content:
         for owner in want.owners:
             walk = self._walks[owner]
             walk.missing.pop(address, None)
-            if walk.plains is not None and want.reference.kind in _READ:
+            if walk.plains is not None and want.reference.kind != blobs.OBJECT:
                 walk.plains[address] = plain
             for child in children if walk.expand else ():
                 self._visit(owner, walk, child)
