@@ -43,6 +43,12 @@ class Clash(NamedTuple):
     first: Layer
     other: Layer
 
+    def __str__(self) -> str:
+        return (
+            f'"{self.name}" is "{self.first.values[self.name]}" by {self.first.whose} and '
+            f'"{self.other.values[self.name]}" by {self.other.whose}; the first by name counts'
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Properties:

@@ -122,6 +122,17 @@ class Customizers:
             self._castings[key] = (obj, known, made)
         return made
 
+    def asked_by(self, key: ObjectKey, obj: Mapping[str, Any]) -> Customizer | None:
+        """The Customizer of an object, if it asks for one that is there."""
+        named = customizer_named(key, obj)
+        known = self._known.get(named) if named is not None else None
+        return known.customizer if known is not None else None
+
+    def lacks(self, key: ObjectKey, obj: Mapping[str, Any]) -> str:
+        """The Customizer that an object asks for and that is not there; "" if it lacks none."""
+        named = customizer_named(key, obj)
+        return "/".join(named) if named is not None and named not in self._known else ""
+
     def faults(self, objects: Iterable[tuple[ObjectKey, Mapping[str, Any]]]) -> tuple[Fault, ...]:
         """What keeps any of these objects from going out, each mistake once."""
         found: dict[Fault, None] = {}

@@ -161,7 +161,7 @@ class Placements:
             return None
         resolver = self.workloads.resolver
         selected = resolver.selection(name)
-        if self._frozen(name, selected):
+        if self.workloads.frozen(name):
             return None
         translation = translate(
             bare_head(self.source(name), alternatives_of(placement.spec.location_selectors)),
@@ -181,17 +181,6 @@ class Placements:
         if before is None or before.entries is not None or self.workloads.is_accepted(name):
             return False
         self.held[name] = f"{UNREADABLE}; {REMEDY.format(name=name)}"
-        return True
-
-    def _frozen(self, name: str, selected: Iterable[ObjectKey]) -> bool:
-        """Whether something that is selected could be customized nowhere: then nothing goes out."""
-        resolver = self.workloads.resolver
-        shown = ((key, resolver.objects[key]) for key in sorted(selected))
-        faults = resolver.customizers.faults(shown)
-        if not faults:
-            self.workloads.frozen.pop(name, None)
-            return False
-        self.workloads.frozen[name] = faults
         return True
 
     def _hold(

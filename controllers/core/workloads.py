@@ -59,8 +59,6 @@ class Workloads:
         self.objects: dict[str, Object] = {}
         self.leaving: dict[str, Object] = {}
         self.invalid: dict[str, str] = {}
-        # Placements of which nothing goes out, as something of them can be sent to nobody.
-        self.frozen: dict[str, tuple[Fault, ...]] = {}
         self.unseen: set[ObjectKey] = set()
         self.unseen_namespaces: set[str] = set()
         self.unseen_placements: set[str] = set()
@@ -167,9 +165,15 @@ class Workloads:
 
     def lack(self, name: str) -> Lack | None:
         """What is missing for a placement to be as it was meant; None if nothing is."""
-        if faults := self.frozen.get(name):
+        if faults := self.frozen(name):
             return Lack(FROZEN, faults_text(faults))
         return self.missing.of(name, self.resolver.count(name))
+
+    def frozen(self, name: str) -> tuple[Fault, ...]:
+        """What of a placement could be customized nowhere: as long as it is so nothing goes out."""
+        resolver = self.resolver
+        shown = ((key, resolver.objects[key]) for key in sorted(resolver.selection(name)))
+        return resolver.customizers.faults(shown)
 
     def generations(self, names: Iterable[str]) -> dict[str, int]:
         """Which metadata.generation the placements of these names are at, if they are there."""
@@ -280,7 +284,6 @@ class Workloads:
         self.leaving.pop(name, None)
         self.placements.pop(name, None)
         self.invalid.pop(name, None)
-        self.frozen.pop(name, None)
         self.resolver.remove_placement(name)
         self.resolver.not_supported.remove(name)
         self.missing.remove(name)

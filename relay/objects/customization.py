@@ -242,7 +242,7 @@ class _Work:
         try:
             after = syntax.expand(text, self._values, used)
         except PropertyMissing as error:
-            remedy = f"say {error.name} in the inventory, as a label or an annotation"
+            remedy = "say it as a label or an annotation of the SyncTarget"
             raise self._failed(path, str(error), error.name, remedy) from error
         except ExpressionWrong as error:
             raise self._failed(path, str(error)) from error

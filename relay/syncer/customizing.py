@@ -22,11 +22,13 @@ def customized_address(
     try:
         made = customized(key, plain, by, values, destination)
         data = codec.canonical(made.object)
-    except (CustomizationFailed, CodecError) as error:
+    except CustomizationFailed as error:
+        raise NotCustomized(str(error.fault)) from error
+    except CodecError as error:
         raise NotCustomized(str(error)) from error
     if len(data) > blobs.OBJECT_MAX_BYTES:
         said = f"{len(data)} bytes once it is customized, at most {blobs.OBJECT_MAX_BYTES}"
-        raise NotCustomized(f"{key} at {destination}: {said}; say less in its properties")
+        raise NotCustomized(f"{said}; say less in the properties")
     used = tuple(sorted(made.used.items()))
     return codec.address(blobs.OBJECT, data), used
 

@@ -65,14 +65,14 @@ async def synced(tree: Any) -> None:
     await tree.until("shop", lambda c: c.exact and c.summary.states == ALL_SYNCED)
 
 
-async def condition(tree: Any, type_: str, status: str) -> dict[str, Any]:
-    """Wait until the placement's condition has this status."""
+async def condition(tree: Any, type_: str, status: str, said: str = "") -> dict[str, Any]:
+    """Wait until the placement's condition has this status, and says this."""
     key = ObjectKey("edge.kubestellar.io", "edgeplacements", "", "shop")
     async with asyncio.timeout(30):
         while True:
             obj = await tree.workloads.get(key)
             for item in (obj.get("status") or {}).get("conditions", ()):
-                if (item["type"], item["status"]) == (type_, status):
+                if (item["type"], item["status"]) == (type_, status) and said in item["message"]:
                     return dict(item)
             await tree.clock.sleep(0.01)
 
@@ -153,8 +153,8 @@ async def test_who_lacks_a_property_keeps_all_as_it_was_and_the_others_go_on(tre
     )
     (sample,) = count.summary.exceptions
     assert sample.object == "configmaps/shop/greeting"
-    assert sample.reason.startswith("Frozen: configmaps/shop/greeting at r1-s1: data.text: ")
-    assert 'no property "till"' in sample.reason
+    assert sample.reason.startswith('Frozen: data.text: no property "till"; say it as')
+    assert sample.path == str(ONE)
     assert (await held(tree, ONE))["data"] == {"text": "north"}
     assert (await held(tree, ONE, PLAIN))["data"] == {"text": "1"}
     assert await held(tree, ONE, ObjectKey("", "configmaps", "shop", "gone"))
@@ -206,8 +206,8 @@ async def test_a_customizer_that_is_not_there_is_said_and_its_object_goes_out_as
     await tree.apply(customizer(("$.data.size", '"large"')))
     await says(tree, ONE, "north")
     await tree.apply(customizer(("$", "1")))
-    said = await condition(tree, CUSTOMIZED, "False")
-    assert "customizers.edge.kubestellar.io/shop/per-site: replacements[0].path" in said["message"]
+    wrong = "customizers.edge.kubestellar.io/shop/per-site: replacements[0].path"
+    await condition(tree, CUSTOMIZED, "False", wrong)
     assert (await held(tree, TWO))["data"] == {"text": "south", "size": "large"}
 
 
@@ -228,3 +228,28 @@ async def test_drift_is_repaired_to_what_the_copy_said(tree):
     drifted = config_map("greeting", "shop", text="someone else's")
     await tree.spaces[ONE].apply(drifted, "someone", force=True)
     await says(tree, ONE, "north")
+
+
+async def test_two_locations_that_disagree_are_said_where_it_matters(tree):
+    for name, zone in (("east", "sunrise"), ("west", "sunset")):
+        resource = {"group": "edge.kubestellar.io", "version": "v2alpha1"}
+        spec = {
+            "resource": {**resource, "resource": "synctargets"},
+            "instanceSelector": {"matchLabels": {"id": "r1-s1"}},
+        }
+        metadata = {"name": name, "labels": {"sky": zone, "idle": zone}}
+        await tree.inventory.apply(
+            {**CONTROL, "kind": "Location", "metadata": metadata, "spec": spec}, MANAGER
+        )
+    locations = [{"matchLabels": {"id": "r1-s1"}}]
+    await tree.apply(
+        placement("shop", "shop", locationSelectors=locations), greeting("%(sky)", PARAMETERS)
+    )
+    await says(tree, ONE, "sunrise")
+    count = await tree.until("shop", lambda c: bool(c.summary.exceptions))
+    assert count.summary.states == {"synced": 1}
+    (sample,) = count.summary.exceptions
+    assert sample.reason == (
+        'Clash: "sky" is "sunrise" by Location east and "sunset" by Location west; '
+        "the first by name counts"
+    )

@@ -5,7 +5,7 @@ How an object is customized is another's business, which is handed in: here is d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from schemas.blobs import Reference
@@ -21,7 +21,7 @@ NOBODY = Properties("", ())
 
 
 class NotCustomized(ValueError):
-    """An object cannot become anything here; says which, at which field, why, and what to do."""
+    """An object cannot become anything here; says at which field, why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +49,10 @@ Gives the address of what it makes, and the properties that it asked for; raises
 
 
 def customizes_nothing(
-    key: ObjectKey, _plain: bytes, _by: bytes | None, _values: Mapping[str, str], _where: str
+    _key: ObjectKey, _plain: bytes, _by: bytes | None, _values: Mapping[str, str], _where: str
 ) -> tuple[ContentHash, Values]:
     """What a node does that is given no other way: such an object is not applied."""
-    raise NotCustomized(f"{key}: this program customizes nothing; use a newer one")
+    raise NotCustomized("this program customizes nothing; use a newer one")
 
 
 class Customizing:
@@ -62,11 +62,19 @@ class Customizing:
         self._customize = customize
         self._destination = ""
         self._values: dict[str, str] = {}
+        # What is said otherwise by two Locations, by property.
+        self._clashes: dict[str, str] = {}
 
     def put(self, properties: Properties) -> None:
         """Take the properties that the destination has from now on."""
         self._destination = properties.destination
         self._values = dict(properties.values)
+        self._clashes = {clash.name: str(clash) for clash in properties.clashes()}
+
+    def clashes(self, forms: Forms) -> Iterator[tuple[ObjectKey, str]]:
+        """Which of these objects use a property that two Locations say otherwise."""
+        for key, form in forms.items() if self._clashes else ():
+            yield from ((key, self._clashes[n]) for n, _ in form.values if n in self._clashes)
 
     def is_current(self, forms: Forms) -> bool:
         """Whether the same would come of these objects now."""

@@ -7,7 +7,7 @@ was until its new place is told, and leaves nothing behind unmeant.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -56,7 +56,7 @@ REASON_MAX_CHARACTERS = 200
 CONTENT_REFUSED = "ContentRefused: a blob of this placement is missing or damaged"
 WITHHELD = "Withheld: it is meant for this destination, and its parent sent no content"
 WITHHELD_AFTER_SECONDS = 60.0
-FROZEN = "Frozen"
+FROZEN, CLASH = "Frozen", "Clash"
 SAMPLES_MAX = 20
 _OWNER = "edge/"
 
@@ -372,7 +372,8 @@ class Destination:
         elif state == "synced" and self._history.left(key):
             # What it lost is still to be pruned.
             state = "pending"
-        return _one(state, tally.health, arm, [*tally.worst(SAMPLES_MAX), *left], now_ms)
+        said = (*tally.worst(SAMPLES_MAX), *left, *self._clash_samples(assignment))
+        return _one(state, tally.health, arm, said, now_ms)
 
     def results(self, key: MailKey) -> list[ObjectResult]:
         """The returned states of the objects that the placement wants back."""
@@ -413,7 +414,10 @@ class Destination:
 
     def _freeze(self, key: MailKey, failed: Mapping[ObjectKey, str]) -> None:
         """All of the placement stays as it is here: nothing comes, changes or goes."""
-        samples = [self._sample(0, str(obj), f"{FROZEN}: {why}") for obj, why in failed.items()]
+        samples = [
+            self._sample(0, str(obj), f"{FROZEN}: {why}"[:REASON_MAX_CHARACTERS])
+            for obj, why in failed.items()
+        ]
         self._frozen[key] = tuple(sorted(samples, key=lambda sample: sample.rank)[:SAMPLES_MAX])
         self._awaiting.pop(key, None)
         self._changed[key] = None
@@ -485,6 +489,10 @@ class Destination:
             self._sample(0, str(s.key), s.error[:REASON_MAX_CHARACTERS]) for s in seen if s.error
         ]
 
+    def _clash_samples(self, assignment: Assignment) -> Iterator[ExceptionSample]:
+        for obj, why in self._customizing.clashes(assignment.forms):
+            yield self._sample(2, str(obj), f"{CLASH}: {why}"[:REASON_MAX_CHARACTERS])
+
     def _content_sample(self, key: MailKey) -> list[ExceptionSample]:
         if self._content.refused_since(owner_of(key)) is None:
             return []
@@ -532,7 +540,7 @@ def _following(
 
 
 def _one(
-    state: State, health: Health, arm: str, samples: list[ExceptionSample], now_ms: int
+    state: State, health: Health, arm: str, samples: Iterable[ExceptionSample], now_ms: int
 ) -> Summary:
     worst = tuple(sorted(samples, key=lambda sample: sample.rank)[:SAMPLES_MAX])
     return Summary({state: 1}, {health: 1}, {arm: 1}, worst, oldest_ms=now_ms)
