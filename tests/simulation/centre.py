@@ -20,9 +20,11 @@ from schemas.objects import ObjectKey
 from schemas.records import DeltaHead, Record
 from schemas.signing import Signer, decode_envelope
 from schemas.snapshots import encode, read_snapshot
+from tests.simulation.customizing import form_of, kind_of
 from tests.simulation.model import (
     ROOT_KEY,
     SIGNING_KEY,
+    TIERS,
     WORKLOADS,
     Arm,
     Content,
@@ -203,7 +205,8 @@ class Centre(Books):
     def content(self, text: str, space: str = WORKLOADS) -> Content:
         """A new version of some object."""
         self._revision += 1
-        stored = blobs.store(blobs.OBJECT, codec.canonical({"text": text, "n": self._revision}))
+        plain = codec.canonical({"text": text, "n": self._revision})
+        stored = blobs.store(kind_of(text), plain)
         self._values[stored.reference.address] = stored.values
         return Content(space, self._revision, stored.reference)
 
@@ -228,7 +231,9 @@ class Centre(Books):
             self.past.placements.setdefault(key, []).append(placed)
             for arm in arms_of(placed):
                 for object_key, content in arm.contents:
-                    self.contents[key, object_key, content.reference.address] = None
+                    for tier in TIERS:
+                        form = form_of(content.reference, tier)
+                        self.contents[key, object_key, form] = None
             held = self._issuer.ledger.records.get(key)
             last_loss = held.last_loss if isinstance(held, DeltaHead) else 0
             loses = bool(keys_of(before) - keys_of(placed, common=True))
