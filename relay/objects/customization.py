@@ -16,6 +16,7 @@ from relay.objects.merge import Object, copied
 from schemas import codec
 from schemas.blobs import OBJECT_MAX_BYTES
 from schemas.faults import Fault
+from schemas.json_paths import JsonPath
 from schemas.objects import ObjectKey, object_faults
 from schemas.refusals import CodecError
 
@@ -148,12 +149,12 @@ def customizer_faults(customizer: Customizer) -> Iterator[Fault]:
     """What is wrong with a Customizer, whatever the destination."""
     for at, item in enumerate(customizer.replacements):
         field_of = f"replacements[{at}]"
-        for name, text, check in (("path", item.path, _path), ("value", item.value, _json)):
+        for name, text, check in (("path", item.path, JsonPath), ("value", item.value, _json)):
             try:
                 if not customizer.syntax.check(text):
                     check(text)
             except (ExpressionWrong, ValueError) as error:
-                yield Fault(f"{field_of}.{name}", str(error), _REMEDIES[name])
+                yield Fault(f"{field_of}.{name}", str(error))
 
 
 def customize(
@@ -199,11 +200,10 @@ class _Work:
         path = self._expand(customizer.syntax, item.path, f"{named}.path", used)
         value = self._expand(customizer.syntax, item.value, f"{named}.value", used)
         try:
-            count = _path(path).replace(self._made.object, _json(value))
+            JsonPath(path).replace(self._made.object, _json(value))
         except ValueError as error:
             raise self._failed(named, str(error)) from error
-        after = value if count else "(nothing: the path is not there)"
-        change = Change(path, item.value, after, tuple(used), f"Customizer {customizer.name}")
+        change = Change(path, item.value, value, tuple(used), f"Customizer {customizer.name}")
         self._made.changes.append(change)
 
     def check(self, before: Mapping[str, Any]) -> None:
@@ -259,25 +259,13 @@ class _Work:
         return CustomizationFailed(self._key, Fault(path, message, remedy), name, self._destination)
 
 
-_REMEDIES = {
-    "path": "write one as in $.spec.replicas",
-    "value": """write JSON; a text has quotes of its own, as in '"web"'""",
-}
-
-
-def _path(text: str) -> Any:
-    # Only who has a Customizer loads what reads JSONPaths.
-    from relay.objects.json_paths import object_path  # noqa: PLC0415
-
-    return object_path(text)
-
-
 def _json(text: str) -> Any:
     try:
         return json.loads(text, parse_constant=_no_json)
     except (ValueError, RecursionError) as error:
         said = str(error).partition(":")[0].lower()
-        raise ValueError(f"{text[:60]!r} is no JSON ({said})") from error
+        remedy = """a text has quotes of its own, as in '"web"'"""
+        raise ValueError(f"{text[:60]!r} is no JSON ({said}); {remedy}") from error
 
 
 def _no_json(text: str) -> Any:

@@ -198,8 +198,8 @@ def test_every_answer_is_what_trying_each_destination_says(changes, cost):
 
 
 @settings(max_examples=300)
-@given(steps, profiles)
-def test_a_destination_knows_its_placements_and_locations(changes, other):
+@given(steps, profiles, locations)
+def test_a_destination_knows_its_placements_and_locations(changes, other, place):
     tested, model = run(changes, (1000, 10), lambda *_: None)
     for child in CHILDREN:
         for key, one in model.below(child):
@@ -211,8 +211,15 @@ def test_a_destination_knows_its_placements_and_locations(changes, other):
                 assert sorted(found) == sorted(
                     key for key in model.tables[kind] if model.meant(key, one)
                 )
-    for key in model.tables["placement"]:
+    for key, listed in model.tables["placement"].items():
         assert tested.bears_on(other, key) == model.meant(key, other)
+        assert tested.bears_on(place, key) == any(
+            place.instance_selector is not None
+            and alternative.over == "location"
+            and alternative.space in ("", place.source.space)
+            and alternative.selector.matches(place.labels)
+            for alternative in listed
+        )
     assert not tested.bears_on(other, "unknown")
 
 

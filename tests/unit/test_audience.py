@@ -142,13 +142,16 @@ def test_a_location_holds_destinations_of_its_own_space_only(shops):
     assert shops.drain() == {"p": ("b",), "l": ("b",)}
 
 
-def test_a_profile_bears_on_a_placement_before_it_is_in_force_and_after(shops):
+def test_an_inventory_record_bears_on_a_placement_before_it_is_in_force_and_after(shops):
     shops.put_placement("p", over_target(env="prod"))
     shops.put_placement("q", over_location(zone="z"))
     shops.put_location("l", location({"zone": "z"}, selecting(env="dev")))
     prod, dev = (profile("/c", {"env": env}) for env in ("prod", "dev"))
     assert [shops.bears_on(prod, key) for key in "pq"] == [True, False]
     assert [shops.bears_on(dev, key) for key in "pq"] == [False, True]
+    elsewhere = location({"zone": "z"}, selecting(env="none"))
+    assert [shops.bears_on(elsewhere, key) for key in "pq"] == [False, True]
+    assert not shops.bears_on(location({"zone": "z"}, None), "q")
 
 
 def test_of_two_that_claim_a_path_both_count(shops):

@@ -187,14 +187,18 @@ class Audience:
             for number in self._select(selection.alternatives, below):
                 yield NodePath.parse(self._paths[number])
 
-    def bears_on(self, record: Profile, placement: MailKey) -> bool:
-        """Whether a profile, in force or not, matches an alternative of a placement.
+    def bears_on(self, record: Profile | LocationRecord, placement: MailKey) -> bool:
+        """Whether an inventory record, in force or not, matches an alternative of a placement.
 
-        It does so itself, or by a Location in force.
+        A profile does so itself, or by a Location in force.
         """
         selection = self._placements.get(placement)
         if selection is None:
             return False
+        if isinstance(record, LocationRecord):
+            if record.instance_selector is None:
+                return False
+            return selection in self._selecting(record.source.space, record.labels)
         locations = self._by_instance.matching(record.source.space, record.labels)
         return selection in self._matching(record.source.space, record.labels, locations)
 
