@@ -194,13 +194,22 @@ class Centre(Books):
         self._issue([draft], delete=gone)
 
     def put_location(self, name: str, located: Located | None) -> None:
-        self.model.locations.pop(name, None)
+        former = self.model.locations.pop(name, None)
         if located is None:
+            self._unlocated(former)
             self._delete(location_draft(name, Located((), None)).slot)
             return
         self.model.locations[name] = located
         self.past.locations.append(located)
         self._issue([location_draft(name, located)])
+
+    def _unlocated(self, former: Located | None) -> None:
+        """That a Location goes is no mail, so nobody waits for what it said of its destinations."""
+        if former is None or former.instances is None or "tier" not in dict(former.labels):
+            return
+        for target in self.model.targets.values():
+            if target.path in self.world.hosts and former.instances.matches(dict(target.labels)):
+                self.world.watcher.drifted(self.world.hosts[target.path])
 
     def content(self, text: str, space: str = WORKLOADS) -> Content:
         """A new version of some object."""

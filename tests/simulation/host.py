@@ -89,7 +89,7 @@ class Host:
             attached=self.attached,
             home=self.machine,
             former=self.former,
-            customize=customize,
+            customize=self.world.ports.customize(self, customize),
         )
         now = self.instant()
         node = Node(config, read_back(self.streams), list(self.streams.done.values()), now)
