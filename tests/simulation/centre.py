@@ -205,11 +205,10 @@ class Centre(Books):
 
     def _unlocated(self, former: Located | None) -> None:
         """That a Location goes is no mail, so nobody waits for what it said of its destinations."""
-        if former is None or former.instances is None or "tier" not in dict(former.labels):
-            return
-        for target in self.model.targets.values():
-            if target.path in self.world.hosts and former.instances.matches(dict(target.labels)):
-                self.world.watcher.drifted(self.world.hosts[target.path])
+        if former is not None and former.instances is not None and "tier" in dict(former.labels):
+            for target in self.model.targets.values():
+                if target.path in self.world.hosts:
+                    self.world.watcher.drifted(self.world.hosts[target.path])
 
     def content(self, text: str, space: str = WORKLOADS) -> Content:
         """A new version of some object."""

@@ -17,8 +17,7 @@ NEEDY = wire.replace(A, name=f"{NEEDS}-tier")
 
 def frozen(one: Run) -> None:
     """An edge loses its tier, a placement changes meanwhile and loses an object."""
-    for name in list(one.centre.model.locations):
-        one.centre.put_location(name, None)
+    _no_locations(one)
     edge, *others = edges_of(one)
     for host in (edge, *others):
         _tier(one, host, "a")
@@ -49,13 +48,19 @@ def frozen(one: Run) -> None:
 def relabelled(one: Run) -> None:
     """An edge's tier changes, and no object does."""
     edge = edges_of(one)[0]
-    for name in list(one.centre.model.locations):
-        one.centre.put_location(name, None)
+    _no_locations(one)
     brought = everywhere(one, "p1", A, C)
     for tier in ("a", "b", "a"):
         _tier(one, edge, tier)
         wanted = form_of(brought[C].reference, tier)
         until(one, _holds(edge, C, wanted), CONVERGENCE, f"not as tier {tier} has it", 30.0)
+
+
+def _no_locations(one: Run) -> None:
+    """None says a tier any more, and all know that."""
+    for name in list(one.centre.model.locations):
+        one.centre.put_location(name, None)
+    one.world.run(10.0)
 
 
 def _tier(one: Run, host: Host, tier: str | None) -> None:
