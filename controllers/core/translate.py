@@ -174,8 +174,12 @@ def translate(
         if by is not None and by.reference.address not in there:
             there.add(by.reference.address)
             stored.append(by)
-    # What was there and cannot be read may go.
-    loses = before is not None and (before.entries is None or bool(old.keys() - entries.keys()))
+    # What was there and cannot be read may go; who is meant no more loses all.
+    loses = before is not None and (
+        before.entries is None
+        or bool(old.keys() - entries.keys())
+        or before.head.alternatives != head.alternatives
+    )
     draft = _draft(head, gates, stored, before, loses=loses)
     return Translation(entries, gates, kept, tuple(faults), draft, lost - again)
 
