@@ -120,6 +120,7 @@ class StatusSummarizer:
             selected=workloads.resolver.count(name),
             lack=workloads.lack(name),
             not_supported=workloads.resolver.not_supported.of(name),
+            uncustomized=workloads.resolver.customizers.missing(name),
             acts=self._translator.acts(name),
             wide=workloads.wide(name),
             differing=workloads.resolver.differing(name),

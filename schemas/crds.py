@@ -14,6 +14,7 @@ from schemas.api import (
     GROUP,
     Binding,
     BindingPolicy,
+    Customizer,
     CustomTransform,
     Denatured,
     EdgePlacement,
@@ -71,6 +72,7 @@ _PLACEMENT_COLUMNS = (
     _column("Status", _reason("Synced"), "string"),
     _column("Complete", ".status.complete", "boolean", wide=True),
     _column("Failing", ".status.failing", wide=True),
+    _column("Frozen", ".status.frozen", wide=True),
     _column("Unreachable", ".status.unreachable", wide=True),
     _column("Never Joined", ".status.neverJoined", wide=True),
     _AGE,
@@ -112,6 +114,7 @@ _KINDS: tuple[tuple[type[Any], str, tuple[str, ...], tuple[Form, ...]], ...] = (
             _AGE,
         ),
     ),
+    (Customizer, "customizers", ("cust",), (_AGE,)),
     (
         Denatured,
         "denatureds",
@@ -163,6 +166,7 @@ def _definition(
     if "status" in schema["properties"]:
         for version in versions:
             version["subresources"] = {"status": {}}
+    scope = "Namespaced" if model is Customizer else "Cluster"
     names = {
         "kind": kind,
         "listKind": f"{kind}List",
@@ -175,7 +179,7 @@ def _definition(
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {"name": f"{plural}.{group}"},
-        "spec": {"group": group, "scope": "Cluster", "names": names, "versions": versions},
+        "spec": {"group": group, "scope": scope, "names": names, "versions": versions},
     }
 
 

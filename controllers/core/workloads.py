@@ -10,13 +10,14 @@ from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from controllers.core.customizers import CUSTOMIZERS, faults_text, is_customizer
 from controllers.core.missing import Lack, Missing
 from controllers.core.renature import DENATUREDS, Renatured, is_denatured
 from controllers.core.selection import rules_of
 from controllers.core.transforms import TRANSFORMS, Transforms
 from controllers.core.what import DEFINITIONS, WhatResolver, is_partial
 from schemas.api import BindingPolicy, EdgePlacement, parse_kind
-from schemas.faults import InvalidObject
+from schemas.faults import Fault, InvalidObject
 from schemas.objects import BUILT_IN_KINDS, ObjectKey
 from schemas.placements import KINDS, placement_at, placement_key, placement_with_result
 
@@ -31,11 +32,14 @@ CONTROL_KINDS = frozenset(
         _NAMESPACES,
         DEFINITIONS,
         DENATUREDS,
+        CUSTOMIZERS,
         TRANSFORMS,
     }
 )
 """What is followed whatever placements say."""
 WIDE_SHARE = 0.8
+
+FROZEN = "Frozen"
 
 Placement = EdgePlacement | BindingPolicy
 
@@ -83,19 +87,7 @@ class Workloads:
             if not self.renatured.hide(key, None):
                 self._gone(key)
         gone = self._unlisted(objects) if kind in (None, DENATUREDS) else frozenset()
-        if kind in (None, TRANSFORMS):
-            there_now = {key.name for key in objects if _kind(key) == TRANSFORMS}
-            for name in self.transforms.objects.keys() - there_now:
-                self.transforms.remove(name)
-        unlisted = {
-            name
-            for name in (*self.objects, *self.leaving, *issued)
-            if kind in (None, _kind(placement_key(name))) and placement_key(name) not in objects
-        }
-        for name in unlisted:
-            self._forget(name)
-        listed_now = {n for n in self.unseen_placements if kind in (None, _kind(placement_key(n)))}
-        self.unseen_placements = (self.unseen_placements - listed_now) | (unlisted & issued.keys())
+        self._unlist_control(objects, issued.keys(), kind)
         for key, obj in objects.items():
             self.put(key, obj)
         self._accepted.clear()
@@ -134,6 +126,8 @@ class Workloads:
             return self._now(self.renatured.remove(key.name))
         if _kind(key) == TRANSFORMS:
             return self.resolver.selecting_kinds(self.transforms.remove(key.name))
+        if is_customizer(key):
+            return self.resolver.customizers.remove(key)
         if self.renatured.hide(key, None):
             return self._again(key)
         return self._gone(key)
@@ -144,6 +138,8 @@ class Workloads:
         if is_denatured(key):
             kinds = BUILT_IN_KINDS.extended_by(self._definitions())
             return self._now(self.renatured.put(key.name, obj, kinds, self.resolver.objects))
+        if is_customizer(key):
+            return self.resolver.customizers.put(key, obj)
         if self.renatured.hide(key, obj):
             return self._again(key)
         if _kind(key) == TRANSFORMS:
@@ -176,6 +172,8 @@ class Workloads:
 
     def lack(self, name: str) -> Lack | None:
         """What is missing for a placement to be as it was meant; None if nothing is."""
+        if faults := self.frozen(name):
+            return Lack(FROZEN, faults_text(faults))
         return self.missing.of(name, self.resolver.count(name))
 
     def wide(self, name: str) -> tuple[int, int] | None:
@@ -186,6 +184,12 @@ class Workloads:
         selected, known = self.resolver.count(name), self.resolver.selectable
         judged = self.sees_all or not self.resolver.names_kinds(name)
         return (selected, known) if judged and selected > WIDE_SHARE * known else None
+
+    def frozen(self, name: str) -> tuple[Fault, ...]:
+        """What of a placement could be customized nowhere: as long as it is so nothing goes out."""
+        resolver = self.resolver
+        shown = ((key, resolver.objects[key]) for key in sorted(resolver.selection(name)))
+        return resolver.customizers.faults(shown)
 
     def generations(self, names: Iterable[str]) -> dict[str, int]:
         """Which metadata.generation the placements of these names are at, if they are there."""
@@ -224,6 +228,28 @@ class Workloads:
         needed = {self.resolver.definition_of(key) for key in objects}
         shown = self.resolver.objects
         return frozenset(key for key in needed if key in shown or key in self.unseen)
+
+    def _unlist_control(
+        self,
+        objects: Mapping[ObjectKey, Object],
+        issued: AbstractSet[str],
+        kind: tuple[str, str] | None,
+    ) -> None:
+        """Let go of what says what becomes of others and is not listed; note unseen placements."""
+        if kind in (None, CUSTOMIZERS):
+            for key in self.resolver.customizers.listed():
+                if key not in objects:
+                    self.resolver.customizers.remove(key)
+        if kind in (None, TRANSFORMS):
+            for name in [*self.transforms.objects]:
+                if ObjectKey(*TRANSFORMS, "", name) not in objects:
+                    self.transforms.remove(name)
+        known = {*self.objects, *self.leaving, *issued, *self.unseen_placements}
+        looked_at = {name for name in known if kind in (None, _kind(placement_key(name)))}
+        unlisted = {name for name in looked_at if placement_key(name) not in objects}
+        for name in unlisted:
+            self._forget(name)
+        self.unseen_placements = (self.unseen_placements - looked_at) | (unlisted & issued)
 
     def _unlisted(self, objects: Mapping[ObjectKey, Object]) -> frozenset[ObjectKey]:
         """Let go of Denatureds that a list does not show; the keys under which nothing is left."""

@@ -34,6 +34,8 @@ _WARNINGS = frozenset(
         "KindUnreadable",
         "NotSupported",
         "AlmostAllObjects",
+        "Frozen",
+        "CustomizerMissing",
         "NeverJoined",
     }
 )

@@ -23,6 +23,7 @@ _KINDS = {
         "bindings",
         "customtransforms",
         "denatureds",
+        "customizers",
     ),
     INVENTORY: ("locations", "synctargets"),
 }

@@ -226,6 +226,7 @@ _PLACEMENT = (
     AGE,
     _field("PENDING", "status", "pending", wide=True),
     _field("FAILING", "status", "failing", wide=True),
+    _field("FROZEN", "status", "frozen", wide=True),
     _field("UNREACHABLE", "status", "unreachable", wide=True),
     _field("NEVER JOINED", "status", "neverJoined", wide=True),
 )

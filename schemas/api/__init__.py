@@ -3,6 +3,7 @@
 `parse_kind` reads them; a field that is not known is reported by its path, never swallowed.
 """
 
+from schemas.api.customizer import Customizer, Replacement
 from schemas.api.denatured import DENATURED_GROUP, DENATURED_VERSION, Denatured
 from schemas.api.inventory import PATH_ANNOTATION, Location, SyncTarget
 from schemas.api.parsing import Kind, parse_kind
@@ -43,6 +44,7 @@ __all__ = [
     "BindingPolicySpec",
     "Condition",
     "CustomTransform",
+    "Customizer",
     "Denatured",
     "Destination",
     "DownsyncClause",
@@ -53,6 +55,7 @@ __all__ = [
     "Location",
     "ObjectMeta",
     "PolicyClause",
+    "Replacement",
     "SinglePlacementSlice",
     "SyncTarget",
     "UpsyncSet",

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from schemas.api.customizer import Customizer
 from schemas.api.denatured import DENATURED_GROUP, Denatured
 from schemas.api.inventory import Location, SyncTarget
 from schemas.api.placement import EdgePlacement, SinglePlacementSlice
@@ -28,6 +29,7 @@ Kind = (
     | BindingPolicy
     | Binding
     | CustomTransform
+    | Customizer
     | Denatured
 )
 
@@ -35,6 +37,7 @@ _KINDS: Mapping[tuple[str, str], type[Kind]] = {
     (CONTROL_GROUP, "Binding"): Binding,
     (CONTROL_GROUP, "BindingPolicy"): BindingPolicy,
     (CONTROL_GROUP, "CustomTransform"): CustomTransform,
+    (GROUP, "Customizer"): Customizer,
     (GROUP, "EdgePlacement"): EdgePlacement,
     (GROUP, "Location"): Location,
     (GROUP, "SinglePlacementSlice"): SinglePlacementSlice,
