@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from controllers.core.transforms import TransformFailed, Transforms, transform
 from controllers.core.translate import CleanObjects
+from schemas.blobs import OBJECT
 from schemas.json_paths import JsonPath
 from schemas.objects import ObjectKey
 
@@ -65,7 +66,7 @@ def outcome(cleaned, obj):
     """What goes out of an object, or why nothing does."""
     try:
         address = cleaned.reference(KEY, obj).address
-        stored = cleaned.blob(KEY, obj)
+        stored = cleaned.blob(KEY, obj, OBJECT)
     except ValueError as refused:
         return str(refused)
     assert stored.reference.address == address
@@ -75,7 +76,7 @@ def outcome(cleaned, obj):
 @given(STEPS, OBJECTS)
 def test_a_cached_outcome_is_that_of_a_fresh_start_and_whose_it_changes_is_told(steps, obj):
     transforms, final = Transforms(), {}
-    cleaned = CleanObjects(transforms)
+    cleaned = CleanObjects(transforms=transforms)
     before = outcome(cleaned, obj)
     for name, said in steps:
         touched = put(transforms, name, said)
@@ -86,7 +87,7 @@ def test_a_cached_outcome_is_that_of_a_fresh_start_and_whose_it_changes_is_told(
     fresh = Transforms()
     for name in sorted(final, reverse=True):
         put(fresh, name, final[name])
-    assert outcome(CleanObjects(fresh), obj) == before
+    assert outcome(CleanObjects(transforms=fresh), obj) == before
 
 
 @given(OBJECTS, st.sampled_from(PATHS[:5]))
@@ -94,7 +95,7 @@ def test_what_is_taken_off_is_gone_and_the_object_that_came_in_is_as_it_was(obj,
     transforms = Transforms()
     put(transforms, "t1", ("configmaps", [path]))
     kept, changed = copy.deepcopy(obj), copy.deepcopy(obj)
-    outcome(CleanObjects(transforms), obj)
+    outcome(CleanObjects(transforms=transforms), obj)
     assert obj == kept
     transform(changed, transforms.of(KEY))
     if path != "$.list[0]":  # Of a list the next one has that place now.
