@@ -119,6 +119,8 @@ def test_each_site_has_its_own_and_render_says_why(tree, apply):
 
 
 def test_render_compares_with_the_copy_and_needs_no_answer_but_for_that(tree, apply):
+    apply(SHOP)
+    did(tree, "wait", "shop", "--for", "synced")
     held = SHOP.replace('value: "2"', 'value: "$.nonsense"')
     told = apply(held).stderr
     assert "customizer.edge.kubestellar.io/per-site: replacements[0].value: " in told
