@@ -247,8 +247,8 @@ class Bus(Protocol):
         """All that the syncer applied."""
         ...
 
-    async def store_done(self, key: str, done: Done | None) -> None:
-        """Keep or erase (None) a record of the syncer's; `key` is one subject token."""
+    async def store_done(self, records: Mapping[str, Done | None]) -> None:
+        """Keep or erase (None) records of the syncer's; each key is one subject token."""
         ...
 
     async def close(self) -> None: ...

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from relay.objects.customization import (
@@ -57,15 +57,20 @@ def is_customizer(key: ObjectKey) -> bool:
     return (key.group, key.resource) == CUSTOMIZERS
 
 
+@dataclass(slots=True)
 class Customizers:
     """Each change returns the placements that it concerns."""
 
-    def __init__(self) -> None:
-        self._known: dict[Name, _Known] = {}
-        # Who asks for a Customizer: by its name the objects, by object the placements.
-        self._asking: dict[Name, dict[ObjectKey, set[str]]] = defaultdict(dict)
-        self._asked: dict[tuple[str, ObjectKey], Name] = {}
-        self._castings: dict[ObjectKey, tuple[Mapping[str, Any], _Known | None, Casting]] = {}
+    _known: dict[Name, _Known] = field(default_factory=dict)
+    # Who asks for a Customizer: by its name the objects, by object the placements.
+    _asking: dict[Name, dict[ObjectKey, set[str]]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
+    _asked: dict[tuple[str, ObjectKey], Name] = field(default_factory=dict)
+    # Of an object, so that it is looked through once per change.
+    _castings: dict[ObjectKey, tuple[Mapping[str, Any], _Known | None, Casting]] = field(
+        default_factory=dict
+    )
 
     def put(self, key: ObjectKey, obj: Mapping[str, Any]) -> frozenset[str]:
         """Learn of a Customizer's present state; one that is terminating counts as gone."""
@@ -97,6 +102,7 @@ class Customizers:
 
     def unselect(self, placement: str, key: ObjectKey) -> None:
         """Learn that a placement does not select an object any more."""
+        self._castings.pop(key, None)
         named = self._asked.pop((placement, key), None)
         if named is None:
             return
@@ -104,7 +110,6 @@ class Customizers:
         placements.discard(placement)
         if not placements:
             del self._asking[named][key]
-            self._castings.pop(key, None)
         if not self._asking[named]:
             del self._asking[named]
 
@@ -118,8 +123,7 @@ class Customizers:
         if held is not None and held[0] is obj and held[1] is known:
             return held[2]
         made = _cast(key, obj, known)
-        if made is not PLAIN:
-            self._castings[key] = (obj, known, made)
+        self._castings[key] = (obj, known, made)
         return made
 
     def asked_by(self, key: ObjectKey, obj: Mapping[str, Any]) -> Customizer | None:

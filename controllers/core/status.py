@@ -17,7 +17,15 @@ from schemas.api import Condition
 from schemas.faults import Fault
 from schemas.objects import ObjectKey
 from schemas.refusals import CodecError
-from schemas.reports import NEVER_JOINED, Count, ExceptionSample, ObjectResult, Summary
+from schemas.reports import (
+    AT_WORK,
+    NEVER_JOINED,
+    NOT_WORKING,
+    Count,
+    ExceptionSample,
+    ObjectResult,
+    Summary,
+)
 
 ERRORS_MAX = 20
 VALID, SYNCED, HEALTHY = "Valid", "Synced", "Healthy"
@@ -168,8 +176,12 @@ def _errors(facts: PlacementFacts, samples: Iterable[ExceptionSample]) -> list[s
     own = [facts.invalid] if facts.invalid else []
     own += [str(fault) for fault in facts.faults]
     own += [_ambiguous_text(facts)] if facts.ambiguous else []
-    worst = sorted(samples, key=lambda sample: (sample.severity, -sample.count, sample.object))
-    return [*own, *(error_text(sample) for sample in worst)][:ERRORS_MAX]
+    wrong = [sample for sample in _worst_first(samples) if sample.severity < AT_WORK]
+    return [*own, *(error_text(sample) for sample in wrong)][:ERRORS_MAX]
+
+
+def _worst_first(samples: Iterable[ExceptionSample]) -> list[ExceptionSample]:
+    return sorted(samples, key=lambda sample: (sample.severity, -sample.count, sample.object))
 
 
 def _conditions(facts: PlacementFacts, count: Count) -> list[Condition]:
@@ -267,7 +279,10 @@ def _healthy(count: Count) -> Condition:
     if healthy == whole:
         return condition(HEALTHY, "True", "Healthy", message + _absent(summary))
     reason = "Degraded" if summary.health.get("degraded") else _if_silent(summary, "Progressing")
-    return condition(HEALTHY, "False", reason, message + _counted(summary.health, "healthy"))
+    message += _counted(summary.health, "healthy")
+    works_not = [each for each in summary.exceptions if each.severity >= NOT_WORKING]
+    worst = _worst_first(works_not)[:1]
+    return condition(HEALTHY, "False", reason, ": ".join([message, *map(error_text, worst)]))
 
 
 def _nobody(summary: Summary) -> tuple[str, str]:

@@ -301,7 +301,8 @@ class Node(NodeView):
         if self._reports.is_dirty:
             self._throttle.gather(now)
         if upstream is not None and upstream.welcomed and upstream.may_advance:
-            if self._children.is_answered and self._destination is None:
+            waited_for = self._destination is None and upstream.caught_up
+            if waited_for and self._children.is_answered:
                 self._throttle.hurry(now)
             else:
                 self._throttle.gather(now)

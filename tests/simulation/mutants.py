@@ -76,7 +76,7 @@ MUTANTS = (
     Mutant(planted.StoreAltered),
     Mutant(planted.KeepAltered),
     Mutant(planted.ForgetSnapshot, ("slept",)),
-    Mutant(planted.KeepDropped),
+    Mutant(planted.KeepDropped, ("node_removed",)),
     Mutant(planted.SweepInForce, ("content_swept",)),
     Mutant(planted.NoSweep, ("content_swept",)),
     Mutant(planted.AskInHaste),

@@ -151,6 +151,7 @@ class Informer:
                     await self._take(event)
         finally:
             self.watching = False
+            around.api.doubt()
         if around.clock.now().seconds - begun < SHORT_WATCH_SECONDS:
             await self._wait(PAUSE_SECONDS_MAX)
         else:
@@ -161,6 +162,9 @@ class Informer:
         if event.change is None:
             self.bookmarks += 1
         else:
+            if event.change == "deleted":
+                # So does a server tell it whose store was emptied.
+                self._around.api.doubt()
             await self._tell(Change(event.change, self._key(event.object), event.object))
         self._reached(event.revision)
         self._pause = PAUSE_SECONDS_MIN

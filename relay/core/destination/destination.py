@@ -44,6 +44,8 @@ from schemas.records import (
 from schemas.reports import (
     ARM_NOTHING,
     ARM_OLDER,
+    AT_WORK,
+    NOT_WORKING,
     Done,
     ExceptionSample,
     Health,
@@ -474,7 +476,10 @@ class Destination:
             return "pending", None
         if observed.health == "degraded":
             reason = (observed.reason or "Degraded")[:REASON_MAX_CHARACTERS]
-            return "synced", self._sample(2, str(obj), reason)
+            return "synced", self._sample(NOT_WORKING, str(obj), reason)
+        if observed.health == "progressing" and observed.reason:
+            reason = observed.reason[:REASON_MAX_CHARACTERS]
+            return "synced", self._sample(AT_WORK, str(obj), reason)
         return "synced", None
 
     def _leaving(self, key: MailKey, now_ms: int) -> Summary:
