@@ -7,16 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice, starmap
 from typing import Any
 
 from controllers.core.conditions import condition, merged
 from controllers.core.missing import Lack
+from controllers.core.workloads import FROZEN
 from schemas import codec
 from schemas.api import Condition
 from schemas.faults import Fault
 from schemas.objects import ObjectKey
+from schemas.placements import title
 from schemas.refusals import CodecError
-from schemas.reports import NEVER_JOINED, Count, ExceptionSample, ObjectResult, Summary
+from schemas.reports import (
+    AT_WORK,
+    NEVER_JOINED,
+    NOT_WORKING,
+    Count,
+    ExceptionSample,
+    ObjectResult,
+    Summary,
+)
 
 ERRORS_MAX = 20
 VALID, SYNCED, HEALTHY = "Valid", "Synced", "Healthy"
@@ -24,7 +35,10 @@ REMOVAL_HELD, OBJECTS_REFUSED = "RemovalHeld", "ObjectsRefused"
 SINGLETON_REPORTED = "SingletonReported"
 OBJECTS_SELECTED, NOT_SUPPORTED = "ObjectsSelected", "NotSupported"
 ACTS_AT_CENTRE = "ActsAtCentre"
+READY, WIDE_SELECTION, POLICIES_DIFFER = "Ready", "WideSelection", "PoliciesDiffer"
+CUSTOMIZED = "Customized"
 SINGLETONS_NAMED_MAX = 4
+OBJECTS_NAMED_MAX = 4
 _OWNED = (
     VALID,
     SYNCED,
@@ -35,6 +49,10 @@ _OWNED = (
     OBJECTS_SELECTED,
     NOT_SUPPORTED,
     ACTS_AT_CENTRE,
+    READY,
+    WIDE_SELECTION,
+    POLICIES_DIFFER,
+    CUSTOMIZED,
 )
 _NO_STATUS = frozenset({("", "namespaces"), ("apiextensions.k8s.io", "customresourcedefinitions")})
 
@@ -62,14 +80,24 @@ class PlacementFacts:
     selected: int = 0
     lack: Lack | None = None
     not_supported: tuple[str, ...] = ()
+    uncustomized: tuple[str, ...] = ()
+    """The Customizers that are not there, and what becomes of those who ask for them."""
     acts: str = ""
     """What of it acts at the centre, and what to do; "" if nothing does."""
+    wide: tuple[int, int] | None = None
+    """How many objects it selects of how many, if these are almost all."""
+    differing: Mapping[str, Sequence[ObjectKey]] = field(default_factory=dict)
+    """Placements that say createOnly otherwise, and of which objects."""
+    is_policy: bool = False
+    """Whether it is a BindingPolicy."""
 
 
 def placement_status(
     facts: PlacementFacts, count: Count | None, before: object, now_ms: int
 ) -> dict[str, Any]:
-    """The status of an EdgePlacement; `before` is the one it has now."""
+    """The status of a placement; `before` is the one it has now."""
+    generation = max(1, facts.generation)
+    older = {"specGeneration": generation, "matchingLocationCount": facts.locations}
     count = count or UNCOUNTED
     known = count.summary
     # An empty set of objects is everywhere at once, which says nothing.
@@ -77,14 +105,14 @@ def placement_status(
     states = known.states if counts else {**known.states, "synced": 0}
     old = before.get("conditions") if isinstance(before, Mapping) else None
     return {
-        "specGeneration": max(1, facts.generation),
-        "observedGeneration": max(1, facts.generation),
-        "matchingLocationCount": facts.locations,
+        **({} if facts.is_policy else older),
+        "observedGeneration": generation,
         "selectedObjects": facts.selected,
         "destinations": known.joined,
         "synced": states.get("synced", 0),
         "pending": states.get("pending", 0),
         "failing": states.get("failing", 0),
+        "frozen": states.get("frozen", 0),
         "unreachable": states.get("unreachable", 0),
         "neverJoined": known.never_joined,
         "healthy": known.health.get("healthy", 0) if counts else 0,
@@ -162,12 +190,18 @@ def _errors(facts: PlacementFacts, samples: Iterable[ExceptionSample]) -> list[s
     own = [facts.invalid] if facts.invalid else []
     own += [str(fault) for fault in facts.faults]
     own += [_ambiguous_text(facts)] if facts.ambiguous else []
-    worst = sorted(samples, key=lambda sample: (sample.severity, -sample.count, sample.object))
-    return [*own, *(error_text(sample) for sample in worst)][:ERRORS_MAX]
+    wrong = [sample for sample in _worst_first(samples) if sample.severity < AT_WORK]
+    return [*own, *(error_text(sample) for sample in wrong)][:ERRORS_MAX]
+
+
+def _worst_first(samples: Iterable[ExceptionSample]) -> list[ExceptionSample]:
+    return sorted(samples, key=lambda sample: (sample.severity, -sample.count, sample.object))
 
 
 def _conditions(facts: PlacementFacts, count: Count) -> list[Condition]:
     listed = [_valid(facts), *_delivered(facts, count)]
+    if facts.is_policy:
+        listed.append(_ready(facts))
     if facts.held:
         listed.append(condition(REMOVAL_HELD, "True", "RemovalHeld", facts.held))
     if facts.faults:
@@ -179,9 +213,43 @@ def _conditions(facts: PlacementFacts, count: Count) -> list[Condition]:
     if facts.not_supported:
         message = not_supported_text(facts.not_supported)
         listed.append(condition(NOT_SUPPORTED, "True", "NotSupported", message))
+    if facts.uncustomized:
+        message = "; ".join(facts.uncustomized[:ERRORS_MAX])
+        listed.append(condition(CUSTOMIZED, "False", "CustomizerMissing", message))
     if facts.acts:
         listed.append(condition(ACTS_AT_CENTRE, "True", "NotDenatured", facts.acts))
+    if facts.wide:
+        listed.append(condition(WIDE_SELECTION, "True", "AlmostAllObjects", _wide_text(facts.wide)))
+    if facts.differing:
+        named = islice(facts.differing.items(), ERRORS_MAX)
+        message = "; ".join(starmap(_differing_text, named))
+        listed.append(condition(POLICIES_DIFFER, "True", "CreateOnly", message))
     return listed
+
+
+def _ready(facts: PlacementFacts) -> Condition:
+    """As KubeStellar says it of a BindingPolicy: whether it is what goes out."""
+    if facts.invalid:
+        return condition(READY, "False", "Unavailable", facts.invalid)
+    return condition(READY, "True", "Available", "")
+
+
+def _wide_text(wide: tuple[int, int]) -> str:
+    selected, known = wide
+    return (
+        f"it selects {selected} of the {known} objects that there are; if that is not meant, "
+        "narrow spec.downsync"
+    )
+
+
+def _differing_text(other: str, keys: Sequence[ObjectKey]) -> str:
+    more = len(keys) - OBJECTS_NAMED_MAX
+    named = ", ".join(_namespace_first(str(key)) for key in keys[:OBJECTS_NAMED_MAX])
+    listed = named + (f" and {more} more" if more > 0 else "")
+    return (
+        f"{title(other)} says createOnly otherwise of {listed}: where both go, the copy is kept in "
+        "step; say the same in both"
+    )
 
 
 def not_supported_text(named: Sequence[str]) -> str:
@@ -195,6 +263,9 @@ def _delivered(facts: PlacementFacts, count: Count) -> list[Condition]:
     lack = facts.lack
     if lack is None:
         return [_synced(count), _healthy(count)]
+    if lack.reason == FROZEN:
+        frozen = [condition(type_, "False", FROZEN, lack.message) for type_ in (SYNCED, CUSTOMIZED)]
+        return [*frozen, _healthy(count)]
     types = (SYNCED, HEALTHY, OBJECTS_SELECTED)
     return [condition(type_, "False", lack.reason, lack.message) for type_ in types]
 
@@ -236,7 +307,11 @@ def _synced(count: Count) -> Condition:
         return condition(SYNCED, "False", *_nobody(summary))
     if synced == whole:
         return condition(SYNCED, "True", "Synced", message + _absent(summary))
-    reason = "Failing" if summary.states.get("failing") else _if_silent(summary, "Pending")
+    reason = _if_silent(summary, "Pending")
+    if summary.states.get("frozen"):
+        reason = FROZEN
+    if summary.states.get("failing"):
+        reason = "Failing"
     return condition(SYNCED, "False", reason, message + _counted(summary.states, "synced"))
 
 
@@ -251,7 +326,10 @@ def _healthy(count: Count) -> Condition:
     if healthy == whole:
         return condition(HEALTHY, "True", "Healthy", message + _absent(summary))
     reason = "Degraded" if summary.health.get("degraded") else _if_silent(summary, "Progressing")
-    return condition(HEALTHY, "False", reason, message + _counted(summary.health, "healthy"))
+    message += _counted(summary.health, "healthy")
+    works_not = [each for each in summary.exceptions if each.severity >= NOT_WORKING]
+    worst = _worst_first(works_not)[:1]
+    return condition(HEALTHY, "False", reason, ": ".join([message, *map(error_text, worst)]))
 
 
 def _nobody(summary: Summary) -> tuple[str, str]:

@@ -13,11 +13,13 @@ from leafcast.doctor.findings import (
     StuckFacts,
 )
 from leafcast.show.plurals import many
+from schemas.placements import short_title, title
 
 GROUP = "Objects"
 OLD_VIEWS = ("StaleView", "Withheld")
 """How the reasons begin that say something of those above an edge, and nothing of an object."""
 CONTENT, OVERRIDDEN = "ContentRefused", "Overridden"
+FROZEN, CLASH = "Frozen", "Clash"
 
 
 def placement_checks(facts: Facts) -> Iterator[Check]:
@@ -62,7 +64,7 @@ def ledger_checks(ledger: LedgerFacts) -> Iterator[Check]:
 
 
 def _placement(item: PlacementFacts) -> Iterator[Check]:
-    see, about = f"leafcast status {item.name} --destinations", f"edgeplacement/{item.name}"
+    see, about = f"leafcast status {item.name} --destinations", title(item.name)
     if item.problem:
         cause = "it cannot go out as it is; what went out before stays"
         said = f"{item.name}: {item.problem}"
@@ -72,8 +74,8 @@ def _placement(item: PlacementFacts) -> Iterator[Check]:
         remedy = f"apply the objects again, or let them go: leafcast accept {item.name}"
         yield Check(GROUP, "warning", f"{item.name}: {item.held}", cause, remedy, about)
     if item.lack:
-        cause = "what it names is not there, so it does not do what it was meant to"
-        remedy = f"apply what is missing, or correct it; leafcast describe epl/{item.name}"
+        cause = "so it does not do what it was meant to"
+        remedy = f"apply what is missing, or correct it; leafcast describe {short_title(item.name)}"
         yield Check(GROUP, "warning", f"{item.name}: {item.lack}", cause, remedy, about)
     if item.acts:
         said, _, remedy = item.acts.partition("; ")
@@ -109,6 +111,12 @@ def _why(stuck: StuckFacts, see: str) -> tuple[str, str]:
     if stuck.reason.startswith(OVERRIDDEN):
         cause = "two placements say the same object, from different spaces, and the other counts"
         return cause, f"leafcast accept names spaces that are lost; or rename the object; {see}"
+    if stuck.reason.startswith(FROZEN):
+        cause = "it cannot be customized there, so all of the placement stays there as it was"
+        return cause, f"say what is missing, or mend the object; {see}"
+    if stuck.reason.startswith(CLASH):
+        cause = "two Locations of one destination disagree on a property that an object uses"
+        return cause, "say it in one of them, or as an annotation of the SyncTarget"
     if stuck.severity >= 2:
         cause = "it was delivered, and does not work there"
         return cause, f"leafcast describe {_described(stuck)} --at {stuck.path}"

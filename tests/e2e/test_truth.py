@@ -20,7 +20,6 @@ SETTINGS = (
     "{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}{more}}}, data: {{a: '1'}}}}\n"
 )
 OX = "{apiVersion: farm.example/v1, kind: Ox, metadata: {name: bill, namespace: farm}, spec: %s}\n"
-BINDING = "{apiVersion: control.kubestellar.io/v1alpha1, kind: BindingPolicy, metadata: {name: b}}"
 FARM = """\
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -115,13 +114,11 @@ def test_what_is_not_supported_is_named_and_the_rest_works(tree, apply):
     text = PLACEMENT.format(
         name="more", clauses="{objectNames: [more]}", more="upsync: [{resources: [events]}]"
     )
-    noted = ', annotations: {edge.kubestellar.io/expand-parameters: "true"}'
-    told = apply(f"{text}---\n{SETTINGS.format(name='more', more=noted)}").stderr
+    told = apply(f"{text}---\n{SETTINGS.format(name='more', more='')}").stderr
     assert "edgeplacement.edge.kubestellar.io/more: spec.upsync has no effect" in told
-    assert "configmap/more: annotation edge.kubestellar.io/expand-parameters has no ef" in told
     did(tree, "wait", "more", "--for", "synced")
     said = did(tree, "describe", "epl", "more").stdout
-    assert "spec.upsync, annotation edge.kubestellar.io/expand-parameters on 1 selected" in said
+    assert "spec.upsync has no effect" in said
     did(tree, "delete", "epl", "more")
 
 
@@ -140,10 +137,6 @@ def test_what_is_not_supported_is_named_and_the_rest_works(tree, apply):
         (
             (OX % "{}").replace("farm.example", "wild.example"),
             'no matches for kind "Ox" in version "wild.example/v1"',
-        ),
-        (
-            BINDING,
-            "bindingpolicy.control.kubestellar.io/b: BindingPolicy is not supported yet",
         ),
         (f"{OX % '{}'}---\n{FARM}", "ox.farm.example/bill: spec.age: Required value"),
         (

@@ -9,12 +9,21 @@ import pytest
 from schemas.yaml_documents import read_documents
 from tests.awaiting import until
 from tests.kube.bed import need_binaries
-from tests.kube.live_tree import PATHS, SHAPE, SITES, WAIT, LiveTree
+from tests.kube.live_tree import (
+    EVERYWHERE,
+    PATHS,
+    SHAPE,
+    SITES,
+    WAIT,
+    LiveTree,
+    config_map,
+    namespace,
+    value_is,
+    value_of,
+)
 from tests.real_manifests import folder
 
 pytestmark = [pytest.mark.kube, pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(400)]
-
-EVERYWHERE = "[{matchLabels: {region: region-1}}]"
 
 
 @pytest.fixture(scope="module")
@@ -26,44 +35,6 @@ def tree(tmp_path_factory):
         yield tree
     finally:
         tree.run("down")
-
-
-def namespace(name, *others):
-    """A placement that carries a namespace and all in it, and what else its clauses say."""
-    clauses = "".join(f"\n  - {clause}" for clause in others)
-    return f"""
-apiVersion: v1
-kind: Namespace
-metadata: {{name: {name}}}
----
-apiVersion: edge.kubestellar.io/v2alpha1
-kind: EdgePlacement
-metadata: {{name: {name}}}
-spec:
-  locationSelectors: {EVERYWHERE}
-  downsync:
-  - {{apiGroup: "", resources: [namespaces], objectNames: [{name}]}}
-  - {{namespaces: [{name}]}}{clauses}
----
-"""
-
-
-def config_map(where, name, value):
-    return f"""
-apiVersion: v1
-kind: ConfigMap
-metadata: {{name: {name}, namespace: {where}}}
-data: {{value: "{value}"}}
----
-"""
-
-
-def value_is(wanted):
-    return lambda printed: printed == wanted
-
-
-def value_of(where, name):
-    return ("-n", where, "get", "configmap", name, "-o", "jsonpath={.data.value}")
 
 
 # What people bring.
@@ -554,3 +525,52 @@ def test_a_tree_that_starts_again_with_all_in_step_writes_nothing(tree):
         tree.until_at(number, value_is("2"), *value_of("again", "two"))
         after = tree.versions(number)
         assert {key: after[key] for key in before[number]} == before[number]
+
+
+_FITTING = """
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: fit
+  namespace: fitting
+  annotations:
+    control.kubestellar.io/expand-templates: "true"
+    edge.kubestellar.io/customizer: size
+data: {value: "{{ .clusterName }} is {{ .size }}"}
+---
+apiVersion: edge.kubestellar.io/v2alpha1
+kind: Customizer
+metadata: {name: size, namespace: fitting}
+replacements:
+- {path: $.data.more, value: '"made"'}
+---
+"""
+_SIZES = """
+apiVersion: v1
+kind: Namespace
+metadata: {name: customization-properties}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: region-1-site-1, namespace: customization-properties}
+data: {size: large}
+---
+"""
+
+
+def test_each_site_gets_the_copy_that_fits_it(tree):
+    tree.apply(namespace("fitting") + _FITTING + _SIZES)
+    tree.until_at(0, value_is(f"{SITES[0]} is large"), *value_of("fitting", "fit"))
+    tree.until_said("fitting", "configmaps/fit", 'Frozen: data.value: no property "size"', PATHS[1])
+    assert not tree.try_site(1, "get", "configmap", "fit", "-n", "fitting").stdout
+    tree.centre("label", "synctarget", SITES[1], "size=small")
+    tree.until_at(1, value_is(f"{SITES[1]} is small"), *value_of("fitting", "fit"))
+    tree.synced("fitting")
+    assert tree.site(1, "get", "cm", "fit", "-n", "fitting", "-o=jsonpath={.data.more}") == "made"
+    before = tree.versions(0)
+    tree.centre("-n", "fitting", "patch", "customizer", "size", "--type=merge", "-p", _BROKEN)
+    tree.centre("wait", "epl/fitting", "--for=condition=Customized=False", WAIT)
+    assert tree.versions(0) == before
+
+
+_BROKEN = '{"replacements": [{"path": "$", "value": "1"}]}'

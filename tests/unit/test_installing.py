@@ -6,8 +6,11 @@ from click.testing import CliRunner
 from leafcast.cli.commands.install import install
 from leafcast.cli.install_manifests import NAMESPACE, ROLES, Wish, manifests
 from schemas.objects import validate_object
+from schemas.properties import PROPERTIES_NAMESPACE
 from schemas.yaml_documents import read_documents
 
+OURS = (["control.kubestellar.io"], ["edge.kubestellar.io"])
+READING = ["get", "list", "watch"]
 WRITING = {"create", "delete", "deletecollection", "patch", "update", "*"}
 
 
@@ -46,16 +49,21 @@ def test_no_object_comes_before_what_it_lies_in(role):
 def test_a_centre_writes_nothing_but_its_own_kinds_and_statuses_that_are_wanted_back(role):
     for rule in rules(role=role, statuses="none"):
         if WRITING & set(rule["verbs"]):
-            assert rule["apiGroups"] == ["edge.kubestellar.io"]
+            assert rule["apiGroups"] in OURS
     for rule in rules(role=role):
-        if WRITING & set(rule["verbs"]) and rule["apiGroups"] != ["edge.kubestellar.io"]:
+        if WRITING & set(rule["verbs"]) and rule["apiGroups"] not in OURS:
             assert rule["verbs"] == ["patch"]
             assert not {"*", "*/*", "secrets", "configmaps"} & set(rule["resources"])
 
 
 def test_an_inventory_space_lets_nobody_read_workloads():
-    groups = [rule["apiGroups"] for rule in rules(role="inventory")]
-    assert groups == [["edge.kubestellar.io"], ["edge.kubestellar.io"], [""]]
+    *ours, names_of_space, properties = rules(role="inventory")
+    assert {*ours[0]["apiGroups"], *ours[1]["apiGroups"]} == {"edge.kubestellar.io"}
+    assert names_of_space["resourceNames"] == ["kube-system"]
+    assert properties == {"apiGroups": [""], "resources": ["configmaps"], "verbs": READING}
+    bound = [obj for obj in objects(role="inventory") if obj["kind"].endswith("Binding")]
+    where = {obj["roleRef"]["name"]: obj["metadata"].get("namespace") for obj in bound}
+    assert where == {"leafcast-inventory": None, "leafcast-properties": PROPERTIES_NAMESPACE}
     assert names("CustomResourceDefinition", role="inventory") == [
         "locations.edge.kubestellar.io",
         "synctargets.edge.kubestellar.io",
