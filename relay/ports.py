@@ -313,7 +313,7 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Interest:
-    """What to follow of one kind: all of it, or what a label selector takes.
+    """What to follow of one kind: all of it, or one namespace, or what a label selector takes.
 
     With `metadata_only` objects may come as PartialObjectMetadata; a space may send them whole.
     """
@@ -322,6 +322,7 @@ class Interest:
     resource: str
     selector: LabelSelector | None = None
     metadata_only: bool = False
+    namespace: str = ""
 
 
 class Interests:

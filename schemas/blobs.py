@@ -22,6 +22,8 @@ OBJECT_MAX_BYTES = 3 * 512 * 1024
 _PLAIN, _ZSTD, _PARTS = b"\0", b"\1", b"\2"
 
 OBJECT, MANIFEST, MANIFEST_CHUNK = "object", "manifest", "mchunk"
+TEMPLATE, CUSTOMIZER = "template", "customizer"
+"""An object that each destination customizes before it applies it, and what tells it how."""
 PROGRAM, PART = "program", "part"
 
 

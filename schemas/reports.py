@@ -28,7 +28,7 @@ COUNT_MAX = 10**9
 
 NEVER_JOINED: Final = "never joined"
 """The state, and the health, of a destination whose node was added and has never been heard of."""
-State = Literal["pending", "synced", "failing", "leaving", "unreachable", "never joined"]
+State = Literal["pending", "synced", "failing", "frozen", "leaving", "unreachable", "never joined"]
 Health = Literal["healthy", "progressing", "degraded", "unknown", "never joined"]
 ARM_OLDER = "older"
 ARM_NOTHING = "nothing"

@@ -11,6 +11,7 @@ from typing import Any
 
 from controllers.core.conditions import condition, merged
 from controllers.core.missing import Lack
+from controllers.core.workloads import FROZEN
 from schemas import codec
 from schemas.api import Condition
 from schemas.faults import Fault
@@ -32,6 +33,7 @@ REMOVAL_HELD, OBJECTS_REFUSED = "RemovalHeld", "ObjectsRefused"
 SINGLETON_REPORTED = "SingletonReported"
 OBJECTS_SELECTED, NOT_SUPPORTED = "ObjectsSelected", "NotSupported"
 ACTS_AT_CENTRE = "ActsAtCentre"
+CUSTOMIZED = "Customized"
 SINGLETONS_NAMED_MAX = 4
 _OWNED = (
     VALID,
@@ -43,6 +45,7 @@ _OWNED = (
     OBJECTS_SELECTED,
     NOT_SUPPORTED,
     ACTS_AT_CENTRE,
+    CUSTOMIZED,
 )
 _NO_STATUS = frozenset({("", "namespaces"), ("apiextensions.k8s.io", "customresourcedefinitions")})
 
@@ -70,6 +73,8 @@ class PlacementFacts:
     selected: int = 0
     lack: Lack | None = None
     not_supported: tuple[str, ...] = ()
+    uncustomized: tuple[str, ...] = ()
+    """The Customizers that are not there, and what becomes of those who ask for them."""
     acts: str = ""
     """What of it acts at the centre, and what to do; "" if nothing does."""
 
@@ -93,6 +98,7 @@ def placement_status(
         "synced": states.get("synced", 0),
         "pending": states.get("pending", 0),
         "failing": states.get("failing", 0),
+        "frozen": states.get("frozen", 0),
         "unreachable": states.get("unreachable", 0),
         "neverJoined": known.never_joined,
         "healthy": known.health.get("healthy", 0) if counts else 0,
@@ -191,6 +197,9 @@ def _conditions(facts: PlacementFacts, count: Count) -> list[Condition]:
     if facts.not_supported:
         message = not_supported_text(facts.not_supported)
         listed.append(condition(NOT_SUPPORTED, "True", "NotSupported", message))
+    if facts.uncustomized:
+        message = "; ".join(facts.uncustomized[:ERRORS_MAX])
+        listed.append(condition(CUSTOMIZED, "False", "CustomizerMissing", message))
     if facts.acts:
         listed.append(condition(ACTS_AT_CENTRE, "True", "NotDenatured", facts.acts))
     return listed
@@ -207,6 +216,9 @@ def _delivered(facts: PlacementFacts, count: Count) -> list[Condition]:
     lack = facts.lack
     if lack is None:
         return [_synced(count), _healthy(count)]
+    if lack.reason == FROZEN:
+        frozen = [condition(type_, "False", FROZEN, lack.message) for type_ in (SYNCED, CUSTOMIZED)]
+        return [*frozen, _healthy(count)]
     types = (SYNCED, HEALTHY, OBJECTS_SELECTED)
     return [condition(type_, "False", lack.reason, lack.message) for type_ in types]
 
@@ -248,7 +260,11 @@ def _synced(count: Count) -> Condition:
         return condition(SYNCED, "False", *_nobody(summary))
     if synced == whole:
         return condition(SYNCED, "True", "Synced", message + _absent(summary))
-    reason = "Failing" if summary.states.get("failing") else _if_silent(summary, "Pending")
+    reason = _if_silent(summary, "Pending")
+    if summary.states.get("frozen"):
+        reason = FROZEN
+    if summary.states.get("failing"):
+        reason = "Failing"
     return condition(SYNCED, "False", reason, message + _counted(summary.states, "synced"))
 
 

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 
 from relay.core.destination.claims import DesiredObject
 from relay.core.events import ObjectObserved
+from relay.objects.customization import CustomizationFailed
 from relay.ports import (
     AnotherSpace,
     Change,
@@ -161,7 +162,7 @@ class Syncer:
         if action is None and key in self._drift.doubted:
             action = Look(key)
         # What is newly wanted waits for no one.
-        same = wanted and done and wanted.reference.address == done.address
+        same = wanted and done and wanted.address == done.address
         self._pending.put(key, action, self._drift.due(key) if same else 0.0)
         self._wake.set()
 
@@ -407,6 +408,7 @@ class Syncer:
 _FAILURES = (
     SpaceError,
     ContentMissing,
+    CustomizationFailed,
     PolicyUnknown,
     StillHolds,
     BlobRefused,

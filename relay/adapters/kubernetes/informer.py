@@ -121,7 +121,9 @@ class Informer:
         async with self._around.lists:
             accept = paths.METADATA_LIST if self.interest.metadata_only else paths.JSON
             selector = self._selector()
-            objects, self._revision = await list_pages(self._around.api, kind, selector, accept)
+            objects, self._revision = await list_pages(
+                self._around.api, kind, selector, accept, self.interest.namespace
+            )
             found = {self._key(obj): obj for obj in objects}
             await self._tell(Listed(self.interest, found))
         self._unserved = None
@@ -140,7 +142,7 @@ class Informer:
             ("labelSelector", self._selector()),
         )
         accept = paths.METADATA if self.interest.metadata_only else paths.JSON
-        path = paths.collection_path(kind)
+        path = paths.collection_path(kind, self.interest.namespace)
         try:
             async with around.api.stream(path, query, accept=accept) as events:
                 self.watching, self.heard_at = True, around.clock.now().seconds
