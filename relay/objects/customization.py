@@ -112,7 +112,7 @@ def syntax_of(obj: Mapping[str, Any]) -> Syntax:
 def customizer_named(key: ObjectKey, obj: Mapping[str, Any]) -> tuple[str, str] | None:
     """The namespace and name of the Customizer that an object asks for, if it does."""
     said = annotations_of(obj).get(CUSTOMIZER)
-    if not said:
+    if not isinstance(said, str) or not said:
         return None
     namespace, slash, name = said.partition("/")
     return (namespace, name) if slash else (key.namespace, said)
