@@ -15,8 +15,9 @@ from relay.objects.merge import same, wish_of
 from relay.objects.serving import DEFINITIONS, NAMESPACES, Serving
 from relay.objects.stored_object import INVALID, NOT_FOUND, Refused
 from relay.ports import Object, SpaceError
-from schemas.api import GROUP, parse_kind
 from schemas.faults import InvalidObject
+from schemas.groups import GROUP
+from schemas.kind_check import check_kind
 from schemas.manifests import LoadedObject
 from schemas.not_supported import kind_not_supported
 from schemas.objects import CRD_GROUP, DEFAULT_NAMESPACE, ObjectKey, apply_order
@@ -161,7 +162,7 @@ async def make(session: Session, change: Change) -> Change:
 
 def _faults(obj: Any) -> Iterator[str]:
     try:
-        parse_kind(obj)
+        check_kind(obj)
     except InvalidObject as error:
         yield from str(error).splitlines()
 
