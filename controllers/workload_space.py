@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from controllers.collector_errors import CollectorErrors
 from controllers.finalizers import Finalizers
 from controllers.issuing import Issuer
 from controllers.mailbox_controller import MailboxController
@@ -59,6 +60,7 @@ class WorkloadSpace:
         self.summarizer = StatusSummarizer(
             relay, space, clock, queues.statuses, self.translator, lambda: inventories.locations
         )
+        self._collectors = CollectorErrors(space, queues.collectors, self.translator)
         self._where = WhereResolver(space, clock, queues.slices, self.translator, inventories)
         self._finalizers: Finalizers | None = None
         if isinstance(space, FinalizingSpace) and queues.finalizers is not None:
@@ -66,11 +68,13 @@ class WorkloadSpace:
 
     @property
     def errors(self) -> Mapping[str, str]:
-        """What is wrong now, by object: `edgeplacement/shop`, `denatured/reader`."""
+        """What is wrong now, by object: `edgeplacement/shop`, `statuscollector/ready`."""
         workloads = self.translator.workloads
         found = {f"edgeplacement/{name}": text for name, text in workloads.invalid.items()}
         for name, text in workloads.renatured.invalid.items():
             found[f"denatured/{name}"] = text
+        for name, texts in workloads.collectors.invalid.items():
+            found[f"statuscollector/{name}"] = "; ".join(texts)
         for name, text in self.translator.held.items():
             found[f"edgeplacement/{name}"] = text
         for name, faults in self.translator.faults.items():
@@ -84,6 +88,7 @@ class WorkloadSpace:
             group.create_task(self.translator.run(), name="placement translator")
             group.create_task(self.summarizer.run(), name="status summarizer")
             group.create_task(self._where.run(), name="where resolver")
+            group.create_task(self._collectors.run(), name="collector errors")
             if self._finalizers is not None:
                 group.create_task(self._finalizers.run(), name="finalizers")
 

@@ -111,6 +111,10 @@ RULES: Mapping[str, Mapping[str, Form]] = {
         },
         "instanceSelector": SELECTOR,
     },
+    "CombinedValue": {
+        "object": {"x-kubernetes-preserve-unknown-fields": True},
+        "array": {"items": {"x-kubernetes-preserve-unknown-fields": True}},
+    },
     "DenaturedSpec": {
         "template": {
             "x-kubernetes-embedded-resource": True,

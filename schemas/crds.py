@@ -9,14 +9,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from schemas.api import (
+    CONTROL_GROUP,
+    CONTROL_VERSION,
     DENATURED_GROUP,
     DENATURED_VERSION,
     GROUP,
     VERSION,
+    CombinedStatus,
     Denatured,
     EdgePlacement,
     Location,
     SinglePlacementSlice,
+    StatusCollector,
     SyncTarget,
 )
 from schemas.crd_rules import RULES, with_rules
@@ -110,8 +114,38 @@ _KINDS: tuple[tuple[type[Any], str, tuple[str, ...], tuple[Form, ...]], ...] = (
             _AGE,
         ),
     ),
+    (
+        StatusCollector,
+        "statuscollectors",
+        ("sc", "stc"),
+        (
+            _column("Scope", ".spec.scope", "string"),
+            _column("Limit", ".spec.limit"),
+            _column("Problem", ".status.errors[0]", "string"),
+            _AGE,
+        ),
+    ),
+    (
+        CombinedStatus,
+        "combinedstatuses",
+        ("cst",),
+        (
+            _column("Kind", r".metadata.labels.status\.kubestellar\.io/resource", "string"),
+            _column("Object", r".metadata.labels.status\.kubestellar\.io/name", "string"),
+            _column(
+                "Placement", r".metadata.labels.status\.kubestellar\.io/binding-policy", "string"
+            ),
+            _AGE,
+        ),
+    ),
 )
 _INVENTORY = (Location, SyncTarget)
+_VERSIONS: Mapping[type[Any], tuple[str, str]] = {
+    CombinedStatus: (CONTROL_GROUP, CONTROL_VERSION),
+    Denatured: (DENATURED_GROUP, DENATURED_VERSION),
+    StatusCollector: (CONTROL_GROUP, CONTROL_VERSION),
+}
+_NAMESPACED = (CombinedStatus,)
 
 
 def custom_resource_definitions(*, workloads: bool = True, inventory: bool = True) -> list[Form]:
@@ -128,9 +162,9 @@ def _definition(
 ) -> Form:
     kind = model.__name__
     schema = _object_schema(model)
-    group = DENATURED_GROUP if model is Denatured else GROUP
+    group, name = _VERSIONS.get(model, (GROUP, VERSION))
     version: Form = {
-        "name": DENATURED_VERSION if model is Denatured else VERSION,
+        "name": name,
         "served": True,
         "storage": True,
         "schema": {"openAPIV3Schema": schema},
@@ -146,11 +180,12 @@ def _definition(
         "shortNames": list(short),
         "categories": [_CATEGORY],
     }
+    scope = "Namespaced" if model in _NAMESPACED else "Cluster"
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {"name": f"{plural}.{group}"},
-        "spec": {"group": group, "scope": "Cluster", "names": names, "versions": [version]},
+        "spec": {"group": group, "scope": scope, "names": names, "versions": [version]},
     }
 
 

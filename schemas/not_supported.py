@@ -13,15 +13,13 @@ _GROUPS = ("edge.kubestellar.io", "control.kubestellar.io")
 _KINDS: Mapping[str, str] = {
     "Binding": "say what goes where as an EdgePlacement",
     "BindingPolicy": "say what goes where as an EdgePlacement",
-    "CombinedStatus": "an EdgePlacement's status has the counts",
     "CustomTransform": "objects go out as they are, cleaned",
     "Customizer": "objects are the same at every destination",
-    "StatusCollector": "an EdgePlacement's status has the counts",
 }
 """Kinds of these groups, and what there is instead."""
 
 _PLACEMENT_FIELDS = ("upsync",)
-_CLAUSE_FIELDS = ("statusCollectors", "wantMultiWECReportedState")
+_CLAUSE_FIELDS: tuple[str, ...] = ()
 
 _ANNOTATIONS: Mapping[str, str | None] = {
     "control.kubestellar.io/expand-templates": "true",

@@ -52,7 +52,7 @@ _SYSTEM_NAMES = frozenset(
     }
 )
 _API_SERVER = ("default", "kubernetes")
-_OUR_DEFINITIONS = (".edge.kubestellar.io", ".leafcast.io")
+_OUR_DEFINITIONS = (".control.kubestellar.io", ".edge.kubestellar.io", ".leafcast.io")
 # What an API server makes by itself, at every start: each cluster has its own.
 _MADE_BY_SERVER = ("kubernetes.io/bootstrapping", "kube-aggregator.kubernetes.io/automanaged")
 STAYS_LABEL = "leafcast.io/stays"
@@ -92,6 +92,8 @@ class Clause:
     names: frozenset[str] = frozenset()
     selectors: tuple[LabelSelector, ...] = ()
     flags: int = 0
+    # The StatusCollectors that it names.
+    collectors: tuple[str, ...] = ()
 
     def matches(
         self, key: ObjectKey, labels: Mapping[str, str], namespace: Mapping[str, str] | None
@@ -163,6 +165,17 @@ class Rules:
         for clause in matching:
             flags |= clause.flags
         return flags
+
+    def collectors_of(
+        self, key: ObjectKey, labels: Mapping[str, str], namespace: Mapping[str, str] | None
+    ) -> frozenset[str]:
+        """The StatusCollectors of all clauses that match, of an object that is selected."""
+        return frozenset(
+            name
+            for item in self.clauses
+            if item.collectors and item.matches(key, labels, namespace)
+            for name in item.collectors
+        )
 
     def in_any_namespace(self) -> Rules:
         """The same rules, whatever the labels of Namespaces are."""
@@ -245,4 +258,5 @@ def _clause(item: DownsyncClause) -> Clause:
         names=frozenset(item.object_names),
         selectors=item.label_selectors,
         flags=flags,
+        collectors=item.status_collectors,
     )

@@ -24,6 +24,7 @@ REMOVAL_HELD, OBJECTS_REFUSED = "RemovalHeld", "ObjectsRefused"
 SINGLETON_REPORTED = "SingletonReported"
 OBJECTS_SELECTED, NOT_SUPPORTED = "ObjectsSelected", "NotSupported"
 ACTS_AT_CENTRE = "ActsAtCentre"
+COLLECTORS_AVAILABLE = "StatusCollectorsAvailable"
 SINGLETONS_NAMED_MAX = 4
 _OWNED = (
     VALID,
@@ -35,8 +36,8 @@ _OWNED = (
     OBJECTS_SELECTED,
     NOT_SUPPORTED,
     ACTS_AT_CENTRE,
+    COLLECTORS_AVAILABLE,
 )
-_NO_STATUS = frozenset({("", "namespaces"), ("apiextensions.k8s.io", "customresourcedefinitions")})
 
 
 UNCOUNTED = Count(Summary(), exact=False)
@@ -62,6 +63,8 @@ class PlacementFacts:
     selected: int = 0
     lack: Lack | None = None
     not_supported: tuple[str, ...] = ()
+    missing_collectors: tuple[str, ...] | None = None
+    """StatusCollectors that it names and that are not there; None if it names none."""
     acts: str = ""
     """What of it acts at the centre, and what to do; "" if nothing does."""
 
@@ -134,11 +137,6 @@ def singleton(
     return Singleton(count, _status_of(results))
 
 
-def takes_status(key: ObjectKey) -> bool:
-    """Whether a status may come back: the centre's own Namespaces and definitions have theirs."""
-    return (key.group, key.resource) not in _NO_STATUS
-
-
 def _status_of(results: Iterable[ObjectResult]) -> dict[str, Any] | None:
     """The one returned status; `{}` while there is none, None if it is unreadable."""
     returned = [item.status for item in results if item.count == 1 and item.status]
@@ -179,9 +177,20 @@ def _conditions(facts: PlacementFacts, count: Count) -> list[Condition]:
     if facts.not_supported:
         message = not_supported_text(facts.not_supported)
         listed.append(condition(NOT_SUPPORTED, "True", "NotSupported", message))
+    if facts.missing_collectors is not None:
+        listed.append(_collectors(facts.missing_collectors))
     if facts.acts:
         listed.append(condition(ACTS_AT_CENTRE, "True", "NotDenatured", facts.acts))
     return listed
+
+
+def _collectors(missing: Sequence[str]) -> Condition:
+    """Whether all collectors that are named are there; one that is invalid is not."""
+    if missing:
+        message = f"Missing StatusCollector(s) [{' '.join(missing)}]"
+        return condition(COLLECTORS_AVAILABLE, "False", "ReconcileError", message)
+    message = "All StatusCollector(s) are available"
+    return condition(COLLECTORS_AVAILABLE, "True", "ReconcileSuccess", message)
 
 
 def not_supported_text(named: Sequence[str]) -> str:

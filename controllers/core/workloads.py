@@ -10,13 +10,16 @@ from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from controllers.core.collectors import COLLECTORS, COMBINED, Collectors
 from controllers.core.missing import Lack, Missing
 from controllers.core.renature import DENATUREDS, Renatured, is_denatured
 from controllers.core.selection import rules_of
 from controllers.core.what import DEFINITIONS, WhatResolver, is_partial
 from schemas.api import EdgePlacement, parse_kind
+from schemas.chunks import WANT_MULTI
+from schemas.collectors import AGGREGATE, Program
 from schemas.faults import InvalidObject
-from schemas.objects import BUILT_IN_KINDS, ObjectKey
+from schemas.objects import BUILT_IN_KINDS, ObjectKey, takes_status
 
 Object = Mapping[str, Any]
 """A Kubernetes API object, as a mapping of JSON values."""
@@ -24,7 +27,9 @@ Object = Mapping[str, Any]
 _PLACEMENTS = ("edge.kubestellar.io", "edgeplacements")
 _SLICES = ("edge.kubestellar.io", "singleplacementslices")
 _NAMESPACES = ("", "namespaces")
-CONTROL_KINDS = frozenset({_PLACEMENTS, _SLICES, _NAMESPACES, DEFINITIONS, DENATUREDS})
+CONTROL_KINDS = frozenset(
+    {_PLACEMENTS, _SLICES, _NAMESPACES, DEFINITIONS, DENATUREDS, COLLECTORS, COMBINED}
+)
 """What is followed whatever placements say."""
 
 
@@ -51,6 +56,7 @@ class Workloads:
         self.resolver = WhatResolver()
         self.missing = Missing()
         self.renatured = Renatured()
+        self.collectors = Collectors()
         self.placements: dict[str, EdgePlacement] = {}
         self.objects: dict[str, Object] = {}
         self.leaving: dict[str, Object] = {}
@@ -235,12 +241,27 @@ class Workloads:
             self.resolver.put_placement(name, rules_of(placement.spec))
             self.resolver.not_supported.put(name, obj)
             self.missing.put(name, placement.spec)
+            self.collectors.put_placement(name, placement.spec)
 
     def _shown(self, key: ObjectKey, obj: Object) -> frozenset[str]:
-        return self.resolver.put(key, obj) | self._namespace_of(key)
+        touched = self.resolver.put(key, obj) | self._namespace_of(key)
+        if (key.group, key.resource) == COLLECTORS:
+            touched |= self.collectors.put(key.name, obj)
+        return touched
 
     def _gone(self, key: ObjectKey) -> frozenset[str]:
-        return self.resolver.remove(key) | self._namespace_of(key)
+        touched = self.resolver.remove(key) | self._namespace_of(key)
+        if (key.group, key.resource) == COLLECTORS:
+            touched |= self.collectors.remove(key.name)
+        return touched
+
+    def collecting(self, name: str) -> dict[ObjectKey, tuple[Program, ...]]:
+        """What is collected of each object that a placement selects."""
+        found = self.collectors.of(self.resolver.collectors(name))
+        for key, flags in self.resolver.selection(name).items():
+            if flags & WANT_MULTI and takes_status(key):
+                found[key] = (*found.get(key, ()), AGGREGATE)
+        return found
 
     def _namespace_of(self, key: ObjectKey) -> frozenset[str]:
         """The placements that name the object's Namespace, if that came or went with it."""
@@ -267,3 +288,4 @@ class Workloads:
         self.resolver.remove_placement(name)
         self.resolver.not_supported.remove(name)
         self.missing.remove(name)
+        self.collectors.remove_placement(name)

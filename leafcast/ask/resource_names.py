@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.api import GROUP
+from schemas.api import CONTROL_GROUP, GROUP
 from schemas.objects import BUILT_IN_KINDS, CRD_GROUP, KindTable, ObjectKey, group_of
 
 _SHORT_NAMES: Mapping[str, tuple[str, str]] = {
@@ -17,6 +17,7 @@ _SHORT_NAMES: Mapping[str, tuple[str, str]] = {
     "crds": (CRD_GROUP, "customresourcedefinitions"),
     "deploy": ("apps", "deployments"),
     "ds": ("apps", "daemonsets"),
+    "cst": (CONTROL_GROUP, "combinedstatuses"),
     "ep": ("", "endpoints"),
     "epl": (GROUP, "edgeplacements"),
     "ev": ("", "events"),
@@ -38,6 +39,7 @@ _SHORT_NAMES: Mapping[str, tuple[str, str]] = {
     "sa": ("", "serviceaccounts"),
     "sc": ("storage.k8s.io", "storageclasses"),
     "sps": (GROUP, "singleplacementslices"),
+    "stc": (CONTROL_GROUP, "statuscollectors"),
     "sts": ("apps", "statefulsets"),
     "svc": ("", "services"),
 }

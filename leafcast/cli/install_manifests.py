@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from controllers.core.selection import STAYS_LABEL
-from schemas.api import GROUP
+from schemas.api import CONTROL_GROUP, GROUP
 from schemas.crds import custom_resource_definitions
 
 NAMESPACE = "leafcast-system"
@@ -117,6 +117,7 @@ def _workload_rules(wish: Wish) -> list[Form]:
             _rule(["apiextensions.k8s.io"], definitions, _READ),
             _rule([GROUP], ["edgeplacements", "singleplacementslices"], _READ),
             _rule(["leafcast.io"], ["denatureds"], _READ),
+            _rule([CONTROL_GROUP], ["combinedstatuses", "statuscollectors"], _READ),
         ]
     return [
         *(reads or [_rule(["*"], ["*"], _READ)]),
@@ -124,6 +125,9 @@ def _workload_rules(wish: Wish) -> list[Form]:
         _rule([GROUP], ["edgeplacements/status"], ["patch", "update"]),
         _rule([GROUP], ["edgeplacements/finalizers"], ["update"]),
         _rule([GROUP], ["singleplacementslices"], ["create", "delete", "patch", "update"]),
+        _rule([CONTROL_GROUP], ["statuscollectors/status"], ["patch", "update"]),
+        _rule([CONTROL_GROUP], ["combinedstatuses"], ["create", "delete", "patch", "update"]),
+        _rule([""], ["namespaces"], ["create", "patch"]),
     ]
 
 

@@ -3,6 +3,12 @@
 `parse_kind` reads them; a field that is not known is reported by its path, never swallowed.
 """
 
+from schemas.api.collectors import (
+    CONTROL_GROUP,
+    CONTROL_VERSION,
+    CombinedStatus,
+    StatusCollector,
+)
 from schemas.api.denatured import DENATURED_GROUP, DENATURED_VERSION, Denatured
 from schemas.api.inventory import PATH_ANNOTATION, Location, SyncTarget
 from schemas.api.parsing import Kind, parse_kind
@@ -18,11 +24,14 @@ from schemas.api.placement import (
 from schemas.api.shared import GROUP, VERSION, Condition, ObjectMeta
 
 __all__ = [
+    "CONTROL_GROUP",
+    "CONTROL_VERSION",
     "DENATURED_GROUP",
     "DENATURED_VERSION",
     "GROUP",
     "PATH_ANNOTATION",
     "VERSION",
+    "CombinedStatus",
     "Condition",
     "Denatured",
     "Destination",
@@ -34,6 +43,7 @@ __all__ = [
     "Location",
     "ObjectMeta",
     "SinglePlacementSlice",
+    "StatusCollector",
     "SyncTarget",
     "UpsyncSet",
     "parse_kind",

@@ -11,6 +11,12 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from schemas.api.collectors import (
+    CONTROL_GROUP,
+    CONTROL_VERSION,
+    CombinedStatus,
+    StatusCollector,
+)
 from schemas.api.denatured import DENATURED_GROUP, DENATURED_VERSION, Denatured
 from schemas.api.inventory import Location, SyncTarget
 from schemas.api.placement import EdgePlacement, SinglePlacementSlice
@@ -18,7 +24,15 @@ from schemas.api.shared import GROUP, VERSION
 from schemas.faults import Fault, Faulty, InvalidObject
 from schemas.objects import object_faults, title_of
 
-Kind = Location | SyncTarget | EdgePlacement | SinglePlacementSlice | Denatured
+Kind = (
+    Location
+    | SyncTarget
+    | EdgePlacement
+    | SinglePlacementSlice
+    | Denatured
+    | StatusCollector
+    | CombinedStatus
+)
 
 _KINDS: Mapping[tuple[str, str], type[Kind]] = {
     (GROUP, "EdgePlacement"): EdgePlacement,
@@ -26,8 +40,14 @@ _KINDS: Mapping[tuple[str, str], type[Kind]] = {
     (GROUP, "SinglePlacementSlice"): SinglePlacementSlice,
     (GROUP, "SyncTarget"): SyncTarget,
     (DENATURED_GROUP, "Denatured"): Denatured,
+    (CONTROL_GROUP, "StatusCollector"): StatusCollector,
+    (CONTROL_GROUP, "CombinedStatus"): CombinedStatus,
 }
-_VERSIONS = {GROUP: VERSION, DENATURED_GROUP: DENATURED_VERSION}
+_VERSIONS = {
+    GROUP: VERSION,
+    DENATURED_GROUP: DENATURED_VERSION,
+    CONTROL_GROUP: CONTROL_VERSION,
+}
 _EXPECTED: Mapping[str, tuple[str, str]] = {
     "bool_type": ("a boolean", "write true or false"),
     "dict_type": ("a mapping", "write key: value"),
