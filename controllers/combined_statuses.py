@@ -88,7 +88,7 @@ class CombinedStatuses:
             if program == workloads.collectors.programs.get(program.name) and (whole or of_object):
                 found[result.key].append(result)
         whole_subject = _subject(placement_key(name), placement)
-        wanted = {}
+        wanted: dict[ObjectKey, Object] = {}
         for key, results in found.items():
             about = whole_subject
             if key != WHOLE:
@@ -105,7 +105,7 @@ class CombinedStatuses:
                 namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
                 await self._space.apply(namespace, MANAGER)
                 self._has_namespace = True
-            await self._space.apply(obj, MANAGER)
+            await self._space.apply(dict(obj), MANAGER)
         except SpaceError:
             return False
         self._all().setdefault(label, {})[key] = _said(obj)

@@ -9,6 +9,9 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
+from relay.core.collecting.cells import Sample, in_units
+from relay.core.collecting.ports import Seen
+from relay.core.collecting.tables import FILTER, Outcome
 from relay.objects.expressions.bounds import TooCostly, largest_in
 from relay.objects.expressions.cel import (
     CompiledExpression,
@@ -17,9 +20,6 @@ from relay.objects.expressions.cel import (
 )
 from relay.objects.expressions.programs import Expressions
 from relay.objects.expressions.sketch import bucket_of
-from relay.core.collecting.cells import Sample, in_units
-from relay.core.collecting.ports import Seen
-from relay.core.collecting.tables import FILTER, Outcome
 from relay.objects.status_merging import merging
 from schemas import codec
 from schemas.blobs import OBJECT_MAX_BYTES

@@ -64,7 +64,7 @@ def _pack(value: Any) -> bytes:
             raise CodecError("", f"a {type(value).__name__} has no form")
 
 
-def _pack_number(value: int | float) -> bytes:  # noqa: PYI041 - both are told apart
+def _pack_number(value: int | float) -> bytes:
     """Doubles by their bits; of an integer that none says, besides how far off the nearest is."""
     if value != value:  # noqa: PLR0124 - NaN, and nothing else
         return _NAN

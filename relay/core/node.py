@@ -88,7 +88,7 @@ class Node(NodeView):
         )
         self._children = Children(config.incarnation, self._targets, self._out, self._child_changed)
         self._places: dict[str, int] = {}
-        self._collecting = CollectingRoom(self._content, evaluator, self._surroundings())
+        self._collecting = CollectingRoom(self._content, evaluator)
         self._reports = ChildReports(self._place, self._facts, self._collecting)
         self._sender = ReportSender(config.incarnation, self._out)
         self._throttle = ReportThrottle()
@@ -98,6 +98,7 @@ class Node(NodeView):
         rooms = self._rooms(set(remembered.heard))
         self._propagation = Propagation(path, rooms)
         self._downstream = Downstream(path, rooms)
+        self._collecting.settle(self._surroundings())
         self._upstream: Upstream | None = None
         if not is_root:
             self._upstream = Upstream(config, cursor, rooms, self._propagation)
@@ -387,13 +388,14 @@ class Node(NodeView):
 
     def _surroundings(self) -> Surroundings:
         """What collecting asks of the other rooms; nothing of it before they are there."""
+        downstream = self._downstream
         return Surroundings(
-            lambda child, key: self._downstream.standing(child, key),
-            lambda key: self._downstream.concerned(key),
-            lambda child, key: self._downstream.members(child, key),
+            downstream.standing,
+            downstream.concerned,
+            downstream.members,
             self._own,
             lambda key, obj: self._destination is not None and self._destination.books(key, obj),
-            lambda key: self._reports.touch(key),
+            self._reports.touch,
             lambda: self._now.wall_ms,
         )
 

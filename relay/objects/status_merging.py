@@ -80,9 +80,10 @@ def _matching(conditions: Any, wanted: tuple[str, str] | None) -> Mapping[str, A
     if wanted is None or not isinstance(conditions, (list, tuple)):
         return None
     for condition in conditions:
-        if isinstance(condition, Mapping) and condition.get("type") == wanted[0]:
-            if not wanted[1] or condition.get("reason") == wanted[1]:
-                return condition
+        if not isinstance(condition, Mapping) or condition.get("type") != wanted[0]:
+            continue
+        if wanted[1] in ("", condition.get("reason")):
+            return condition
     return None
 
 

@@ -57,21 +57,25 @@ class AggregateAlgebra:
     def read(self, data: bytes) -> Aggregate:
         """What such bytes say; raises RecordRefused, whatever they are."""
         try:
-            match codec.unpack(data, TABLE_MAX_BYTES):
-                case (int(count), None | bytes() as status, bytes(merged)) if (
-                    0 <= count <= COUNT_MAX and (status is None or count == 1)
-                ):
-                    node = codec.unpack(merged, TABLE_MAX_BYTES)
-                case _:
-                    raise CodecError("", "no count, status and merge")
-            _check(node, 0)
+            return _read(codec.unpack(data, TABLE_MAX_BYTES))
         except (CodecError, TypeError, ValueError) as error:
             raise RecordRefused(f"aggregate: {error}") from error
-        return Aggregate(count, status, node)
 
     def _said(self, aggregate: Aggregate) -> bytes:
         merged = codec.canonical(aggregate.merged)
         return codec.pack([aggregate.count, aggregate.status, merged])
+
+
+def _read(said: Any) -> Aggregate:
+    match said:
+        case (int(count), None | bytes() as status, bytes(merged)) if 0 <= count <= COUNT_MAX and (
+            status is None or count == 1
+        ):
+            node = codec.unpack(merged, TABLE_MAX_BYTES)
+        case _:
+            raise CodecError("", "no count, status and merge")
+    _check(node, 0)
+    return Aggregate(count, status, node)
 
 
 def _merge(first: Node, second: Node) -> Node:

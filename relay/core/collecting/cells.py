@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from schemas import codec
@@ -73,7 +74,8 @@ def distinct_estimate(cell: Cell) -> int:
     """How many values there were, exactly if they are few."""
     if len(cell) < DISTINCT_HASHES:
         return len(cell)
-    return round((DISTINCT_HASHES - 1) * 2 ** (8 * HASH_BYTES) / cell[-1])
+    highest: int = cell[-1]
+    return (DISTINCT_HASHES - 1) * (1 << 8 * HASH_BYTES) // highest
 
 
 class CellKind(NamedTuple):
@@ -100,7 +102,7 @@ def _read_number(raw: bytes) -> int:
     shift = int.from_bytes(raw[:2], "big")
     if shift > 2 * UNIT_BITS:
         raise CodecError("", "a number that no double comes near")
-    return int.from_bytes(raw[2:], "big", signed=True) << shift
+    return int.from_bytes(raw[2:], "big", signed=True) * (1 << shift)
 
 
 def _read_optional(raw: bytes) -> int | None:
@@ -212,7 +214,7 @@ def _read_hashes(raw: bytes) -> Cell:
 
 
 def _ascend(listed: Sequence[int]) -> None:
-    if any(first >= second for first, second in zip(listed, listed[1:], strict=False)):
+    if any(first >= second for first, second in pairwise(listed)):
         raise CodecError("", "not in ascending order")
 
 

@@ -7,7 +7,7 @@ not meant any more has none.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -60,7 +60,7 @@ class CollectedReports:
     """What children reported, by placement and place, as it came."""
 
     def __init__(self) -> None:
-        self._parts: dict[MailKey, dict[str, dict[int, tuple[Collected, ...]]]] = {}
+        self._parts: dict[MailKey, dict[str, dict[int, dict[Place, Collected]]]] = {}
         self._places: dict[MailKey, dict[Place, dict[str, Collected]]] = {}
 
     def at(self, key: MailKey, place: Place) -> dict[str, Collected]:
@@ -71,17 +71,8 @@ class CollectedReports:
         self, key: MailKey, child: str, part: int, said: tuple[Collected, ...]
     ) -> Iterator[Place]:
         """Keep what a child says in a part; the places of which it says something else."""
-        parts = self._parts.get(key, {}).get(child, {})
-        former = {(item.key, item.program): item for item in parts.get(part, ())}
-        now = {(item.key, item.program): item for item in said}
-        if said:
-            self._parts.setdefault(key, {}).setdefault(child, {})[part] = said
-        elif parts:
-            parts.pop(part, None)
-            if not parts:
-                del self._parts[key][child]
-                if not self._parts[key]:
-                    del self._parts[key]
+        now = {(each.key, each.program): each for each in said}
+        former = self._swap(key, child, part, now)
         places = self._places.setdefault(key, {})
         for place in former.keys() - now.keys():
             if places.get(place, {}).get(child) is former[place]:
@@ -96,6 +87,21 @@ class CollectedReports:
         if not places:
             del self._places[key]
 
+    def _swap(
+        self, key: MailKey, child: str, part: int, said: dict[Place, Collected]
+    ) -> dict[Place, Collected]:
+        """Keep what a part says; what it said before."""
+        children = self._parts.setdefault(key, {})
+        parts = children.setdefault(child, {})
+        former = parts.pop(part, {})
+        if said:
+            parts[part] = said
+        if not parts:
+            del children[child]
+            if not children:
+                del self._parts[key]
+        return former
+
     def parts_of(self, child: str) -> list[tuple[MailKey, int]]:
         """The parts in which a child says something."""
         return [(key, part) for key, said in self._parts.items() for part in said.get(child, ())]
@@ -107,15 +113,20 @@ class CollectedReports:
 class CollectingRoom:
     """What is collected at one node; without an evaluator nothing is."""
 
-    def __init__(self, content: Content, evaluator: Evaluator | None, around: Surroundings) -> None:
+    def __init__(self, content: Content, evaluator: Evaluator | None) -> None:
         self._content = content
         self._evaluator = evaluator
-        self._around = around._replace(own=self._own)
-        self._own_status = around.own
+        self._around: Surroundings
+        self._own_status: Callable[[MailKey, ObjectKey], Seen | None]
         # What the destination here returned of each object, and since when it says so.
         self._returned: dict[ObjectKey, tuple[bytes | None, int]] = {}
         self._placements: dict[MailKey, _Placement] = {}
         self._reports = CollectedReports()
+
+    def settle(self, around: Surroundings) -> None:
+        """Learn what is around, once all of that is there."""
+        self._around = around._replace(own=self._own)
+        self._own_status = around.own
 
     # What is in force.
 

@@ -46,7 +46,7 @@ class Share(NamedTuple):
 class Item:
     """The merge of all children's shares; evaluates what only this node knows."""
 
-    def __init__(  # noqa: PLR0913 - all that one item consists of
+    def __init__(
         self,
         placement: MailKey,
         key: ObjectKey,

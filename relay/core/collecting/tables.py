@@ -7,8 +7,9 @@ smaller keys, so the rows kept at the end are exact, and so is the rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from relay.core.collecting.cells import CELLS, Sample
@@ -205,7 +206,7 @@ class TableAlgebra:
         keys = [row.key for row in said.rows]
         if len(keys) > self._limit:
             raise RecordRefused(f"{len(keys)} rows, at most {self._limit}")
-        if any(first >= second for first, second in zip(keys, keys[1:], strict=False)):
+        if any(first >= second for first, second in pairwise(keys)):
             raise RecordRefused("rows that are not in ascending order")
         if said.cut is not None and keys and keys[-1] > said.cut:
             raise RecordRefused("rows beyond the last one that is whole")

@@ -18,11 +18,12 @@ STEPS_MAX = 200_000
 """About 80 ms."""
 VALUES_MAX = 2_000_000
 JOINED_BYTES_MAX = 16 * 1024 * 1024
-_MACROS = frozenset({"all", "exists", "exists_one", "filter", "map"})
+_LOOPS = [[".", macro, "("] for macro in ("all", "exists", "exists_one", "filter", "map")]
 _TOKEN = re.compile(
     r"""
     (?P<space> \s+ | //[^\n]* )
-  | (?P<text> [rRbB]{0,2} (?: \"{3}.*?\"{3} | '{3}.*?'{3} | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*' ))
+  | (?P<text> [rRbB]{0,2}
+      (?: \"{3}.*?\"{3} | '{3}.*?'{3} | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*' ) )
   | (?P<name> [A-Za-z_][A-Za-z0-9_]* )
   | (?P<number> [0-9][0-9A-Za-z.]* )
   | (?P<mark> . )
@@ -74,7 +75,7 @@ def shape_of(text: str) -> Shape:
     fields: dict[str, set[str]] = {}
     for at, token in enumerate(tokens):
         if token in _OPEN:
-            loops = token == "(" and at > 1 and tokens[at - 1] in _MACROS and tokens[at - 2] == "."
+            loops = tokens[max(at - 2, 0) : at + 1] in _LOOPS
             if loops and at + 1 < len(tokens):
                 bound.add(tokens[at + 1])
             stack.append(loops)

@@ -17,11 +17,12 @@ from typing import Any
 from relay.objects.expressions.bounds import Shape, TooCostly, shape_of
 
 VARIABLES = ("inventory", "obj", "propagation", "returned")
-_FUNCTIONS = frozenset(
+_KNOWN = (
     "bytes contains double duration dyn endsWith getDate getDayOfMonth getDayOfWeek getDayOfYear "
     "getFullYear getHours getMilliseconds getMinutes getMonth getSeconds int matches size "
-    "startsWith string timestamp type uint".split()
+    "startsWith string timestamp type uint"
 )
+_FUNCTIONS = frozenset(_KNOWN.split())
 TEXT_MAX_CHARACTERS = 200
 
 
