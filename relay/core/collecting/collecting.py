@@ -145,6 +145,7 @@ class CollectingRoom:
             placement.items, placement.by_object = held.items, held.by_object
             placement.stale = held.stale
         self._placements[key] = placement
+        self._content.end(_OBJECTS + key)
         if self._content.begin(_PROGRAMS + key, (*body.collectors, *arms), read=True):
             self._programs_ready(key)
 
