@@ -46,9 +46,10 @@ def _flat(centre: Centre, name: str) -> dict[tuple[ObjectKey, Program], Table]:
                 chosen = winners(model, target).get(key)
                 own = dict(arm_for(placed, target).contents).get(key)
                 status = None
-                runs = target.path in model.nodes
-                if runs and chosen is not None and own is not None and chosen.space == own.space:
-                    held = centre.world.hosts[target.path].space.objects.get(key)
+                host = centre.world.hosts.get(target.path)
+                won = chosen is not None and own is not None and chosen.space == own.space
+                if host is not None and won:
+                    held = host.space.objects.get(key)
                     status = None if held is None else status_of(held[0])
                 outcome = bound.outcome(Seen(target.name, status))
                 member = Member(target.name, target.destination)

@@ -53,7 +53,7 @@ def _run(name: str, ports: Ports) -> Outcome:
 MUTANTS = (
     Mutant(planted_rows.MovedRowTwice),
     Mutant(planted_rows.LeavingRowKept),
-    Mutant(planted_rows.NoBlankRow),
+    Mutant(planted_rows.NoBlankRow, ("absent_rows",)),
     Mutant(planted_rows.CutBeforeMerging),
     Mutant(planted_rows.SumsRounded),
     Mutant(planted.PruneAtOnce, ("moved_between",)),
