@@ -51,11 +51,11 @@ class BoundProgram:
         self._used = used
         self._measured = [e.shape for e in compiled if e.shape.deep or e.shape.joins]
         self._values = ExpressionValues()
-        self._largest, self._size = 0, len(plain)
-        if "obj" in used or self._measured:
+        self._largest = self._size = 0
+        if "obj" in used:
             obj = codec.unpack(plain, OBJECT_MAX_BYTES)
             self._values.put("obj", obj)
-            self._largest = largest_in([obj]) if self._measured else 0
+            self._largest, self._size = largest_in([obj]) if self._measured else 0, len(plain)
 
     def outcome(self, seen: Seen) -> Outcome:
         """What the program says of one destination."""
@@ -73,7 +73,7 @@ class BoundProgram:
 
     def _put(self, seen: Seen) -> None:
         returned = {}
-        if seen.status is not None:
+        if seen.status is not None and "returned" in self._used:
             returned["status"] = codec.unpack(seen.status, OBJECT_MAX_BYTES)
         largest = max(self._largest, largest_in([returned]) if self._measured else 0)
         for shape in self._measured:

@@ -45,16 +45,20 @@ def in_units(number: float) -> int:
 
 def from_units(units: int) -> float:
     """The nearest double; infinite if there is none so large."""
-    try:
-        return float(Fraction(units, 1 << UNIT_BITS))
-    except OverflowError:
-        return float("inf") if units > 0 else float("-inf")
+    return _nearest(Fraction(units, 1 << UNIT_BITS))
 
 
 def average(cell: Cell) -> float:
     """Of an AVG that has values: their exact average, rounded once."""
     units, count = cell
-    return float(Fraction(units, count << UNIT_BITS))
+    return _nearest(Fraction(units, count << UNIT_BITS))
+
+
+def _nearest(number: Fraction) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return float("inf") if number > 0 else float("-inf")
 
 
 def quantile_bucket(cell: Cell, rank: Fraction) -> int | None:

@@ -16,7 +16,7 @@ LOOPS_DEEP_MAX = 2
 BRACKETS_DEEP_MAX = 32
 STEPS_MAX = 200_000
 """About 80 ms."""
-VALUES_MAX = 2_000_000
+VALUES_MAX = 5_000_000
 JOINED_BYTES_MAX = 16 * 1024 * 1024
 _LOOPS = [[".", macro, "("] for macro in ("all", "exists", "exists_one", "filter", "map")]
 _TOKEN = re.compile(

@@ -6,6 +6,7 @@ A value falls into a bucket whose bounds differ by 2 %; buckets are counted, so 
 from __future__ import annotations
 
 import math
+import sys
 from functools import cache
 from typing import Any
 
@@ -28,7 +29,10 @@ def value_of(bucket: int) -> float:
     """The value that stands for a bucket: off by QUANTILE_ACCURACY of the true one at most."""
     if not bucket:
         return 0.0
-    value = float(_mapping().value(abs(bucket) - _OFFSET))
+    try:
+        value = float(_mapping().value(abs(bucket) - _OFFSET))
+    except OverflowError:
+        value = sys.float_info.max
     return math.copysign(value, bucket)
 
 
