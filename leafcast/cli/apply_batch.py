@@ -11,11 +11,12 @@ from typing import Any
 from leafcast.ask.resource_names import ResourceKind, ResourceKinds
 from leafcast.ask.session import USER_MANAGER, CallFailed, Session
 from leafcast.manifest_sources import BadManifests
+from relay.objects.expressions.programs import program_faults
 from relay.objects.merge import same, wish_of
 from relay.objects.serving import DEFINITIONS, NAMESPACES, Serving
 from relay.objects.stored_object import INVALID, NOT_FOUND, Refused
 from relay.ports import Object, SpaceError
-from schemas.api import GROUP, parse_kind
+from schemas.api import GROUP, StatusCollector, parse_kind
 from schemas.faults import InvalidObject
 from schemas.manifests import LoadedObject
 from schemas.not_supported import kind_not_supported
@@ -161,9 +162,12 @@ async def make(session: Session, change: Change) -> Change:
 
 def _faults(obj: Any) -> Iterator[str]:
     try:
-        parse_kind(obj)
+        parsed = parse_kind(obj)
     except InvalidObject as error:
         yield from str(error).splitlines()
+        return
+    if isinstance(parsed, StatusCollector) and (faults := program_faults(parsed.program)):
+        yield from str(InvalidObject("StatusCollector", parsed.name, faults)).splitlines()
 
 
 def _wrong_namespace(kinds: ResourceKinds, obj: Any, namespace: str | None) -> Iterator[str]:

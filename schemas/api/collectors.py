@@ -9,7 +9,14 @@ from __future__ import annotations
 from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainValidator,
+    WithJsonSchema,
+    model_validator,
+)
 
 from schemas.api.shared import Count, ListOf, ObjectMeta, Value
 from schemas.collectors import (
@@ -40,6 +47,11 @@ def _expression(text: str) -> str:
     return text
 
 
+def _unquoted(form: object) -> object:
+    """YAML reads a plain `n`, which many call a count, as false: and no one names a column so."""
+    return {False: "n", True: "y"}[form] if isinstance(form, bool) else form
+
+
 def _column(text: str) -> str:
     if not 0 < len(text) <= COLUMN_MAX_CHARACTERS:
         remedy = f"use 1 to {COLUMN_MAX_CHARACTERS} characters"
@@ -58,7 +70,7 @@ def _quantile(text: str) -> str:
 
 
 _Cel = Annotated[str, AfterValidator(_expression)]
-_Column = Annotated[str, AfterValidator(_column)]
+_Column = Annotated[str, BeforeValidator(_unquoted), AfterValidator(_column)]
 
 
 class NamedExpression(Value):
