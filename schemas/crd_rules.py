@@ -115,6 +115,13 @@ RULES: Mapping[str, Mapping[str, Form]] = {
         "object": {"x-kubernetes-preserve-unknown-fields": True},
         "array": {"items": {"x-kubernetes-preserve-unknown-fields": True}},
     },
+    "Customizer": {
+        "replacements": {
+            "maxItems": LISTED_MAX,
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["path"],
+        },
+    },
     "DenaturedSpec": {
         "template": {
             "x-kubernetes-embedded-resource": True,

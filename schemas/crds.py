@@ -16,6 +16,7 @@ from schemas.api import (
     GROUP,
     VERSION,
     CombinedStatus,
+    Customizer,
     Denatured,
     EdgePlacement,
     Location,
@@ -77,6 +78,7 @@ _KINDS: tuple[tuple[type[Any], str, tuple[str, ...], tuple[Form, ...]], ...] = (
             _column("Status", _reason("Synced"), "string"),
             _column("Complete", ".status.complete", "boolean", wide=True),
             _column("Failing", ".status.failing", wide=True),
+            _column("Frozen", ".status.frozen", wide=True),
             _column("Unreachable", ".status.unreachable", wide=True),
             _column("Never Joined", ".status.neverJoined", wide=True),
             _AGE,
@@ -103,6 +105,7 @@ _KINDS: tuple[tuple[type[Any], str, tuple[str, ...], tuple[Form, ...]], ...] = (
             _AGE,
         ),
     ),
+    (Customizer, "customizers", ("cust",), (_AGE,)),
     (
         Denatured,
         "denatureds",
@@ -145,7 +148,7 @@ _VERSIONS: Mapping[type[Any], tuple[str, str]] = {
     Denatured: (DENATURED_GROUP, DENATURED_VERSION),
     StatusCollector: (CONTROL_GROUP, CONTROL_VERSION),
 }
-_NAMESPACED = (CombinedStatus,)
+_NAMESPACED = (CombinedStatus, Customizer)
 
 
 def custom_resource_definitions(*, workloads: bool = True, inventory: bool = True) -> list[Form]:

@@ -14,19 +14,10 @@ _KINDS: Mapping[str, str] = {
     "Binding": "say what goes where as an EdgePlacement",
     "BindingPolicy": "say what goes where as an EdgePlacement",
     "CustomTransform": "objects go out as they are, cleaned",
-    "Customizer": "objects are the same at every destination",
 }
 """Kinds of these groups, and what there is instead."""
 
 _PLACEMENT_FIELDS = ("upsync",)
-_CLAUSE_FIELDS: tuple[str, ...] = ()
-
-_ANNOTATIONS: Mapping[str, str | None] = {
-    "control.kubestellar.io/expand-templates": "true",
-    "edge.kubestellar.io/customizer": None,
-    "edge.kubestellar.io/expand-parameters": "true",
-}
-"""Annotations of objects, and the value that asks for something; None: whatever it is."""
 
 
 def kind_not_supported(group: str, kind: str) -> str:
@@ -39,22 +30,3 @@ def kind_not_supported(group: str, kind: str) -> str:
 def fields_not_supported(spec: Mapping[str, Any]) -> Iterator[str]:
     """The fields of an EdgePlacement's spec, as written, that say something and do nothing yet."""
     yield from (f"spec.{field}" for field in _PLACEMENT_FIELDS if spec.get(field))
-    clauses = spec.get("downsync")
-    for at, clause in enumerate(clauses if isinstance(clauses, (list, tuple)) else ()):
-        if isinstance(clause, Mapping):
-            for field in _CLAUSE_FIELDS:
-                if clause.get(field):
-                    yield f"spec.downsync[{at}].{field}"
-
-
-def annotations_not_supported(obj: Mapping[str, Any]) -> frozenset[str]:
-    """The annotations of an object that ask for something which is not done yet."""
-    metadata = obj.get("metadata")
-    said = metadata.get("annotations") if isinstance(metadata, Mapping) else None
-    if not isinstance(said, Mapping):
-        return frozenset()
-    return frozenset(
-        name
-        for name, asking in _ANNOTATIONS.items()
-        if said.get(name) and asking in (None, said[name])
-    )

@@ -249,6 +249,7 @@ _NAMESPACED = {
     "control.kubestellar.io": "CombinedStatus",
     "coordination.k8s.io": "Lease LeaseCandidate",
     "discovery.k8s.io": "EndpointSlice",
+    "edge.kubestellar.io": "Customizer",
     "events.k8s.io": "Event",
     "networking.k8s.io": "Ingress NetworkPolicy",
     "policy": "PodDisruptionBudget",

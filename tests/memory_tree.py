@@ -25,6 +25,7 @@ from relay.core.events import Instant, Tick
 from relay.core.node import Node
 from relay.driver import Driver
 from relay.syncer.applying import ContentMissing
+from relay.syncer.customizing import customized_address
 from relay.syncer.syncer import Syncer
 from schemas.blobs import Reference
 from schemas.identity import MailKey, NodePath, mail_key, random_id
@@ -131,7 +132,16 @@ class MemoryTree:
         roots = {self.keys.root.key_id: self.keys.root.public_key}
         run = random_id(self.dice.entropy(16))
         home = self.homes.setdefault(path, random_id(self.dice.entropy(16)))
-        config = NodeConfig(path, self.keys.tree, roots, run, attached, home, former)
+        config = NodeConfig(
+            path,
+            self.keys.tree,
+            roots,
+            run,
+            attached,
+            home,
+            former,
+            customize=customized_address,
+        )
         syncer: Syncer | None = None
         tasks = self.running[path] = []
 

@@ -11,6 +11,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from controllers.core.collectors import COLLECTORS, COMBINED, Collectors
+from controllers.core.customizers import CUSTOMIZERS, faults_text, is_customizer
 from controllers.core.missing import Lack, Missing
 from controllers.core.renature import DENATUREDS, Renatured, is_denatured
 from controllers.core.selection import rules_of
@@ -18,7 +19,7 @@ from controllers.core.what import DEFINITIONS, WhatResolver, is_partial
 from schemas.api import EdgePlacement, parse_kind
 from schemas.chunks import WANT_MULTI
 from schemas.collectors import AGGREGATE, Program
-from schemas.faults import InvalidObject
+from schemas.faults import Fault, InvalidObject
 from schemas.objects import BUILT_IN_KINDS, ObjectKey, takes_status
 
 Object = Mapping[str, Any]
@@ -28,9 +29,21 @@ _PLACEMENTS = ("edge.kubestellar.io", "edgeplacements")
 _SLICES = ("edge.kubestellar.io", "singleplacementslices")
 _NAMESPACES = ("", "namespaces")
 CONTROL_KINDS = frozenset(
-    {_PLACEMENTS, _SLICES, _NAMESPACES, DEFINITIONS, DENATUREDS, COLLECTORS, COMBINED}
+    {
+        _PLACEMENTS,
+        _SLICES,
+        _NAMESPACES,
+        DEFINITIONS,
+        DENATUREDS,
+        CUSTOMIZERS,
+        COLLECTORS,
+        COMBINED,
+    }
 )
 """What is followed whatever placements say."""
+
+
+FROZEN = "Frozen"
 
 
 def placement_key(name: str) -> ObjectKey:
@@ -80,6 +93,10 @@ class Workloads:
         for key in shown - objects.keys():
             if not self.renatured.hide(key, None):
                 self._gone(key)
+        if kind in (None, CUSTOMIZERS):
+            for key in self.resolver.customizers.listed():
+                if key not in objects:
+                    self.resolver.customizers.remove(key)
         gone = self._unlisted(objects) if kind in (None, DENATUREDS) else frozenset()
         if kind in (None, _PLACEMENTS):
             known = [*self.objects, *self.leaving]
@@ -121,6 +138,8 @@ class Workloads:
             return frozenset({key.name})
         if is_denatured(key):
             return self._now(self.renatured.remove(key.name))
+        if is_customizer(key):
+            return self.resolver.customizers.remove(key)
         if self.renatured.hide(key, None):
             return self._again(key)
         return self._gone(key)
@@ -131,6 +150,8 @@ class Workloads:
         if is_denatured(key):
             kinds = BUILT_IN_KINDS.extended_by(self._definitions())
             return self._now(self.renatured.put(key.name, obj, kinds, self.resolver.objects))
+        if is_customizer(key):
+            return self.resolver.customizers.put(key, obj)
         if self.renatured.hide(key, obj):
             return self._again(key)
         if (key.group, key.resource) != _PLACEMENTS:
@@ -159,7 +180,15 @@ class Workloads:
 
     def lack(self, name: str) -> Lack | None:
         """What is missing for a placement to be as it was meant; None if nothing is."""
+        if faults := self.frozen(name):
+            return Lack(FROZEN, faults_text(faults))
         return self.missing.of(name, self.resolver.count(name))
+
+    def frozen(self, name: str) -> tuple[Fault, ...]:
+        """What of a placement could be customized nowhere: as long as it is so nothing goes out."""
+        resolver = self.resolver
+        shown = ((key, resolver.objects[key]) for key in sorted(resolver.selection(name)))
+        return resolver.customizers.faults(shown)
 
     def generations(self, names: Iterable[str]) -> dict[str, int]:
         """Which metadata.generation the placements of these names are at, if they are there."""

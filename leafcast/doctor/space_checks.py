@@ -16,7 +16,14 @@ from relay.ports import Clock, Dice, Space, SpaceError
 
 WORKLOADS, INVENTORY = "workloads", "inventory"
 _KINDS = {
-    WORKLOADS: ("edgeplacements", "singleplacementslices", "denatureds", "statuscollectors"),
+    WORKLOADS: (
+        "edgeplacements",
+        "singleplacementslices",
+        "denatureds",
+        "customizers",
+        "statuscollectors",
+        "combinedstatuses",
+    ),
     INVENTORY: ("locations", "synctargets"),
 }
 _OURS = ("control.kubestellar.io", "edge.kubestellar.io", "leafcast.io")

@@ -9,6 +9,7 @@ from schemas.api.collectors import (
     CombinedStatus,
     StatusCollector,
 )
+from schemas.api.customizer import Customizer, Replacement
 from schemas.api.denatured import DENATURED_GROUP, DENATURED_VERSION, Denatured
 from schemas.api.inventory import PATH_ANNOTATION, Location, SyncTarget
 from schemas.api.parsing import Kind, parse_kind
@@ -33,6 +34,7 @@ __all__ = [
     "VERSION",
     "CombinedStatus",
     "Condition",
+    "Customizer",
     "Denatured",
     "Destination",
     "DownsyncClause",
@@ -42,6 +44,7 @@ __all__ = [
     "Kind",
     "Location",
     "ObjectMeta",
+    "Replacement",
     "SinglePlacementSlice",
     "StatusCollector",
     "SyncTarget",

@@ -17,6 +17,7 @@ from schemas.api.collectors import (
     CombinedStatus,
     StatusCollector,
 )
+from schemas.api.customizer import Customizer
 from schemas.api.denatured import DENATURED_GROUP, DENATURED_VERSION, Denatured
 from schemas.api.inventory import Location, SyncTarget
 from schemas.api.placement import EdgePlacement, SinglePlacementSlice
@@ -29,12 +30,14 @@ Kind = (
     | SyncTarget
     | EdgePlacement
     | SinglePlacementSlice
+    | Customizer
     | Denatured
     | StatusCollector
     | CombinedStatus
 )
 
 _KINDS: Mapping[tuple[str, str], type[Kind]] = {
+    (GROUP, "Customizer"): Customizer,
     (GROUP, "EdgePlacement"): EdgePlacement,
     (GROUP, "Location"): Location,
     (GROUP, "SinglePlacementSlice"): SinglePlacementSlice,

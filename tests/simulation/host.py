@@ -30,6 +30,7 @@ from schemas.identity import MailKey, NodePath
 from schemas.link import Welcome
 from schemas.wire import decode
 from tests.simulation.collectors import EVALUATOR
+from tests.simulation.customizing import customize
 from tests.simulation.disk import looked_up, read_back, staged
 from tests.simulation.space import EdgeSpace
 from tests.simulation.telling import bytes_of, told_effect, told_event
@@ -89,6 +90,7 @@ class Host:
             attached=self.attached,
             home=self.machine,
             former=self.former,
+            customize=self.world.ports.customize(self, customize),
         )
         now = self.instant()
         done = list(self.streams.done.values())

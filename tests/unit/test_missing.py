@@ -98,33 +98,8 @@ def test_fields_without_effect_are_named_one_by_one():
     clause = {"apiGroup": "", "statusCollectors": ["c"], "wantMultiWECReportedState": True}
     upsync = [{"resources": ["events"]}]
     found.put("shop", placement(downsync=[{"apiGroup": "apps"}, clause], upsync=upsync))
-    fields = ["spec.upsync", "spec.downsync[1].statusCollectors"]
-    assert found.of("shop") == (*fields, "spec.downsync[1].wantMultiWECReportedState")
-    found.put("shop", placement(clause={**clause, "statusCollectors": []}, upsync=[]))
-    assert found.of("shop") == ("spec.downsync[0].wantMultiWECReportedState",)
-
-
-def annotated(name, value, annotation="edge.kubestellar.io/expand-parameters"):
-    obj = config(name)
-    obj["metadata"]["annotations"] = {annotation: value}
-    return obj
-
-
-def test_annotations_without_effect_are_counted_among_the_selected():
-    workloads = Workloads()
-    workloads.put(placement_key("shop"), placement())
-    workloads.put(config_key("a"), annotated("a", "true"))
-    workloads.put(config_key("b"), annotated("b", "true"))
-    workloads.put(config_key("c"), annotated("c", "false"))
-    workloads.put(config_key("d", "other"), {**annotated("d", "true")})
-    found = workloads.resolver.not_supported
-    word = "annotation edge.kubestellar.io/expand-parameters on"
-    assert found.of("shop") == (f"{word} 2 selected objects",)
-    workloads.put(config_key("a"), config("a"))
-    assert found.of("shop") == (f"{word} 1 selected object",)
-    workloads.put(config_key("b"), annotated("b", "x", "edge.kubestellar.io/customizer"))
-    assert found.of("shop") == ("annotation edge.kubestellar.io/customizer on 1 selected object",)
-    workloads.deleted(config_key("b"))
+    assert found.of("shop") == ("spec.upsync",)
+    found.put("shop", placement(downsync=[clause], upsync=[]))
     assert found.of("shop") == ()
 
 
