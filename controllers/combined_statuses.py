@@ -55,6 +55,8 @@ class CombinedStatuses:
 
     async def write(self, name: str, *, hurried: bool) -> bool:
         """Bring those of one placement up to date; False if that is to be tried again."""
+        if not self._translator.known:
+            return False
         label = label_text(name)
         written = self._all().get(label, {})
         placement = self._translator.workloads.objects.get(name)

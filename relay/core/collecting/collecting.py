@@ -27,7 +27,9 @@ from schemas.identity import MailKey
 from schemas.objects import ObjectKey
 from schemas.records import DeltaBody
 from schemas.refusals import RecordRefused
+from schemas.wire import replace
 
+NAMES_MAX = 20_000
 _PROGRAMS, _OBJECTS = "collect/", "collected/"
 
 Place = tuple[ObjectKey, str]
@@ -62,6 +64,7 @@ class CollectedReports:
     def __init__(self) -> None:
         self._parts: dict[MailKey, dict[str, dict[int, dict[Place, Collected]]]] = {}
         self._places: dict[MailKey, dict[Place, dict[str, Collected]]] = {}
+        self._names: dict[Place, Place] = {}
 
     def at(self, key: MailKey, place: Place) -> dict[str, Collected]:
         """What children say of a place, by child."""
@@ -71,7 +74,7 @@ class CollectedReports:
         self, key: MailKey, child: str, part: int, said: tuple[Collected, ...]
     ) -> Iterator[Place]:
         """Keep what a child says in a part; the places of which it says something else."""
-        now = {(each.key, each.program): each for each in said}
+        now = dict(map(self._shared, said))
         former = self._swap(key, child, part, now)
         places = self._places.setdefault(key, {})
         for place in former.keys() - now.keys():
@@ -86,6 +89,16 @@ class CollectedReports:
                 yield place
         if not places:
             del self._places[key]
+
+    def _shared(self, each: Collected) -> tuple[Place, Collected]:
+        """A row under names that all children's rows share: there may be very many."""
+        place = (each.key, each.program)
+        known = self._names.get(place)
+        if known is None:
+            if len(self._names) >= NAMES_MAX:
+                self._names.clear()
+            known = self._names[place] = place
+        return known, replace(each, key=known[0], program=known[1])
 
     def _swap(
         self, key: MailKey, child: str, part: int, said: dict[Place, Collected]

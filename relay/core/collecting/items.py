@@ -19,7 +19,7 @@ from schemas.refusals import RecordRefused
 
 BLANKS_MAX = 2000
 """So many blank rows that differ are evaluated for one child; the rest are only counted."""
-READ_MAX = 4096
+READ_MAX = 256
 
 
 class Algebra(Protocol):
