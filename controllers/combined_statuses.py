@@ -9,14 +9,13 @@ from typing import Any
 from controllers.core.collectors import COMBINED
 from controllers.core.combined_status import (
     COMPLETE_ANNOTATION,
-    PLACEMENT_LABEL,
+    PLACEMENT_ANNOTATION,
     REPORT_NAMESPACE,
     Subject,
     combined_status,
-    label_text,
 )
 from controllers.core.selection import STAYS_LABEL
-from controllers.core.workloads import Object, placement_key
+from controllers.core.workloads import Object
 from controllers.placement_translator import PlacementTranslator
 from controllers.ports import CentreRelay
 from controllers.work_queue import WorkQueue
@@ -24,6 +23,7 @@ from relay.core.collecting.collecting import Result
 from relay.ports import Clock, Space, SpaceError
 from schemas.collectors import WHOLE
 from schemas.objects import ObjectKey
+from schemas.placements import placement_key, title
 
 MANAGER = "leafcast-collectors"
 GAP_SECONDS, MOVING_GAP_SECONDS = 0.5, 5.0
@@ -48,7 +48,7 @@ class CombinedStatuses:
         self._clock = clock
         self._queue = queue
         self._translator = translator
-        # What lies in the space, by the placement's label; None before that was looked at.
+        # What lies in the space, by the placement's title; None before that was looked at.
         self._written: dict[str, _Written] | None = None
         self._written_at: dict[str, float] = {}
         self._has_namespace = False
@@ -57,11 +57,10 @@ class CombinedStatuses:
         """Bring those of one placement up to date; False if that is to be tried again."""
         if not self._translator.known:
             return False
-        label = label_text(name)
-        written = self._all().get(label, {})
+        written = self._all().get(title(name), {})
         placement = self._translator.workloads.objects.get(name)
         if placement is None or self._translator.workloads.collectors.missing(name) is None:
-            return await self._keep_only({}, label)
+            return await self._keep_only({}, name)
         key = self._translator.source(name).key
         count = self._relay.count(key)
         if count is None:
@@ -76,9 +75,9 @@ class CombinedStatuses:
             return True
         self._written_at[name] = self._clock.now().seconds
         for key_, obj in wanted.items():
-            if _said(obj) != written.get(key_) and not await self._put(label, key_, obj):
+            if _said(obj) != written.get(key_) and not await self._put(name, key_, obj):
                 return False
-        return await self._keep_only(wanted, label)
+        return await self._keep_only(wanted, name)
 
     def _wanted(self, name: str, placement: Object, *, complete: bool) -> dict[ObjectKey, Object]:
         """What the collectors say of each object that is still selected, and of the placement."""
@@ -95,12 +94,14 @@ class CombinedStatuses:
             about = whole_subject
             if key != WHOLE:
                 about = _subject(key, workloads.resolver.objects[key])
-            obj = combined_status(about, whole_subject, results, complete=complete)
+            obj = combined_status(
+                about, whole_subject, results, title=title(name), complete=complete
+            )
             metadata = obj["metadata"]
             wanted[ObjectKey(*COMBINED, metadata["namespace"], metadata["name"])] = obj
         return wanted
 
-    async def _put(self, label: str, key: ObjectKey, obj: Object) -> bool:
+    async def _put(self, name: str, key: ObjectKey, obj: Object) -> bool:
         try:
             if key.namespace == REPORT_NAMESPACE and not self._has_namespace:
                 metadata = {"name": REPORT_NAMESPACE, "labels": {STAYS_LABEL: "true"}}
@@ -110,11 +111,11 @@ class CombinedStatuses:
             await self._space.apply(dict(obj), MANAGER)
         except SpaceError:
             return False
-        self._all().setdefault(label, {})[key] = _said(obj)
+        self._all().setdefault(title(name), {})[key] = _said(obj)
         return True
 
-    async def _keep_only(self, wanted: Mapping[ObjectKey, Object], label: str) -> bool:
-        written = self._all().get(label, {})
+    async def _keep_only(self, wanted: Mapping[ObjectKey, Object], name: str) -> bool:
+        written = self._all().get(title(name), {})
         for key in [key for key in written if key not in wanted]:
             try:
                 await self._space.delete(key)
@@ -129,9 +130,9 @@ class CombinedStatuses:
             resolver = self._translator.workloads.resolver
             for key in resolver.of_kind(COMBINED):
                 obj = resolver.objects[key]
-                label = (obj["metadata"].get("labels") or {}).get(PLACEMENT_LABEL)
-                if label is not None:
-                    self._written.setdefault(label, {})[key] = _said(obj)
+                named = (obj["metadata"].get("annotations") or {}).get(PLACEMENT_ANNOTATION)
+                if named is not None:
+                    self._written.setdefault(named, {})[key] = _said(obj)
         return self._written
 
 

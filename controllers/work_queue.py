@@ -124,6 +124,8 @@ class PlacementQueues:
         self.slices: WorkQueue[str] = WorkQueue(clock)
         # StatusCollectors by name.
         self.collectors: WorkQueue[str] = WorkQueue(clock)
+        # By names of CustomTransforms.
+        self.transforms: WorkQueue[str] = WorkQueue(clock, STATUS_FIRST_SECONDS)
         # None where nothing has finalizers.
         self.finalizers: WorkQueue[str] | None = WorkQueue(clock) if finalizing else None
 

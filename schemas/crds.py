@@ -10,13 +10,13 @@ from typing import Any
 
 from schemas.api import (
     CONTROL_GROUP,
-    CONTROL_VERSION,
     DENATURED_GROUP,
-    DENATURED_VERSION,
     GROUP,
-    VERSION,
+    Binding,
+    BindingPolicy,
     CombinedStatus,
     Customizer,
+    CustomTransform,
     Denatured,
     EdgePlacement,
     Location,
@@ -26,6 +26,7 @@ from schemas.api import (
 )
 from schemas.crd_rules import RULES, with_rules
 from schemas.crd_texts import text_of
+from schemas.objects import served_versions
 
 Form = dict[str, Any]
 
@@ -65,22 +66,32 @@ def _reason(condition: str) -> str:
     return f'.status.conditions[?(@.type=="{condition}")].reason'
 
 
+_PLACEMENT_COLUMNS = (
+    _column("Objects", ".status.selectedObjects"),
+    _column("Destinations", ".status.destinations"),
+    _column("Synced", ".status.synced"),
+    _column("Healthy", ".status.healthy"),
+    _column("Status", _reason("Synced"), "string"),
+    _column("Complete", ".status.complete", "boolean", wide=True),
+    _column("Failing", ".status.failing", wide=True),
+    _column("Frozen", ".status.frozen", wide=True),
+    _column("Unreachable", ".status.unreachable", wide=True),
+    _column("Never Joined", ".status.neverJoined", wide=True),
+    _AGE,
+)
+
 _KINDS: tuple[tuple[type[Any], str, tuple[str, ...], tuple[Form, ...]], ...] = (
+    (EdgePlacement, "edgeplacements", ("epl",), _PLACEMENT_COLUMNS),
+    (BindingPolicy, "bindingpolicies", ("bp",), _PLACEMENT_COLUMNS),
+    (Binding, "bindings", ("bdg",), (_AGE,)),
     (
-        EdgePlacement,
-        "edgeplacements",
-        ("epl",),
+        CustomTransform,
+        "customtransforms",
+        ("ct",),
         (
-            _column("Objects", ".status.selectedObjects"),
-            _column("Destinations", ".status.destinations"),
-            _column("Synced", ".status.synced"),
-            _column("Healthy", ".status.healthy"),
-            _column("Status", _reason("Synced"), "string"),
-            _column("Complete", ".status.complete", "boolean", wide=True),
-            _column("Failing", ".status.failing", wide=True),
-            _column("Frozen", ".status.frozen", wide=True),
-            _column("Unreachable", ".status.unreachable", wide=True),
-            _column("Never Joined", ".status.neverJoined", wide=True),
+            _column("Subject_Group", ".spec.apiGroup", "string"),
+            _column("Subject_Resource", ".spec.resource", "string"),
+            _column("Error", ".status.errors[0]", "string"),
             _AGE,
         ),
     ),
@@ -143,11 +154,15 @@ _KINDS: tuple[tuple[type[Any], str, tuple[str, ...], tuple[Form, ...]], ...] = (
     ),
 )
 _INVENTORY = (Location, SyncTarget)
-_VERSIONS: Mapping[type[Any], tuple[str, str]] = {
-    CombinedStatus: (CONTROL_GROUP, CONTROL_VERSION),
-    Denatured: (DENATURED_GROUP, DENATURED_VERSION),
-    StatusCollector: (CONTROL_GROUP, CONTROL_VERSION),
+_GROUPS: Mapping[type[Any], str] = {
+    Binding: CONTROL_GROUP,
+    BindingPolicy: CONTROL_GROUP,
+    CombinedStatus: CONTROL_GROUP,
+    CustomTransform: CONTROL_GROUP,
+    Denatured: DENATURED_GROUP,
+    StatusCollector: CONTROL_GROUP,
 }
+"""All others are of GROUP."""
 _NAMESPACED = (CombinedStatus, Customizer)
 
 
@@ -165,16 +180,21 @@ def _definition(
 ) -> Form:
     kind = model.__name__
     schema = _object_schema(model)
-    group, name = _VERSIONS.get(model, (GROUP, VERSION))
-    version: Form = {
-        "name": name,
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": schema},
-        "additionalPrinterColumns": list(columns),
-    }
+    group = _GROUPS.get(model, GROUP)
+    # All versions have one schema: an API server gives back in one what was written in another.
+    versions: list[Form] = [
+        {
+            "name": version,
+            "served": True,
+            "storage": not older,
+            "schema": {"openAPIV3Schema": schema},
+            "additionalPrinterColumns": list(columns),
+        }
+        for older, version in enumerate(served_versions(group, kind))
+    ]
     if "status" in schema["properties"]:
-        version["subresources"] = {"status": {}}
+        for version in versions:
+            version["subresources"] = {"status": {}}
     names = {
         "kind": kind,
         "listKind": f"{kind}List",
@@ -188,7 +208,7 @@ def _definition(
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {"name": f"{plural}.{group}"},
-        "spec": {"group": group, "scope": scope, "names": names, "versions": [version]},
+        "spec": {"group": group, "scope": scope, "names": names, "versions": versions},
     }
 
 
@@ -208,7 +228,7 @@ def _object_schema(model: type[Any]) -> Form:
     }
     if required := [name for name in schema.get("required", ()) if name in own]:
         made["required"] = required
-    return made
+    return with_rules(made, RULES.get(model.__name__, {}).get("", {}))
 
 
 def _field(model: str, name: str, form: Mapping[str, Any], definitions: Mapping[str, Any]) -> Form:

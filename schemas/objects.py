@@ -1,7 +1,7 @@
 """Kubernetes objects: their keys, what makes one valid, and the order in which they are applied.
 
 An object is a mapping with JSON types only. Kinds that are built into Kubernetes, and the kinds of
-EdgePlacement's group, are known by a table; custom ones are learnt from their definitions.
+Leafcast's groups, are known by a table; custom ones are learnt from their definitions.
 """
 
 from __future__ import annotations
@@ -267,7 +267,7 @@ _CLUSTER_SCOPED = {
     "authentication.k8s.io": "SelfSubjectReview TokenReview",
     "authorization.k8s.io": "SelfSubjectAccessReview SelfSubjectRulesReview SubjectAccessReview",
     "certificates.k8s.io": "CertificateSigningRequest ClusterTrustBundle",
-    "control.kubestellar.io": "StatusCollector",
+    "control.kubestellar.io": "Binding BindingPolicy CustomTransform StatusCollector",
     "edge.kubestellar.io": "EdgePlacement Location SinglePlacementSlice SyncTarget",
     "flowcontrol.apiserver.k8s.io": "FlowSchema PriorityLevelConfiguration",
     "leafcast.io": "Denatured",
@@ -307,6 +307,8 @@ def served_versions(group: str, kind: str) -> tuple[str, ...]:
     """The versions in which a built-in kind is served, the preferred one first; empty if none."""
     if BUILT_IN_KINDS.lookup(group, kind) is None or (group, kind) in _NOT_SERVED:
         return ()
+    if (group, kind) == ("edge.kubestellar.io", "EdgePlacement"):
+        return ("v2alpha1", "v1alpha1")
     return _OTHER_VERSIONS.get(group, ("v1",))
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from relay.objects.expressions.programs import program_faults
-from schemas.api import EdgePlacementSpec, StatusCollector, parse_kind
+from schemas.api import BindingPolicySpec, EdgePlacementSpec, StatusCollector, parse_kind
 from schemas.collectors import Program
 from schemas.faults import InvalidObject
 from schemas.objects import ObjectKey
@@ -57,7 +57,7 @@ class Collectors:
         gone = self.programs.pop(name, None)
         return frozenset() if gone is None else self._who_names(name)
 
-    def put_placement(self, name: str, spec: EdgePlacementSpec) -> None:
+    def put_placement(self, name: str, spec: EdgePlacementSpec | BindingPolicySpec) -> None:
         """Learn which collectors a placement names."""
         named = frozenset(each for clause in spec.downsync for each in clause.status_collectors)
         if named:

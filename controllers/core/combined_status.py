@@ -35,6 +35,8 @@ REPORT_NAMESPACE = "kubestellar-report"
 LABEL_PREFIX = "status.kubestellar.io/"
 PLACEMENT_LABEL = f"{LABEL_PREFIX}binding-policy"
 COMPLETE_ANNOTATION = "leafcast.io/complete"
+PLACEMENT_ANNOTATION = "leafcast.io/placement"
+"""The placement, with its kind: two kinds may have one of a name."""
 LABEL_MAX_CHARACTERS = 63
 NO_VALUES = "no values to average"
 _HASH_CHARACTERS = 8
@@ -57,9 +59,17 @@ class Subject:
 
 
 def combined_status(
-    subject: Subject, placement: Subject, results: Iterable[Result], *, complete: bool
+    subject: Subject,
+    placement: Subject,
+    results: Iterable[Result],
+    *,
+    title: str,
+    complete: bool,
 ) -> dict[str, Any]:
-    """One object's CombinedStatus; `complete` if all that is expected is counted in it."""
+    """One object's CombinedStatus; `complete` if all that is expected is counted in it.
+
+    The placement goes by the title.
+    """
     labels, full = _labels(
         {
             "api-group": subject.group,
@@ -79,7 +89,11 @@ def combined_status(
         "name": f"{subject.uid}.{placement.uid}",
         "namespace": subject.namespace or REPORT_NAMESPACE,
         "labels": labels,
-        "annotations": {**full, COMPLETE_ANNOTATION: str(complete).lower()},
+        "annotations": {
+            **full,
+            COMPLETE_ANNOTATION: str(complete).lower(),
+            PLACEMENT_ANNOTATION: title,
+        },
         "ownerReferences": [owner],
     }
     listed = sorted(results, key=lambda result: result.program.name)

@@ -7,16 +7,18 @@ namespaces or names matches nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from schemas.api import DownsyncClause, EdgePlacementSpec
+from schemas.api import BindingPolicySpec, DownsyncClause, EdgePlacementSpec
 from schemas.chunks import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON
 from schemas.objects import ObjectKey
 from schemas.selectors import LabelSelector
 
 ANY = "*"
+NAMESPACED, CLUSTER = "namespaced", "cluster"
+"""What a clause of v1alpha1 is about: objects in Namespaces, or those in none."""
 
 _GROUPS_KEPT = frozenset(
     {
@@ -63,12 +65,12 @@ STAYS_LABEL = "leafcast.io/stays"
 class Reach:
     """The kinds that a clause may select: `group` None is any, no resources are all.
 
-    `by_labels` says that metadata tells which objects it selects.
+    `scope` "" is any. `by_labels` says that metadata tells which objects it selects.
     """
 
     group: str | None
     resources: frozenset[str]
-    namespaced_only: bool
+    scope: str
     by_labels: bool
 
     def covers(self, group: str, resource: str, *, namespaced: bool) -> bool:
@@ -77,13 +79,16 @@ class Reach:
         return (
             (self.group is None or self.group == group)
             and (not self.resources or resource in self.resources)
-            and (namespaced or not self.namespaced_only)
+            and self.scope in ("", NAMESPACED if namespaced else CLUSTER)
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One test of `downsync`; `group` None is any group. `flags` are those of a manifest entry."""
+    """One test of `downsync`; `group` None is any group, `scope` "" any.
+
+    `flags` are those of a manifest entry.
+    """
 
     group: str | None = None
     resources: frozenset[str] = frozenset()
@@ -94,6 +99,7 @@ class Clause:
     flags: int = 0
     # The StatusCollectors that it names.
     collectors: tuple[str, ...] = ()
+    scope: str = ""
 
     def matches(
         self, key: ObjectKey, labels: Mapping[str, str], namespace: Mapping[str, str] | None
@@ -101,6 +107,7 @@ class Clause:
         """Whether the object passes; `namespace` holds its Namespace's labels, None if unknown."""
         return (
             (self.group is None or self.group == key.group)
+            and self.scope in ("", NAMESPACED if key.namespace else CLUSTER)
             and _listed(self.resources, key.resource)
             and _listed(self.namespaces, key.namespace)
             and _listed(self.names, key.name)
@@ -116,7 +123,13 @@ class Clause:
             selector.is_everything for selector in self.namespace_selectors
         )
         resources = frozenset() if ANY in self.resources else self.resources
-        return Reach(self.group, resources, within, bool(self.selectors))
+        scope = NAMESPACED if within else self.scope
+        return Reach(self.group, resources, scope, bool(self.selectors))
+
+    @property
+    def names_kinds(self) -> bool:
+        """Whether it says of what kinds or groups objects are to be."""
+        return self.group is not None or (bool(self.resources) and ANY not in self.resources)
 
     def _namespace_matches(self, key: ObjectKey, labels: Mapping[str, str] | None) -> bool:
         if not self.namespace_selectors:
@@ -221,10 +234,13 @@ def _is_local(service: Mapping[str, Any]) -> bool:
     return isinstance(spec, Mapping) and not spec.get("service")
 
 
-def rules_of(spec: EdgePlacementSpec) -> Rules:
-    """The selection rules that an EdgePlacement says."""
+def rules_of(spec: EdgePlacementSpec | BindingPolicySpec) -> Rules:
+    """The selection rules that a placement says."""
+    clauses = tuple(_clause(item) for item in spec.downsync)
+    if isinstance(spec, BindingPolicySpec):
+        return Rules(clauses)
     return Rules(
-        clauses=tuple(_clause(item) for item in spec.downsync),
+        clauses=(*clauses, *_older_clauses(spec)),
         upsync=tuple(
             UpsyncRule(
                 item.api_group,
@@ -244,6 +260,20 @@ def _listed(wanted: frozenset[str], value: str) -> bool:
 
 def _named(wanted: frozenset[str], value: str) -> bool:
     return value in wanted or ANY in wanted
+
+
+def _older_clauses(spec: EdgePlacementSpec) -> Iterator[Clause]:
+    """What the fields of v1alpha1 say."""
+    if spec.namespace_selector is not None:
+        yield Clause(namespace_selectors=(spec.namespace_selector,), scope=NAMESPACED)
+    for item in spec.non_namespaced_objects:
+        if not item.resources:
+            continue
+        one = Clause(item.api_group, frozenset(item.resources), scope=CLUSTER)
+        if item.resource_names:
+            yield replace(one, names=frozenset(item.resource_names))
+        if item.label_selectors:
+            yield replace(one, selectors=item.label_selectors)
 
 
 def _clause(item: DownsyncClause) -> Clause:

@@ -19,7 +19,6 @@ from relay.ports import Object, SpaceError
 from schemas.api import GROUP, StatusCollector, parse_kind
 from schemas.faults import InvalidObject
 from schemas.manifests import LoadedObject
-from schemas.not_supported import kind_not_supported
 from schemas.objects import CRD_GROUP, DEFAULT_NAMESPACE, ObjectKey, apply_order
 
 
@@ -85,9 +84,6 @@ async def judge(session: Session, wishes: Iterable[Wish]) -> list[Change]:
     changes: list[Change] = []
     faults: list[str] = []
     for wish in listed:
-        if why := kind_not_supported(wish.kind.group, wish.kind.kind):
-            faults.append(f"{wish.place}: {wish.title}: {why}")
-            continue
         space = session.space_for(wish.key)
         try:
             before = await space.get(wish.key)

@@ -118,6 +118,7 @@ def _workload_rules(wish: Wish) -> list[Form]:
             _rule([""], ["namespaces"], _READ),
             _rule(["apiextensions.k8s.io"], definitions, _READ),
             _rule([GROUP], ["customizers", "edgeplacements", "singleplacementslices"], _READ),
+            _rule([CONTROL_GROUP], ["bindingpolicies", "bindings", "customtransforms"], _READ),
             _rule(["leafcast.io"], ["denatureds"], _READ),
             _rule([CONTROL_GROUP], ["combinedstatuses", "statuscollectors"], _READ),
         ]
@@ -130,6 +131,14 @@ def _workload_rules(wish: Wish) -> list[Form]:
         _rule([CONTROL_GROUP], ["statuscollectors/status"], ["patch", "update"]),
         _rule([CONTROL_GROUP], ["combinedstatuses"], ["create", "delete", "patch", "update"]),
         _rule([""], ["namespaces"], ["create", "patch"]),
+        _rule([CONTROL_GROUP], ["bindingpolicies"], ["patch"]),
+        _rule(
+            [CONTROL_GROUP],
+            ["bindingpolicies/status", "customtransforms/status"],
+            ["patch", "update"],
+        ),
+        _rule([CONTROL_GROUP], ["bindingpolicies/finalizers"], ["update"]),
+        _rule([CONTROL_GROUP], ["bindings"], ["create", "delete", "patch", "update"]),
     ]
 
 

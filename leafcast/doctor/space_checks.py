@@ -19,10 +19,13 @@ _KINDS = {
     WORKLOADS: (
         "edgeplacements",
         "singleplacementslices",
-        "denatureds",
-        "customizers",
+        "bindingpolicies",
+        "bindings",
+        "customtransforms",
         "statuscollectors",
         "combinedstatuses",
+        "denatureds",
+        "customizers",
     ),
     INVENTORY: ("locations", "synctargets"),
 }

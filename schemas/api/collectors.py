@@ -32,8 +32,6 @@ from schemas.collectors import (
 )
 from schemas.faults import Fault, Faulty
 
-CONTROL_GROUP = "control.kubestellar.io"
-CONTROL_VERSION = "v1alpha1"
 COLUMN_MAX_CHARACTERS = 63
 _NUMBERLESS = ("COUNT",)
 

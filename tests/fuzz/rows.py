@@ -57,7 +57,9 @@ def rows(data: bytes) -> None:
             continue
         both = algebra.merge([table, table])
         assert algebra.write(algebra.read(algebra.write(both)))
-        said = combined_status(SUBJECT, SUBJECT, [Result(WEB, program, both)], complete=True)
+        said = combined_status(
+            SUBJECT, SUBJECT, [Result(WEB, program, both)], title="epl/a", complete=True
+        )
         json.dumps(said, allow_nan=False)
 
 

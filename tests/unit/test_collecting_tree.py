@@ -5,7 +5,7 @@ import asyncio
 import yaml
 
 from controllers.core.combined_status import PLACEMENT_LABEL
-from controllers.core.workloads import placement_key
+from schemas.placements import placement_key
 from tests.memory_tree import memory_tree
 
 EDGES = ["/emea", "/emea/s1", "/emea/s2", "/apac", "/apac/s3"]
