@@ -4,7 +4,7 @@ import asyncio
 
 import yaml
 
-from controllers.core.combined_status import PLACEMENT_LABEL
+from controllers.core.combined_status import PLACEMENT_ANNOTATION, PLACEMENT_LABEL
 from schemas.placements import placement_key
 from tests.memory_tree import memory_tree
 
@@ -83,3 +83,36 @@ async def test_rows_of_all_edges_come_together(tmp_path):
             "StatusCollectorsAvailable"
         ]
         assert said["message"] == "Missing StatusCollector(s) [later]"
+
+
+POLICY = """
+apiVersion: control.kubestellar.io/v1alpha1
+kind: BindingPolicy
+metadata: {name: shop}
+spec:
+  clusterSelectors: [{matchLabels: {region: emea}}]
+  downsync: [{namespaces: [shop], statusCollectors: [each]}]
+"""
+
+
+async def test_a_policy_has_its_own_rows_beside_a_placement_of_its_name(tmp_path):
+    async with memory_tree(tmp_path, EDGES) as tree:
+        texts = (READY, EACH, WEB, PLACEMENT, POLICY)
+        await tree.apply(*[yaml.safe_load(text) for text in texts])
+
+        async def of_each():
+            found = await tree.workloads.list("control.kubestellar.io", "combinedstatuses")
+            return sorted(
+                (obj["metadata"]["annotations"][PLACEMENT_ANNOTATION], len(rows(obj, "each")))
+                for obj in found.objects
+                if any(result["name"] == "each" for result in obj["results"])
+            )
+
+        wanted = [("bindingpolicy/shop", 2), ("edgeplacement/shop", 3)]
+        async with asyncio.timeout(30):
+            while await of_each() != wanted:
+                await asyncio.sleep(0.05)
+        await tree.workloads.delete(placement_key("bindingpolicy/shop"))
+        async with asyncio.timeout(30):
+            while await of_each() != wanted[1:]:
+                await asyncio.sleep(0.05)
