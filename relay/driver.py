@@ -39,6 +39,7 @@ from relay.core.effects import (
 from relay.core.events import Ending, Event, LinkChanged, Tick
 from relay.core.node import Node
 from relay.counters import Counters
+from relay.evaluator import CelEvaluator
 from relay.note_log import NoteLog
 from relay.outbox import Outbox
 from relay.ports import Bus, BusBroken, Clock, first_of
@@ -74,6 +75,7 @@ class Driver:
         self._clock = clock
         self._on_wants = on_wants
         self._on_noted = on_noted
+        self._evaluator = CelEvaluator()
         self._node: Node | None = None
         # What follows from effects, and goes before all that comes in.
         self._back: deque[Event] = deque()
@@ -107,7 +109,7 @@ class Driver:
         done = await self._bus.load_done() if self.config.attached else []
         if self._publisher is not None:
             self._publisher.restore(remembered.own)
-        node = self._node = Node(self.config, remembered, done, self._clock.now())
+        node = self._node = Node(self.config, remembered, done, self._clock.now(), self._evaluator)
         try:
             async with asyncio.TaskGroup() as group:
                 await self._perform(node.start(), group)

@@ -97,6 +97,8 @@ class Clause:
     names: frozenset[str] = frozenset()
     selectors: tuple[LabelSelector, ...] = ()
     flags: int = 0
+    # The StatusCollectors that it names.
+    collectors: tuple[str, ...] = ()
     scope: str = ""
 
     def matches(
@@ -176,6 +178,17 @@ class Rules:
         for clause in matching:
             flags |= clause.flags
         return flags
+
+    def collectors_of(
+        self, key: ObjectKey, labels: Mapping[str, str], namespace: Mapping[str, str] | None
+    ) -> frozenset[str]:
+        """The StatusCollectors of all clauses that match, of an object that is selected."""
+        return frozenset(
+            name
+            for item in self.clauses
+            if item.collectors and item.matches(key, labels, namespace)
+            for name in item.collectors
+        )
 
     def in_any_namespace(self) -> Rules:
         """The same rules, whatever the labels of Namespaces are."""
@@ -275,4 +288,5 @@ def _clause(item: DownsyncClause) -> Clause:
         names=frozenset(item.object_names),
         selectors=item.label_selectors,
         flags=flags,
+        collectors=item.status_collectors,
     )

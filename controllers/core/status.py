@@ -5,7 +5,7 @@ Counts that are not exact read "at least".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, starmap
 from typing import Any
@@ -35,6 +35,7 @@ REMOVAL_HELD, OBJECTS_REFUSED = "RemovalHeld", "ObjectsRefused"
 SINGLETON_REPORTED = "SingletonReported"
 OBJECTS_SELECTED, NOT_SUPPORTED = "ObjectsSelected", "NotSupported"
 ACTS_AT_CENTRE = "ActsAtCentre"
+COLLECTORS_AVAILABLE = "StatusCollectorsAvailable"
 READY, WIDE_SELECTION, POLICIES_DIFFER = "Ready", "WideSelection", "PoliciesDiffer"
 CUSTOMIZED = "Customized"
 SINGLETONS_NAMED_MAX = 4
@@ -49,12 +50,12 @@ _OWNED = (
     OBJECTS_SELECTED,
     NOT_SUPPORTED,
     ACTS_AT_CENTRE,
+    COLLECTORS_AVAILABLE,
     READY,
     WIDE_SELECTION,
     POLICIES_DIFFER,
     CUSTOMIZED,
 )
-_NO_STATUS = frozenset({("", "namespaces"), ("apiextensions.k8s.io", "customresourcedefinitions")})
 
 
 UNCOUNTED = Count(Summary(), exact=False)
@@ -80,6 +81,8 @@ class PlacementFacts:
     selected: int = 0
     lack: Lack | None = None
     not_supported: tuple[str, ...] = ()
+    missing_collectors: tuple[str, ...] | None = None
+    """StatusCollectors that it names and that are not there; None if it names none."""
     uncustomized: tuple[str, ...] = ()
     """The Customizers that are not there, and what becomes of those who ask for them."""
     acts: str = ""
@@ -162,11 +165,6 @@ def singleton(
     return Singleton(count, _status_of(results))
 
 
-def takes_status(key: ObjectKey) -> bool:
-    """Whether a status may come back: the centre's own Namespaces and definitions have theirs."""
-    return (key.group, key.resource) not in _NO_STATUS
-
-
 def _status_of(results: Iterable[ObjectResult]) -> dict[str, Any] | None:
     """The one returned status; `{}` while there is none, None if it is unreadable."""
     returned = [item.status for item in results if item.count == 1 and item.status]
@@ -210,12 +208,7 @@ def _conditions(facts: PlacementFacts, count: Count) -> list[Condition]:
     if facts.ambiguous:
         message = _ambiguous_text(facts)
         listed.append(condition(SINGLETON_REPORTED, "False", "NotOneDestination", message))
-    if facts.not_supported:
-        message = not_supported_text(facts.not_supported)
-        listed.append(condition(NOT_SUPPORTED, "True", "NotSupported", message))
-    if facts.uncustomized:
-        message = "; ".join(facts.uncustomized[:ERRORS_MAX])
-        listed.append(condition(CUSTOMIZED, "False", "CustomizerMissing", message))
+    listed += _asked_for(facts)
     if facts.acts:
         listed.append(condition(ACTS_AT_CENTRE, "True", "NotDenatured", facts.acts))
     if facts.wide:
@@ -225,6 +218,27 @@ def _conditions(facts: PlacementFacts, count: Count) -> list[Condition]:
         message = "; ".join(starmap(_differing_text, named))
         listed.append(condition(POLICIES_DIFFER, "True", "CreateOnly", message))
     return listed
+
+
+def _asked_for(facts: PlacementFacts) -> Iterator[Condition]:
+    """What of that which it names has no effect, or is not there."""
+    if facts.not_supported:
+        message = not_supported_text(facts.not_supported)
+        yield condition(NOT_SUPPORTED, "True", "NotSupported", message)
+    if facts.missing_collectors is not None:
+        yield _collectors(facts.missing_collectors)
+    if facts.uncustomized:
+        message = "; ".join(facts.uncustomized[:ERRORS_MAX])
+        yield condition(CUSTOMIZED, "False", "CustomizerMissing", message)
+
+
+def _collectors(missing: Sequence[str]) -> Condition:
+    """Whether all collectors that are named are there; one that is invalid is not."""
+    if missing:
+        message = f"Missing StatusCollector(s) [{' '.join(missing)}]"
+        return condition(COLLECTORS_AVAILABLE, "False", "ReconcileError", message)
+    message = "All StatusCollector(s) are available"
+    return condition(COLLECTORS_AVAILABLE, "True", "ReconcileSuccess", message)
 
 
 def _ready(facts: PlacementFacts) -> Condition:

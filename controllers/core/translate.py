@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Container, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from controllers.core.cleaning import clean
@@ -22,6 +23,7 @@ from schemas.api import BindingPolicySpec, EdgePlacementSpec
 from schemas.blobs import Reference, StoredBlob
 from schemas.chunks import TEMPLATE, ManifestEntry, build_manifest
 from schemas.codec import address, canonical
+from schemas.collectors import Program, program_set
 from schemas.faults import Fault
 from schemas.identity import ContentHash
 from schemas.objects import ObjectKey, apply_order
@@ -55,6 +57,8 @@ class Issued:
     kept: frozenset[ContentHash] = frozenset()
     # Content of objects that is not.
     lost: frozenset[ContentHash] = frozenset()
+    # What is collected.
+    collectors: tuple[Reference, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,7 @@ class Translation:
     faults: tuple[Fault, ...]
     draft: Draft | None
     lost: frozenset[ContentHash] = frozenset()
+    collectors: tuple[Reference, ...] = ()
 
 
 class ObjectRefused(ValueError):
@@ -153,11 +158,12 @@ def translate(
     cleaned: CleanObjects,
     before: Issued | None = None,
     held: AbstractSet[ObjectKey] = frozenset(),
+    collecting: Mapping[ObjectKey, tuple[Program, ...]] = MappingProxyType({}),
 ) -> Translation:
     """Say a placement's object set as a delta.
 
     `head` tells the source and who is meant; `held` names objects that stay as they were although
-    they are no longer selected.
+    they are no longer selected; `collecting` is what is collected of each object.
     """
     old = before.entries if before and before.entries is not None else {}
     entries = {key: old[key] for key in held if key in old}
@@ -173,14 +179,17 @@ def translate(
             if key in old:
                 entries[key] = old[key]
     manifest = build_manifest(entries.values())
-    kept = frozenset(blob.reference.address for blob in manifest)
+    asked = {key: programs for key, programs in collecting.items() if key in entries}
+    programs = [program_set(asked)] if asked else []
+    collectors = tuple(blob.reference for blob in programs)
+    kept = frozenset(blob.reference.address for blob in (*manifest, *programs))
     lost = before.lost if before else frozenset[ContentHash]()
     again = lost & {it.address for key in shown for it in entries[key].references}
     gates = (Gate(manifest[0].reference),)
-    if before is not None and not again and _says(before, head, gates):
-        return Translation(entries, gates, kept, tuple(faults), None, lost)
+    if before is not None and not again and _says(before, head, gates, collectors):
+        return Translation(entries, gates, kept, tuple(faults), None, lost, collectors)
     known = before.kept if before else frozenset[ContentHash]()
-    stored = [blob for blob in manifest if blob.reference.address not in known]
+    stored = [b for b in (*programs, *manifest) if b.reference.address not in known]
     there = {it.address for entry in old.values() for it in entry.references} - again
     for key in sorted(shown):
         reference, by = entries[key].reference, cleaned.casting(key, objects[key]).customizer
@@ -195,8 +204,8 @@ def translate(
         or bool(old.keys() - entries.keys())
         or before.head.alternatives != head.alternatives
     )
-    draft = _draft(head, gates, stored, before, loses=loses)
-    return Translation(entries, gates, kept, tuple(faults), draft, lost - again)
+    draft = _draft(head, gates, collectors, stored, before, loses=loses)
+    return Translation(entries, gates, kept, tuple(faults), draft, lost - again, collectors)
 
 
 def bare_head(source: Source, alternatives: tuple[Alternative, ...]) -> DeltaHead:
@@ -249,9 +258,11 @@ def _settled(entry: ManifestEntry, known: ManifestEntry | None) -> ManifestEntry
     return replace(entry, revision=known.revision)
 
 
-def _says(before: Issued, head: DeltaHead, gates: tuple[Gate, ...]) -> bool:
+def _says(
+    before: Issued, head: DeltaHead, gates: tuple[Gate, ...], collectors: tuple[Reference, ...]
+) -> bool:
     """Whether the ledger says this already, whatever content it named beside the manifest."""
-    if before.entries is None or before.gates != gates:
+    if before.entries is None or (before.gates, before.collectors) != (gates, collectors):
         return False
     return same(replace(head, body_hash=before.head.body_hash), before.head)
 
@@ -259,13 +270,14 @@ def _says(before: Issued, head: DeltaHead, gates: tuple[Gate, ...]) -> bool:
 def _draft(
     head: DeltaHead,
     gates: tuple[Gate, ...],
+    collectors: tuple[Reference, ...],
     stored: Iterable[StoredBlob],
     before: Issued | None,
     *,
     loses: bool,
 ) -> Draft:
     blobs_stored = tuple(stored)
-    body = DeltaBody(_content(gates, blobs_stored), gates).encode()
+    body = DeltaBody(_content(gates, collectors, blobs_stored), gates, collectors).encode()
     full = replace(
         head,
         body_hash=hashlib.sha256(body).digest(),
@@ -274,11 +286,13 @@ def _draft(
     return Draft("delta", full, body, values_of(*blobs_stored), loses)
 
 
-def _content(gates: tuple[Gate, ...], stored: Iterable[StoredBlob]) -> tuple[Reference, ...]:
-    """The manifests, and beside them what is new, so that all is fetched at once.
+def _content(
+    gates: tuple[Gate, ...], collectors: tuple[Reference, ...], stored: Iterable[StoredBlob]
+) -> tuple[Reference, ...]:
+    """The manifests and the collectors, and beside them what is new: all is fetched at once.
 
     The manifest leads there in any case, one step after the other; so a large change names nothing.
     """
-    arms = tuple(gate.arm for gate in gates if gate.arm is not None)
+    arms = (*(gate.arm for gate in gates if gate.arm is not None), *collectors)
     hints = tuple(blob.reference for blob in stored if blob.reference not in arms)
     return arms + hints if len(hints) <= HINTS_MAX else arms

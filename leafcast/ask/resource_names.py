@@ -20,6 +20,7 @@ _SHORT_NAMES: Mapping[str, tuple[str, str]] = {
     "ct": (CONTROL_GROUP, "customtransforms"),
     "deploy": ("apps", "deployments"),
     "ds": ("apps", "daemonsets"),
+    "cst": (CONTROL_GROUP, "combinedstatuses"),
     "ep": ("", "endpoints"),
     "epl": (GROUP, "edgeplacements"),
     "ev": ("", "events"),
@@ -42,6 +43,7 @@ _SHORT_NAMES: Mapping[str, tuple[str, str]] = {
     "sc": ("storage.k8s.io", "storageclasses"),
     "sps": (GROUP, "singleplacementslices"),
     "st": (GROUP, "synctargets"),
+    "stc": (CONTROL_GROUP, "statuscollectors"),
     "sts": ("apps", "statefulsets"),
     "svc": ("", "services"),
 }

@@ -120,6 +120,7 @@ def _workload_rules(wish: Wish) -> list[Form]:
             _rule([GROUP], ["customizers", "edgeplacements", "singleplacementslices"], _READ),
             _rule([CONTROL_GROUP], ["bindingpolicies", "bindings", "customtransforms"], _READ),
             _rule(["leafcast.io"], ["denatureds"], _READ),
+            _rule([CONTROL_GROUP], ["combinedstatuses", "statuscollectors"], _READ),
         ]
     return [
         *(reads or [_rule(["*"], ["*"], _READ)]),
@@ -127,6 +128,9 @@ def _workload_rules(wish: Wish) -> list[Form]:
         _rule([GROUP], ["edgeplacements/status"], ["patch", "update"]),
         _rule([GROUP], ["edgeplacements/finalizers"], ["update"]),
         _rule([GROUP], ["singleplacementslices"], ["create", "delete", "patch", "update"]),
+        _rule([CONTROL_GROUP], ["statuscollectors/status"], ["patch", "update"]),
+        _rule([CONTROL_GROUP], ["combinedstatuses"], ["create", "delete", "patch", "update"]),
+        _rule([""], ["namespaces"], ["create", "patch"]),
         _rule([CONTROL_GROUP], ["bindingpolicies"], ["patch"]),
         _rule(
             [CONTROL_GROUP],

@@ -12,6 +12,7 @@ from schemas.api import CONTROL_GROUP, GROUP, PATH_ANNOTATION
 from schemas.objects import CRD_GROUP, RBAC_GROUP
 
 _GAP = "   "
+_STATUS_LABEL = "status.kubestellar.io/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +269,20 @@ _OWN: Mapping[tuple[str, str], tuple[Column, ...]] = {
     ),
     (GROUP, "singleplacementslices"): (
         _said("DESTINATIONS", lambda obj: cell.entries(obj, "destinations")),
+        AGE,
+    ),
+    (CONTROL_GROUP, "combinedstatuses"): (
+        _said("OBJECT", cell.collected_object),
+        _field("PLACEMENT", "metadata", "labels", f"{_STATUS_LABEL}binding-policy"),
+        _said("COLLECTORS", cell.collectors),
+        _said("ROWS", cell.collected_rows),
+        _field("COMPLETE", "metadata", "annotations", "leafcast.io/complete"),
+        AGE,
+    ),
+    (CONTROL_GROUP, "statuscollectors"): (
+        _field("SCOPE", "spec", "scope", missing="Object"),
+        _field("LIMIT", "spec", "limit", missing="20"),
+        _said("PROBLEM", cell.collector_problem),
         AGE,
     ),
     (GROUP, "synctargets"): (

@@ -83,6 +83,7 @@ class Upstream:
         self._sender = rooms.sender
         self._propagation = propagation
         self._destination = rooms.destination
+        self._collecting = rooms.collecting
         self._out = rooms.out
         self._watermark = Watermark()
         # Whether reports may reflect more of the mailbox than was said last.
@@ -360,6 +361,8 @@ class Upstream:
                 self._take_nodes()
             elif kind == "mail":
                 self._children.supplied(MailKey(key))
+            elif self._collecting.supplied(owner):
+                pass
             elif self._destination is not None:
                 self._destination.content_ready(MailKey(key))
                 self._reports.touch(MailKey(key))

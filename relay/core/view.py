@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from relay.core.asks.asking import Heard
 from relay.core.audience import HERE, Audience
+from relay.core.collecting.collecting import CollectingRoom, Result
 from relay.core.config import NodeConfig
 from relay.core.content.content import Content
 from relay.core.destination.claims import DesiredObject
@@ -57,6 +58,7 @@ class NodeView:
     _judge: SnapshotJudge
     _children: Children
     _reports: ChildReports
+    _collecting: CollectingRoom
     _destination: Destination | None
     _upstream: Upstream | None
     _downstream: Downstream
@@ -125,6 +127,10 @@ class NodeView:
         """The objects' returned states in this subtree."""
         own = self._destination.results(key) if self._destination is not None else ()
         return self._reports.results(key, own)
+
+    def collected(self, key: MailKey) -> list[Result]:
+        """What collectors collected of a placement in this subtree."""
+        return self._collecting.results(key)
 
     def child_counts(self, key: MailKey) -> dict[str, Summary]:
         """What each child counts for now in a placement, by name."""

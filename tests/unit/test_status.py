@@ -9,12 +9,11 @@ from controllers.core.status import (
     error_text,
     placement_status,
     singleton,
-    takes_status,
 )
 from schemas import codec
 from schemas.api import EdgePlacement
 from schemas.faults import Fault
-from schemas.objects import ObjectKey
+from schemas.objects import ObjectKey, takes_status
 from schemas.reports import AT_WORK, NEVER_JOINED, Count, ExceptionSample, ObjectResult, Summary
 
 NOW_MS = 1_800_000_000_000

@@ -387,6 +387,24 @@ class Destination:
         seen = ((obj, self._observed.get(obj)) for obj in booked)
         return [ObjectResult(obj, 1, who, saw.status if saw else None) for obj, saw in seen]
 
+    def returned(self, key: MailKey, obj: ObjectKey) -> bytes | None:
+        """The status that its copy of an object has, for a placement that lists it; b"" is none.
+
+        None if the placement has no such object here, or not yet, or no one to speak for it.
+        """
+        assignment = self._assigned.get(key)
+        if assignment is None or self.profile is None or self.profile.path != self.path:
+            return None
+        if obj not in self._ownership.of(key):
+            return None
+        observed = self._observed.get(obj)
+        lost = self._ownership.winner_over(key, obj) is not None
+        return b"" if observed is None or lost else observed.status or b""
+
+    def books(self, key: MailKey, obj: ObjectKey) -> bool:
+        """Whether what an object returns is said under this placement."""
+        return obj in self._ownership.booked.get(key, ())
+
     def check(self) -> None:
         """Assert that what is derived agrees with what it is derived from."""
         self._ownership.check()
