@@ -462,6 +462,10 @@ class Node(NodeView):
         for slot in remembered.mail:
             self._children.restore(slot)
         self._propagation.restored()
+        # Mail and content are kept side by side: a crash may have left mail without its content.
+        for accepted in self._book.deltas():
+            if self._children.holding_whole(accepted.key):
+                self._targets.supply(accepted.key)
         upstream = self._upstream
         self._children.may_write = upstream is None or upstream.has_memory
         for own in remembered.own:
