@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.api import CONTROL_GROUP, GROUP
+from schemas.groups import CONTROL_GROUP, GROUP
 from schemas.objects import BUILT_IN_KINDS, CRD_GROUP, KindTable, ObjectKey, group_of
 
 _SHORT_NAMES: Mapping[str, tuple[str, str]] = {

@@ -16,8 +16,9 @@ from relay.objects.merge import same, wish_of
 from relay.objects.serving import DEFINITIONS, NAMESPACES, Serving
 from relay.objects.stored_object import INVALID, NOT_FOUND, Refused
 from relay.ports import Object, SpaceError
-from schemas.api import GROUP, StatusCollector, parse_kind
 from schemas.faults import InvalidObject
+from schemas.groups import GROUP
+from schemas.kind_check import check_kind
 from schemas.manifests import LoadedObject
 from schemas.objects import CRD_GROUP, DEFAULT_NAMESPACE, ObjectKey, apply_order
 
@@ -158,10 +159,14 @@ async def make(session: Session, change: Change) -> Change:
 
 def _faults(obj: Any) -> Iterator[str]:
     try:
-        parsed = parse_kind(obj)
+        parsed = check_kind(obj)
     except InvalidObject as error:
         yield from str(error).splitlines()
         return
+    if parsed is None:
+        return
+    from schemas.api import StatusCollector  # noqa: PLC0415 # built only where one of ours is read
+
     if isinstance(parsed, StatusCollector) and (faults := program_faults(parsed.program)):
         yield from str(InvalidObject("StatusCollector", parsed.name, faults)).splitlines()
 

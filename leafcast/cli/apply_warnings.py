@@ -13,7 +13,7 @@ from relay.objects.customization import (
     read_customizer,
 )
 from relay.objects.merge import wish_of
-from schemas.api import CONTROL_GROUPS, GROUP
+from schemas.groups import CONTROL_GROUPS, GROUP
 from schemas.not_supported import fields_not_supported
 from schemas.objects import BUILT_IN_KINDS, CRD_GROUP
 from schemas.placements import placement_at

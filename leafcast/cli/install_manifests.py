@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from controllers.core.selection import STAYS_LABEL
-from schemas.api import CONTROL_GROUP, GROUP
 from schemas.crds import custom_resource_definitions
+from schemas.groups import CONTROL_GROUP, GROUP
 from schemas.properties import PROPERTIES_NAMESPACE
 
 NAMESPACE = "leafcast-system"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from leafcast.show import object_cells as cell
 from leafcast.show.durations import age_text
 from leafcast.show.object_cells import Fields, at, text
-from schemas.api import CONTROL_GROUP, GROUP, PATH_ANNOTATION
+from schemas.groups import CONTROL_GROUP, GROUP, PATH_ANNOTATION
 from schemas.objects import CRD_GROUP, RBAC_GROUP
 
 _GAP = "   "

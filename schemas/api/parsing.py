@@ -13,13 +13,13 @@ from pydantic_core import ErrorDetails
 
 from schemas.api.collectors import CombinedStatus, StatusCollector
 from schemas.api.customizer import Customizer
-from schemas.api.denatured import DENATURED_GROUP, Denatured
+from schemas.api.denatured import Denatured
 from schemas.api.inventory import Location, SyncTarget
 from schemas.api.placement import EdgePlacement, SinglePlacementSlice
 from schemas.api.policy import Binding, BindingPolicy
-from schemas.api.shared import CONTROL_GROUP, GROUP
 from schemas.api.transform import CustomTransform
 from schemas.faults import Fault, Faulty, InvalidObject
+from schemas.groups import CONTROL_GROUP, DENATURED_GROUP, GROUP
 from schemas.objects import object_faults, served_versions, title_of
 
 Kind = (
