@@ -20,7 +20,6 @@ _KINDS: Mapping[str, str] = {
 }
 """Kinds of these groups, and what there is instead."""
 
-_PLACEMENT_FIELDS = ("upsync",)
 _CLAUSE_FIELDS = ("statusCollectors", "wantMultiWECReportedState")
 
 _ANNOTATIONS: Mapping[str, str | None] = {
@@ -40,7 +39,6 @@ def kind_not_supported(group: str, kind: str) -> str:
 
 def fields_not_supported(spec: Mapping[str, Any]) -> Iterator[str]:
     """The fields of an EdgePlacement's spec, as written, that say something and do nothing yet."""
-    yield from (f"spec.{field}" for field in _PLACEMENT_FIELDS if spec.get(field))
     clauses = spec.get("downsync")
     for at, clause in enumerate(clauses if isinstance(clauses, (list, tuple)) else ()):
         if isinstance(clause, Mapping):

@@ -21,6 +21,7 @@ from controllers.core.removal import (
     named,
     removals_max,
 )
+from controllers.core.selection import clauses_of
 from controllers.core.translate import (
     CleanObjects,
     Issued,
@@ -167,6 +168,7 @@ class Placements:
             self._cleaned,
             before,
             self._hold(name, selected, before),
+            clauses_of(placement.spec),
         )
         self.faults[name] = translation.faults + self.workloads.renatured.faults(selected)
         if translation.draft is None:

@@ -32,6 +32,7 @@ from schemas.records import (
 )
 from schemas.refusals import CodecError
 from schemas.selectors import LabelSelector
+from schemas.upsync import UpsyncClause
 from schemas.wire import replace
 
 HINTS_MAX = 4
@@ -130,6 +131,7 @@ def translate(
     cleaned: CleanObjects,
     before: Issued | None = None,
     held: AbstractSet[ObjectKey] = frozenset(),
+    upsync: Iterable[UpsyncClause] = (),
 ) -> Translation:
     """Say a placement's object set as a delta.
 
@@ -147,7 +149,7 @@ def translate(
             faults.append(refused.fault)
             if key in old:
                 entries[key] = old[key]
-    manifest = build_manifest(entries.values())
+    manifest = build_manifest(entries.values(), upsync)
     kept = frozenset(blob.reference.address for blob in manifest)
     lost = before.lost if before else frozenset[ContentHash]()
     again = lost & {entries[key].address for key in shown}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from relay.core.effects import DropReport, Noted
+from relay.core.effects import DropReport, Noted, OpenCopies
 from relay.core.events import HelloArrived, ReportArrived
 from relay.core.records.acceptance import Refuse
 from relay.core.records.accepted import is_delta
@@ -48,6 +48,10 @@ class Downstream:
             self._reports.expect_all(name, hello.run)
         for key in hello.wants:
             self._answer_want(name, key)
+        child = self._children.by_name[name]
+        if hello.copies and not child.has_copies:
+            child.has_copies = True
+            self._out.append(OpenCopies(name))
         if not hello.shown:
             return None
         verified = self._acceptance.snapshot(hello.shown)
