@@ -24,8 +24,10 @@ from relay.core.config import NodeConfig
 from relay.core.events import Instant, Tick
 from relay.core.node import Node
 from relay.driver import Driver
+from relay.ports import CopiesPage
 from relay.syncer.applying import ContentMissing
 from relay.syncer.syncer import Syncer
+from relay.syncer.upsyncer import Upsyncer
 from schemas.blobs import Reference
 from schemas.identity import MailKey, NodePath, mail_key, random_id
 from schemas.records import API_PLACEMENT
@@ -41,6 +43,7 @@ class Asked:
 
     path: NodePath
     attached: bool
+    bus: MemoryBus
     driver: Driver
     syncer: Syncer | None
     cluster: SimulatedCluster | None
@@ -56,6 +59,9 @@ class Asked:
     @property
     def leaf_url(self) -> str:
         return f"memory:{self.path}"
+
+    async def read_copies(self, child: str, first: int) -> CopiesPage:
+        return await self.bus.read_copies(child, first)
 
 
 class LeapingClock(SystemClock):
@@ -161,10 +167,17 @@ class MemoryTree:
                 driver.observe,
                 tree=self.keys.tree,
             )
+            upsyncer = Upsyncer(cluster, bus, self.clock, driver.observe)
+
+            async def bring_up() -> None:
+                await driver.started.wait()
+                await upsyncer.run(lambda: driver.node, driver.progress)
+
             tasks += [group.create_task(cluster.run()), group.create_task(syncer.run())]
+            tasks.append(group.create_task(bring_up()))
         tasks.append(group.create_task(driver.run()))
         await driver.started.wait()
-        asked = Asked(path, attached, driver, syncer, self.clusters.get(path))
+        asked = Asked(path, attached, bus, driver, syncer, self.clusters.get(path))
         asker = self.askers[path] = Asker(bus, lambda: driver.node, self.clock, answerers(asked))
         tasks.append(group.create_task(asker.run()))
         return driver

@@ -96,15 +96,7 @@ class AttachedCluster:
 
         async def bring_up() -> None:
             await driver.started.wait()
-            async with asyncio.TaskGroup() as parts:
-                parts.create_task(upsyncer.run(), name=f"upsyncer {host.path}")
-                while True:
-                    # Whether it is in session changes without anything being wanted.
-                    node = driver.node
-                    upsyncer.set_wish(
-                        node.upsync, knows_all=node.knows_upsync, session=node.session
-                    )
-                    await driver.progress()
+            await upsyncer.run(lambda: driver.node, driver.progress)
 
         group.create_task(sync(), name=f"syncer {host.path}")
         group.create_task(bring_up(), name=f"upsync {host.path}")

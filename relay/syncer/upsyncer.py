@@ -58,6 +58,19 @@ class CopiesBus(Protocol):
     async def erase_copies(self, *, key: str = "", before: int = 0) -> bool: ...
 
 
+class UpsyncingNode(Protocol):
+    """What of an edge's node says what comes up; see `relay.core.view`."""
+
+    @property
+    def upsync(self) -> frozenset[UpsyncClause]: ...
+
+    @property
+    def knows_upsync(self) -> bool: ...
+
+    @property
+    def session(self) -> str: ...
+
+
 class Upsyncer:
     """One space's upsyncer; `run` works until it is cancelled."""
 
@@ -102,11 +115,17 @@ class Upsyncer:
             self._follow_kinds()
         self._wake.set()
 
-    async def run(self) -> None:
-        """Work until cancelled; BusBroken (in a group) ends it."""
+    async def run(
+        self, node: Callable[[], UpsyncingNode], progress: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Work until cancelled on what the node wants; `progress` ends when it may be another."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._follow(), name="upsyncer:follow")
             group.create_task(self._work(group), name="upsyncer:work")
+            while True:
+                now = node()
+                self.set_wish(now.upsync, knows_all=now.knows_upsync, session=now.session)
+                await progress()
 
     # The space.
 

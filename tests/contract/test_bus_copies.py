@@ -4,8 +4,8 @@ import pytest
 
 from relay.ports import CopiesPage
 from schemas.upsync import COPY_MAX_BYTES, EDGE_MAX_BYTES
-from tests.contract.buses import TREES
 from tests.awaiting import eventually
+from tests.contract.buses import TREES
 
 
 @pytest.fixture(params=TREES)
