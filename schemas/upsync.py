@@ -19,6 +19,9 @@ from schemas.wire import Natural, WireRecord, decode, encode
 ANY = "*"
 SECRETS = ("", "secrets")
 
+AS_OF_ANNOTATION, EDGE_ANNOTATION = "leafcast.io/as-of", "leafcast.io/edge"
+"""On what is shown of a copy: a moment at which the edge held it just so; the edge's path."""
+
 OBJECT_MAX_BYTES = 1024 * 1024
 """Of an object's canonical bytes."""
 COPY_MAX_BYTES = 1024 * 1024 - 8192
