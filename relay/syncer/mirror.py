@@ -86,7 +86,8 @@ class Mirror:
         self.epoch = 0
         """Another each time that all is said again: what began before says nothing of what is."""
         self._place: CopiesPlace | None = None
-        # Writes and erasures of which nobody knows whether the parent has them.
+        # Of these nobody knows what the parent has, and how often that came to be so.
+        self._doubtful: set[ObjectKey] = set()
         self._unanswered = 0
         self._sweep_before = 0
         self._sweeping = False
@@ -111,7 +112,7 @@ class Mirror:
             return
         self._unfit.pop(key, None)
         self._refused.pop(key, None)
-        if key in self._held or key in self._busy:
+        if self._may_lie_there(key) or key in self._busy:
             self._dirt(key, now)
         else:
             self._clean(key)
@@ -136,10 +137,10 @@ class Mirror:
 
     def opened(self, place: CopiesPlace, now: float) -> None:
         """A session began, and the copies' place is this: go on there, or say all again."""
-        if self._goes_on(place):
-            self._place, self._unanswered = place, 0
-            return
+        goes_on = self._goes_on(place)
         self._place, self._unanswered = place, 0
+        if goes_on:
+            return
         self.epoch += 1
         self._held.clear()
         self._unfit.clear()
@@ -149,18 +150,19 @@ class Mirror:
         self._unsaid = set(self._seen)
         for key in self._seen:
             self._dirt(key, now)
-        for key in [key for key in self._dirty if key not in self._seen and key not in self._busy]:
-            # It goes with all that lay there before.
-            self._clean(key)
+        for key in [key for key in self._dirty if key not in self._seen]:
+            if key not in self._busy and key not in self._doubtful:
+                # It goes with all that lay there before.
+                self._clean(key)
 
     def _goes_on(self, place: CopiesPlace) -> bool:
-        known, open_ = self._place, self._unanswered
-        return (
-            known is not None
-            and known.since == place.since
-            and known.last <= place.last <= known.last + open_
-            and abs(place.count - known.count) <= open_
-        )
+        known = self._place
+        if known is None or known.since != place.since:
+            return False
+        if not known.last <= place.last <= known.last + self._unanswered:
+            return False
+        more = place.count - len(self._held)
+        return bool(self._sweep_before) or 0 <= more <= len(self._doubtful)
 
     # What is to be done.
 
@@ -170,7 +172,9 @@ class Mirror:
             return None
         while self._due and self._due[0][0] <= now:
             key = heapq.heappop(self._due)[2]
-            if key not in self._dirty or key in self._busy:
+            early = self._not_before.get(key, now) > now
+            if early or key not in self._dirty or key in self._busy:
+                # It was put into this place before something else came of it.
                 continue
             self._busy.add(key)
             return Send(key) if self._is_fit(key) else Erase(key)
@@ -210,8 +214,8 @@ class Mirror:
         """The parent keeps this copy."""
         place, held = self._place, self._held.get(key)
         assert place is not None
-        fresh = 0 if held is not None else 1
-        self._place = CopiesPlace(place.since, max(place.last, at), place.count + fresh)
+        self._place = CopiesPlace(place.since, max(place.last, at), place.count)
+        self._doubtful.discard(key)
         self._bytes += _taken(size) - (_taken(held.size) if held is not None else 0)
         self._held[key] = _Held(version, digest, size)
         self._unfit.pop(key, None)
@@ -227,11 +231,8 @@ class Mirror:
 
     def erased(self, key: ObjectKey, now: float) -> None:
         """The parent keeps no copy."""
-        held = self._held.pop(key, None)
-        if held is not None and self._place is not None:
-            self._bytes -= _taken(held.size)
-            place = self._place
-            self._place = CopiesPlace(place.since, place.last, place.count - 1)
+        self._doubtful.discard(key)
+        if self._let_go(key):
             self._retry_unfit(now)
         if key not in self._seen:
             self._not_before.pop(key, None)
@@ -245,9 +246,6 @@ class Mirror:
     def swept(self) -> None:
         """What lay there before is gone."""
         self._sweep_before, self._sweeping = 0, False
-        if self._place is not None:
-            place = self._place
-            self._place = CopiesPlace(place.since, place.last, len(self._held))
 
     def failed(self, action: Action, now: float) -> None:
         """Nobody knows what came of it: it is done again."""
@@ -255,7 +253,12 @@ class Mirror:
             self._sweeping = False
             return
         self._unanswered += 1
-        self._again(action.key, now + RETRY_SECONDS, now)
+        self._doubtful.add(action.key)
+        self._let_go(action.key)
+        self._dirty.setdefault(action.key, now)
+        self._look(action.key)
+        written = isinstance(action, Send)
+        self._again(action.key, now + (WRITE_EVERY_SECONDS if written else RETRY_SECONDS), now)
 
     def refused(self, key: ObjectKey, reason: str, now: float) -> None:
         """The space does not give the object away now; nothing else waits for it."""
@@ -283,7 +286,7 @@ class Mirror:
     @property
     def is_empty(self) -> bool:
         """Whether nothing is to come up, and nothing came up in this run."""
-        return not (self._seen or self._held or self._dirty)
+        return not (self._seen or self._held or self._dirty or self._doubtful)
 
     @property
     def is_placed(self) -> bool:
@@ -317,6 +320,15 @@ class Mirror:
     def _is_fit(self, key: ObjectKey) -> bool:
         version, unfit = self._seen.get(key), self._unfit.get(key)
         return version is not None and (unfit is None or unfit.version != version)
+
+    def _may_lie_there(self, key: ObjectKey) -> bool:
+        return key in self._held or key in self._doubtful
+
+    def _let_go(self, key: ObjectKey) -> bool:
+        """Take it that the parent has no copy; whether it was known to have one."""
+        held = self._held.pop(key, None)
+        self._bytes -= _taken(held.size) if held is not None else 0
+        return held is not None
 
     def _look(self, key: ObjectKey) -> None:
         if key in self._seen and key not in self._held and key not in self._unfit:
@@ -357,7 +369,7 @@ class Mirror:
         version, held = self._seen.get(key), self._held.get(key)
         unfit = self._unfit.get(key)
         if version is None or (unfit is not None and unfit.version == version):
-            settled = held is None
+            settled = not self._may_lie_there(key)
         else:
             settled = held is not None and held.version == version
         if settled:
