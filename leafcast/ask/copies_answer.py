@@ -86,7 +86,7 @@ async def copies_answer(
     Of one child, or of all that are edges; the first page names the others. `asOfMs` is a moment
     at which the edge held the object just so, by this node's clock.
     """
-    name, sequence = _read_after(after)
+    name, sequence = read_after(after)
     edges = [it for it in sorted(node.children()) if it == child or not child]
     edges = [it for it in edges if it >= name and node.destination_of(it)]
     page = _Page()
@@ -138,7 +138,8 @@ def _known_ms(page: CopiesPage) -> int:
     return copies_as_of(hello.copies, page.heard_ms) if hello is not None else 0
 
 
-def _read_after(after: str) -> tuple[str, int]:
+def read_after(after: str) -> tuple[str, int]:
+    """The edge and the place at which a page begins; raises BadArguments."""
     name, _, sequence = after.rpartition("/")
     if not after:
         return "", 1

@@ -112,16 +112,13 @@ def test_what_no_placement_selects_is_told_to_stay(tree, apply):
 
 
 def test_what_is_not_supported_is_named_and_the_rest_works(tree, apply):
-    text = PLACEMENT.format(
-        name="more", clauses="{objectNames: [more]}", more="upsync: [{resources: [events]}]"
-    )
+    text = PLACEMENT.format(name="more", clauses="{objectNames: [more]}", more="upsync: []")
     noted = ', annotations: {edge.kubestellar.io/expand-parameters: "true"}'
     told = apply(f"{text}---\n{SETTINGS.format(name='more', more=noted)}").stderr
-    assert "edgeplacement.edge.kubestellar.io/more: spec.upsync has no effect" in told
     assert "configmap/more: annotation edge.kubestellar.io/expand-parameters has no ef" in told
     did(tree, "wait", "more", "--for", "synced")
     said = did(tree, "describe", "epl", "more").stdout
-    assert "spec.upsync, annotation edge.kubestellar.io/expand-parameters on 1 selected" in said
+    assert "annotation edge.kubestellar.io/expand-parameters on 1 selected" in said
     did(tree, "delete", "epl", "more")
 
 
