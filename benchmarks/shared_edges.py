@@ -22,6 +22,7 @@ from typing import Any
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.reconnecting_client import ReconnectingClient
+from relay.adapters.jetstream.records import outgoing_reports
 from relay.adapters.jetstream.uplink import Unheard, Uplink
 from relay.adapters.memory.bus import MemoryBus, MemoryNetwork
 from relay.adapters.spaces.memory_space import MemorySpace
@@ -128,8 +129,7 @@ class ClientBus(MemoryBus):
         return BlobArrived(reference, found, local=False)
 
     async def send_report(self, reports: Mapping[str, bytes]) -> bool:
-        values = {subjects.stat(self.path, key): data for key, data in reports.items()}
-        return await self._uplink.send(values)
+        return await self._uplink.send(outgoing_reports(self.path, reports))
 
     async def send_hello(self, data: bytes) -> bool:
         return await self._uplink.send({subjects.node_self(self.path): data})

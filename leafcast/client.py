@@ -1,7 +1,7 @@
 """Leafcast from Python: what a running tree holds and tells, typed, and never held whole.
 
-`async with connect() as tree:` opens a session with the tree of a data directory. What cannot be had
-whole ends in an error that names what is missing: `CallFailed`, `Unreached`, `NotRunning`.
+`async with connect() as tree:` opens a session with the tree of a data directory. What cannot be
+had whole ends in an error that names what is missing: `CallFailed`, `Unreached`, `NotRunning`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = [
     "connect",
 ]
 
-WATCHED_MAX = 256
+_WATCHED_MAX = 256
 """So many changes wait for who watches; more of them make the centre's space wait."""
 
 
@@ -128,7 +128,7 @@ class Tree:
         """
         kind = await self._kind(resource)
         space = self._session.space_for(ObjectKey(*kind, "", ""))
-        waiting = asyncio.Queue[Watched](WATCHED_MAX)
+        waiting = asyncio.Queue[Watched](_WATCHED_MAX)
         known: dict[ObjectKey, str] = {}
 
         async def tell(event: SpaceEvent) -> None:

@@ -18,6 +18,8 @@ class Outbox:
         self._waiting = asyncio.Event()
 
     def report(self, key: str, data: bytes) -> None:
+        # Again at the end: a later one speaks of those before it.
+        self._reports.pop(key, None)
         self._reports[key] = data
         self._waiting.set()
 

@@ -90,6 +90,10 @@ class Progress(WireRecord, frozen=True):
     through: Natural
     # 16 bytes: over the report slots that it said.
     digest: bytes
+    # As in a hello, if the mailbox was read no further than `through`; else empty.
+    mail: bytes = b""
+    # The generation of the snapshot that was reached, 0 for none.
+    snapshot: Natural = 0
 
 
 class Cursor(WireRecord, frozen=True):

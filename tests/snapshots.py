@@ -25,7 +25,7 @@ def nodes_of(tree):
     return {blob.reference.address: plain_of(blob) for blob in tree.blobs()}
 
 
-def view_of(tree, hidden=(), *, generation=2**62, terms=(OWN_TERM,)):
+def view_of(tree, hidden=(), *, generation=2**62, settled=0, terms=(OWN_TERM,)):
     """The view of a snapshot of this tree; blobs at these addresses are not here."""
     known = blobs.store(SNAPSHOT_TERMS, encode(TermList(tuple(terms))))
     record = SnapshotRecord(
@@ -33,7 +33,7 @@ def view_of(tree, hidden=(), *, generation=2**62, terms=(OWN_TERM,)):
         term=TERM,
         time_ms=1000,
         expires_ms=2000,
-        settled=0,
+        settled=settled,
         terms=BlobPointer.to(known.reference),
         root=tree.root,
         height=tree.height,

@@ -21,7 +21,7 @@ from schemas.wire import replace
 class Draft:
     """A record to be issued, with the blobs that are kept first.
 
-    `loses` says that a placement loses an object by it.
+    `loses` says that someone may lose something of a placement by it.
     """
 
     kind: RecordKind

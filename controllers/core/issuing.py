@@ -84,19 +84,22 @@ class LedgerIssuer:
     ) -> list[Record]:
         """What was issued is in force, and what is deleted with it no more; returns the latter."""
         for draft, record in zip(publication.drafts, publication.records, strict=True):
-            former = self.ledger.records.get(draft.slot) or self.ledger.deleted.get(draft.slot)
-            self.ledger.remember(draft.kind, record, draft.body)
-            self._list(record, former, now)
+            ledger = self.ledger
+            former = ledger.records.get(draft.slot) or ledger.deleted.get(draft.slot)
+            takes_away = draft.slot in ledger.forgotten or _takes_away(record, former)
+            ledger.remember(draft.kind, record, draft.body)
+            self._list(record, former, takes_away=takes_away, now=now)
         return self.delete(delete, now)
 
-    def _list(self, record: Record, former: Record | None, now: Instant) -> None:
+    def _list(
+        self, record: Record, former: Record | None, *, takes_away: bool, now: Instant
+    ) -> None:
         entry = entry_key_of(record)
         if entry is None:
             return
         before = entry_key_of(former) if former else self.lost.pop(record.source.key, None)
         if before is not None and before != entry:
             self._snapshots.deleted(before, now=now.seconds)
-        takes_away = _takes_away(record, former)
         self._snapshots.issued(entry, record.generation, takes_away=takes_away, now=now.seconds)
 
     def delete(self, keys: Iterable[MailKey], now: Instant) -> list[Record]:
@@ -119,10 +122,15 @@ class LedgerIssuer:
         return self.all_in_force()
 
     def all_in_force(self) -> list[Draft]:
-        """All that is in force, to be issued anew as it is."""
+        """All that is in force, to be issued anew as it is.
+
+        Whoever holds what this ledger forgot may lose something by it.
+        """
         records = sorted(self.ledger.records.values(), key=lambda record: record.generation)
         bodies = self.ledger.bodies
-        return [Draft(kind_of(item), item, bodies.get(item.source.key)) for item in records]
+        return [
+            Draft(kind_of(item), item, bodies.get(item.source.key), loses=True) for item in records
+        ]
 
     def forget_lost(self, now: Instant) -> int:
         """Let go of what the last snapshot lists and the ledger lost; how many records."""
@@ -175,8 +183,6 @@ def _takes_away(record: Record, former: Record | None) -> bool:
     """Whether someone may lose something by a record that was otherwise before."""
     if isinstance(record, DeltaHead) and record.last_loss == record.generation:
         return True
-    if isinstance(record, DeltaHead) and isinstance(former, DeltaHead):
-        return record.alternatives != former.alternatives
     return (
         former is not None
         and isinstance(record, Profile | LocationRecord)

@@ -72,10 +72,14 @@ class SnapshotIssuer:
         self._settled = last.settled if last else 0
         # When it was issued, with its generation: what is not settled yet.
         self._unsettled: deque[tuple[float, int]] = deque()
-        if self._highest > self._settled:
-            self._unsettled.append((now, self._highest))
         # When each change was made that takes something away and no snapshot has settled.
         self._losses: deque[float] = deque()
+        if self._highest > self._settled:
+            self._unsettled.append((now, self._highest))
+            # A record of a former run may have taken something, and no snapshot would tell it.
+            records = max([0, *ahead.values(), *(it.generation for it in self._stored.entries())])
+            if records > self._settled:
+                self._losses.append(now)
         # When each key was deleted that is still listed.
         self._deleted: dict[EntryKey, float] = {}
         # When each apply that is under way began.

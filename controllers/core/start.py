@@ -60,14 +60,13 @@ class StoredLedger:
         ledger = Ledger(signer.tree, term)
         held = {_held(key, it.record): key for key, it in self.records.items() if key != KEYS_KEY}
         last, kept, unlisted = self.last, list(held), set(self.damaged)
-        lost: dict[MailKey, EntryKey] = {}
+        lacking: list[EntryKey] = []
         if last is not None:
             standing = judge_own_ledger(held, last, self.listed)
             kept = list(standing.kept)
             unlisted |= {held[it] for it in standing.gone}
             # Of what is older than listed the spaces say what it should be, as of what is lost.
             lacking = [*standing.lacking, *(it.key for it in standing.outdated)]
-            lost = {mail_key_of(entry): entry for entry in lacking}
         for key in [held[it] for it in kept] + [KEYS_KEY]:
             if (found := self.records.get(key)) is not None:
                 ledger.remember(found.kind, found.record, found.body)
@@ -84,9 +83,14 @@ class StoredLedger:
             terms=known_terms(last, self.terms, kept) if last else (),
             ahead=ahead,
         )
-        for key in lost.keys() & ledger.records.keys():
-            # It moved after that snapshot.
-            snapshots.deleted(lost.pop(key), now=now.seconds)
+        lost: dict[MailKey, EntryKey] = {}
+        for entry in sorted(lacking, key=lambda entry: self.listed[entry], reverse=True):
+            key = mail_key_of(entry)
+            if key in ledger.records or key in lost:
+                # It moved after that snapshot, or before, and was listed at both places.
+                snapshots.deleted(entry, now=now.seconds)
+            else:
+                lost[key] = entry
         ledger.forgotten |= lost.keys()
         vouched = last is not None or not held
         unlisted -= lost.keys()

@@ -161,8 +161,12 @@ def translate(
     there = {entry.address for entry in old.values()} - again
     fresh = (key for key in sorted(shown) if entries[key].address not in there)
     stored += [cleaned.blob(key, objects[key]) for key in fresh]
-    # What was there and cannot be read may go.
-    loses = before is not None and (before.entries is None or bool(old.keys() - entries.keys()))
+    # What was there and cannot be read may go; who is meant no more loses all.
+    loses = before is not None and (
+        before.entries is None
+        or bool(old.keys() - entries.keys())
+        or before.head.alternatives != head.alternatives
+    )
     draft = _draft(head, gates, stored, before, loses=loses)
     return Translation(entries, gates, kept, tuple(faults), draft, lost - again)
 

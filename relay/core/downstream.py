@@ -47,7 +47,8 @@ class Downstream:
         if self._children.hello(name, hello, now.seconds, now.wall_ms):
             self._reports.expect_all(name, hello.run)
         for key in hello.wants:
-            self._answer_want(name, key)
+            if key in self._book.by_key:
+                self._children.answer_wants(key)
         child = self._children.by_name[name]
         if hello.copies and not child.has_copies:
             child.has_copies = True
@@ -112,12 +113,6 @@ class Downstream:
     def _is_over(self, child: str, key: MailKey) -> bool:
         """Whether a head has said its last, and the child knows it."""
         return is_delta(self._book.get(key)) and self._reports.is_gone(child, key)
-
-    def _answer_want(self, name: str, key: MailKey) -> None:
-        """A child asks what became of a record: it is told by what it should have of it."""
-        child = self._children.by_name[name]
-        if key in self._book.by_key and child.session.is_there:
-            child.mailbox.want(key)
 
     def _refuse(self, name: str, reason: str) -> None:
         """Count a refusal, and note it, but not each of a flood."""

@@ -52,7 +52,7 @@ from relay.core.view import NodeView
 from schemas.blobs import Reference
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, MailKey
 from schemas.link import Cursor
-from schemas.records import DeltaHead, LocationRecord, Profile
+from schemas.records import LocationRecord, Profile
 from schemas.refusals import RecordRefused
 from schemas.reports import Done, decode
 from schemas.subjects import CURSOR_KEY
@@ -335,7 +335,7 @@ class Node(NodeView):
             for key in dirty:
                 self._report_on(key, now)
             if not self._throttle.is_waiting:
-                self._sender.progress(upstream.advance())
+                upstream.say_progress()
 
     def _tell_counts(self, keys: Iterable[MailKey]) -> None:
         for key in keys:
@@ -471,17 +471,12 @@ class Node(NodeView):
 def _last_loss(remembered: Remembered) -> int:
     """The newest generation by which something may have become unwanted before this run.
 
-    Of a delta with its body that is when it last lost an object; any other record may take by
-    itself. For just these a parent has a snapshot that settles them written.
+    For just these a parent has a snapshot that settles them written.
     """
     newest = 0
     for own in remembered.own:
         if own.key in (CURSOR_KEY, SNAPSHOT_KEY):
             continue
         with suppress(RecordRefused):
-            record = read_record(own.data)[1]
-            took = record.generation
-            if isinstance(record.record, DeltaHead) and record.full:
-                took = record.record.last_loss
-            newest = max(newest, took)
+            newest = max(newest, read_record(own.data)[1].last_loss)
     return newest

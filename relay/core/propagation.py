@@ -55,6 +55,7 @@ class Propagation:
                     self._children.mark(name, KEYS_KEY, cause)
             case _:
                 pass
+        self._children.answer_wants(key)
         self.spread(cause)
         if isinstance(record, Profile):
             self._inventory_changed(key, record, accepted.generation, now)
@@ -141,7 +142,7 @@ class Propagation:
         self._content.end(mail_owner(key))
         self._audience.put_placement(key, alternatives)
         self._mark_all_concerned(accepted, cause)
-        self._evaluate(accepted, accepted.generation, now)
+        self._evaluate(accepted, accepted.last_loss or accepted.generation, now)
         self._reports.touch(key)
 
     def _mark_all_concerned(self, accepted: Accepted, cause: int) -> None:

@@ -20,6 +20,7 @@ from relay.core.effects import (
 from relay.core.events import BlobArrived, MailArrived
 from relay.core.link.parent import QUIET_SECONDS, ParentLink
 from relay.core.link.progress import Watermark
+from relay.core.link.reader import Reading
 from relay.core.link.target import mail_owner
 from relay.core.propagation import Propagation
 from relay.core.records.acceptance import (
@@ -33,7 +34,7 @@ from relay.core.records.acceptance import (
 )
 from relay.core.records.accepted import Accepted, is_delta, to_keep
 from relay.core.records.freshness import ViewAge
-from relay.core.records.judge import REACH_SECONDS_MAX, VerifiedSnapshot
+from relay.core.records.judge import REACH_SECONDS_MAX, Judgement, Standings, VerifiedSnapshot
 from relay.core.records.snapshot import Interest, Listed, Unread
 from relay.core.records.verdict import admits_new
 from relay.core.rooms import Rooms
@@ -106,6 +107,10 @@ class Upstream:
         return self.link.session.welcomed
 
     @property
+    def _generation_reached(self) -> int:
+        return self._judge.reached.generation if self._judge.reached is not None else 0
+
+    @property
     def caught_up(self) -> bool:
         return self.link.reader.caught_up
 
@@ -125,7 +130,8 @@ class Upstream:
         if self._quiet_at is not None and self._quiet_at <= now:
             self._quiet_at = None
             self._store_cursor()
-            self.link.session.hurry(now)
+            if self.caught_up and self._wants():
+                self.link.session.hurry(now)
         if self._view_at <= now:
             self._view_at = now + VIEW_LOOK_SECONDS
             self._look_at_view(now)
@@ -160,6 +166,7 @@ class Upstream:
         if start is not None:
             self._out.append(ResetMail(start))
             self._at_end()
+            self.may_advance = True
 
     def say_hello_in_time(self) -> None:
         """Say hello if one is due."""
@@ -395,18 +402,12 @@ class Upstream:
     def try_to_reach(self) -> None:
         """Reach the snapshot that is next, if all that it needs is here, or is long overdue."""
         candidate = self._judge.candidate
+        if candidate is not None and not self._may_rely_on(candidate.snapshot):
+            candidate = self._judge.pass_over()
         if candidate is None or candidate.standings is None:
             return
         if not candidate.restored:
-            read = candidate.sequence is not None
-            if not read or self.link.reader.judged < (candidate.sequence or 0):
-                return
-            if not self.welcomed:
-                return
-            if not self._may_rely_on(candidate.snapshot):
-                return
-            lacks = candidate.standings.outdated or self._awaits_content()
-            if lacks and not candidate.overdue:
+            if not self._has_all_for(candidate, candidate.standings):
                 return
             self.has_memory = self._children.may_write = True
         standings = self._judge.reach()
@@ -417,6 +418,29 @@ class Upstream:
                 self.forget(key)
         standings.dropped.clear()
         self._reached(candidate.snapshot)
+
+    def _has_all_for(self, candidate: Judgement, standings: Standings) -> bool:
+        """Whether the mailbox was read through it, and all that it needs is here, or overdue."""
+        at = candidate.sequence
+        if at is None or self.link.reader.judged < at or not self.welcomed:
+            return False
+        if not self._may_rely_on(candidate.snapshot):
+            return False
+        if not candidate.overdue and self._outdates_more(standings):
+            self._look_again(candidate)
+        return candidate.overdue or not (standings.outdated or self._awaits_content())
+
+    def _outdates_more(self, standings: Standings) -> bool:
+        return not standings.outdated.keys() <= self._judge.standings.outdated.keys()
+
+    def _look_again(self, candidate: Judgement) -> None:
+        """Read the mailbox once more: what a snapshot lists may have been read before it.
+
+        So it is where a centre that was restored lists an older record than the one held.
+        """
+        if self.caught_up and not candidate.looked_again:
+            candidate.looked_again = True
+            self._out.append(ResetMail(self.link.reader.reread()))
 
     def _reached(self, snapshot: VerifiedSnapshot) -> None:
         standings = self._judge.standings
@@ -458,18 +482,24 @@ class Upstream:
 
     # What is said upward.
 
-    def advance(self) -> int:
-        """Up to where what is reported reflects the own mailbox, to be said now."""
+    def say_progress(self) -> None:
+        """Say up to where what was reported reflects the own mailbox."""
         self.may_advance = False
         reader, unjudged = self.link.reader, self._judge.unjudged_sequence()
+        if reader.state is Reading.REREADING:
+            # It would not speak of what was lost.
+            return
         judged = reader.judged if unjudged is None else min(reader.judged, unjudged - 1)
-        return self._watermark.advance(reader.incarnation, judged, self._children.open_causes())
+        causes = self._children.open_causes()
+        through = self._watermark.advance(reader.incarnation, judged, causes)
+        mail = reader.digest if through == reader.judged else b""
+        self._sender.progress(through, mail, self._generation_reached)
 
     def _say_hello(self, *, farewell: bool = False) -> None:
-        reached, newest = self._judge.reached, self._judge.newest
+        newest = self._judge.newest
         own = (newest.generation, newest.data) if newest is not None else (0, b"")
         hello = self.link.hello(
-            reached.generation if reached is not None else 0,
+            self._generation_reached,
             max(self._shown_below, own),
             self._wants() if self.caught_up else (),
             levels=self._children.levels(),
@@ -519,11 +549,8 @@ class Upstream:
 
     def _store_cursor(self) -> None:
         reader = self.link.reader
-        reached = self._judge.reached
         cursor = reader.cursor(
-            self._judge.place_of_newest,
-            reached.generation if reached is not None else 0,
-            has_memory=self.has_memory,
+            self._judge.place_of_newest, self._generation_reached, has_memory=self.has_memory
         )
         if cursor != self._stored_cursor:
             self._stored_cursor = cursor

@@ -172,7 +172,7 @@ async def test_health_follows_what_real_controllers_say(connect, live_cluster):
     async with bench.running():
         bench.want(deployment(), job, claim)
         await bench.until(lambda: WEB in bench.said and bench.said[WEB].health == "healthy")
-        await bench.until(lambda: bench.said[job_key].health == "healthy")
+        await bench.until(lambda: job_key in bench.said and bench.said[job_key].health == "healthy")
         assert (bench.said[claim_key].health, bench.said[claim_key].error) == ("progressing", "")
         healths = [told.health for told in bench.history if told.key == WEB and told.address]
         assert healths[0] == "progressing"

@@ -226,7 +226,8 @@ class ChaosTree:
         return seen
 
     async def look(self, paths: Iterable[str]) -> dict[str, Space]:
-        return {path: await self.members[path].look() for path in paths}
+        """What these edges hold now, waiting out the starts of their servers."""
+        return {path: await patiently(self.members[path].look) for path in paths}
 
     async def counted(self, placement: str, **states: int) -> dict:
         """Wait until the centre's counts are complete and say so; the placement's form."""

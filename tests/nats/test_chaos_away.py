@@ -92,3 +92,5 @@ async def test_an_edge_without_memory_takes_nothing_under_a_snapshot_that_expire
     after = await tree.exact(EDGES)
     assert after[EDGES[0]].objects["kept"] == before[EDGES[0]].objects["kept"]
     await tree.counted("shop", synced=2)
+    await tree.drop("shop", "kept")
+    await tree.exact(EDGES)

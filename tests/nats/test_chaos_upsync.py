@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+import leafcast.client
 from schemas.manifests import load_manifests
 from schemas.objects import ObjectKey
 from tests.namespaces import namespace_object
@@ -134,6 +135,19 @@ async def test_reports_are_read_through_a_killed_region_and_with_an_edge_away(tr
     region.start()
     await come(tree, {(e1, "one"): 4, (e2, "one"): 0, (e2, "new"): 2})
 
+    found = {(str(it.path), it.object["metadata"]["name"]) async for it in from_python(tree, None)}
+    assert found == {(e1, "one"), (e2, "one"), (e2, "new")}
+    [it async for it in from_python(tree, e1)]
+    with pytest.raises(leafcast.client.CallFailed, match="there is no node /r1/e9|no child e9"):
+        [it async for it in from_python(tree, "/r1/e9")]
+    async with leafcast.client.connect(tree.centre.folder) as client:
+        there = {str(it.path): it.state async for it in client.destinations("reports")}
+        assert there == {e1: "synced", e2: "synced"}
+        watching = client.watch("edgeplacements.edge.kubestellar.io")
+        first = await anext(watching)
+        assert (first.kind, first.key.name) == ("added", "reports")
+        await watching.aclose()
+
     edge = tree.members[e1]
     edge.strike_server()
     edge.kill()
@@ -160,6 +174,12 @@ async def test_reports_are_read_through_a_killed_region_and_with_an_edge_away(tr
 
     await tree.apply(placement([]))
     await come(tree, {})
+
+
+async def from_python(tree, at):
+    async with leafcast.client.connect(tree.centre.folder) as client:
+        async for copy in client.upsynced(f"{PLURAL}.{GROUP}", at=at, namespace="shop"):
+            yield copy
 
 
 async def arise_when_back(tree, path):

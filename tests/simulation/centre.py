@@ -231,7 +231,9 @@ class Centre(Books):
                     self.contents[key, object_key, content.reference.address] = None
             held = self._issuer.ledger.records.get(key)
             last_loss = held.last_loss if isinstance(held, DeltaHead) else 0
-            loses = bool(keys_of(before) - keys_of(placed, common=True))
+            loses = bool(keys_of(before) - keys_of(placed, common=True)) or (
+                before is not None and before.alternatives != placed.alternatives
+            )
             self._issue([placement_draft(name, placed, loses=loses, last_loss=last_loss)])
 
     def hold(self, name: str) -> None:

@@ -17,6 +17,7 @@ from tests.simulation.ports import Ports
 from tests.simulation.run import Run
 from tests.simulation.scenes import (
     EVERYWHERE,
+    NOWHERE,
     A,
     B,
     C,
@@ -31,6 +32,7 @@ from tests.simulation.scenes import (
     put_together,
     region_of,
     require,
+    select,
     until,
 )
 
@@ -254,7 +256,34 @@ def location_again(one: Run) -> None:
     one.settle()
 
 
+def later_version(one: Run) -> None:
+    """Who was away gets a version that took nothing: what those before it took goes at once."""
+    region = region_of(one)
+    one.world.cut(region.path)
+    everywhere(one, "p1", A)
+    select(one, "p2", NOWHERE)
+    one.world.run(1.0)
+    everywhere(one, "p1", A, D)
+    put(one, "p2", replace(one.centre.model.placements["p2"], priority=1))
+    one.world.run(MINUTE)
+    one.world.heal(region.path)
+    for key in (B, C):
+        until(one, lambda key=key: not holding(one, key), CONVERGENCE, f"{key} stays", MINUTE)
+
+
+def loss_before_a_start(one: Run) -> None:
+    """The centre ends before it settled what a placement lost: its next run does."""
+    root = one.world.root
+    everywhere(one, "p1", A)
+    one.world.run(0.5)
+    root.stop(keep_disk=True, server_too=True)
+    root.start()
+    until(one, lambda: not holding(one, B), CONVERGENCE, "what was lost is still there", MINUTE)
+
+
 LIVES = (
+    later_version,
+    loss_before_a_start,
     steady_change,
     moved_between,
     slow_apply,

@@ -74,6 +74,8 @@ class Meeting:
         self.mailbox: dict[MailKey, tuple[int, WriteMail]] = {}
         self.last, self.reading, self.delivered = 0, 0, 0
         self.generation = 0
+        # The newest one, signed.
+        self.snapshot = b""
         self.issuer = SnapshotIssuer(TERM, now=0.0)
         self.centre = self.node(NodePath(), os.urandom(8).hex())
         grant = KeyGrant(SIGNER.key_id, SIGNER.public_key, grants)
@@ -118,8 +120,8 @@ class Meeting:
         issued = self.issuer.sign(self.generation, now=self.now, now_ms=self.instant.wall_ms)
         for blob in issued.blobs:
             self.stored |= blob.values
-        data = SIGNER.seal("snapshot", encode_snapshot(issued.record)).encode()
-        self.centre_hears(SnapshotIssued(data, tuple(drop)))
+        self.snapshot = SIGNER.seal("snapshot", encode_snapshot(issued.record)).encode()
+        self.centre_hears(SnapshotIssued(self.snapshot, tuple(drop)))
         return self.generation
 
     # What is said.

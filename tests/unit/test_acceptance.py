@@ -2,7 +2,7 @@
 
 import pytest
 
-from relay.core.effects import AckMail, Noted, StoreOwn
+from relay.core.effects import AckMail, Noted, ResetMail, StoreOwn
 from relay.core.events import MailArrived
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, short_key
 from schemas.records import LocationRecord, Source, encode_payload
@@ -82,3 +82,28 @@ def test_a_key_signs_only_what_it_was_granted():
     meeting = Meeting(grants=("node", "snapshot"))
     meeting.child = meeting.join("one", "here")
     assert read(meeting, location(AHEAD)) == (False, ["OutOfScope"])
+
+
+def test_without_memory_a_snapshot_that_expired_stands_in_the_way_of_no_newer_one():
+    meeting = Meeting()
+    meeting.now += 25 * 3600
+    child = meeting.join("one", "here")
+    assert child.own_state()["snapshotGeneration"] == 0
+    newer = meeting.sign([meeting.issue("location", location(9))])
+    meeting.wait(child, 3)
+    assert child.own_state()["snapshotGeneration"] == newer
+
+
+def test_what_was_read_before_the_snapshot_that_lists_it_is_read_again(meeting):
+    """As where a centre that was restored lists an older record than the one held."""
+    assert read(meeting, location(meeting.generation + 9)) == (True, [])
+    older = location(meeting.generation + 5)
+    assert read(meeting, older) == (False, [])
+    meeting.issue("location", older)
+    meeting.generation += 9
+    meeting.sign()
+    shown = MailArrived(meeting.last + 8, SNAPSHOT_KEY, meeting.snapshot, 0)
+    assert ResetMail(1) in meeting.tell(meeting.child, shown)
+    assert read(meeting, older) == (True, [])
+    assert ResetMail(1) not in meeting.tell(meeting.child, shown)
+    assert meeting.child.own_state()["snapshotGeneration"] == meeting.generation

@@ -2,15 +2,23 @@
 
 import pytest
 
-from relay.core.effects import Noted, SendWelcome, WriteMail
-from relay.core.events import HelloArrived, MailSlot, OwnRecord, Remembered, ReportArrived, Tick
+from relay.core.effects import DropReport, Noted, SendWelcome, WriteMail
+from relay.core.events import (
+    HelloArrived,
+    LinkChanged,
+    MailSlot,
+    OwnRecord,
+    Remembered,
+    ReportArrived,
+    Tick,
+)
 from relay.core.link.children import LEVELS_MAX, REWRITE_EVERY_SECONDS, SAY_AFTER_SECONDS
 from relay.core.link.session import Presence
 from relay.core.node import Node
-from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, NodePath
+from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, NodePath, short_key
 from schemas.link import Hello, Progress, Repair, Welcome
 from schemas.records import LocationRecord, NodeRecord, Source
-from schemas.reports import decode, encode
+from schemas.reports import Report, Summary, decode, encode
 from schemas.subjects import PROGRESS_KEY
 from schemas.wire import replace
 from tests.unit.meeting import NKEY, PATH, TERM, Meeting, hellos
@@ -103,6 +111,50 @@ def test_reports_that_were_lost_put_a_child_out_of_step_and_are_asked_for_again(
     assert answered(meeting, hello)[0] == Repair.NONE, "the answer is awaited"
     progress(meeting)
     assert presence(meeting) is Presence.IN_STEP
+
+
+def test_a_report_that_is_back_in_the_store_of_a_parent_that_starts_keeps_nobody_out_of_step():
+    """The child says all anew to each run of its parent, and what it does not say goes."""
+    meeting = Meeting()
+    key = short_key(bytes(20))
+    former = meeting.node(PATH, "one", "here")
+    (stored,) = hellos(meeting.tell(former, LinkChanged(up=True)))
+    meeting.centre_hears(HelloArrived("emea", encode(replace(stored, incarnation="former"))))
+    erased = Report(key, 0, "one", 7, 1, False, 0, Summary({"synced": 1}, {"healthy": 1}, {}))
+    meeting.centre_hears(ReportArrived("emea", key, encode(erased), 1))
+    assert not any(isinstance(effect, DropReport) for effect in meeting.done)
+    meeting.join("one", "here")
+    assert presence(meeting) is Presence.IN_STEP
+    assert DropReport("emea", key, 0) in meeting.done
+
+
+def test_a_progress_over_lost_mail_is_not_taken_and_has_the_mailbox_read_again(meeting):
+    progress(meeting, digest=OTHER)
+    meeting.now += SAY_AFTER_SECONDS
+    meeting.centre_hears(Tick())
+    hello = said(meeting)
+    assert answered(meeting, hello)[0] == Repair.SAY
+    meeting.done.clear()
+    for _ in range(2):
+        progress(meeting, mail=OTHER, snapshot=hello.snapshot)
+    assert presence(meeting) is Presence.CATCHING_UP
+    told = [decode(Welcome, e.data) for e in meeting.done if isinstance(e, SendWelcome)]
+    assert [(each.run, each.repair) for each in told] == [(hello.run, Repair.READ)], "once"
+    progress(meeting, mail=hello.digest, snapshot=hello.snapshot)
+    assert presence(meeting) is Presence.IN_STEP
+
+
+def test_a_welcome_leaves_out_the_snapshot_that_the_hello_names(meeting):
+    def shown(hello):
+        effects = meeting.centre_hears(HelloArrived("emea", encode(hello)))
+        (answer,) = [decode(Welcome, e.data) for e in effects if isinstance(e, SendWelcome)]
+        return answer.snapshot
+
+    hello = said(meeting)
+    assert hello.snapshot
+    assert shown(hello) == b""
+    for other in ({"snapshot": 0}, {"shown": b"one"}, {"incarnation": "former"}):
+        assert shown(replace(hello, **other)) == meeting.mailbox[SNAPSHOT_KEY][1].data
 
 
 @pytest.mark.parametrize("changes", [{"run": "two"}, {"incarnation": "another"}], ids=str)

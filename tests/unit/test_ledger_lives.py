@@ -199,6 +199,17 @@ def test_a_move_drops_profile_and_node_at_the_old_place_in_one_snapshot(centre):
     assert centre.standing(new) is Standing.IN_FORCE
 
 
+def test_who_moved_twice_around_starts_is_listed_at_the_last_place_only(centre):
+    for path in ("/a", "/b", "/c"):
+        (profiled,) = centre.issue(profile("s", path))
+        if path != "/c":
+            centre.sign()
+        centre.start()
+    centre.sign()
+    centre.sign()
+    assert [entry.key for entry in centre.view().entries()] == [entry_key_of(profiled)]
+
+
 def test_what_the_store_brings_back_is_not_in_force_and_is_erased_again(centre):
     (record,) = centre.issue(location("l"))
     kept = dict(centre.own)

@@ -4,7 +4,7 @@ import hashlib
 
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.core.config import NodeConfig
-from relay.core.effects import DropBlobs, LoadBlob, StoreOwn
+from relay.core.effects import DropBlobs, LoadBlob, ResetMail, SendWelcome, StoreOwn, WriteMail
 from relay.core.events import (
     BlobArrived,
     HelloArrived,
@@ -38,7 +38,7 @@ from schemas.records import (
     Source,
     encode_payload,
 )
-from schemas.reports import encode
+from schemas.reports import decode, encode
 from schemas.selectors import LabelSelector
 from schemas.signing import Envelope
 from schemas.snapshots import encode as encode_snapshot
@@ -207,3 +207,38 @@ def test_a_want_from_below_is_passed_on_though_its_leaf_was_not_read_before():
     meeting.now += 31
     (hello,) = hellos(meeting.tell(relay, Tick()))
     assert hello.wants == (key,)
+
+
+def test_a_want_from_below_is_answered_when_the_record_comes():
+    meeting, key = many_records()
+    relay = meeting.join("relay", "home")
+    nkey, path = new_user_nkey(bytes(32))[1], PATH.child("s1")
+    source = Source(API_NODE, TREE, "", str(path))
+    meeting.issue("node", NodeRecord(source, 600, TERM.hex(), "", (), path, nkey))
+    meeting.wait(relay, 1)
+    below = Hello("r", "h", relay.config.incarnation, 0, b"", 0, wants=(key,))
+    meeting.talk(relay, HelloArrived("s1", encode(below)))
+    assert key not in relay.records
+    meeting.now += 31
+    (hello,) = hellos(meeting.tell(relay, Tick()))
+    meeting.centre_hears(HelloArrived("emea", encode(hello)))
+    at, write = meeting.mailbox[key]
+    effects = meeting.tell(relay, MailArrived(at, key, write.data, 0, meeting.reading))
+    assert [(e.child, e.key, e.has_body) for e in effects if isinstance(e, WriteMail)] == [
+        ("s1", key, False)
+    ]
+
+
+def test_mail_that_overtakes_a_welcome_is_not_read_again():
+    meeting = Meeting()
+    edge = meeting.join("edge", "home")
+    meeting.now += 31
+    (hello,) = hellos(meeting.tell(edge, Tick()))
+    heard = meeting.centre_hears(HelloArrived("emea", encode(hello)))
+    (late,) = [decode(Welcome, e.data) for e in heard if isinstance(e, SendWelcome)]
+    meeting.sign()
+    meeting.now += 600
+    meeting.sign()
+    meeting.wait(edge, 1)
+    assert meeting.last > late.last_sequence
+    assert not [e for e in meeting.tell(edge, Welcomed(late)) if isinstance(e, ResetMail)]

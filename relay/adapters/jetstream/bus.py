@@ -26,6 +26,7 @@ from relay.adapters.jetstream.records import (
     outgoing_done,
     outgoing_mail,
     outgoing_own,
+    outgoing_reports,
     own_record,
 )
 from relay.adapters.jetstream.streams import (
@@ -224,7 +225,7 @@ class JetStreamBus:
         return await self._blobs.load(reference, fresh=fresh)
 
     async def send_report(self, reports: Mapping[str, bytes]) -> bool:
-        values = {subjects.stat(self.path, key): data for key, data in reports.items()}
+        values = outgoing_reports(self.path, reports)
         return self._uplink is not None and await self._uplink.send(values)
 
     async def send_hello(self, data: bytes) -> bool:

@@ -15,7 +15,7 @@ from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.reading import Stored, StreamReader
 from relay.adapters.jetstream.records import reported
 from relay.adapters.jetstream.turns import Turns
-from relay.inbox import Inbox
+from relay.inbox import FromChild, Inbox
 from relay.ports import Clock
 from schemas import subjects
 from schemas.identity import NodePath
@@ -53,9 +53,10 @@ class ChildReports:
 
     async def _take(self, stored: Stored, group: asyncio.TaskGroup) -> None:
         await self._turns.next()
-        event = reported(stored)
-        if event is None:
-            return
+        for event in reported(stored):
+            await self._take_event(event, stored, group)
+
+    async def _take_event(self, event: FromChild, stored: Stored, group: asyncio.TaskGroup) -> None:
         apart = self._apart.get(event.child)
         if apart is not None:
             apart.passed_over = stored.sequence
@@ -75,10 +76,10 @@ class ChildReports:
 
         async def take(stored: Stored) -> None:
             await self._turns.next()
-            event = reported(stored)
-            if event is None or self._apart.get(child) is not apart:
+            if self._apart.get(child) is not apart:
                 return
-            await self._inbox.put_from_child(event)
+            for event in reported(stored):
+                await self._inbox.put_from_child(event)
             # Whatever follows the last one passed over is still to come to the common reader.
             if stored.sequence >= apart.passed_over:
                 del self._apart[child]

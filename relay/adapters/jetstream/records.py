@@ -15,6 +15,7 @@ from schemas import subjects
 from schemas.carried import with_carried
 from schemas.identity import DEPTH_MAX, MailKey, NodePath
 from schemas.refusals import BadIdentity
+from schemas.report_messages import messages_of, said_in
 from schemas.reports import Done, encode
 
 _YES, _NO = "1", "0"
@@ -94,13 +95,23 @@ def mail_slot(stored: Stored) -> MailSlot | None:
     return MailSlot(child, key, stored.sequence, generation, payload_hash, has_body == _YES)
 
 
-def reported(stored: Stored) -> ReportArrived | HelloArrived | None:
-    """A child's report part or hello; None if the subject is neither's."""
+def outgoing_reports(path: NodePath, said: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Messages for the parent's STAT, by subject."""
+    return {subjects.stat(path, slot): data for slot, data in messages_of(said).items()}
+
+
+def reported(stored: Stored) -> list[ReportArrived | HelloArrived]:
+    """A child's report part, with the progress after it, or hello; none on any other subject."""
     try:
         subject = subjects.parse(stored.subject)
     except BadIdentity as error:
         logger.warning("a report on a strange subject: %s", error)
-        return None
+        return []
+    child = subject.path.name
     if subject.tail == "_node":
-        return HelloArrived(subject.path.name, stored.data)
-    return ReportArrived(subject.path.name, subject.key, stored.data, stored.sequence)
+        return [HelloArrived(child, stored.data)]
+    # What came along has no message of its own that could be erased.
+    return [
+        ReportArrived(child, slot, data, stored.sequence if slot == subject.key else 0)
+        for slot, data in said_in(subject.key, stored.data)
+    ]

@@ -38,6 +38,8 @@ LINKS_SUBJECT = "$SYS.ACCOUNT.UPLINK.SERVER.CONNS"
 WINDOW_BYTES = 64 * 1024
 """Small enough that a slow link brings the answer in time."""
 BLOB_SECONDS = 60.0
+OVERDUE_SECONDS = 2.0
+"""An answer that is out for so long may be lost: something else is asked, to see."""
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +64,9 @@ class Uplink:
         self._lost = asyncio.Event()
         self._heard = 0.0
         self._waiting: set[asyncio.Timeout] = set()
+        self._loading: set[asyncio.Timeout] = set()
+        """Of those that wait, those for content."""
+        self._loads_begun = asyncio.Event()
         self._link_news = asyncio.Event()
         self.mailbox = Mailbox(connection, inbox, clock, self.lost)
         self.system: Connection | None = None
@@ -89,6 +94,7 @@ class Uplink:
         """Watch the link and the deliveries, without end."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._watch(), name=f"link:{self._path}")
+            group.create_task(self._find_overdue(), name=f"overdue:{self._path}")
             group.create_task(self.mailbox.mend(), name=f"mailbox:{self._path}")
             group.create_task(self.mailbox.audit(), name=f"audit:{self._path}")
             group.create_task(self.mailbox.conclude(self._info), name=f"end:{self._path}")
@@ -124,10 +130,41 @@ class Uplink:
 
         Raises Unheard if it does not answer.
         """
-        answer = await self._ask(f"up.blob.{address}", BLOB_SECONDS) if self._open else None
-        if answer is None or status_of(answer).startswith("5"):
-            raise Unheard
-        return blob_value(answer)
+        until = self._clock.now().seconds + BLOB_SECONDS
+        while self.linked and (left := until - self._clock.now().seconds) > 0:
+            limit = asyncio.timeout(left)
+            try:
+                async with limit:
+                    self._waiting.add(limit)
+                    self._loading.add(limit)
+                    self._loads_begun.set()
+                    answer = await self._connection.request(f"up.blob.{address}", seconds=left)
+            except TimeoutError:
+                continue
+            finally:
+                self._waiting.discard(limit)
+                self._loading.discard(limit)
+            if answer is None or status_of(answer).startswith("5"):
+                break
+            return blob_value(answer)
+        raise Unheard
+
+    async def _find_overdue(self) -> None:
+        """Have content asked for anew, without end, if its answer was lost while the link stayed.
+
+        A parent's server that reloads loses some. All answers come in order over one link, however
+        slow it is: what was asked before something that is answered now will not come any more.
+        """
+        while True:
+            await self._loads_begun.wait()
+            self._loads_begun.clear()
+            while before := set(self._loading):
+                await self._clock.sleep(OVERDUE_SECONDS)
+                overdue = before & self._loading
+                if overdue and await self._ask("up.info", BLOB_SECONDS) is not None:
+                    for limit in overdue & self._loading:
+                        if not limit.expired():
+                            limit.reschedule(0)
 
     async def ask(self, subject: str, seconds: float, data: bytes = b"") -> Msg | None:
         """The parent's answer to what is no part of the session; None if there is none."""

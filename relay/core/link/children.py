@@ -63,8 +63,8 @@ class Child:
     # The first place that it has not reached, and since when.
     overdue: tuple[int, float] | None = None
     levels: int = 0
-    # How often in a row its mail digest differed.
-    mismatches: int = 0
+    # Whether it was told to read its mailbox again since its mail digest was last as it is here.
+    told_to_read: bool = False
     rewritten: float = float("-inf")
     # When it is to be told to report everything again, as its report digest differs.
     say_at: float | None = None
@@ -104,6 +104,8 @@ class Children:
         self._awaiting: dict[str, None] = {}
         # In whose mailboxes a delta's head lies, by its key.
         self._heads: dict[MailKey, dict[str, None]] = {}
+        # Who asks what became of a record, by its key.
+        self._wanting: dict[MailKey, dict[str, None]] = {}
         # When to look at who is silent or behind; never too late.
         self._look_at: float | None = None
         self._reached: VerifiedSnapshot | None = None
@@ -124,6 +126,8 @@ class Children:
 
     def remove(self, name: str) -> None:
         child = self.by_name.pop(name, None)
+        if child is not None:
+            self._note_wants(name, child, ())
         for names in (self._to_flush, self._open, self._awaiting):
             names.pop(name, None)
         for key in child.mailbox.slots if child is not None else ():
@@ -142,7 +146,8 @@ class Children:
     def hello(self, name: str, hello: Hello, now: float, now_ms: int) -> bool:
         """Take a child's hello and answer it; whether all reports are void until it says them.
 
-        So it is if its run is a new one, and if it is told to say everything again.
+        So it is if its run is a new one, if it is told to say everything again, and if it was not
+        welcomed by this run of the node: then it says everything again by itself.
         """
         child = self.by_name[name]
         identity = child.session.identify(hello)
@@ -150,7 +155,7 @@ class Children:
             child.contests += 1
             if child.contests == 1:
                 self._out.append(Noted("SecondHome", name, "it runs elsewhere; told to stop"))
-            self._welcome(name, child, hello, Repair.STOP)
+            self._answer(name, child, hello, Repair.STOP)
             return False
         if hello.farewell:
             if identity is Identity.SAME and child.session.is_there:
@@ -166,11 +171,14 @@ class Children:
             return False
         else:
             self.heard(name, now)
-        child.levels, child.wants = min(hello.levels, LEVELS_MAX), hello.wants
+        child.levels = min(hello.levels, LEVELS_MAX)
+        self._note_wants(name, child, hello.wants)
         repair = self._repair(name, child, hello, now)
-        self._welcome(name, child, hello, repair)
+        self._answer(name, child, hello, repair)
         self._to_flush[name] = None
-        return identity is Identity.SUPERSEDES or repair is Repair.SAY
+        begins = child.session.presence is Presence.CATCHING_UP
+        begins = begins and hello.incarnation != self._incarnation
+        return begins or identity is Identity.SUPERSEDES or repair is Repair.SAY
 
     def heard(self, name: str, now: float) -> None:
         """Something of the child's present run came."""
@@ -234,6 +242,14 @@ class Children:
             child.mailbox.mark(key, cause)
             self._to_flush[name] = None
             self._open[name] = None
+
+    def answer_wants(self, key: MailKey) -> None:
+        """Have whoever asks what became of a record get what its target is, or a head of it."""
+        for name in self._wanting.get(key, ()):
+            child = self.by_name[name]
+            if child.session.is_there:
+                child.mailbox.want(key)
+                self._to_flush[name] = None
 
     def having(self, key: MailKey) -> Iterator[str]:
         """The children in whose mailboxes something lies under a key."""
@@ -329,7 +345,13 @@ class Children:
                 self._look_by(child.say_at)
             return False
         child.say_at = None
-        child.through = max(child.through, child.mailbox.place(progress.through))
+        place = child.mailbox.place(progress.through)
+        found = child.mailbox.compare(place, progress.snapshot, progress.mail)
+        if self._look_at_mail(child, found):
+            self._welcome(name, child, progress.run, progress.through, Repair.READ)
+        if found is Comparison.DIFFERENT:
+            return False
+        child.through = max(child.through, place)
         child.answers.answered(child.through)
         self._is_behind(child, now)
         self._look_whether_open(name, child)
@@ -399,6 +421,8 @@ class Children:
                 if not slot.full:
                     heads.setdefault(key, set()).add(name)
         assert heads == {key: set(names) for key, names in self._heads.items()}
+        wanted = {(key, name) for name, child in self.by_name.items() for key in child.wants}
+        assert wanted == {(key, name) for key, names in self._wanting.items() for name in names}
 
     # How.
 
@@ -422,6 +446,15 @@ class Children:
         if names is not None and names.pop(name, self) is None and not names:
             del self._heads[key]
 
+    def _note_wants(self, name: str, child: Child, wants: tuple[MailKey, ...]) -> None:
+        for key in child.wants:
+            self._wanting[key].pop(name, None)
+            if not self._wanting[key]:
+                del self._wanting[key]
+        child.wants = tuple(dict.fromkeys(wants))
+        for key in child.wants:
+            self._wanting.setdefault(key, {})[name] = None
+
     def _look_by(self, at: float | None) -> None:
         if at is not None and (self._look_at is None or at < self._look_at):
             self._look_at = at
@@ -442,32 +475,58 @@ class Children:
         same = hello.incarnation == self._incarnation
         place = child.mailbox.place(hello.sequence) if same else None
         found = child.mailbox.compare(place, hello.snapshot, hello.digest)
-        if found is Comparison.EQUAL:
-            child.mismatches = 0
-        elif not same:
+        if not same and found is not Comparison.EQUAL:
             return Repair.READ
-        elif found is Comparison.DIFFERENT:
-            child.mismatches += 1
-            if child.mismatches == 1:
-                return Repair.READ
-            if now >= child.rewritten + REWRITE_EVERY_SECONDS and self.may_write:
-                self._out.append(Noted("MailDiffers", name, "its mailbox is written again"))
-                child.rewritten, child.mismatches = now, 0
-                child.mailbox.rewrite()
-                return Repair.NONE
+        if self._look_at_mail(child, found):
+            return Repair.READ
+        may_rewrite = now >= child.rewritten + REWRITE_EVERY_SECONDS and self.may_write
+        if found is Comparison.DIFFERENT and may_rewrite:
+            self._out.append(Noted("MailDiffers", name, "its mailbox is written again"))
+            child.rewritten, child.told_to_read = now, False
+            child.mailbox.rewrite()
+            return Repair.NONE
         if child.say_at is not None and child.say_at <= now:
             # Its answer may be lost, too.
             child.say_at = now + SAY_EVERY_SECONDS
             return Repair.SAY
         return Repair.NONE
 
-    def _welcome(self, name: str, child: Child, hello: Hello, repair: Repair) -> None:
-        snapshot = self._reached.data if self._reached is not None else b""
+    def _look_at_mail(self, child: Child, found: Comparison) -> bool:
+        """Whether a child is to read its mailbox again, as the first time that it differs."""
+        if found is Comparison.EQUAL:
+            child.told_to_read = False
+        if found is not Comparison.DIFFERENT or child.told_to_read:
+            return False
+        child.told_to_read = True
+        return True
+
+    def _answer(self, name: str, child: Child, hello: Hello, repair: Repair) -> None:
+        known = self._reached is not None and hello.snapshot == self._reached.generation
+        same = hello.incarnation == self._incarnation
+        self._welcome(
+            name,
+            child,
+            hello.run,
+            hello.sequence if same else 0,
+            repair,
+            # Who was shown it in this session, and reached it, does not show what it has.
+            with_snapshot=not (same and known) or bool(hello.shown),
+        )
+
+    def _welcome(
+        self,
+        name: str,
+        child: Child,
+        run: str,
+        sequence: int,
+        repair: Repair,
+        *,
+        with_snapshot: bool = False,
+    ) -> None:
+        snapshot = self._reached.data if self._reached is not None and with_snapshot else b""
         # Nothing is to come where the last messages were erased.
-        end = child.mailbox.end
-        if hello.incarnation == self._incarnation:
-            end = max(end, min(hello.sequence, child.mailbox.last_sequence))
-        message = Welcome(self._incarnation, hello.run, end, snapshot, repair.value)
+        end = max(child.mailbox.end, min(sequence, child.mailbox.last_sequence))
+        message = Welcome(self._incarnation, run, end, snapshot, repair.value)
         self._out.append(SendWelcome(name, encode(message)))
 
     def _leave(self, name: str, child: Child, now_ms: int) -> None:

@@ -91,12 +91,14 @@ class MailboxReader:
         A cursor of another incarnation, or beyond the end, is void: with equal digests it is set to
         the end, else the mailbox is read from its start.
         """
-        known = welcome.incarnation == self.incarnation and self._read <= welcome.last_sequence
+        same = welcome.incarnation == self.incarnation
+        if same and self.state is not Reading.NONE and welcome.repair != Repair.READ:
+            # Mail may have come since the parent said where the mailbox ends.
+            return None
+        known = same and self._read <= welcome.last_sequence
         self.incarnation = welcome.incarnation
         if welcome.repair == Repair.READ or not (known or self._agreed(welcome)):
             return self._reread(welcome.last_sequence)
-        if self.state is not Reading.NONE:
-            return None
         if not known:
             self._read = welcome.last_sequence
         self._go(ReadingEvent.RESUME)

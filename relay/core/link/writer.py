@@ -20,7 +20,7 @@ from relay.core.link.digest import MailDigest
 from relay.core.records.accepted import Accepted
 from relay.core.records.judge import VerifiedSnapshot
 from schemas.identity import SNAPSHOT_KEY, ContentHash, MailKey
-from schemas.records import DeltaHead, slot_term
+from schemas.records import slot_term
 
 CHECKPOINTS_MAX = 64
 CHECKPOINT_SECONDS = 60.0
@@ -265,9 +265,7 @@ class MailboxWriter:
         `excluded` are keys and digest terms of records that it does not list as they are held.
         """
         self._reached = snapshot
-        self._excluded = tuple(
-            (key, term) for key, term in excluded if (s := self.slots.get(key)) and s.full
-        )
+        self._excluded = tuple(self._still_in_full(excluded))
         self._snapshot_due = self._snapshot_due or due
 
     def renew(self) -> None:
@@ -276,8 +274,8 @@ class MailboxWriter:
         A run that does not know why something goes waits for the newest record that it held.
         """
         self._snapshot_due = True
-        held = (slot.generation for key, slot in self.slots.items() if key != SNAPSHOT_KEY)
-        self._take(max(held, default=0))
+        held = (self._target.record(key) for key in self.slots)
+        self._take(max((record.last_loss for record in held if record is not None), default=0))
 
     def _write_snapshot(self) -> None:
         if self._reached is None or SNAPSHOT_KEY in self._in_flight:
@@ -307,7 +305,14 @@ class MailboxWriter:
             term,
             _NO_CAUSE,
         )
-        self._digest.advance(snapshot.generation, self._excluded)
+        self._digest.advance(snapshot.generation, self._still_in_full(self._excluded))
+
+    def _still_in_full(self, terms: Iterable[tuple[MailKey, int]]) -> Iterator[tuple[MailKey, int]]:
+        """Of what a snapshot leaves out, what the slots hold: one may be a head by now."""
+        for key, term in terms:
+            slot = self.slots.get(key)
+            if slot is not None and slot.full and slot.term == term:
+                yield key, term
 
     def _pending(self) -> Iterator[int]:
         """The generations of what the mailbox does not hold yet."""
@@ -397,19 +402,11 @@ class MailboxWriter:
                 self._refused[key] = None
             if supply is not Supply.HERE:
                 return
-        if self._takes(record, wish, slot):
-            self._take(record.generation)
-        self._write(key, record, wish, cause)
-
-    def _takes(self, record: Accepted, wish: Wish, slot: Slot | None) -> bool:
-        """Whether the child may lose something by this, once a snapshot covers it."""
-        if record.kind in ("keys", "node"):
-            return False
-        if wish is Wish.HEAD or record.kind != "delta":
-            return True
-        head = record.record
         before = slot.generation if slot is not None else 0
-        return not isinstance(head, DeltaHead) or head.last_loss > before
+        # The child may lose something by this, once a snapshot covers it.
+        if record.last_loss > before or (wish is Wish.HEAD and record.kind == "delta"):
+            self._take(record.last_loss or record.generation)
+        self._write(key, record, wish, cause)
 
     def _take(self, generation: int) -> None:
         if generation not in self._uncovered[-1:]:

@@ -53,6 +53,16 @@ class Accepted:
         return self.record.trace
 
     @property
+    def last_loss(self) -> int:
+        """The newest generation by which this may have taken something away, 0 if none did.
+
+        The centre has just these settled. What a later version added is settled with the next loss.
+        """
+        if self.kind in ("keys", "node"):
+            return 0
+        return self.record.last_loss if isinstance(self.record, DeltaHead) else self.generation
+
+    @property
     def full(self) -> bool:
         """Whether it is more than a delta's head."""
         return self.kind != "delta" or self.body is not None or self.opaque

@@ -66,6 +66,8 @@ class Judgement:
         self.standings: Standings | None = None
         # It waited as long as it may for what it lacks.
         self.overdue = False
+        # The mailbox was read from its start for what is outdated.
+        self.looked_again = False
 
     @property
     def generation(self) -> int:
@@ -175,6 +177,12 @@ class SnapshotJudge:
         )
         if self._newest is not None and (former is None or stuck or passed):
             self._candidate = self._newest
+
+    def pass_over(self) -> Judgement | None:
+        """Let the newest take the place of a candidate that can never be reached."""
+        if self._newest is not None:
+            self._candidate = self._newest
+        return self._candidate
 
     def read_more(self) -> tuple[Reference, ...]:
         """What is to be fetched now; judges what was read to its end."""

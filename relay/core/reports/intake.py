@@ -114,6 +114,8 @@ def _read_progress(data: bytes) -> Progress:
     _check_run(progress.incarnation)
     if len(progress.digest) != DIGEST_BYTES:
         raise RecordRefused(f"progress: a digest of {len(progress.digest)} bytes")
+    if len(progress.mail) not in (0, DIGEST_BYTES):
+        raise RecordRefused(f"progress: a mail digest of {len(progress.mail)} bytes")
     return progress
 
 

@@ -80,11 +80,14 @@ class ReportSender:
         else:
             self._sent[key], self._parts[key] = content, count
 
-    def progress(self, through: int) -> None:
-        """Say that what was reported reflects the mailbox up to here; after all reports."""
+    def progress(self, through: int, mail: bytes = b"", snapshot: int = 0) -> None:
+        """Say that what was reported reflects the mailbox up to here; after all reports.
+
+        `mail` is the digest of the mailbox as far as that, under the snapshot that was reached.
+        """
         if not self._incarnation:
             return
-        progress = Progress(self._run, self._incarnation, through, self.digest)
+        progress = Progress(self._run, self._incarnation, through, self.digest, mail, snapshot)
         if progress != self._progress:
             self._progress = progress
             self._out.append(SendReport(PROGRESS_KEY, encode(progress)))
