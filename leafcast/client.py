@@ -26,8 +26,9 @@ from leafcast.ask.upsynced import (
 )
 from relay.objects.bringing_up import version_of
 from relay.ports import Change, Interest, Interests, Listed, Object, SpaceEvent
-from schemas.identity import NodePath
+from schemas.identity import NodePath, mail_key
 from schemas.objects import CRD_GROUP, ObjectKey
+from schemas.records import API_PLACEMENT
 from schemas.selectors import LabelSelector
 
 __all__ = [
@@ -105,9 +106,9 @@ class Tree:
 
         Raises CallFailed if there is no such placement, and Unreached after what could be had.
         """
-        found = await self._session.call("status", placement=placement)
-        missing: dict[NodePath, str] = {}
-        key = found["placements"][0]["key"]
+        await self._session.call("status", placement=placement)
+        space = await self._session.workloads.identity()
+        key, missing = mail_key(API_PLACEMENT, space, "", placement), dict[NodePath, str]()
         async for form in destinations_of_tree(self._session, key, missing):
             yield Destination(
                 NodePath.parse(form["path"]),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-import leafcast.client
+from leafcast.client import CallFailed, connect
 from schemas.manifests import load_manifests
 from schemas.objects import ObjectKey
 from tests.namespaces import namespace_object
@@ -138,9 +138,9 @@ async def test_reports_are_read_through_a_killed_region_and_with_an_edge_away(tr
     found = {(str(it.path), it.object["metadata"]["name"]) async for it in from_python(tree, None)}
     assert found == {(e1, "one"), (e2, "one"), (e2, "new")}
     [it async for it in from_python(tree, e1)]
-    with pytest.raises(leafcast.client.CallFailed, match="there is no node /r1/e9|no child e9"):
+    with pytest.raises(CallFailed, match="no child e9"):
         [it async for it in from_python(tree, "/r1/e9")]
-    async with leafcast.client.connect(tree.centre.folder) as client:
+    async with connect(tree.centre.folder) as client:
         there = {str(it.path): it.state async for it in client.destinations("reports")}
         assert there == {e1: "synced", e2: "synced"}
         watching = client.watch("edgeplacements.edge.kubestellar.io")
@@ -177,7 +177,7 @@ async def test_reports_are_read_through_a_killed_region_and_with_an_edge_away(tr
 
 
 async def from_python(tree, at):
-    async with leafcast.client.connect(tree.centre.folder) as client:
+    async with connect(tree.centre.folder) as client:
         async for copy in client.upsynced(f"{PLURAL}.{GROUP}", at=at, namespace="shop"):
             yield copy
 
