@@ -234,8 +234,6 @@ class Mirror:
         self._doubtful.discard(key)
         if self._let_go(key):
             self._retry_unfit(now)
-        if key not in self._seen:
-            self._not_before.pop(key, None)
         self._done(key, now)
 
     def vanished(self, key: ObjectKey, now: float) -> None:
@@ -359,6 +357,8 @@ class Mirror:
 
     def _clean(self, key: ObjectKey) -> None:
         self._dirty.pop(key, None)
+        if key not in self._seen:
+            self._not_before.pop(key, None)
 
     def _done(self, key: ObjectKey, now: float) -> None:
         """An action is over: what is left to do of the object begins at its next turn."""

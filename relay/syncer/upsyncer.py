@@ -96,6 +96,7 @@ class Upsyncer:
         self._failures = 0
         self._said = UpsyncObserved()
         self._say_at = 0.0
+        self._named = asyncio.Event()
         self._wake = asyncio.Event()
 
     def set_wish(self, clauses: frozenset[UpsyncClause], *, knows_all: bool, session: str) -> None:
@@ -111,6 +112,8 @@ class Upsyncer:
             self._opened, self._failures = "", 0
         if meant != self._clauses:
             self._clauses = meant
+            if meant:
+                self._named.set()
             self._mirror.keep_only(self._is_meant, self._now())
             self._follow_kinds()
         self._wake.set()
@@ -130,6 +133,8 @@ class Upsyncer:
     # The space.
 
     async def _follow(self) -> None:
+        # Without a clause nobody need know what the space has.
+        await self._named.wait()
         while True:
             try:
                 await self._space.follow(self._interests, self._told)
@@ -192,6 +197,8 @@ class Upsyncer:
 
     @property
     def _hears_all(self) -> bool:
+        if not self._clauses:
+            return True
         return self._told_of == self._interests.wanted and not self._deaf_to()
 
     # The parent.
@@ -313,7 +320,7 @@ class Upsyncer:
 
     def _unserved_kinds(self) -> Iterable[UnservedKind]:
         wanted = self._interests.wanted or frozenset()
-        for kind in sorted({(item.group, item.resource) for item in wanted} - self._listed):
+        for kind in sorted({(item.group, item.resource) for item in wanted}):
             if self._served and kind not in self._served:
                 yield UnservedKind(*kind, NOT_SERVED)
             elif kind in self._unserved:

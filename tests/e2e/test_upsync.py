@@ -226,3 +226,73 @@ async def test_what_is_asked_wrong_is_said(tree):
         with pytest.raises(AskFailed) as failed:
             await tree.asks.ask(R1, "upsynced", said)
         assert failed.value.fault.reason == reason
+
+
+async def test_a_placement_that_only_brings_up_is_a_placement(tree):
+    only = placement("only", "nowhere", upsync=[clause(namespaces=["other"])])
+    del only["spec"]["downsync"]
+    await tree.apply(only)
+    await tree.until("only", lambda c: c.exact and c.summary.states == {"synced": 2})
+    await tree.clusters[S1].apply(namespace_object("other"), "scanner")
+    await tree.clusters[S1].apply(config_map("one", "other"), "scanner")
+
+    await come(tree, ONE)
+
+
+async def test_a_kind_that_an_edge_lacks_is_named_and_comes_up_once_it_is_there(tree):
+    widgets = {"apiGroup": "test.io", "resources": ["widgets"], "namespaces": ["*"], "names": ["*"]}
+    await tree.apply(placement("up", "shop", upsync=[clause(), widgets]))
+    count = await tree.until("up", lambda c: c.exact and c.summary.exceptions)
+    assert count.summary.states == {"synced": 2}
+    assert {it.object for it in count.summary.exceptions} == {"widgets.test.io"}
+    assert count.summary.exceptions[0].reason.startswith("NotServed: ")
+    await arise(tree, S1, "one")
+    await come(tree, ONE)
+
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.test.io"},
+        "spec": {
+            "group": "test.io",
+            "names": {"plural": "widgets", "kind": "Widget"},
+            "scope": "Namespaced",
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": {"type": "object"}},
+                }
+            ],
+        },
+    }
+    widget = {
+        "apiVersion": "test.io/v1",
+        "kind": "Widget",
+        "metadata": {"name": "w", "namespace": "scans"},
+    }
+    await tree.clusters[S1].apply(definition, "scanner")
+    await tree.clusters[S1].apply(widget, "scanner")
+
+    async def came():
+        return set(await copies(tree, group="test.io", resource="widgets")) == {("/r1/s1", "w")}
+
+    await eventually(came, seconds=30)
+
+
+async def test_an_edge_without_a_clause_is_not_followed_for_it(tmp_path):
+    async with memory_tree(tmp_path, ["/r1", "/r1/s1"]) as grown:
+        followed = []
+        cluster = grown.clusters[S1]
+        follow = cluster.follow
+
+        async def noted(interests, tell):
+            followed.append(interests)
+            await follow(interests, tell)
+
+        cluster.follow = noted
+        await grown.apply(placement("down", "shop"), config_map("a", "shop"))
+        await grown.until("down", lambda c: c.exact and c.summary.states == {"synced": 1})
+        assert len(followed) <= 1
+        assert grown.network.streams(R1).copies == {}

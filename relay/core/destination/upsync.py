@@ -47,7 +47,7 @@ class UpsyncWishes:
     def observe(self, event: UpsyncObserved) -> Iterable[MailKey]:
         """Take a word on what came up; the placements whose report it changes."""
         before, self._observed = self._observed, event
-        if before.faults == event.faults:
+        if (before.faults, before.unserved) == (event.faults, event.unserved):
             return ()
         return list(self._by_placement)
 
