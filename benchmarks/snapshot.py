@@ -10,14 +10,13 @@ from __future__ import annotations
 import random
 import sys
 import time
-from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TypeVar
 
 from benchmarks.report import Report, middle, percentile
 from controllers.core.snapshots import SETTLING_SECONDS, SnapshotIssuer
-from relay.core.records.reading import SnapshotReading, addresses_kept, proof
+from relay.core.records.reading import SnapshotReading, addresses_kept
 from relay.core.records.snapshot import Interest, SnapshotView
 from relay.core.records.tree import SnapshotTree
 from relay.core.records.verdict import HeldRecord, judge_all
@@ -122,14 +121,11 @@ class Node:
         self.keys = sorted(keys)
         self.interest = Interest(keys, subtree)
         self.nodes: dict[ContentHash, bytes] = {}
-        self.complete: set[ContentHash] = set()
 
     def read(self, view: SnapshotView) -> tuple[float, int, int, int, float]:
         """Milliseconds, rounds, blobs, bytes fetched; milliseconds to judge what may differ."""
         spent, rounds, fetched = 0.0, 0, []
-        took, reading = timed(
-            lambda: SnapshotReading(view.record, self.interest, self.nodes, self.complete)
-        )
+        took, reading = timed(lambda: SnapshotReading(view.record, self.interest, self.nodes))
         spent += took
         while missing := reading.missing(sys.maxsize):
             rounds += 1
@@ -138,33 +134,29 @@ class Node:
                 fetched.append(reference.address)
                 took, _ = timed(partial(reading.take, reference.address, plain))
                 spent += took
-        self.complete |= reading.seen
         own = SnapshotView(view.record, self.nodes)
-        held = self.bed.records(
-            [key for leaf in reading.renewed for key in self.touched(leaf.lower, leaf.upper)]
-        )
-        judging, _ = timed(lambda: list(judge_all(held, own)))
+        judging, _ = timed(lambda: self.judge(own))
         return spent, rounds, len(fetched), sum(map(self.bed.sizes.__getitem__, fetched)), judging
 
-    def touched(self, lower: EntryKey, upper: EntryKey | None) -> list[EntryKey]:
-        high = len(self.keys) if upper is None else bisect_left(self.keys, upper)
-        return self.keys[bisect_left(self.keys, lower) : high]
+    def judge(self, view: SnapshotView) -> None:
+        """Find what is listed otherwise than it is held, and judge that."""
+        listed = {entry.key: entry.generation for entry in view.listed(self.interest)}
+        held = self.bed.held
+        others = [key for key in self.keys if listed.get(key) != held[key]]
+        assert all(standing for _, standing in judge_all(self.bed.records(others), view))
 
 
 def cost_of_a_change(bed: Bed, report: Report, tiers: dict[str, Node]) -> None:
     dice = random.Random(1)
     centre: list[tuple[float, int, int]] = []
     seen: dict[str, list[tuple[float, int, int]]] = {name: [] for name in tiers}
-    whole = 0
     for number in range(CHANGES):
         key = dice.choice(bed.deltas if number % 2 else bed.places)
         took, view, made = bed.change(key)
         centre.append((took, len(made), sum(map(stored_bytes, made))))
         for name, tier in tiers.items():
-            sent = proof(view, tier.interest, tier.nodes) if name == "edge" else ()
             spent, _, count, size, judging = tier.read(view)
             seen[name].append((spent + judging, count, size))
-            whole += name == "edge" and len(sent) == count
     for name, costs in {"centre": centre, **seen}.items():
         milliseconds, blobs, sizes = zip(*costs, strict=True)
         report.row(f"{name}: one change, p50", middle(milliseconds), "ms")
@@ -173,7 +165,6 @@ def cost_of_a_change(bed: Bed, report: Report, tiers: dict[str, Node]) -> None:
         report.row(f"{name}: blobs of one change, most", max(blobs), "")
         report.row(f"{name}: bytes of one change, p50", middle(sizes), "bytes")
         report.row(f"{name}: bytes of one change, most", max(sizes), "bytes")
-    report.row("edge: changes of which all came along in 8 KiB", whole / CHANGES * 100, "%")
 
 
 def steady_change(bed: Bed, report: Report) -> None:
@@ -200,9 +191,8 @@ def first_reading(report: Report, name: str, node: Node, view: SnapshotView) -> 
     report.row(f"{name}: rounds, blobs", f"{rounds}, {count:,}", "")
     report.row(f"{name}: bytes", size, "bytes")
     own = SnapshotView(view.record, node.nodes)
-    records = node.bed.records(node.keys)
-    took, _ = timed(lambda: list(judge_all(records, own)))
-    report.row(f"{name}: all {len(records):,} records judged", took, "ms")
+    took, _ = timed(lambda: node.judge(own))
+    report.row(f"{name}: all {len(node.keys):,} records judged", took, "ms")
     took, _ = timed(lambda: list(addresses_kept(own, node.interest)))
     report.row(f"{name}: finding what is kept, for sweeping", took, "ms")
 

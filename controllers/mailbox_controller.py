@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from controllers.core.conditions import merged
+from controllers.core.destination_properties import CONFIG_MAPS
 from controllers.core.inventory import REGISTERED
 from controllers.core.registry import LOCATIONS, Registry, target_key
 from controllers.informer import Informer, KindName, identity_of
@@ -16,9 +17,14 @@ from relay.ports import Change, Clock, Interest, Interests, Kind, Object, Space,
 from schemas.api import GROUP, Condition, Destination, Location
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
+from schemas.properties import PROPERTIES_NAMESPACE
 from schemas.selectors import LabelSelector
 
-_INTERESTS = (Interest(GROUP, "synctargets"), Interest(GROUP, LOCATIONS))
+_INTERESTS = (
+    Interest(GROUP, "synctargets"),
+    Interest(GROUP, LOCATIONS),
+    Interest(*CONFIG_MAPS, namespace=PROPERTIES_NAMESPACE),
+)
 
 InventoryKey = ObjectKey | NodePath
 """A SyncTarget or Location; or a node that came or went."""
@@ -89,14 +95,16 @@ class MailboxController:
         return self._registry.believes(identity)
 
     def served(self, kinds: tuple[Kind, ...]) -> None:
-        """Its two kinds are there, or nothing is."""
+        """Its kinds are there, or nothing is."""
 
     def not_served(self, event: Unserved) -> None:
         """Say why a kind cannot be read."""
+        if (event.interest.group, event.interest.resource) == CONFIG_MAPS:
+            self._registry.properties_unread()
         self._registry.errors[f"{event.interest.resource}/Unserved"] = event.message
 
     def ready(self, _first: Mapping[ObjectKey, Object]) -> bool:
-        """Its two kinds are all that is of interest."""
+        """Its kinds are all that is of interest."""
         return True
 
     def listed(self, objects: Mapping[ObjectKey, Object], kind: KindName | None) -> None:

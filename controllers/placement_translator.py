@@ -301,7 +301,8 @@ class PlacementTranslator:
     async def _read(self, head: DeltaHead) -> Issued:
         body = self._issuer.ledger.bodies[head.source.key]
         issued = await read_all(self._relay, read_issued(head, body))
-        addresses = [entry.reference.address for entry in (issued.entries or {}).values()]
+        entries = (issued.entries or {}).values()
+        addresses = [it.address for entry in entries for it in entry.references]
         return replace(issued, lost=self._relay.lacks(addresses))
 
 

@@ -308,8 +308,8 @@ class Bus(Protocol):
         """All that the syncer applied."""
         ...
 
-    async def store_done(self, key: str, done: Done | None) -> None:
-        """Keep or erase (None) a record of the syncer's; `key` is one subject token."""
+    async def store_done(self, records: Mapping[str, Done | None]) -> None:
+        """Keep or erase (None) records of the syncer's; each key is one subject token."""
         ...
 
     async def close(self) -> None: ...
@@ -374,7 +374,7 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Interest:
-    """What to follow of one kind: all of it, or what a label selector takes.
+    """What to follow of one kind: all of it, or one namespace, or what a label selector takes.
 
     With `metadata_only` objects may come as PartialObjectMetadata; a space may send them whole.
     """
@@ -383,6 +383,7 @@ class Interest:
     resource: str
     selector: LabelSelector | None = None
     metadata_only: bool = False
+    namespace: str = ""
 
 
 class Interests:

@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import zstandard
-
-from schemas import codec
+from schemas import codec, compression
 from schemas.identity import ContentHash, check_hash
-from schemas.refusals import BlobRefused
+from schemas.refusals import BlobRefused, CodecError
 from schemas.wire import Natural, WireRecord
 
 COMPRESS_FROM_BYTES = 1024
@@ -24,6 +22,8 @@ OBJECT_MAX_BYTES = 3 * 512 * 1024
 _PLAIN, _ZSTD, _PARTS = b"\0", b"\1", b"\2"
 
 OBJECT, MANIFEST, MANIFEST_CHUNK = "object", "manifest", "mchunk"
+TEMPLATE, CUSTOMIZER = "template", "customizer"
+"""An object that each destination customizes before it applies it, and what tells it how."""
 PROGRAM, PART = "program", "part"
 
 
@@ -63,7 +63,7 @@ def store(kind: str, plain: bytes) -> StoredBlob:
 def compress(plain: bytes) -> bytes:
     """A value of one piece, whatever its size."""
     if len(plain) >= COMPRESS_FROM_BYTES:
-        packed = zstandard.ZstdCompressor(level=3).compress(plain)
+        packed = compression.compress(plain)
         if len(packed) < len(plain):
             return _ZSTD + packed
     return _PLAIN + plain
@@ -120,9 +120,6 @@ def _decompress(name: str, size: int, value: bytes) -> bytes:
     if value[:1] != _ZSTD:
         raise BlobRefused(name, "stored in an unknown form")
     try:
-        declared = zstandard.frame_content_size(value[1:])
-        if declared < 0 or declared > size:
-            raise BlobRefused(name, f"opens to {declared} bytes, {size} named")
-        return zstandard.ZstdDecompressor().decompress(value[1:], max_output_size=size)
-    except zstandard.ZstdError as error:
-        raise BlobRefused(name, f"not zstd: {error}") from error
+        return compression.decompress(value[1:], size)
+    except CodecError as error:
+        raise BlobRefused(name, str(error)) from error

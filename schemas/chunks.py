@@ -25,6 +25,8 @@ T = TypeVar("T")
 CREATE_ONLY = 1
 WANT_SINGLETON = 2
 WANT_MULTI = 4
+TEMPLATE = 8
+"""The object is customized at each destination."""
 
 
 class ListRoot(WireRecord, frozen=True):
@@ -59,6 +61,8 @@ class ManifestEntry(WireRecord, frozen=True):
     flags: Natural = 0
     order: Natural = 0
     enc: str = ""
+    # How it is customized, beside what the object says itself.
+    customizer: Reference | None = None
 
     def __post_init__(self) -> None:
         check_hash(self.address)
@@ -69,7 +73,14 @@ class ManifestEntry(WireRecord, frozen=True):
 
     @property
     def reference(self) -> Reference:
-        return Reference(blobs.OBJECT, ContentHash(self.address), self.size)
+        kind = blobs.TEMPLATE if self.flags & TEMPLATE else blobs.OBJECT
+        return Reference(kind, ContentHash(self.address), self.size)
+
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        """All that the entry leads to."""
+        own = self.reference
+        return (own,) if self.customizer is None else (own, self.customizer)
 
 
 class ManifestChunk(WireRecord, frozen=True):

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgpack
+import msgspec
 
 from schemas.identity import ContentHash
 from schemas.refusals import CodecError
@@ -26,6 +27,7 @@ PACKED_MEAN_BYTES = 1024
 DEPTH_MAX = 100
 _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
 _EXACT_FLOAT = 2**53
+_JSON = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
 def canonical(value: object) -> bytes:
@@ -89,11 +91,18 @@ def from_json(text: str | bytes, limit: int = FILE_MAX_BYTES) -> Any:
     if len(text) > limit:
         raise CodecError("", f"{len(text)} bytes, at most {limit} are read")
     try:
-        return json.loads(text, parse_float=_finite, parse_constant=_finite)
-    except CodecError:
-        raise
-    except (ValueError, RecursionError) as error:
+        return msgspec.json.decode(text)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise CodecError("", f"not JSON: {error}") from error
+
+
+def to_json(value: object) -> bytes:
+    """JSON on one line, of finite numbers; raises CodecError with the path of what JSON lacks."""
+    try:
+        return _JSON.encode(value).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        canonical(value)
+        raise CodecError("", f"not to be said in JSON: {error}") from error
 
 
 def address(kind: str, plain: bytes) -> ContentHash:
@@ -108,13 +117,6 @@ def check_size(data: bytes, limit: int) -> None:
         raise CodecError("", f"{len(data)} bytes, at most {limit} are read")
     if len(data) > RECORD_MAX_BYTES:
         _check_count(data)
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise CodecError("", f"{text} is no finite number")
-    return value
 
 
 def _check_count(data: bytes) -> None:

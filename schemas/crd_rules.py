@@ -111,6 +111,13 @@ RULES: Mapping[str, Mapping[str, Form]] = {
         },
         "instanceSelector": SELECTOR,
     },
+    "Customizer": {
+        "replacements": {
+            "maxItems": LISTED_MAX,
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["path"],
+        },
+    },
     "DenaturedSpec": {
         "template": {
             "x-kubernetes-embedded-resource": True,

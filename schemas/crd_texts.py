@@ -57,6 +57,8 @@ _PLACEMENT: Mapping[str, Texts] = {
         "synced": "How many destinations hold exactly what is prescribed.",
         "healthy": "At how many destinations all of it works.",
         "failing": "How many destinations cannot apply all of it; errors says why.",
+        "frozen": "How many destinations keep all of it as it was, as some of it cannot be "
+        "customized there; errors says why.",
         "unreachable": "How many destinations are not heard of; they keep what they have.",
         "neverJoined": "How many more are meant that were added, and never joined.",
         "complete": "Whether the counts are exact; if not, each reads 'at least'.",
@@ -138,6 +140,16 @@ _INVENTORY: Mapping[str, Texts] = {
 }
 
 _OTHERS: Mapping[str, Texts] = {
+    "Customizer": {
+        "replacements": "What is replaced, in this order, after expressions were expanded in the "
+        'object. With the annotation edge.kubestellar.io/expand-parameters: "true" on the '
+        "Customizer its own paths and values are expanded first.",
+    },
+    "Replacement": {
+        "path": "A JSONPath (RFC 9535) that names parts of the object, such as "
+        "$.spec.replicas; a last field that is missing is made.",
+        "value": "What to put there, in JSON: a text has quotes of its own.",
+    },
     "Denatured": {"spec": "The object that it holds."},
     "DenaturedSpec": {
         "template": "The whole object, with apiVersion, kind and metadata, as it is to be at "

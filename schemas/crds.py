@@ -13,6 +13,7 @@ from schemas.api import (
     DENATURED_VERSION,
     GROUP,
     VERSION,
+    Customizer,
     Denatured,
     EdgePlacement,
     Location,
@@ -73,6 +74,7 @@ _KINDS: tuple[tuple[type[Any], str, tuple[str, ...], tuple[Form, ...]], ...] = (
             _column("Status", _reason("Synced"), "string"),
             _column("Complete", ".status.complete", "boolean", wide=True),
             _column("Failing", ".status.failing", wide=True),
+            _column("Frozen", ".status.frozen", wide=True),
             _column("Unreachable", ".status.unreachable", wide=True),
             _column("Never Joined", ".status.neverJoined", wide=True),
             _AGE,
@@ -99,6 +101,7 @@ _KINDS: tuple[tuple[type[Any], str, tuple[str, ...], tuple[Form, ...]], ...] = (
             _AGE,
         ),
     ),
+    (Customizer, "customizers", ("cust",), (_AGE,)),
     (
         Denatured,
         "denatureds",
@@ -138,6 +141,7 @@ def _definition(
     }
     if "status" in schema["properties"]:
         version["subresources"] = {"status": {}}
+    scope = "Namespaced" if model is Customizer else "Cluster"
     names = {
         "kind": kind,
         "listKind": f"{kind}List",
@@ -150,7 +154,7 @@ def _definition(
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {"name": f"{plural}.{group}"},
-        "spec": {"group": group, "scope": "Cluster", "names": names, "versions": [version]},
+        "spec": {"group": group, "scope": scope, "names": names, "versions": [version]},
     }
 
 

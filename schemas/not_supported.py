@@ -15,19 +15,11 @@ _KINDS: Mapping[str, str] = {
     "BindingPolicy": "say what goes where as an EdgePlacement",
     "CombinedStatus": "an EdgePlacement's status has the counts",
     "CustomTransform": "objects go out as they are, cleaned",
-    "Customizer": "objects are the same at every destination",
     "StatusCollector": "an EdgePlacement's status has the counts",
 }
 """Kinds of these groups, and what there is instead."""
 
 _CLAUSE_FIELDS = ("statusCollectors", "wantMultiWECReportedState")
-
-_ANNOTATIONS: Mapping[str, str | None] = {
-    "control.kubestellar.io/expand-templates": "true",
-    "edge.kubestellar.io/customizer": None,
-    "edge.kubestellar.io/expand-parameters": "true",
-}
-"""Annotations of objects, and the value that asks for something; None: whatever it is."""
 
 
 def kind_not_supported(group: str, kind: str) -> str:
@@ -45,16 +37,3 @@ def fields_not_supported(spec: Mapping[str, Any]) -> Iterator[str]:
             for field in _CLAUSE_FIELDS:
                 if clause.get(field):
                     yield f"spec.downsync[{at}].{field}"
-
-
-def annotations_not_supported(obj: Mapping[str, Any]) -> frozenset[str]:
-    """The annotations of an object that ask for something which is not done yet."""
-    metadata = obj.get("metadata")
-    said = metadata.get("annotations") if isinstance(metadata, Mapping) else None
-    if not isinstance(said, Mapping):
-        return frozenset()
-    return frozenset(
-        name
-        for name, asking in _ANNOTATIONS.items()
-        if said.get(name) and asking in (None, said[name])
-    )

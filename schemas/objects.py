@@ -242,6 +242,7 @@ _NAMESPACED = {
     "batch": "CronJob Job",
     "coordination.k8s.io": "Lease LeaseCandidate",
     "discovery.k8s.io": "EndpointSlice",
+    "edge.kubestellar.io": "Customizer",
     "events.k8s.io": "Event",
     "networking.k8s.io": "Ingress NetworkPolicy",
     "policy": "PodDisruptionBudget",

@@ -10,14 +10,14 @@ import hashlib
 import re
 from collections.abc import Mapping
 
-from schemas.blobs import MANIFEST_CHUNK, OBJECT, Reference
+from schemas.blobs import CUSTOMIZER, MANIFEST_CHUNK, OBJECT, TEMPLATE, Reference
 from schemas.identity import DestinationId, KeyId, MailKey, NodePath, mail_key
 from schemas.refusals import BodyAltered, RecordRefused
 from schemas.selectors import LabelSelector
 from schemas.signing import RecordKind
 from schemas.wire import Natural, WireRecord, decode, encode
 
-HINTED = frozenset({MANIFEST_CHUNK, OBJECT})
+HINTED = frozenset({MANIFEST_CHUNK, OBJECT, TEMPLATE, CUSTOMIZER})
 """Kinds of content that a delta's head may name beside its manifests, which lead there anyway."""
 
 API_PLACEMENT = "edge.kubestellar.io/EdgePlacement"

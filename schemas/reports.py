@@ -28,7 +28,7 @@ COUNT_MAX = 10**9
 
 NEVER_JOINED: Final = "never joined"
 """The state, and the health, of a destination whose node was added and has never been heard of."""
-State = Literal["pending", "synced", "failing", "leaving", "unreachable", "never joined"]
+State = Literal["pending", "synced", "failing", "frozen", "leaving", "unreachable", "never joined"]
 Health = Literal["healthy", "progressing", "degraded", "unknown", "never joined"]
 ARM_OLDER = "older"
 ARM_NOTHING = "nothing"
@@ -37,10 +37,14 @@ ARM_OTHER = "other"
 ARM_WORDS = frozenset({ARM_OLDER, ARM_NOTHING, ARM_OTHER})
 
 
+NOT_WORKING, AT_WORK = 2, 3
+"""Severities of what was delivered: it does not work, or has not worked yet for long."""
+
+
 class ExceptionSample(WireRecord, frozen=True):
     """Something wrong: where (object or ""), why, how often, and one node where it is so.
 
-    `severity` is 0 for the worst.
+    `severity` is 0 for the worst. From AT_WORK on nothing is wrong yet.
     """
 
     severity: Natural

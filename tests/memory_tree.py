@@ -26,6 +26,7 @@ from relay.core.node import Node
 from relay.driver import Driver
 from relay.ports import CopiesPage
 from relay.syncer.applying import ContentMissing
+from relay.syncer.customizing import customized_address
 from relay.syncer.syncer import Syncer
 from relay.syncer.upsyncer import Upsyncer
 from schemas.blobs import Reference
@@ -137,7 +138,16 @@ class MemoryTree:
         roots = {self.keys.root.key_id: self.keys.root.public_key}
         run = random_id(self.dice.entropy(16))
         home = self.homes.setdefault(path, random_id(self.dice.entropy(16)))
-        config = NodeConfig(path, self.keys.tree, roots, run, attached, home, former)
+        config = NodeConfig(
+            path,
+            self.keys.tree,
+            roots,
+            run,
+            attached,
+            home,
+            former,
+            customize=customized_address,
+        )
         syncer: Syncer | None = None
         tasks = self.running[path] = []
 

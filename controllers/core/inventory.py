@@ -34,9 +34,12 @@ class Registration:
 
 
 def register(
-    space: str, targets: Iterable[SyncTarget], is_node: Callable[[NodePath], bool]
+    space: str,
+    targets: Iterable[SyncTarget],
+    is_node: Callable[[NodePath], bool],
+    properties: Callable[[str], Mapping[str, str]] = lambda _: {},
 ) -> Registration:
-    """Say which destinations there are, and where they hang.
+    """Say which destinations there are, where they hang, and their properties, by name.
 
     One may be registered before its node is: it has its place, and is told what is missing.
     """
@@ -49,7 +52,7 @@ def register(
             claims[target.path].append(target)
     for path, claimants in claims.items():
         first, *others = sorted(claimants, key=_age)
-        drafts.append(Draft("profile", _profile(space, first, path)))
+        drafts.append(Draft("profile", _profile(space, first, path, properties(first.name))))
         conditions[first.name] = _hanging(first, path) if is_node(path) else _no_node(first, path)
         for other in others:
             conditions[other.name] = _path_taken(other, first, path)
@@ -71,7 +74,9 @@ def location_draft(space: str, location: Location) -> Draft:
     return Draft("location", record)
 
 
-def _profile(space: str, target: SyncTarget, path: NodePath) -> Profile:
+def _profile(
+    space: str, target: SyncTarget, path: NodePath, properties: Mapping[str, str]
+) -> Profile:
     return Profile(
         source=Source(API_SYNC_TARGET, space, "", target.name),
         generation=0,
@@ -82,7 +87,7 @@ def _profile(space: str, target: SyncTarget, path: NodePath) -> Profile:
         path=path,
         labels=dict(target.metadata.labels),
         annotations=_annotations(target.metadata.annotations),
-        properties={},
+        properties=dict(properties),
     )
 
 

@@ -1,7 +1,7 @@
 """What a placement names and is not there, or not supported yet: so that its status can say so.
 
-Kept beside the objects, each change at the cost of what it changes: kinds that are served,
-Namespaces, and annotations of selected objects.
+Kept beside the objects, each change at the cost of what it changes: kinds that are served, and
+Namespaces.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 from controllers.core.selection import ANY
 from schemas.api import EdgePlacementSpec
-from schemas.not_supported import annotations_not_supported, fields_not_supported
-from schemas.objects import ALWAYS_THERE, ObjectKey
+from schemas.not_supported import fields_not_supported
+from schemas.objects import ALWAYS_THERE
 
 UNKNOWN_KIND, NO_NAMESPACE, NOTHING_SELECTED = "UnknownKind", "NamespaceNotFound", "NothingSelected"
 UNREADABLE = "KindUnreadable"
@@ -163,10 +163,9 @@ class Missing:
 
 @dataclass(slots=True)
 class NotSupported:
-    """What placements, and the objects that they select, ask for and is not done yet."""
+    """What placements ask for and is not done yet."""
 
     _fields: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    _annotated: dict[str, dict[str, set[ObjectKey]]] = field(default_factory=dict)
 
     def put(self, name: str, obj: Mapping[str, object]) -> None:
         """Learn what a placement says, by its object."""
@@ -176,32 +175,9 @@ class NotSupported:
     def remove(self, name: str) -> None:
         self._fields.pop(name, None)
 
-    def select(self, name: str, key: ObjectKey, obj: Mapping[str, object]) -> None:
-        """Learn of an object that a placement selects, as it is now."""
-        self.unselect(name, key)
-        for annotation in annotations_not_supported(obj):
-            self._annotated.setdefault(name, {}).setdefault(annotation, set()).add(key)
-
-    def unselect(self, name: str, key: ObjectKey) -> None:
-        """Learn that a placement does not select an object any more."""
-        annotated = self._annotated.get(name)
-        if annotated is None:
-            return
-        for annotation, keys in list(annotated.items()):
-            keys.discard(key)
-            if not keys:
-                del annotated[annotation]
-        if not annotated:
-            del self._annotated[name]
-
     def of(self, name: str) -> tuple[str, ...]:
         """What a placement asks for in vain, each by name."""
-        annotated = self._annotated.get(name, {})
-        said = (
-            f"annotation {annotation} on {len(keys)} selected object{'s' * (len(keys) != 1)}"
-            for annotation, keys in sorted(annotated.items())
-        )
-        return (*self._fields.get(name, ()), *said)
+        return self._fields.get(name, ())
 
 
 def _namespaces_in(spec: EdgePlacementSpec) -> set[str]:

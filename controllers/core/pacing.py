@@ -23,6 +23,7 @@ _COUNTS = frozenset(
         "synced",
         "pending",
         "failing",
+        "frozen",
         "unreachable",
         "neverJoined",
         "healthy",

@@ -81,7 +81,7 @@ class Placements:
         self.known = False
         self._issued = dict(issued)
         self._ledger = ledger
-        self._cleaned = CleanObjects()
+        self._cleaned = CleanObjects(self.workloads.resolver.customizers)
 
     # What the space says.
 
@@ -160,11 +160,14 @@ class Placements:
             return self._withdraw(name, before)
         if self._unreadable(name, before):
             return None
-        selected = self.workloads.resolver.selection(name)
+        resolver = self.workloads.resolver
+        selected = resolver.selection(name)
+        if self.workloads.frozen(name):
+            return None
         translation = translate(
             bare_head(self.source(name), alternatives_of(placement.spec.location_selectors)),
             selected,
-            self.workloads.resolver.objects,
+            resolver.objects,
             self._cleaned,
             before,
             self._hold(name, selected, before),

@@ -12,6 +12,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from controllers.core.conditions import condition
+from controllers.core.destination_properties import (
+    CONFIG_MAPS,
+    DestinationProperties,
+    is_properties,
+)
 from controllers.core.drafts import Draft, same
 from controllers.core.inventory import REGISTERED, location_draft, register
 from controllers.core.moving import left_nodes
@@ -75,6 +80,7 @@ class Registry:
         self._targets: dict[str, SyncTarget] = {}
         self._hanging: dict[NodePath, set[str]] = defaultdict(set)
         self._unseen: set[ObjectKey] = set()
+        self._properties = DestinationProperties(self.errors)
 
     # What the space says.
 
@@ -88,6 +94,8 @@ class Registry:
         """Take all objects of the space, or all of one kind: group and resource."""
         ours = {key: obj for key, obj in objects.items() if is_inventory(key)}
         touched: set[ObjectKey] = set()
+        if kind in (None, CONFIG_MAPS):
+            touched |= {target_key(name) for name in self._properties.listed(objects)}
         for key in self.objects.keys() - ours.keys():
             if kind in (None, (key.group, key.resource)):
                 touched |= self._forget(key)
@@ -100,10 +108,18 @@ class Registry:
 
     def put(self, key: ObjectKey, obj: Object) -> Keys:
         """Take an object's present state, as an unbroken watch says it."""
+        if is_properties(key):
+            return frozenset([target_key(key.name)] if self._properties.put(key.name, obj) else ())
         return frozenset(self._put(key, obj) if is_inventory(key) else ())
+
+    def properties_unread(self) -> None:
+        """Take it that nobody can tell the properties of destinations: they stay as they are."""
+        self._properties.not_listed()
 
     def deleted(self, key: ObjectKey) -> Keys:
         """Take it that an object is gone: an unbroken watch said so."""
+        if is_properties(key):
+            return frozenset([target_key(key.name)] if self._properties.deleted(key.name) else ())
         if not is_inventory(key):
             return frozenset()
         self._unseen.discard(key)
@@ -143,6 +159,7 @@ class Registry:
             self.identity,
             [self._targets[name] for name in sorted(rivals | unplaced)],
             self._is_node,
+            self._properties_of,
         )
         conditions = dict(registration.conditions)
         taken = {r.path: r for r in self._others_profiles()}
@@ -234,6 +251,10 @@ class Registry:
 
     def _key(self, key: ObjectKey) -> MailKey:
         return Source(_APIS[key.resource], self.identity, "", key.name).key
+
+    def _properties_of(self, name: str) -> Mapping[str, str]:
+        held = self._records.get(self._key(target_key(name)))
+        return self._properties.of(name, held.properties if isinstance(held, Profile) else {})
 
     def _is_node(self, path: NodePath) -> bool:
         return self._node_at(path) is not None

@@ -47,6 +47,7 @@ class SnapshotIssuer:
     `stored` is the tree of the last snapshot, whose blobs are in the store; `ahead` are the records
     of the ledger above that snapshot. What the last one lists goes on being listed until it is
     issued anew or deleted, whether the ledger has it or not. `terms` are those known at the start.
+    `losing` says that a former run took something, and may not have settled it.
     Times are seconds of the monotonic clock, and never go back.
     """
 
@@ -59,6 +60,7 @@ class SnapshotIssuer:
         stored: SnapshotTree | None = None,
         terms: Iterable[TermEntry] = (),
         ahead: Mapping[EntryKey, int] = MappingProxyType({}),
+        losing: bool = False,
     ) -> None:
         self._term = term
         self._terms = {entry.term: entry for entry in terms}
@@ -72,14 +74,10 @@ class SnapshotIssuer:
         self._settled = last.settled if last else 0
         # When it was issued, with its generation: what is not settled yet.
         self._unsettled: deque[tuple[float, int]] = deque()
-        # When each change was made that takes something away and no snapshot has settled.
-        self._losses: deque[float] = deque()
         if self._highest > self._settled:
             self._unsettled.append((now, self._highest))
-            # A record of a former run may have taken something, and no snapshot would tell it.
-            records = max([0, *ahead.values(), *(it.generation for it in self._stored.entries())])
-            if records > self._settled:
-                self._losses.append(now)
+        # When each change was made that takes something away and no snapshot has settled.
+        self._losses: deque[float] = deque([now] if losing else ())
         # When each key was deleted that is still listed.
         self._deleted: dict[EntryKey, float] = {}
         # When each apply that is under way began.

@@ -20,7 +20,7 @@ from relay.core.records.snapshot import Interest, SnapshotView, Unread
 from relay.core.records.tree import SnapshotTree
 from relay.core.records.verdict import HeldRecord
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, ContentHash, MailKey
-from schemas.records import DeltaHead, Record, decode_payload
+from schemas.records import DeltaHead, LocationRecord, Profile, Record, decode_payload
 from schemas.refusals import RecordRefused
 from schemas.signing import Envelope, Signer
 from schemas.snapshots import (
@@ -82,6 +82,7 @@ class StoredLedger:
             # What a snapshot that cannot be read listed may be lost: nothing of it is known.
             terms=known_terms(last, self.terms, kept) if last else (),
             ahead=ahead,
+            losing=any(self._may_lose(it.key, self.records[held[it]].record) for it in kept),
         )
         lost: dict[MailKey, EntryKey] = {}
         for entry in sorted(lacking, key=lambda entry: self.listed[entry], reverse=True):
@@ -95,6 +96,14 @@ class StoredLedger:
         vouched = last is not None or not held
         unlisted -= lost.keys()
         return LedgerIssuer(ledger, snapshots, signer, unlisted, lost, is_vouched=vouched)
+
+    def _may_lose(self, entry: EntryKey, record: Record) -> bool:
+        """Whether a record may have taken something that no snapshot settled yet."""
+        settled = self.last.settled if self.last is not None else 0
+        if isinstance(record, DeltaHead):
+            return record.last_loss > settled
+        inventory = isinstance(record, Profile | LocationRecord)
+        return inventory and entry in self.listed and record.generation > settled
 
 
 def read_stored_ledger(store: Mapping[str, Envelope]) -> Reading[StoredLedger]:

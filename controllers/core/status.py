@@ -11,12 +11,21 @@ from typing import Any
 
 from controllers.core.conditions import condition, merged
 from controllers.core.missing import Lack
+from controllers.core.workloads import FROZEN
 from schemas import codec
 from schemas.api import Condition
 from schemas.faults import Fault
 from schemas.objects import ObjectKey
 from schemas.refusals import CodecError
-from schemas.reports import NEVER_JOINED, Count, ExceptionSample, ObjectResult, Summary
+from schemas.reports import (
+    AT_WORK,
+    NEVER_JOINED,
+    NOT_WORKING,
+    Count,
+    ExceptionSample,
+    ObjectResult,
+    Summary,
+)
 
 ERRORS_MAX = 20
 VALID, SYNCED, HEALTHY = "Valid", "Synced", "Healthy"
@@ -24,6 +33,7 @@ REMOVAL_HELD, OBJECTS_REFUSED = "RemovalHeld", "ObjectsRefused"
 SINGLETON_REPORTED = "SingletonReported"
 OBJECTS_SELECTED, NOT_SUPPORTED = "ObjectsSelected", "NotSupported"
 ACTS_AT_CENTRE = "ActsAtCentre"
+CUSTOMIZED = "Customized"
 SINGLETONS_NAMED_MAX = 4
 _OWNED = (
     VALID,
@@ -35,6 +45,7 @@ _OWNED = (
     OBJECTS_SELECTED,
     NOT_SUPPORTED,
     ACTS_AT_CENTRE,
+    CUSTOMIZED,
 )
 _NO_STATUS = frozenset({("", "namespaces"), ("apiextensions.k8s.io", "customresourcedefinitions")})
 
@@ -62,6 +73,8 @@ class PlacementFacts:
     selected: int = 0
     lack: Lack | None = None
     not_supported: tuple[str, ...] = ()
+    uncustomized: tuple[str, ...] = ()
+    """The Customizers that are not there, and what becomes of those who ask for them."""
     acts: str = ""
     """What of it acts at the centre, and what to do; "" if nothing does."""
 
@@ -85,6 +98,7 @@ def placement_status(
         "synced": states.get("synced", 0),
         "pending": states.get("pending", 0),
         "failing": states.get("failing", 0),
+        "frozen": states.get("frozen", 0),
         "unreachable": states.get("unreachable", 0),
         "neverJoined": known.never_joined,
         "healthy": known.health.get("healthy", 0) if counts else 0,
@@ -162,8 +176,12 @@ def _errors(facts: PlacementFacts, samples: Iterable[ExceptionSample]) -> list[s
     own = [facts.invalid] if facts.invalid else []
     own += [str(fault) for fault in facts.faults]
     own += [_ambiguous_text(facts)] if facts.ambiguous else []
-    worst = sorted(samples, key=lambda sample: (sample.severity, -sample.count, sample.object))
-    return [*own, *(error_text(sample) for sample in worst)][:ERRORS_MAX]
+    wrong = [sample for sample in _worst_first(samples) if sample.severity < AT_WORK]
+    return [*own, *(error_text(sample) for sample in wrong)][:ERRORS_MAX]
+
+
+def _worst_first(samples: Iterable[ExceptionSample]) -> list[ExceptionSample]:
+    return sorted(samples, key=lambda sample: (sample.severity, -sample.count, sample.object))
 
 
 def _conditions(facts: PlacementFacts, count: Count) -> list[Condition]:
@@ -179,6 +197,9 @@ def _conditions(facts: PlacementFacts, count: Count) -> list[Condition]:
     if facts.not_supported:
         message = not_supported_text(facts.not_supported)
         listed.append(condition(NOT_SUPPORTED, "True", "NotSupported", message))
+    if facts.uncustomized:
+        message = "; ".join(facts.uncustomized[:ERRORS_MAX])
+        listed.append(condition(CUSTOMIZED, "False", "CustomizerMissing", message))
     if facts.acts:
         listed.append(condition(ACTS_AT_CENTRE, "True", "NotDenatured", facts.acts))
     return listed
@@ -195,6 +216,9 @@ def _delivered(facts: PlacementFacts, count: Count) -> list[Condition]:
     lack = facts.lack
     if lack is None:
         return [_synced(count), _healthy(count)]
+    if lack.reason == FROZEN:
+        frozen = [condition(type_, "False", FROZEN, lack.message) for type_ in (SYNCED, CUSTOMIZED)]
+        return [*frozen, _healthy(count)]
     types = (SYNCED, HEALTHY, OBJECTS_SELECTED)
     return [condition(type_, "False", lack.reason, lack.message) for type_ in types]
 
@@ -236,7 +260,11 @@ def _synced(count: Count) -> Condition:
         return condition(SYNCED, "False", *_nobody(summary))
     if synced == whole:
         return condition(SYNCED, "True", "Synced", message + _absent(summary))
-    reason = "Failing" if summary.states.get("failing") else _if_silent(summary, "Pending")
+    reason = _if_silent(summary, "Pending")
+    if summary.states.get("frozen"):
+        reason = FROZEN
+    if summary.states.get("failing"):
+        reason = "Failing"
     return condition(SYNCED, "False", reason, message + _counted(summary.states, "synced"))
 
 
@@ -251,7 +279,10 @@ def _healthy(count: Count) -> Condition:
     if healthy == whole:
         return condition(HEALTHY, "True", "Healthy", message + _absent(summary))
     reason = "Degraded" if summary.health.get("degraded") else _if_silent(summary, "Progressing")
-    return condition(HEALTHY, "False", reason, message + _counted(summary.health, "healthy"))
+    message += _counted(summary.health, "healthy")
+    works_not = [each for each in summary.exceptions if each.severity >= NOT_WORKING]
+    worst = _worst_first(works_not)[:1]
+    return condition(HEALTHY, "False", reason, ": ".join([message, *map(error_text, worst)]))
 
 
 def _nobody(summary: Summary) -> tuple[str, str]:

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from controllers.core.cleaning import clean
+from controllers.core.customizers import Casting, Customizers
 from controllers.core.drafts import Draft, same, values_of
 from controllers.core.what import is_partial
 from schemas import blobs
 from schemas.blobs import Reference, StoredBlob
-from schemas.chunks import ManifestEntry, build_manifest
+from schemas.chunks import TEMPLATE, ManifestEntry, build_manifest
 from schemas.codec import address, canonical
 from schemas.faults import Fault
 from schemas.identity import ContentHash
@@ -82,21 +83,28 @@ class ObjectRefused(ValueError):
 class CleanObjects:
     """Addresses of clean objects, so that an object is cleaned once per change."""
 
+    customizers: Customizers = field(default_factory=Customizers)
     _known: dict[ObjectKey, tuple[Mapping[str, Any], Reference]] = field(default_factory=dict)
 
-    def reference(self, key: ObjectKey, obj: Mapping[str, Any]) -> Reference:
-        """Where the object's clean bytes lie; raises ObjectRefused."""
+    def casting(self, key: ObjectKey, obj: Mapping[str, Any]) -> Casting:
+        """Whether and by what destinations customize the object."""
+        return self.customizers.casting(key, obj)
+
+    def reference(
+        self, key: ObjectKey, obj: Mapping[str, Any], kind: str = blobs.OBJECT
+    ) -> Reference:
+        """Where the object's clean bytes lie as this kind of blob; raises ObjectRefused."""
         known = self._known.get(key)
-        if known is not None and known[0] is obj:
+        if known is not None and known[0] is obj and known[1].kind == kind:
             return known[1]
         plain = self._bytes(key, obj)
-        reference = Reference(blobs.OBJECT, address(blobs.OBJECT, plain), len(plain))
+        reference = Reference(kind, address(kind, plain), len(plain))
         self._known[key] = (obj, reference)
         return reference
 
-    def blob(self, key: ObjectKey, obj: Mapping[str, Any]) -> StoredBlob:
+    def blob(self, key: ObjectKey, obj: Mapping[str, Any], kind: str) -> StoredBlob:
         """The blob itself; raises ObjectRefused."""
-        return blobs.store(blobs.OBJECT, self._bytes(key, obj))
+        return blobs.store(kind, self._bytes(key, obj))
 
     def forget(self, key: ObjectKey) -> None:
         self._known.pop(key, None)
@@ -143,7 +151,9 @@ def translate(
     faults, shown = [], set[ObjectKey]()
     for key in sorted(selected):
         try:
-            entries[key] = _entry(head.source, key, objects[key], selected[key], cleaned, old)
+            casting = cleaned.casting(key, objects[key])
+            entry = _entry(head.source, key, objects[key], selected[key], cleaned, casting)
+            entries[key] = _settled(entry, old.get(key))
             shown.add(key)
         except ObjectRefused as refused:
             faults.append(refused.fault)
@@ -152,15 +162,20 @@ def translate(
     manifest = build_manifest(entries.values(), upsync)
     kept = frozenset(blob.reference.address for blob in manifest)
     lost = before.lost if before else frozenset[ContentHash]()
-    again = lost & {entries[key].address for key in shown}
+    again = lost & {it.address for key in shown for it in entries[key].references}
     gates = (Gate(manifest[0].reference),)
     if before is not None and not again and _says(before, head, gates):
         return Translation(entries, gates, kept, tuple(faults), None, lost)
     known = before.kept if before else frozenset[ContentHash]()
     stored = [blob for blob in manifest if blob.reference.address not in known]
-    there = {entry.address for entry in old.values()} - again
-    fresh = (key for key in sorted(shown) if entries[key].address not in there)
-    stored += [cleaned.blob(key, objects[key]) for key in fresh]
+    there = {it.address for entry in old.values() for it in entry.references} - again
+    for key in sorted(shown):
+        reference, by = entries[key].reference, cleaned.casting(key, objects[key]).customizer
+        if reference.address not in there:
+            stored.append(cleaned.blob(key, objects[key], reference.kind))
+        if by is not None and by.reference.address not in there:
+            there.add(by.reference.address)
+            stored.append(by)
     # What was there and cannot be read may go; who is meant no more loses all.
     loses = before is not None and (
         before.entries is None
@@ -191,12 +206,14 @@ def _entry(
     obj: Mapping[str, Any],
     flags: int,
     cleaned: CleanObjects,
-    old: Entries,
+    casting: Casting,
 ) -> ManifestEntry:
-    reference = cleaned.reference(key, obj)
+    kind = blobs.TEMPLATE if casting.template else blobs.OBJECT
+    reference = cleaned.reference(key, obj, kind)
+    by = casting.customizer
     metadata = obj.get("metadata") or {}
     uid, version = str(metadata.get("uid", "")), str(metadata.get("resourceVersion", ""))
-    entry = ManifestEntry(
+    return ManifestEntry(
         group=key.group,
         resource=key.resource,
         namespace=key.namespace,
@@ -205,15 +222,18 @@ def _entry(
         size=reference.size,
         space=source.space,
         uid=uid,
-        revision=int(version) if version.isdecimal() else 0,
-        flags=flags,
+        revision=max(int(version) if version.isdecimal() else 0, casting.revision),
+        flags=flags | TEMPLATE if casting.template else flags,
         order=apply_order(key.group, key.resource),
+        customizer=by.reference if by is not None else None,
     )
-    known = old.get(key)
-    if known is not None and (known.address, known.uid) == (entry.address, entry.uid):
-        # A new status, or a write that changed nothing, is no news to a destination.
-        return replace(entry, revision=known.revision)
-    return entry
+
+
+def _settled(entry: ManifestEntry, known: ManifestEntry | None) -> ManifestEntry:
+    """A new status, or a write that changed nothing, is no news to a destination."""
+    if known is None or (known.references, known.uid) != (entry.references, entry.uid):
+        return entry
+    return replace(entry, revision=known.revision)
 
 
 def _says(before: Issued, head: DeltaHead, gates: tuple[Gate, ...]) -> bool:

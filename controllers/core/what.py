@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from controllers.core.customizers import Customizers
 from controllers.core.missing import NotSupported
 from controllers.core.selection import ANY, Reach, Rules, never_selected
 from schemas.objects import ObjectKey
@@ -37,6 +38,7 @@ class WhatResolver:
     def __init__(self) -> None:
         self.objects: dict[ObjectKey, Mapping[str, Any]] = {}
         self.not_supported = NotSupported()
+        self.customizers = Customizers()
         self._rules: dict[str, Rules] = {}
         self._wanting: dict[_Hint, set[str]] = defaultdict(set)
         self._selected: dict[str, dict[ObjectKey, int]] = {}
@@ -216,12 +218,12 @@ class WhatResolver:
             self._kinds[key.group, key.resource][name] += 1
             self._selecting[key].add(name)
         self._selected[name][key] = flags
-        self.not_supported.select(name, key, self.objects[key])
+        self.customizers.select(name, key, self.objects[key])
 
     def _drop(self, key: ObjectKey, name: str) -> None:
         if self._selected[name].pop(key, None) is None:
             return
-        self.not_supported.unselect(name, key)
+        self.customizers.unselect(name, key)
         kind = (key.group, key.resource)
         self._kinds[kind][name] -= 1
         if not self._kinds[kind][name]:

@@ -10,12 +10,13 @@ from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from controllers.core.customizers import CUSTOMIZERS, faults_text, is_customizer
 from controllers.core.missing import Lack, Missing
 from controllers.core.renature import DENATUREDS, Renatured, is_denatured
 from controllers.core.selection import rules_of
 from controllers.core.what import DEFINITIONS, WhatResolver, is_partial
 from schemas.api import EdgePlacement, parse_kind
-from schemas.faults import InvalidObject
+from schemas.faults import Fault, InvalidObject
 from schemas.objects import BUILT_IN_KINDS, ObjectKey
 
 Object = Mapping[str, Any]
@@ -24,8 +25,11 @@ Object = Mapping[str, Any]
 _PLACEMENTS = ("edge.kubestellar.io", "edgeplacements")
 _SLICES = ("edge.kubestellar.io", "singleplacementslices")
 _NAMESPACES = ("", "namespaces")
-CONTROL_KINDS = frozenset({_PLACEMENTS, _SLICES, _NAMESPACES, DEFINITIONS, DENATUREDS})
+CONTROL_KINDS = frozenset({_PLACEMENTS, _SLICES, _NAMESPACES, DEFINITIONS, DENATUREDS, CUSTOMIZERS})
 """What is followed whatever placements say."""
+
+
+FROZEN = "Frozen"
 
 
 def placement_key(name: str) -> ObjectKey:
@@ -74,6 +78,10 @@ class Workloads:
         for key in shown - objects.keys():
             if not self.renatured.hide(key, None):
                 self._gone(key)
+        if kind in (None, CUSTOMIZERS):
+            for key in self.resolver.customizers.listed():
+                if key not in objects:
+                    self.resolver.customizers.remove(key)
         gone = self._unlisted(objects) if kind in (None, DENATUREDS) else frozenset()
         if kind in (None, _PLACEMENTS):
             known = [*self.objects, *self.leaving]
@@ -115,6 +123,8 @@ class Workloads:
             return frozenset({key.name})
         if is_denatured(key):
             return self._now(self.renatured.remove(key.name))
+        if is_customizer(key):
+            return self.resolver.customizers.remove(key)
         if self.renatured.hide(key, None):
             return self._again(key)
         return self._gone(key)
@@ -125,6 +135,8 @@ class Workloads:
         if is_denatured(key):
             kinds = BUILT_IN_KINDS.extended_by(self._definitions())
             return self._now(self.renatured.put(key.name, obj, kinds, self.resolver.objects))
+        if is_customizer(key):
+            return self.resolver.customizers.put(key, obj)
         if self.renatured.hide(key, obj):
             return self._again(key)
         if (key.group, key.resource) != _PLACEMENTS:
@@ -153,7 +165,15 @@ class Workloads:
 
     def lack(self, name: str) -> Lack | None:
         """What is missing for a placement to be as it was meant; None if nothing is."""
+        if faults := self.frozen(name):
+            return Lack(FROZEN, faults_text(faults))
         return self.missing.of(name, self.resolver.count(name))
+
+    def frozen(self, name: str) -> tuple[Fault, ...]:
+        """What of a placement could be customized nowhere: as long as it is so nothing goes out."""
+        resolver = self.resolver
+        shown = ((key, resolver.objects[key]) for key in sorted(resolver.selection(name)))
+        return resolver.customizers.faults(shown)
 
     def generations(self, names: Iterable[str]) -> dict[str, int]:
         """Which metadata.generation the placements of these names are at, if they are there."""

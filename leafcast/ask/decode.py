@@ -103,13 +103,25 @@ class OrphanForm(NamedTuple):
     nkey: str
 
 
-def read_orphans(answer: object, after: str) -> tuple[list[OrphanForm], list[str], str]:
-    """Orphans of a page, the node's children, where the next page begins; raises BadAnswer."""
+class OrphansPage(NamedTuple):
+    """A page of a node's orphans, its children, those that never joined, where the next begins."""
+
+    found: list[OrphanForm]
+    children: list[str]
+    absent: frozenset[str]
+    after: str
+
+
+def read_orphans(answer: object, after: str) -> OrphansPage:
+    """Raises BadAnswer."""
     found = [_orphan(item) for item in _list_in(answer, "orphans")]
     children = _list_in(answer, "children")
-    if not all(isinstance(name, str) and _NAME.match(name) for name in children):
+    # Older nodes do not say it.
+    told = isinstance(answer, Mapping) and "absent" in answer
+    absent = _list_in(answer, "absent") if told else []
+    if not all(isinstance(name, str) and _NAME.match(name) for name in (*children, *absent)):
         raise BadAnswer("it lists what is no child")
-    return found, children, _next_in(answer, after, found, str)
+    return OrphansPage(found, children, frozenset(absent), _next_in(answer, after, found, str))
 
 
 def _orphan(item: object) -> OrphanForm:

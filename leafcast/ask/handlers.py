@@ -10,6 +10,7 @@ from typing import Protocol
 from leafcast.ask.copies_answer import Wanted, copies_answer
 from relay.asker import Answerer, AskFailed
 from relay.core.asks.answers import BadArguments, node_answer, objects_answer, status_answer
+from relay.core.link.session import Standing
 from relay.core.node import Node
 from relay.core.records.accepted import Accepted, is_delta
 from relay.core.reports.reduce import merge_all
@@ -115,12 +116,15 @@ class OrphanHolder(Protocol):
 
     def children(self) -> Collection[str]: ...
 
+    def standing_of(self, child: str) -> Standing | None: ...
+
 
 def orphans_answer(node: OrphanHolder, arguments: Mapping[str, str]) -> dict[str, object]:
     """A page of what is in force here and of no term that the centre knows, and the children.
 
     `{orphans: [{key, kind, namespace, name, generation, term, nkey}], children: [name],
-    next: key}`; a node has its public key beside it.
+    absent: [name], next: key}`; a node has its public key beside it, `absent` are children that
+    never joined.
     """
     after = arguments.get("after", "")
     found = sorted((it for it in node.orphans() if it.key > after), key=lambda it: it.key)
@@ -128,8 +132,14 @@ def orphans_answer(node: OrphanHolder, arguments: Mapping[str, str]) -> dict[str
     return {
         "orphans": [{**it._asdict(), "nkey": _nkey(node, it.key)} for it in page],
         "children": sorted(node.children()),
+        "absent": sorted(name for name in node.children() if not _has_joined(node, name)),
         "next": page[-1].key if len(found) > len(page) else "",
     }
+
+
+def _has_joined(node: OrphanHolder, child: str) -> bool:
+    standing = node.standing_of(child)
+    return standing is not None and standing.joined
 
 
 def _nkey(node: OrphanHolder, key: MailKey) -> str:

@@ -49,8 +49,8 @@ class CentreReader:
     async def all_of(
         self, kind: ResourceKind, namespace: str, selector: LabelSelector | None
     ) -> Sequence[Object]:
-        space = self.session.space_for(kind.key("", ""))
         where = namespace if kind.namespaced else ""
+        space = self.session.space_for(kind.key(where, ""))
         listing = await space.list(kind.group, kind.resource, namespace=where, selector=selector)
         return listing.objects
 

@@ -26,6 +26,7 @@ from relay.ports import Clock, Space, SpaceError
 from schemas.api import GROUP
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
+from schemas.properties import PROPERTIES_NAMESPACE
 
 WORKLOADS_BUCKET, INVENTORY_BUCKET = "workloads", "inventory"
 USER_MANAGER = "leafcast-apply"
@@ -49,6 +50,13 @@ _AWAITED = {
     "node-remove": "{path} to let go of what it was sent",
 }
 _INVENTORY = frozenset({(GROUP, "locations"), (GROUP, "synctargets")})
+
+
+def is_properties(key: ObjectKey) -> bool:
+    """Whether it lies in the namespace of destinations' properties, or is that."""
+    if (key.group, key.resource) == ("", "namespaces"):
+        return key.name == PROPERTIES_NAMESPACE
+    return key.namespace == PROPERTIES_NAMESPACE and key.resource == "configmaps"
 
 
 class NotRunning(Exception):
@@ -91,8 +99,12 @@ class Session:
     tell: Tell = lambda _: None
 
     def space_for(self, key: ObjectKey) -> Space:
-        """Where an object lies: Locations and SyncTargets in the inventory, all else beside."""
-        return self.inventory if (key.group, key.resource) in _INVENTORY else self.workloads
+        """Where an object lies.
+
+        Locations, SyncTargets and what says their properties lie in the inventory, all else beside.
+        """
+        inventory = (key.group, key.resource) in _INVENTORY or is_properties(key)
+        return self.inventory if inventory else self.workloads
 
     def why(self, error: SpaceError) -> str:
         """What the centre's space said, or what is known better: that its disk is full."""

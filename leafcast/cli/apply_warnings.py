@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from leafcast.ask.session import SELECTION_OBJECTS_MAX, CallFailed, Session
+from leafcast.ask.session import SELECTION_OBJECTS_MAX, CallFailed, Session, is_properties
 from leafcast.cli.apply_batch import Change
+from relay.objects.customization import (
+    customizer_faults,
+    expression_faults,
+    read_customizer,
+)
 from relay.objects.merge import wish_of
 from schemas.api import GROUP
-from schemas.not_supported import annotations_not_supported, fields_not_supported
+from schemas.not_supported import fields_not_supported
 from schemas.objects import BUILT_IN_KINDS, CRD_GROUP
 
 _PLACEMENTS = (GROUP, "edgeplacements")
+_CUSTOMIZERS = (GROUP, "customizers")
 # They hold others, or say what becomes of them: who applies them alone has not forgotten anything.
 _OF_CONTROL = frozenset({("", "namespaces"), (CRD_GROUP, "customresourcedefinitions")})
 UNSELECTED = (
@@ -26,7 +32,7 @@ async def warnings(session: Session, made: Sequence[Change], *, dry: bool) -> li
 
     What the centre cannot tell now is left out: it is in the placements' conditions later.
     """
-    found = [line for change in made for line in (*_without_effect(change), *_pruned(change))]
+    found = [line for change in made for line in _of_one(change)]
     if dry or not made:
         return found
     try:
@@ -35,19 +41,37 @@ async def warnings(session: Session, made: Sequence[Change], *, dry: bool) -> li
         return found
 
 
+def _of_one(change: Change) -> Iterator[str]:
+    yield from _without_effect(change)
+    yield from _miswritten(change)
+    yield from _pruned(change)
+
+
 def _without_effect(change: Change) -> Iterator[str]:
-    """Fields of a placement and annotations of an object that do nothing yet, each by name."""
+    """Fields of a placement that do nothing yet, each by name."""
     wish = change.wish
-    if (wish.key.group, wish.key.resource) == _PLACEMENTS:
-        spec = wish.object.get("spec")
-        named = list(fields_not_supported(spec if isinstance(spec, dict) else {}))
-    else:
-        named = [f"annotation {name}" for name in sorted(annotations_not_supported(wish.object))]
-    if named:
+    if (wish.key.group, wish.key.resource) != _PLACEMENTS:
+        return
+    spec = wish.object.get("spec")
+    if named := list(fields_not_supported(spec if isinstance(spec, dict) else {})):
         verb = "has" if len(named) == 1 else "have"
         yield (
             f"Warning: {wish.title}: {', '.join(named)} {verb} no effect: "
             "not supported yet; all else works"
+        )
+
+
+def _miswritten(change: Change) -> Iterator[str]:
+    """Expressions and replacements that no destination could follow, each by its field."""
+    wish = change.wish
+    if (wish.key.group, wish.key.resource) == _CUSTOMIZERS:
+        faults = customizer_faults(read_customizer(wish.object))
+    else:
+        faults = expression_faults(wish.object)
+    for fault in faults:
+        yield (
+            f"Warning: {wish.title}: {fault}; "
+            "until then nothing of the placements that it is part of goes out"
         )
 
 
@@ -93,7 +117,9 @@ async def _of_objects(session: Session, made: Sequence[Change]) -> list[str]:
     keys = [
         [key.group, key.resource, key.namespace, key.name]
         for key in (change.wish.key for change in made)
-        if key.group != GROUP and (key.group, key.resource) not in _OF_CONTROL
+        if key.group != GROUP
+        and (key.group, key.resource) not in _OF_CONTROL
+        and not is_properties(key)
     ]
     for at in range(0, len(keys), SELECTION_OBJECTS_MAX):
         answer = await session.call("selection", objects=keys[at : at + SELECTION_OBJECTS_MAX])

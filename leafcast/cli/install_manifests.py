@@ -13,6 +13,7 @@ from typing import Any
 from controllers.core.selection import STAYS_LABEL
 from schemas.api import GROUP
 from schemas.crds import custom_resource_definitions
+from schemas.properties import PROPERTIES_NAMESPACE
 
 NAMESPACE = "leafcast-system"
 CENTRE, EDGE = "leafcast-centre", "leafcast-edge"
@@ -106,6 +107,7 @@ def _centre(wish: Wish) -> Iterator[Manifest]:
     if wish.inventory:
         why = "Writes a SyncTarget and a Location for each edge that is added, and their statuses."
         yield from _bound("leafcast-inventory", why, _inventory_rules(), CENTRE)
+        yield from _properties()
 
 
 def _workload_rules(wish: Wish) -> list[Form]:
@@ -115,7 +117,7 @@ def _workload_rules(wish: Wish) -> list[Form]:
         reads += [
             _rule([""], ["namespaces"], _READ),
             _rule(["apiextensions.k8s.io"], definitions, _READ),
-            _rule([GROUP], ["edgeplacements", "singleplacementslices"], _READ),
+            _rule([GROUP], ["customizers", "edgeplacements", "singleplacementslices"], _READ),
             _rule(["leafcast.io"], ["denatureds"], _READ),
         ]
     return [
@@ -134,6 +136,17 @@ def _singleton_rules(wish: Wish) -> list[Form]:
         _rule([group], [*resources, *(f"{resource}/status" for resource in resources)], ["patch"])
         for group, resources in _WITH_STATUS
     ]
+
+
+def _properties() -> Iterator[Manifest]:
+    why = "Holds a ConfigMap for each destination that has properties of its own, by its name."
+    yield Manifest(why, _object("v1", "Namespace", PROPERTIES_NAMESPACE))
+    name = "leafcast-properties"
+    why = "Reads ConfigMaps, where it is bound: among properties of destinations, and nowhere else."
+    yield Manifest(why, _role(name, [_rule([""], ["configmaps"], _READ)]))
+    binding = _binding("RoleBinding", name, CENTRE)
+    binding["metadata"]["namespace"] = PROPERTIES_NAMESPACE
+    yield Manifest(f"In {PROPERTIES_NAMESPACE}.", binding)
 
 
 def _inventory_rules() -> list[Form]:

@@ -30,6 +30,7 @@ _COMMANDS = {
     "delete": "leafcast.cli.commands.delete:delete",
     "demo": "leafcast.cli.commands.demo:demo",
     "describe": "leafcast.cli.commands.describe:describe",
+    "render": "leafcast.cli.commands.render:render",
     "diff": "leafcast.cli.commands.diff:diff",
     "doctor": "leafcast.cli.commands.doctor:doctor",
     "down": "leafcast.cli.commands.down:down",
@@ -51,7 +52,7 @@ _COMMANDS = {
 }
 _GROUPS = (
     ("Every day", ("demo", "up", "down", "apply", "delete", "diff", "wait")),
-    ("Look", ("status", "get", "describe", "tree", "events")),
+    ("Look", ("status", "get", "describe", "render", "tree", "events")),
     ("Nodes", ("node", "join")),
     ("Repair", ("doctor", "accept", "orphans", "withdraw", "backup", "restore")),
     ("Run it yourself", ("run", "install", "layout", "nats-config", "crds", "completion")),

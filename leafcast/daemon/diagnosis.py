@@ -17,6 +17,7 @@ from leafcast.local.tree import LocalTree
 from relay.ports import Clock
 from schemas.asks import AskFault
 from schemas.identity import NodePath
+from schemas.reports import AT_WORK
 
 STUCK_MAX = 5
 
@@ -107,7 +108,8 @@ def node_facts(form: Form, said: Form | AskFault | None) -> NodeFacts:
 
 
 def _placement(form: Form) -> PlacementFacts:
-    worst = sorted(form["exceptions"], key=lambda item: (item["severity"], -item["count"]))
+    wrong = [item for item in form["exceptions"] if item["severity"] < AT_WORK]
+    worst = sorted(wrong, key=lambda item: (item["severity"], -item["count"]))
     return PlacementFacts(
         name=form["name"],
         destinations=form["destinations"],

@@ -33,6 +33,8 @@ _WARNINGS = frozenset(
         "NothingSelected",
         "KindUnreadable",
         "NotSupported",
+        "Frozen",
+        "CustomizerMissing",
         "NeverJoined",
     }
 )

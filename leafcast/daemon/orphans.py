@@ -41,6 +41,7 @@ class Survey:
 
     found: dict[tuple[str, str], tuple[OrphanForm, NodePath]] = field(default_factory=dict)
     silent: list[NodePath] = field(default_factory=list)
+    absent: list[NodePath] = field(default_factory=list)
 
     def take(self, path: NodePath, orphans: list[OrphanForm]) -> None:
         for orphan in orphans:
@@ -60,7 +61,10 @@ class Survey:
         return found
 
     def form(self) -> Json:
-        """`{orphans: [{kind, namespace, name, generation, term, path}], silent: [path]}`."""
+        """`{orphans: [{kind, namespace, name, generation, term, path}], silent: [path], …}`.
+
+        `absent: [path]` never joined, as far as their parents know.
+        """
         listed = sorted(self.found.values(), key=lambda it: (it[0].term, it[0].kind, it[0].name))
         return {
             "orphans": [
@@ -75,6 +79,7 @@ class Survey:
                 for orphan, path in listed
             ],
             "silent": [str(path) for path in sorted(self.silent)],
+            "absent": [str(path) for path in sorted(self.absent)],
         }
 
 
@@ -138,9 +143,12 @@ class Orphans:
         try:
             for _ in range(PAGES_MAX):
                 answer = await self._asks.ask(path, ORPHANS, {"after": after})
-                page, children, after = read_orphans(answer, after)
-                survey.take(path, page)
+                page = read_orphans(answer, after)
+                survey.take(path, page.found)
+                children = [name for name in page.children if name not in page.absent]
+                after = page.after
                 if not after:
+                    survey.absent += map(path.child, page.absent)
                     return children
         except (AskFailed, BusBroken, BadAnswer):
             pass

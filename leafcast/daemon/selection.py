@@ -35,7 +35,7 @@ def register_selection(api: Api, tree: LocalTree) -> None:
             remedy = f"ask for {SELECTION_OBJECTS_MAX} at a time"
             raise ApiError("TooLarge", f"{len(objects or ())} objects are asked for", remedy)
         controllers = running(tree.controllers)
-        await _until_seen(controllers)
+        await until_seen(controllers)
         there = controllers.translator.workloads.objects
         resolver = controllers.translator.workloads.resolver
         return {
@@ -63,7 +63,7 @@ def selection_form(controllers: Controllers, name: str) -> dict[str, Any]:
     }
 
 
-async def _until_seen(controllers: Controllers) -> None:
+async def until_seen(controllers: Controllers) -> None:
     """Wait until the controllers have seen what the space holds now; raises ApiError."""
     with suppress(TimeoutError, BusBroken, SpaceError):
         async with asyncio.timeout(SEEN_SECONDS_MAX):

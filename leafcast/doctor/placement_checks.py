@@ -18,6 +18,7 @@ GROUP = "Objects"
 OLD_VIEWS = ("StaleView", "Withheld")
 """How the reasons begin that say something of those above an edge, and nothing of an object."""
 CONTENT, OVERRIDDEN = "ContentRefused", "Overridden"
+FROZEN, CLASH = "Frozen", "Clash"
 
 
 def placement_checks(facts: Facts) -> Iterator[Check]:
@@ -72,7 +73,7 @@ def _placement(item: PlacementFacts) -> Iterator[Check]:
         remedy = f"apply the objects again, or let them go: leafcast accept {item.name}"
         yield Check(GROUP, "warning", f"{item.name}: {item.held}", cause, remedy, about)
     if item.lack:
-        cause = "what it names is not there, so it does not do what it was meant to"
+        cause = "so it does not do what it was meant to"
         remedy = f"apply what is missing, or correct it; leafcast describe epl/{item.name}"
         yield Check(GROUP, "warning", f"{item.name}: {item.lack}", cause, remedy, about)
     if item.acts:
@@ -109,6 +110,12 @@ def _why(stuck: StuckFacts, see: str) -> tuple[str, str]:
     if stuck.reason.startswith(OVERRIDDEN):
         cause = "two placements say the same object, from different spaces, and the other counts"
         return cause, f"leafcast accept names spaces that are lost; or rename the object; {see}"
+    if stuck.reason.startswith(FROZEN):
+        cause = "it cannot be customized there, so all of the placement stays there as it was"
+        return cause, f"say what is missing, or mend the object; {see}"
+    if stuck.reason.startswith(CLASH):
+        cause = "two Locations of one destination disagree on a property that an object uses"
+        return cause, "say it in one of them, or as an annotation of the SyncTarget"
     if stuck.severity >= 2:
         cause = "it was delivered, and does not work there"
         return cause, f"leafcast describe {_described(stuck)} --at {stuck.path}"

@@ -16,7 +16,7 @@ from relay.ports import Clock, Dice, Space, SpaceError
 
 WORKLOADS, INVENTORY = "workloads", "inventory"
 _KINDS = {
-    WORKLOADS: ("edgeplacements", "singleplacementslices", "denatureds"),
+    WORKLOADS: ("edgeplacements", "singleplacementslices", "denatureds", "customizers"),
     INVENTORY: ("locations", "synctargets"),
 }
 _OURS = ("edge.kubestellar.io", "leafcast.io")

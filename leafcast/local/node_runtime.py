@@ -36,6 +36,7 @@ from relay.core.effects import Noted
 from relay.core.node import Node
 from relay.driver import Driver
 from relay.ports import BusBroken, Clock, CopiesPage, Dice, Space, SpaceError, first_of
+from relay.syncer.customizing import customized_address
 from schemas.codec import from_json
 from schemas.identity import KeyId, NodePath, TreeId, random_id
 
@@ -305,6 +306,7 @@ class NodeRuntime:
             self.attached,
             self._home,
             self._former,
+            customize=customized_address,
         )
         driver = self._driver = Driver(
             bus, config, world.clock, on_wants=self._wants, on_noted=self._note

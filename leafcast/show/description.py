@@ -191,7 +191,7 @@ def _placement(obj: Object) -> Iterator[_Row]:
     whole = count(status, "destinations")
     yield "Selected Objects", text(at(status, "selectedObjects")), 0
     yield "Destinations", f"{least}{whole}", 0
-    for name in ("synced", "healthy", "pending", "failing", "unreachable"):
+    for name in ("synced", "healthy", "pending", "failing", "frozen", "unreachable"):
         figure = count(status, name)
         shown = f"{least}{figure} of {whole}" if name in ("synced", "healthy") else str(figure)
         yield _title(name), shown, 0

@@ -228,6 +228,7 @@ _OWN: Mapping[tuple[str, str], tuple[Column, ...]] = {
         AGE,
         _field("PENDING", "status", "pending", wide=True),
         _field("FAILING", "status", "failing", wide=True),
+        _field("FROZEN", "status", "frozen", wide=True),
         _field("UNREACHABLE", "status", "unreachable", wide=True),
         _field("NEVER JOINED", "status", "neverJoined", wide=True),
         _said("LOCATION SELECTORS", _selectors, wide=True),

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from leafcast.show.durations import span_text
-from schemas.reports import NEVER_JOINED
+from schemas.reports import AT_WORK, NEVER_JOINED
 
 Form = Mapping[str, Any]
 
@@ -40,7 +40,7 @@ _DELIVERED_STYLES = {
     NEVER_JOINED: "dim",
 }
 _WORKING_STYLES = {"healthy": "green", "degraded": "red"}
-_WORST_STATES = ("failing", "unreachable", "pending", "leaving", NEVER_JOINED, "synced")
+_WORST_STATES = ("failing", "frozen", "unreachable", "pending", "leaving", NEVER_JOINED, "synced")
 _WORST_HEALTH = ("degraded", "unknown", "progressing", NEVER_JOINED, "healthy")
 
 
@@ -215,17 +215,22 @@ def _counted(what: str, counts: Mapping[str, int]) -> str:
 
 def _exceptions(exceptions: Sequence[Form]) -> Table:
     table = _table("object")
-    table.add_column("WHAT IS WRONG")
+    at_work = all(_is_at_work(item) for item in exceptions)
+    table.add_column("WHAT IT WAITS FOR" if at_work else "WHAT IS WRONG")
     table.add_column("AT", justify="right", no_wrap=True)
     table.add_column("FOR EXAMPLE", no_wrap=True, max_width=NAME_WIDTH_MAX, overflow="ellipsis")
     for item in exceptions:
         table.add_row(
             Text(item["object"] or "-", overflow="ellipsis"),
-            Text(item["reason"], style="red", overflow="fold"),
+            Text(item["reason"], style="yellow" if _is_at_work(item) else "red", overflow="fold"),
             str(item["count"]),
             item["path"],
         )
     return table
+
+
+def _is_at_work(item: Form) -> bool:
+    return bool(item.get("severity", 0) >= AT_WORK)
 
 
 def _nodes(rows: Sequence[tuple[Form, str]], now_ms: int) -> Table:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from relay.core.destination.customizing import Customize, customizes_nothing
 from schemas.identity import KeyId, NodePath, TreeId
 
 
@@ -26,3 +27,5 @@ class NodeConfig:
     former: tuple[NodePath, ...] = ()
     # Take new records under a snapshot that expired, though the node has no memory.
     accept_expired: bool = False
+    # What becomes of objects that are customized where they arrive.
+    customize: Customize = customizes_nothing

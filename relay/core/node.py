@@ -5,7 +5,7 @@ This module only wires the rooms together: records, audience, link, content, rep
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import assert_never
 
@@ -100,11 +100,12 @@ class Node(NodeView):
     def _attach(self, remembered: Remembered, done: Iterable[Done]) -> Destination:
         return Destination(
             self.config.path,
-            Inventory(self._audience.bears_on, self._location_labels),
+            Inventory(self._audience.bears_on, self._locations),
             self._content,
             done,
             last_loss=_last_loss(remembered),
             former=self.config.former,
+            customize=self.config.customize,
         )
 
     def _rooms(self, joined: set[str]) -> Rooms:
@@ -314,7 +315,8 @@ class Node(NodeView):
         if self._reports.is_dirty:
             self._throttle.gather(now)
         if upstream is not None and upstream.welcomed and upstream.may_advance:
-            if self._children.is_answered and self._destination is None:
+            waited_for = self._destination is None and upstream.caught_up
+            if waited_for and self._children.is_answered:
                 self._throttle.hurry(now)
             else:
                 self._throttle.gather(now)
@@ -386,14 +388,14 @@ class Node(NodeView):
     def _place(self, child: str) -> int:
         return self._places.setdefault(child, len(self._places))
 
-    def _location_labels(self, profile: Profile) -> Iterator[Mapping[str, str]]:
-        """The labels of the Locations that a destination belongs to."""
+    def _locations(self, profile: Profile) -> Iterator[LocationRecord]:
+        """The Locations that a destination belongs to."""
         for accepted in self._book.by_key.values():
             location = accepted.record
             if isinstance(location, LocationRecord) and location.instance_selector is not None:
                 same = location.source.space == profile.source.space
                 if same and location.instance_selector.matches(profile.labels):
-                    yield location.labels
+                    yield location
 
     def _roots(self) -> Iterator[Reference]:
         for accepted in self._book.deltas():
@@ -402,6 +404,8 @@ class Node(NodeView):
         if self._destination is not None:
             for wanted in self._destination.wanted.values():
                 yield wanted.reference
+                if wanted.form is not None and wanted.form.customizer is not None:
+                    yield wanted.form.customizer
         for snapshot in (self._judge.reached, self._judge.newest):
             if snapshot is not None:
                 yield from snapshot.record.references

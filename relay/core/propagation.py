@@ -124,8 +124,11 @@ class Propagation:
         destination = self._destination
         if destination is None:
             return
+        another = False
         if profile is not None or key not in self._book.by_key:
-            destination.put_profile(key, profile)
+            another = destination.put_profile(key, profile)
+        if another or profile is None:
+            destination.read_properties()
         for accepted in self._book.deltas():
             self._evaluate(accepted, cause, now)
             self._reports.touch(accepted.key)

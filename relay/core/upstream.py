@@ -53,6 +53,8 @@ EXPIRED = (
     "taken under it"
 )
 VIEW_LOOK_SECONDS = 60.0
+ACKNOWLEDGE_EVERY = 64
+"""So many messages are acknowledged at once, or what came when no more follows."""
 SNAPSHOT_OWNER = "snapshot"
 
 
@@ -92,7 +94,9 @@ class Upstream:
         self._stored_cursor = cursor
         # Whether records wait for parts of snapshots that are not being read.
         self._interest_grew = False
-        # When a hello is due because mail came.
+        # Mail since the last acknowledgement.
+        self._unacknowledged = 0
+        # When the cursor is kept, and mail acknowledged, as no more came.
         self._quiet_at: float | None = None
         now = rooms.clock().seconds
         self._view = ViewAge(now)
@@ -129,6 +133,7 @@ class Upstream:
         self._children.give_up_content()
         if self._quiet_at is not None and self._quiet_at <= now:
             self._quiet_at = None
+            self._acknowledge()
             self._store_cursor()
             if self.caught_up and self._wants():
                 self.link.session.hurry(now)
@@ -218,7 +223,9 @@ class Upstream:
             self._at_end()
         if at_end:
             self._let_go_unshown()
-        self._out.append(AckMail(self.link.reader.judged))
+        self._unacknowledged += 1
+        if at_end or self._unacknowledged >= ACKNOWLEDGE_EVERY:
+            self._acknowledge()
         self.may_advance = True
 
     def _at_end(self) -> None:
@@ -230,6 +237,11 @@ class Upstream:
         if reader.parked.overflowed and reader.parked.roomy:
             self._out.append(ResetMail(reader.reread()))
 
+    def _acknowledge(self) -> None:
+        """Say up to where mail is kept here: what is not said in time is only brought again."""
+        self._unacknowledged = 0
+        self._out.append(AckMail(self.link.reader.judged))
+
     def judge_parked(self) -> None:
         """Judge again what waited for a key or for a snapshot."""
         if not self.welcomed:
@@ -238,7 +250,6 @@ class Upstream:
         for event in parked:
             parked.forget(event.key)
             self._judge_mail(event)
-        self._out.append(AckMail(self.link.reader.judged))
         self.may_advance = True
 
     def _judge_mail(self, event: MailArrived) -> None:

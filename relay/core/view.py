@@ -130,9 +130,10 @@ class NodeView:
 
         def bears_on(accepted: Accepted) -> bool:
             record = accepted.record
-            return isinstance(record, Profile | LocationRecord) and self._audience.bears_on(
-                record, key
-            )
+            if isinstance(record, Profile):
+                return self._audience.bears_on(record, key)
+            # What a Location says may be put into the copies of all its destinations.
+            return isinstance(record, LocationRecord)
 
         waiting = [n for n in names if not self._children.has_answered(n, key, bears_on)]
         exact = not waiting and counted == expected

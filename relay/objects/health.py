@@ -18,6 +18,7 @@ Assessment = tuple[Health, str]
 _Fields = Mapping[str, Any]
 
 _HEALTHY: Assessment = ("healthy", "")
+_CRASHING = "CrashLoopBackOff"
 
 
 def health_of(obj: Mapping[str, Any]) -> Health:
@@ -180,7 +181,18 @@ def _pod(spec: _Fields, status: _Fields) -> Assessment:
         case "Unknown":
             return "unknown", _why(status)
         case _:
-            return "progressing", "pending"
+            return "progressing", _unscheduled(status) or "pending"
+
+
+def pod_trouble(pod: Mapping[str, Any]) -> str:
+    """What keeps a Pod from running, in words that are the same for Pods alike; "" if nothing."""
+    status = _section(pod, "status")
+    return _container_trouble(status) or _unscheduled(status)
+
+
+def _unscheduled(status: _Fields) -> str:
+    scheduled = _conditions(status).get("PodScheduled", {})
+    return _why(scheduled) if scheduled.get("status") == "False" else ""
 
 
 def _container_trouble(status: _Fields) -> str:
@@ -189,6 +201,9 @@ def _container_trouble(status: _Fields) -> str:
         for container in listed if isinstance(listed, (list, tuple)) else ():
             waiting = _section(_section(container, "state"), "waiting")
             reason = str(waiting.get("reason", ""))
+            if reason == _CRASHING:
+                # Its message names the Pod, which no other has.
+                return f"{reason}: container {container.get('name', '')} ends again and again"
             if reason.endswith(("BackOff", "Error")) or reason.startswith(("Err", "Invalid")):
                 return _why(waiting)
     return ""

@@ -13,6 +13,7 @@ from relay.core.destination.claims import DesiredObject
 from relay.objects.health import terminating
 from relay.objects.merge import copied
 from relay.ports import FieldConflict, Object, Space, SpaceError
+from relay.syncer.customizing import customized
 from relay.syncer.observed import Sight, look_at
 from relay.syncer.ownership import (
     MANAGED,
@@ -107,12 +108,18 @@ class Applier:
         self._tells_managers = False
 
     async def content(self, wanted: DesiredObject) -> Object:
-        """What is wanted, as it was written; raises ContentMissing and CodecError."""
+        """What is wanted, as it is meant here.
+
+        Raises ContentMissing, CustomizationFailed and CodecError.
+        """
         if not wanted.placements:
             return namespace_object(wanted.key.name)
-        plain = await self._load(wanted.reference)
-        obj: Object = copied(codec.unpack(plain, OBJECT_MAX_BYTES))
-        return obj
+        plain, form = await self._load(wanted.reference), wanted.form
+        if form is None:
+            obj: Object = copied(codec.unpack(plain, OBJECT_MAX_BYTES))
+            return obj
+        by = None if form.customizer is None else await self._load(form.customizer)
+        return customized(wanted.key, plain, by, form.properties, "").object
 
     async def wish(self, wanted: DesiredObject, done: Done) -> Object:
         """What is applied: the content with our marks."""
@@ -125,7 +132,7 @@ class Applier:
 
         Of an `unseen` one no marks of any tree were told, so it is new, or nobody's.
         None if it is not to be touched, and was not looked at. Raises SpaceError, ContentMissing,
-        PolicyUnknown and CodecError.
+        CustomizationFailed, PolicyUnknown and CodecError.
         """
         content = await self.content(wanted)
         policies = policies_of(wanted.key, content)
@@ -134,7 +141,7 @@ class Applier:
             if case.once and case.policies.overwrite == case.done.stay:
                 return await self._leave_alone(case, case.done)
             if case.once:
-                address = case.done.address if wanted.create_only else wanted.reference.address
+                address = case.done.address if wanted.create_only else wanted.address
                 self._record.put(case.claimed(replace(case.done, address=address)))
                 return None
             if case.done.stay:
@@ -149,7 +156,7 @@ class Applier:
     async def _leave_alone(self, case: _Case, done: Done) -> Sight | None:
         """From now on it is its cluster's; only the annotation that says so is kept in step."""
         sight = await self._say_policy(case, done)
-        address = done.address if case.wanted.create_only else case.wanted.reference.address
+        address = done.address if case.wanted.create_only else case.wanted.address
         self._record.put(case.claimed(replace(done, address=address)))
         return sight
 
@@ -218,14 +225,14 @@ class Applier:
             unsure = done is not None and not done.uid and is_shared(live, MANAGER)
             mine = is_ours(live, case.key, self._tree) and not is_adopted(live)
             made, uid = mine and not unsure, ""
-        address = done.address if done and live is not None else wanted.reference.address
+        address = done.address if done and live is not None else wanted.address
         fresh = Done(wanted.key, uid, address, wanted.placements, made, wanted.order)
         if done is not None and uid:
             fresh = replace(fresh, held=done.held, fields=done.fields)
         return case.claimed(fresh)
 
     def _leave(self, case: _Case, live: Object) -> Sight:
-        address = case.wanted.reference.address
+        address = case.wanted.address
         done = Done(case.key, _uid(live), address, (), made=False, order=0, left=True)
         self._record.put(case.claimed(done))
         return look_at(live)
@@ -234,7 +241,7 @@ class Applier:
         wish = self._marked(case.key, case.content, intent)
         if live is not None and scaled_by(live):
             wish = without_replicas(wish)
-        same = bool(intent.held) and intent.address == case.wanted.reference.address
+        same = bool(intent.held) and intent.address == case.wanted.address
         force = case.policies.force or (live is not None and same)
         try:
             live = await self._space.apply(wish, MANAGER, force=force)
@@ -256,7 +263,7 @@ class Applier:
         sight = look_at(live, hold)
         hold = hold or Hold(sight.held, marks(paths_said(self._marked_content(case, intent))))
         kept = case.wanted.create_only and bool(intent.uid)
-        address = intent.address if kept else case.wanted.reference.address
+        address = intent.address if kept else case.wanted.address
         made = intent.made and intent.uid in ("", uid)
         self._record.put(
             replace(

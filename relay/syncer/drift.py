@@ -88,7 +88,7 @@ class Drift:
             return False
         if self._holding.setdefault(done.key, done.held) == sight.held:
             return False
-        if done.address != want.reference.address:
+        if done.address != want.address:
             return False
         if sight.managed:
             return True

@@ -77,8 +77,8 @@ class Observations:
         else:
             self._sights[key] = sight
 
-    def news(self, key: ObjectKey, address: str, error: str) -> ObjectObserved | None:
-        """The last word on the object, unless it was said already."""
+    def news(self, key: ObjectKey, address: str, error: str, reason: str) -> ObjectObserved | None:
+        """The last word on the object, unless it was said already; `reason` is of its health."""
         sight, error = self._sights.get(key), shortened(error)
         if sight is None:
             said = _absent(key, error=error)
@@ -90,7 +90,7 @@ class Observations:
                 error=error,
                 health=sight.health,
                 status=sight.status,
-                reason=shortened(sight.reason),
+                reason=shortened(reason),
             )
         return self._tell(key, said)
 

@@ -10,14 +10,16 @@ import hashlib
 import json
 import struct
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 FIELDS_MAX = 1024
 MANAGED = "managedFields"
 _ITSELF = "."
+_MISSING = object()
 _MARK = struct.Struct(">I")
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +44,13 @@ def hold_of(obj: Mapping[str, Any], manager: str) -> Hold | None:
     fields = _applied_by(obj, manager)
     if not fields:
         return NOTHING
-    said = json.dumps([fields, _values(fields, obj)], sort_keys=True, separators=(",", ":"))
+    paths: list[str] = []
+    said = _ENCODER.encode([fields, _held(fields, obj, "", paths)])
     digest = hashlib.sha256(said.encode()).hexdigest()[:32]
-    return Hold(digest, marks(_paths(fields)))
+    return Hold(digest, marks(paths))
 
 
-def marks(paths: Iterator[str]) -> bytes:
+def marks(paths: Iterable[str]) -> bytes:
     """Four bytes for each field path, at most FIELDS_MAX of them."""
     found = sorted({zlib.crc32(path.encode()) for path in paths})
     return b"".join(_MARK.pack(mark) for mark in found[:FIELDS_MAX])
@@ -150,41 +153,42 @@ def _step(name: str) -> str:
             return f"[{text}]"
 
 
-def _values(fields: Mapping[str, Any], held: Any) -> dict[str, Any]:
-    """The values of these fields; of one that is not there nothing is said."""
+def _held(fields: Mapping[str, Any], held: Any, above: str, paths: list[str]) -> dict[str, Any]:
+    """The values of these fields, and as `_paths` their names; of what is not there no value."""
     found = {}
     for name, below in fields.items():
         if name == _ITSELF:
+            paths.append(above)
             continue
-        for value in _children(name, held):
-            nested = isinstance(below, Mapping) and below
-            found[name] = _values(below, value) if nested else value
+        path = f"{above}{_step(name)}".removeprefix(_ITSELF)
+        value = _child(name, held)
+        if isinstance(below, Mapping) and below:
+            inside = _held(below, value, path, paths)
+            if value is not _MISSING:
+                found[name] = inside
+            continue
+        paths.append(path)
+        if value is not _MISSING:
+            found[name] = value
     return found
 
 
-def _children(name: str, held: Any) -> Iterator[Any]:
-    """What an element of a path leads to, if anything."""
+def _child(name: str, held: Any) -> Any:
+    """What an element of a path leads to, or `_MISSING`."""
     form, _, text = name.partition(":")
     if form == "f":
-        if isinstance(held, Mapping) and text in held:
-            yield held[text]
-        return
+        return held.get(text, _MISSING) if isinstance(held, Mapping) else _MISSING
     items = held if isinstance(held, (list, tuple)) else ()
     sought = _parsed(text)
     if form == "k" and isinstance(sought, Mapping):
         wanted = sought.items()
-        alike = (i for i in items if isinstance(i, Mapping) and wanted <= i.items())
-        yield from _first(alike)
-    elif form == "v":
-        yield from _first(item for item in items if item == sought)
-    elif form == "i" and isinstance(sought, int) and sought < len(items):
-        yield items[sought]
-
-
-def _first(items: Iterator[Any]) -> Iterator[Any]:
-    for item in items:
-        yield item
-        return
+        alike = (item for item in items if isinstance(item, Mapping) and wanted <= item.items())
+        return next(alike, _MISSING)
+    if form == "v":
+        return next((item for item in items if item == sought), _MISSING)
+    if form == "i" and isinstance(sought, int) and sought < len(items):
+        return items[sought]
+    return _MISSING
 
 
 def _parsed(text: str) -> Any:

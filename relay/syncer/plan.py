@@ -81,7 +81,7 @@ def action_for(
         return Prune(done) if done and may_prune else None
     if done is None or not done.uid or drifted:
         return Apply(want)
-    same_content = want.create_only or done.address == want.reference.address
+    same_content = want.create_only or done.address == want.address
     same_claim = (done.placements, done.order) == (want.placements, want.order)
     return None if same_content and same_claim else Apply(want)
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from itertools import islice
+from collections.abc import Mapping
 from typing import Protocol
 
 from schemas.identity import short_key
 from schemas.objects import ObjectKey
 from schemas.reports import Done
 
-WRITES_AT_ONCE = 32
+BATCHES_AT_ONCE = 2
+"""So that what comes meanwhile waits for one answer, and is written together."""
 
 
 class DoneStore(Protocol):
@@ -19,7 +20,7 @@ class DoneStore(Protocol):
 
     async def load_done(self) -> list[Done]: ...
 
-    async def store_done(self, key: str, done: Done | None) -> None: ...
+    async def store_done(self, records: Mapping[str, Done | None]) -> None: ...
 
 
 class Record:
@@ -31,6 +32,7 @@ class Record:
         self._unkept: dict[ObjectKey, Done | None] = {}
         self._writing: set[ObjectKey] = set()
         self._changed = asyncio.Event()
+        self._batches = 0
         self._wrote: dict[ObjectKey, asyncio.Event] = {}
 
     @property
@@ -66,17 +68,22 @@ class Record:
             while True:
                 await self._changed.wait()
                 self._changed.clear()
-                free = WRITES_AT_ONCE - len(self._writing)
-                idle = (key for key in self._unkept if key not in self._writing)
-                for key in list(islice(idle, free)):
-                    self._writing.add(key)
-                    group.create_task(self._write(key, self._unkept.pop(key)))
+                if self._batches == BATCHES_AT_ONCE:
+                    continue
+                idle = [key for key in self._unkept if key not in self._writing]
+                if idle:
+                    batch = {key: self._unkept.pop(key) for key in idle}
+                    self._batches += 1
+                    self._writing.update(batch)
+                    group.create_task(self._write(batch))
 
-    async def _write(self, key: ObjectKey, done: Done | None) -> None:
-        await self._store.store_done(_done_key(key), done)
-        self._writing.discard(key)
-        if key not in self._unkept and (wrote := self._wrote.pop(key, None)):
-            wrote.set()
+    async def _write(self, batch: Mapping[ObjectKey, Done | None]) -> None:
+        await self._store.store_done({_done_key(key): done for key, done in batch.items()})
+        self._batches -= 1
+        self._writing.difference_update(batch)
+        for key in batch:
+            if key not in self._unkept and (wrote := self._wrote.pop(key, None)):
+                wrote.set()
         if self._unkept:
             self._changed.set()
 

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 
 from relay.core.destination.claims import DesiredObject
 from relay.core.events import ObjectObserved
+from relay.objects.customization import CustomizationFailed
 from relay.ports import (
     AnotherSpace,
     Change,
@@ -33,7 +34,8 @@ from relay.syncer.applying import Applier, ContentMissing, Loader
 from relay.syncer.census import find_ours
 from relay.syncer.drift import Drift
 from relay.syncer.followed import Followed, KindName, kind_of
-from relay.syncer.observed import Observations, look_at
+from relay.syncer.lasting import Lasting
+from relay.syncer.observed import Observations, Sight, look_at
 from relay.syncer.pending import Pending, key_of
 from relay.syncer.plan import (
     NAMESPACES,
@@ -86,6 +88,7 @@ class Syncer:
         self._drift = Drift(self._applier, clock)
         self._errors: dict[ObjectKey, str] = {}
         self._observed = Observations()
+        self._lasting = Lasting(space, clock, self._tell)
         self._pending = Pending()
         self._busy: set[ObjectKey] = set()
         self._seen_meanwhile: dict[ObjectKey, Object | None] = {}
@@ -144,6 +147,7 @@ class Syncer:
             group.create_task(self._follow(), name="syncer:follow")
             group.create_task(self._work(group), name="syncer:work")
             group.create_task(self._look_at_what_is_left(), name="syncer:left")
+            group.create_task(self._lasting.run(), name="syncer:lasting")
 
     # What is to be done.
 
@@ -158,7 +162,7 @@ class Syncer:
         if action is None and key in self._drift.doubted:
             action = Look(key)
         # What is newly wanted waits for no one.
-        same = wanted and done and wanted.reference.address == done.address
+        same = wanted and done and wanted.address == done.address
         self._pending.put(key, action, self._drift.due(key) if same else 0.0)
         self._wake.set()
 
@@ -226,7 +230,7 @@ class Syncer:
         if sight is None:
             return
         self._drift.applied(key, sight)
-        self._observed.see(key, sight)
+        self._see(key, sight)
         if kind_of(key) == NAMESPACES:
             for other in [other for other in self._wanted if other.namespace == key.name]:
                 self._pending.hurry(other)
@@ -235,6 +239,7 @@ class Syncer:
         left = await take_back(self._space, done, self._done.keys(), self._tree)
         self._record.erase(done.key)
         self._drift.forget(done.key)
+        self._lasting.see(done.key, None)
         for holder in holders(done.key):
             self._pending.hurry(holder)
         if done.key not in self._wanted and done.placements:
@@ -360,7 +365,7 @@ class Syncer:
         if obj is not None and self._drift.is_echo(key, obj, self._observed.sight(key)):
             return
         sight = look_at(obj) if obj else None
-        self._observed.see(key, sight)
+        self._see(key, sight)
         done, wanted = self._done.get(key), self._wanted.get(key)
         if done and wanted:
             later = await self._drift.judge(obj, sight, done, wanted)
@@ -372,15 +377,22 @@ class Syncer:
             self._retry(key)
         await self._tell(key)
 
+    def _see(self, key: ObjectKey, sight: Sight | None) -> None:
+        self._observed.see(key, sight)
+        self._lasting.see(key, sight)
+
     async def _tell(self, key: ObjectKey) -> None:
         wanted, done = self._wanted.get(key), self._done.get(key)
         if wanted is None and done is None:
             self._errors.pop(key, None)
+            self._lasting.see(key, None)
             await self._say(self._observed.forget(key))
         elif any(item.placements for item in (wanted, done) if item):
             address = done.address if done and done.uid and key not in self._drift.drifted else ""
             error = self._errors.get(key) or self._followed.trouble(key)
-            await self._say(self._observed.news(key, address, error))
+            sight = self._observed.sight(key)
+            reason = self._lasting.reason(key, sight) if sight else ""
+            await self._say(self._observed.news(key, address, error, reason))
 
     def _now_text(self) -> str:
         seconds = self._clock.now().wall_ms // 1000
@@ -396,6 +408,7 @@ class Syncer:
 _FAILURES = (
     SpaceError,
     ContentMissing,
+    CustomizationFailed,
     PolicyUnknown,
     StillHolds,
     BlobRefused,

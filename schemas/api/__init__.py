@@ -3,6 +3,7 @@
 `parse_kind` reads them; a field that is not known is reported by its path, never swallowed.
 """
 
+from schemas.api.customizer import Customizer, Replacement
 from schemas.api.denatured import DENATURED_GROUP, DENATURED_VERSION, Denatured
 from schemas.api.inventory import PATH_ANNOTATION, Location, SyncTarget
 from schemas.api.parsing import Kind, parse_kind
@@ -24,6 +25,7 @@ __all__ = [
     "PATH_ANNOTATION",
     "VERSION",
     "Condition",
+    "Customizer",
     "Denatured",
     "Destination",
     "DownsyncClause",
@@ -33,6 +35,7 @@ __all__ = [
     "Kind",
     "Location",
     "ObjectMeta",
+    "Replacement",
     "SinglePlacementSlice",
     "SyncTarget",
     "UpsyncSet",

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from schemas.api.customizer import Customizer
 from schemas.api.denatured import DENATURED_GROUP, DENATURED_VERSION, Denatured
 from schemas.api.inventory import Location, SyncTarget
 from schemas.api.placement import EdgePlacement, SinglePlacementSlice
@@ -18,9 +19,10 @@ from schemas.api.shared import GROUP, VERSION
 from schemas.faults import Fault, Faulty, InvalidObject
 from schemas.objects import object_faults, title_of
 
-Kind = Location | SyncTarget | EdgePlacement | SinglePlacementSlice | Denatured
+Kind = Location | SyncTarget | EdgePlacement | SinglePlacementSlice | Customizer | Denatured
 
 _KINDS: Mapping[tuple[str, str], type[Kind]] = {
+    (GROUP, "Customizer"): Customizer,
     (GROUP, "EdgePlacement"): EdgePlacement,
     (GROUP, "Location"): Location,
     (GROUP, "SinglePlacementSlice"): SinglePlacementSlice,

@@ -127,6 +127,7 @@ class EdgePlacementStatus(Value):
     synced: Count | None = None
     healthy: Count | None = None
     failing: Count | None = None
+    frozen: Count | None = None
     unreachable: Count | None = None
     never_joined: Count | None = None
     complete: bool | None = None

@@ -26,14 +26,15 @@ class MemoryDone:
     async def load_done(self):
         return list(self.held.values())
 
-    async def store_done(self, key, done):
-        if self.hold_up(done):
+    async def store_done(self, records):
+        if any(map(self.hold_up, records.values())):
             await asyncio.Event().wait()
-        self.log.append(done)
-        if done is None:
-            self.held.pop(key, None)
-        else:
-            self.held[key] = done
+        for key, done in records.items():
+            self.log.append(done)
+            if done is None:
+                self.held.pop(key, None)
+            else:
+                self.held[key] = done
 
     def of(self, key):
         return next((done for done in self.held.values() if done.key == key), None)

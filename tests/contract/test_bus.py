@@ -44,9 +44,9 @@ async def test_what_was_stored_is_remembered_after_a_restart(tree):
     )
     (written,) = await centre.write(mail=[letter("emea", 2, generation=5)])
     await centre.write(blobs=blob.values)
-    await centre.store_done("a", done)
-    await centre.store_done("b", done)
-    await centre.store_done("b", None)
+    await centre.store_done({"a": done})
+    await centre.store_done({"b": done})
+    await centre.store_done({"b": None})
     await tree.close("/")
 
     centre, listener = await tree.open()

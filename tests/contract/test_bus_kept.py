@@ -37,7 +37,7 @@ async def test_what_was_confirmed_outlives_its_server_however_that_ends(tree):
     await tree.plant("/emea", centre)
     blob = store(OBJECT, b"x" * 100)
     done = Done(ObjectKey("", "configmaps", "shop", "a"), "uid", "00", ("p",), True, 1)
-    await centre.store_done("a", done)
+    await centre.store_done({"a": done})
     await centre.write(blobs=blob.values)
     (written,) = await centre.write(mail=[letter("emea", 2)])
     await centre.write(own=[StoreOwn("a", b"1", 1, "inc", 7)])
@@ -58,9 +58,9 @@ async def test_what_was_erased_stays_erased_however_its_server_ends(tree):
     for version in range(3):
         done = Done(ObjectKey("", "configmaps", "shop", "a"), "uid", "00", ("p",), True, version)
         for name in ("a", "b"):
-            await centre.store_done(name, done)
+            await centre.store_done({name: done})
             await centre.write(own=[StoreOwn(name, b"%d" % version)])
-    await centre.store_done("a", None)
+    await centre.store_done({"a": None})
     await centre.write(own=[StoreOwn("a", None)])
 
     for _ in range(2):

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from relay.ports import SpaceError
+from relay.syncer import lasting
 from schemas.chunks import CREATE_ONLY
 from schemas.objects import ObjectKey
 from schemas.wire import replace
@@ -32,7 +33,7 @@ async def test_what_is_wanted_is_applied_and_said(bench):
         assert (said.present, said.error, said.health) == (True, "", "healthy")
         assert said.address == bench.done.of(CONFIG).address
         assert bench.said[WEB].health == "progressing"
-        assert bench.said[WEB].reason
+        assert not bench.said[WEB].reason
 
 
 async def test_nothing_is_done_before_the_first_wants(bench, space):
@@ -173,6 +174,37 @@ async def test_others_fields_and_status_are_no_drift(bench, space):
         await space.set_status(WEB, {"observedGeneration": 2, "replicas": 0})
         await bench.until(lambda: bench.said[WEB].status is not None)
         assert len(bench.space.applied) == count
+
+
+async def test_why_an_object_is_at_work_is_said_once_that_lasts_with_what_keeps_its_pods(
+    bench, space, monkeypatch
+):
+    monkeypatch.setattr(lasting, "LASTING_SECONDS", 0.3)
+    image = {"reason": "ImagePullBackOff", "message": "no such image"}
+    pods = {"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2}
+    async with bench.running():
+        bench.want(deployment())
+        await bench.settled()
+        await space.set_status(WEB, pods)
+        await bench.until(lambda: bench.said[WEB].reason == "0 of 2 replicas available")
+        assert not any(told.reason for told in bench.history if told is not bench.said[WEB])
+        await space.apply(pod("web-1", app="web"), "they")
+        await space.apply(pod("else-1", app="else"), "they")
+        for name in ("web-1", "else-1"):
+            waiting = {"containerStatuses": [{"name": "main", "state": {"waiting": image}}]}
+            await space.set_status(ObjectKey("", "pods", "shop", name), waiting)
+        said = "0 of 2 replicas available: ImagePullBackOff: no such image"
+        await bench.until(lambda: bench.said[WEB].reason == said)
+        assert (bench.said[WEB].health, bench.said[WEB].error) == ("progressing", "")
+        await space.set_status(WEB, {**pods, "availableReplicas": 2})
+        await bench.until(lambda: bench.said[WEB].health == "healthy")
+        assert not bench.said[WEB].reason
+
+
+def pod(name, **labels):
+    metadata = {"name": name, "namespace": "shop", "labels": labels}
+    spec = {"containers": [{"name": "main", "image": "web:1"}]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
 async def test_one_bad_object_holds_up_no_other(bench):

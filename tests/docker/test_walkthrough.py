@@ -12,6 +12,7 @@ from tests.e2e.test_documents import Shell, walk
 pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(600)]
 
 PLUGIN_BY_PROGRAM = 'docker() { shift; command docker-compose "$@"; }'
+WHAT_HAPPENED = "tail -n 30 *.log; docker compose ps -a; docker compose logs --tail 5"
 
 
 def test_commands_of_the_page_about_containers_print_what_is_shown(tmp_path, monkeypatch):
@@ -25,6 +26,9 @@ def test_commands_of_the_page_about_containers_print_what_is_shown(tmp_path, mon
         if len(program) == 1:
             shell.run(PLUGIN_BY_PROGRAM)
         walk("docs/containers.md", shell)
+    except AssertionError as error:
+        error.add_note("\n".join(shell.run(WHAT_HAPPENED)[1]))
+        raise
     finally:
         shell.run("docker compose down -v --remove-orphans --timeout 5")
         shell.end()

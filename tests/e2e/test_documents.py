@@ -23,7 +23,7 @@ import pytest
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("README.md", "docs/quickstart.md", "docs/operations.md")
+PAGES = ("README.md", "docs/quickstart.md", "docs/customization.md", "docs/operations.md")
 BLOCK = re.compile(r"^```(console|yaml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# ([a-z0-9-]+/)?[a-z0-9-]+\.yaml\n")
 END = "end of command"

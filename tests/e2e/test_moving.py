@@ -11,7 +11,7 @@ from controllers.nodes import NodeRefused, add_node
 from leafcast.ask.api import ApiError
 from leafcast.daemon.membership import Membership
 from relay.adapters.server.nkey_pairs import new_user_nkey
-from relay.core.link.session import SILENT_AFTER_SECONDS
+from relay.core.link.session import HELLO_SECONDS, SILENT_AFTER_SECONDS
 from schemas.identity import NodePath
 from schemas.moves import MOVED_ANNOTATION
 from schemas.objects import ObjectKey
@@ -153,6 +153,8 @@ async def test_with_its_old_parent_gone_it_counts_once(tree, membership):
     tree.network.cut(R1)
     for _ in range(2):
         await tree.leap(SILENT_AFTER_SECONDS / 2 + 1)
+    await tree.centre.until(lambda node: node.standing_of(R1.name).silent_since_ms)
+    await tree.leap(HELLO_SECONDS)
     await tree.until(
         "shop", lambda c: c.exact and c.summary.states == {"unreachable": 2, "synced": 1}
     )

@@ -112,13 +112,14 @@ def test_what_no_placement_selects_is_told_to_stay(tree, apply):
 
 
 def test_what_is_not_supported_is_named_and_the_rest_works(tree, apply):
-    text = PLACEMENT.format(name="more", clauses="{objectNames: [more]}", more="upsync: []")
-    noted = ', annotations: {edge.kubestellar.io/expand-parameters: "true"}'
-    told = apply(f"{text}---\n{SETTINGS.format(name='more', more=noted)}").stderr
-    assert "configmap/more: annotation edge.kubestellar.io/expand-parameters has no ef" in told
+    clause = "{objectNames: [more], statusCollectors: [c]}"
+    text = PLACEMENT.format(name="more", clauses=clause, more="upsync: []")
+    told = apply(f"{text}---\n{SETTINGS.format(name='more', more='')}").stderr
+    field = "spec.downsync[0].statusCollectors"
+    assert f"edgeplacement.edge.kubestellar.io/more: {field} has no effect" in told
     did(tree, "wait", "more", "--for", "synced")
     said = did(tree, "describe", "epl", "more").stdout
-    assert "annotation edge.kubestellar.io/expand-parameters on 1 selected" in said
+    assert f"{field} has no effect" in said
     did(tree, "delete", "epl", "more")
 
 

@@ -169,11 +169,55 @@ async def test_health_follows_what_real_controllers_say(connect, live_cluster):
     }
     job_key = ObjectKey("batch", "jobs", "shop", "once")
     claim_key = ObjectKey("", "persistentvolumeclaims", "shop", "disk")
+    stuck = deployment("stuck")
+    stuck["spec"]["template"]["spec"]["nodeSelector"] = {"disk": "none-such"}
+    stuck_key = ObjectKey("apps", "deployments", "shop", "stuck")
     async with bench.running():
-        bench.want(deployment(), job, claim)
+        bench.want(deployment(), job, claim, stuck)
         await bench.until(lambda: WEB in bench.said and bench.said[WEB].health == "healthy")
         await bench.until(lambda: job_key in bench.said and bench.said[job_key].health == "healthy")
         assert (bench.said[claim_key].health, bench.said[claim_key].error) == ("progressing", "")
         healths = [told.health for told in bench.history if told.key == WEB and told.address]
         assert healths[0] == "progressing"
-        assert len(bench.space.applied) == 4
+        assert len(bench.space.applied) == 5
+        # What lasts says why, and of its Pods what keeps them.
+        await bench.until(lambda: "Unschedulable: 0/1 nodes" in bench.said[stuck_key].reason)
+        assert bench.said[stuck_key].reason.startswith("0 of 2 replicas available: ")
+        assert bench.said[claim_key].reason == "not bound to a volume"
+        assert not bench.said[WEB].reason
+
+
+async def test_what_a_real_autoscaler_sets_is_left_to_it(connect, live_cluster):
+    bench = connect(live_cluster.kubeconfig)
+    scaler = {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+            "minReplicas": 4,
+            "maxReplicas": 6,
+        },
+    }
+
+    async def replicas():
+        return (await bench.space.get(WEB))["spec"]["replicas"]
+
+    async def scaled():
+        return await replicas() == 4
+
+    async with bench.running():
+        bench.want(deployment(replicas=2), scaler)
+        await bench.settled()
+        await eventually(scaled, "the autoscaler does not act")
+        await bench.settled()
+        applied = bench.space.applied.count("web")
+        bench.want(deployment(replicas=3, minReadySeconds=1), scaler)
+        await bench.settled()
+        live = await bench.space.get(WEB)
+        assert (live["spec"]["replicas"], live["spec"]["minReadySeconds"]) == (4, 1)
+        await bench.until(lambda: bench.said[WEB].health == "healthy")
+        assert not bench.said[WEB].error
+        # One for the change, and one where the scale had come between.
+        assert bench.space.applied.count("web") - applied <= 2
+        assert await replicas() == 4

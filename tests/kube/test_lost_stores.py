@@ -64,19 +64,25 @@ async def test_an_edge_whose_store_was_lost_while_it_was_down_is_left_alone_and_
     assert "settings" not in await run(api_server.kubectl, "get", "configmaps", "-A", "-o", "name")
 
 
-async def test_an_edge_whose_store_is_emptied_under_it_deletes_nothing(api_server):
+async def test_an_edge_whose_store_is_emptied_under_it_deletes_and_writes_nothing(api_server):
     async with space_of(api_server) as space:
         bench = Bench(space, SystemClock(), SystemDice())
         async with bench.running():
             bench.want(config_map(a="1"), deployment())
             await bench.settled()
-            looked = len(bench.space.looked)
+            applied = len(bench.space.applied)
             await run(api_server.wipe)
-            # It is told of each deletion, and looks itself.
-            await bench.until(lambda: len(bench.space.looked) >= looked + 2)
-            await asyncio.sleep(2)
+            # It is told of each deletion, looks itself, and asks first who answers.
+            for key in (SETTINGS, WEB):
+                await bench.until(lambda key=key: "kube-system" in bench.said[key].error)
+            looked = len(bench.space.looked)
+            bench.want(config_map(a="2"))
+            await bench.until(lambda: len(bench.space.looked) > looked)
+            await bench.until(lambda: bench.said[SETTINGS].error)
+            assert len(bench.space.applied) == applied
             assert bench.space.deleted == []
             assert {SETTINGS, WEB} <= {done.key for done in bench.done.held.values()}
+    assert "settings" not in await run(api_server.kubectl, "get", "configmaps", "-A", "-o", "name")
 
 
 @pytest.mark.parametrize("down", [False, True])

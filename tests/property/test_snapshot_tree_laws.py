@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from relay.core.records.reading import SnapshotReading, addresses_kept, proof
+from relay.core.records.reading import SnapshotReading, addresses_kept
 from relay.core.records.snapshot import (
     NOT_LISTED,
     Interest,
@@ -149,8 +149,7 @@ def test_a_reading_ends_with_each_key_judged_and_takes_what_is_shared_from_befor
     before = dict(kept)
     former = SnapshotReading(old.record, interest, kept)
     assert former.missing() == ()
-    assert former.seen == before.keys() - {old.record.terms_reference.address}
-    reading = SnapshotReading(new.record, interest, kept, complete=former.seen)
+    reading = SnapshotReading(new.record, interest, kept)
     fetched = set()
     while missing := reading.missing(most):
         assert len(missing) <= most
@@ -159,36 +158,11 @@ def test_a_reading_ends_with_each_key_judged_and_takes_what_is_shared_from_befor
             fetched.add(reference.address)
             reading.take(reference.address, new.nodes[reference.address])
     assert fetched == set(addresses_kept(new, interest)) - set(before)
-    assert fetched <= reading.seen
     view = SnapshotView(new.record, kept)
+    listed = {entry.key: Listed(entry.generation) for entry in view.listed(interest)}
     for key in keys:
         assert view.generation_of(key) == new.generation_of(key)
-    for key in keys:
-        if old.generation_of(key) != new.generation_of(key):
-            assert any(
-                s.lower <= key and (s.upper is None or key < s.upper) for s in reading.renewed
-            )
-
-
-@given(TREES, CHANGES, st.lists(KEYS, max_size=20), st.integers(0, 8192))
-def test_a_proof_fits_its_limit_and_holds_only_what_the_reading_would_fetch(
-    tree, changes, keys, limit
-):
-    interest = Interest(keys, NodePath.parse("/emea/s1"))
-    old, new = view_of(tree), view_of(tree.changed(changes))
-    had = frozenset(addresses_kept(old, interest))
-    sent = proof(new, interest, had, limit)
-    assert sum(len(value) for blob in sent for value in blob.values.values()) <= limit
-    kept = {address: old.nodes[address] for address in had}
-    reading = SnapshotReading(new.record, interest, kept, complete=had)
-    for blob in sent:
-        assert blob.reference in reading.missing(10_000)
-        value = blob.values[blob.reference.address]
-        reading.take(blob.reference.address, open_value(blob.reference, value))
-    unlimited = proof(new, interest, had, 2**30)
-    assert {blob.reference.address for blob in unlimited} == set(
-        addresses_kept(new, interest)
-    ) - had
+        assert listed.get(key, NOT_LISTED) == new.generation_of(key)
 
 
 PATHS = st.lists(st.sampled_from(["emea", "emea-2", "e", "s1", "0"]), max_size=3).map(

@@ -20,9 +20,11 @@ from schemas.objects import ObjectKey
 from schemas.records import DeltaHead, Record
 from schemas.signing import Signer, decode_envelope
 from schemas.snapshots import encode, read_snapshot
+from tests.simulation.customizing import form_of, kind_of
 from tests.simulation.model import (
     ROOT_KEY,
     SIGNING_KEY,
+    TIERS,
     WORKLOADS,
     Arm,
     Content,
@@ -192,18 +194,27 @@ class Centre(Books):
         self._issue([draft], delete=gone)
 
     def put_location(self, name: str, located: Located | None) -> None:
-        self.model.locations.pop(name, None)
+        former = self.model.locations.pop(name, None)
         if located is None:
+            self._unlocated(former)
             self._delete(location_draft(name, Located((), None)).slot)
             return
         self.model.locations[name] = located
         self.past.locations.append(located)
         self._issue([location_draft(name, located)])
 
+    def _unlocated(self, former: Located | None) -> None:
+        """That a Location goes is no mail, so nobody waits for what it said of its destinations."""
+        if former is not None and former.instances is not None and "tier" in dict(former.labels):
+            for target in self.model.targets.values():
+                if target.path in self.world.hosts:
+                    self.world.watcher.drifted(self.world.hosts[target.path])
+
     def content(self, text: str, space: str = WORKLOADS) -> Content:
         """A new version of some object."""
         self._revision += 1
-        stored = blobs.store(blobs.OBJECT, codec.canonical({"text": text, "n": self._revision}))
+        plain = codec.canonical({"text": text, "n": self._revision})
+        stored = blobs.store(kind_of(text), plain)
         self._values[stored.reference.address] = stored.values
         return Content(space, self._revision, stored.reference)
 
@@ -228,7 +239,9 @@ class Centre(Books):
             self.past.placements.setdefault(key, []).append(placed)
             for arm in arms_of(placed):
                 for object_key, content in arm.contents:
-                    self.contents[key, object_key, content.reference.address] = None
+                    for tier in TIERS:
+                        form = form_of(content.reference, tier)
+                        self.contents[key, object_key, form] = None
             held = self._issuer.ledger.records.get(key)
             last_loss = held.last_loss if isinstance(held, DeltaHead) else 0
             loses = bool(keys_of(before) - keys_of(placed, common=True)) or (

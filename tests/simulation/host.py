@@ -29,6 +29,7 @@ from schemas.blobs import Reference
 from schemas.identity import MailKey, NodePath
 from schemas.link import Welcome
 from schemas.wire import decode
+from tests.simulation.customizing import customize
 from tests.simulation.disk import looked_up, read_back, staged
 from tests.simulation.space import EdgeSpace
 from tests.simulation.telling import bytes_of, told_effect, told_event
@@ -88,6 +89,7 @@ class Host:
             attached=self.attached,
             home=self.machine,
             former=self.former,
+            customize=self.world.ports.customize(self, customize),
         )
         now = self.instant()
         node = Node(config, read_back(self.streams), list(self.streams.done.values()), now)

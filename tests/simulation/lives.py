@@ -8,7 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from tests.simulation import lives_centre, lives_hostile, lives_moves, lives_schedules
+from tests.simulation import (
+    lives_centre,
+    lives_customizing,
+    lives_hostile,
+    lives_moves,
+    lives_schedules,
+)
 from tests.simulation.faults import NO_FAULTS
 from tests.simulation.ports import HONEST, Ports
 from tests.simulation.run import Outcome, Run, broken_by
@@ -16,7 +22,7 @@ from tests.simulation.scenes import A, B, C, everywhere, put
 from tests.simulation.signatures import cheap_signatures
 from tests.simulation.sizes import SMALL
 
-ROOMS = (lives_centre, lives_moves, lives_hostile, lives_schedules)
+ROOMS = (lives_centre, lives_moves, lives_hostile, lives_schedules, lives_customizing)
 LIVES: dict[str, Callable[[Run], None]] = {
     life.__name__: life for room in ROOMS for life in room.LIVES
 }

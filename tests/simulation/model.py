@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from controllers.core.drafts import Draft
+from schemas import blobs
 from schemas.blobs import Reference
-from schemas.chunks import ManifestEntry
+from schemas.chunks import TEMPLATE, ManifestEntry
 from schemas.identity import (
     DestinationId,
     KeyId,
@@ -50,6 +51,8 @@ INVENTORY_KEY = Signer(TREE, KeyId(random_id(b"inventory key   ")), b"i" * 32)
 OTHER_TREE = TreeId(random_id(b"another tree    "))
 SIGNED = ("delta", "profile", "location", "node", "snapshot", "ask")
 INVENTORY, WORKLOADS = "inventory", "workloads"
+LABELS: dict[str, tuple[str, ...]] = {"env": ("prod", "dev"), "tier": ("a", "b", "c")}
+TIERS: tuple[str | None, ...] = (*LABELS["tier"], None)
 
 
 @dataclass(frozen=True)
@@ -133,6 +136,7 @@ def manifest_entry(key: ObjectKey, content: Content) -> ManifestEntry:
         space=content.space,
         uid=f"uid-{key.name}",
         revision=content.revision,
+        flags=TEMPLATE if content.reference.kind == blobs.TEMPLATE else 0,
     )
 
 

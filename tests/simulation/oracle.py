@@ -31,6 +31,7 @@ from schemas.signing import decode_envelope
 from schemas.snapshots import read_snapshot
 from tests.simulation.centre import NOTES, Centre
 from tests.simulation.content import missing
+from tests.simulation.customizing import form_of
 from tests.simulation.host import Host
 from tests.simulation.laws import (
     AUTONOMY,
@@ -52,6 +53,7 @@ from tests.simulation.prescribed import (
     expected_summary,
     is_meant,
     prescribed,
+    tier_of,
     was_meant,
 )
 from tests.simulation.telling import differing, shortened
@@ -281,11 +283,12 @@ class Oracle(Watcher):
     def _holds(self, path: NodePath, placed: object, target: object) -> bool:
         """Whether the cluster at a path ever held what a placement brings this destination."""
         host = self.world.hosts.get(path)
+        tier = tier_of(self.centre.model, target)  # type: ignore[arg-type]
         contents = arm_for(placed, target).contents  # type: ignore[arg-type]
+        forms = [(key, form_of(content.reference, tier)) for key, content in contents]
         return host is not None and all(
-            host.space.objects.get(key, ("",))[0] == content.reference.address
-            or self._wins(path, key, content.reference.address)
-            for key, content in contents
+            host.space.objects.get(key, ("",))[0] == form or self._wins(path, key, form)
+            for key, form in forms
         )
 
     def _wins(self, path: NodePath, key: ObjectKey, address: str) -> bool:

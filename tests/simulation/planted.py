@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from relay.core import effects as fx
+from relay.core.destination.customizing import Customize, NotCustomized
 from relay.core.effects import Effect
 from relay.core.events import (
     BlobArrived,
@@ -23,7 +24,8 @@ from relay.core.events import (
 from relay.core.records.accepted import read_record
 from schemas import blobs
 from schemas.blobs import StoredBlob
-from schemas.identity import SNAPSHOT_KEY, MailKey
+from schemas.codec import address
+from schemas.identity import SNAPSHOT_KEY, ContentHash, MailKey, NodePath
 from schemas.link import Hello, Repair
 from schemas.objects import ObjectKey
 from schemas.reports import Report, Summary, decode_report
@@ -347,6 +349,64 @@ class NeverAsk(Ports):
     def said(self, _host: Host, effect: Effect) -> list[Effect]:
         unasked = isinstance(effect, fx.LoadBlob) and effect.reference.kind == blobs.OBJECT
         return [] if unasked else [effect]
+
+
+# What objects become.
+
+
+class CustomizeOnce(Ports):
+    """What an object became first it stays, whatever is said of the destination later."""
+
+    def __init__(self) -> None:
+        self._first: dict[tuple[NodePath, bytes], ContentHash] = {}
+
+    def customize(self, host: Host, honest: Customize) -> Customize:
+        def once(key, plain, by, values, where):
+            address, used = honest(key, plain, by, values, where)
+            return self._first.setdefault((host.path, plain), address), used
+
+        return once
+
+
+class FailureRemoves(Ports):
+    """What cannot be customized any more is wanted no more."""
+
+    def __init__(self) -> None:
+        self._failed: dict[NodePath, dict[ObjectKey, None]] = {}
+
+    def customize(self, host: Host, honest: Customize) -> Customize:
+        failed = self._failed.setdefault(host.path, {})
+
+        def noted(key, plain, by, values, where):
+            try:
+                made = honest(key, plain, by, values, where)
+            except NotCustomized:
+                failed[key] = None
+                raise
+            failed.pop(key, None)
+            return made
+
+        return noted
+
+    def wanted(self, host: Host, honest: Mapping[ObjectKey, Any]) -> Mapping[ObjectKey, Any]:
+        failed = self._failed.get(host.path, {})
+        return {key: want for key, want in honest.items() if key not in failed}
+
+    def may_prune(self, host: Host, key: ObjectKey, *, honest: bool) -> bool:
+        return honest or key in self._failed.get(host.path, {})
+
+
+class FreezeNothing(Ports):
+    """What cannot be customized goes out as it is written."""
+
+    def customize(self, _host: Host, honest: Customize) -> Customize:
+        def lenient(key, plain, by, values, where):
+            try:
+                return honest(key, plain, by, values, where)
+            except NotCustomized:
+                return address(blobs.TEMPLATE, plain), ()
+
+        return lenient
 
 
 # The session.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from relay.core.destination.customizing import Customize
 from relay.core.effects import Effect
 from relay.core.events import Event
 from schemas.identity import ContentHash, MailKey
@@ -34,6 +35,10 @@ class Ports:
 
     def may_prune(self, _host: Host, _key: ObjectKey, *, honest: bool) -> bool:
         """Whether the syncer is told that an object may go."""
+        return honest
+
+    def customize(self, _host: Host, honest: Customize) -> Customize:
+        """How the node is told what objects become."""
         return honest
 
     def count(self, _host: Host, _key: MailKey, honest: Any) -> Any:

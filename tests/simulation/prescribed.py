@@ -12,6 +12,7 @@ from schemas.identity import NodePath
 from schemas.objects import ObjectKey
 from schemas.records import bucket
 from tests.simulation.centre import Centre
+from tests.simulation.customizing import form_of
 from tests.simulation.model import Arm, Content, Model, Placed, Target, placement_key
 
 
@@ -45,6 +46,17 @@ def was_meant(centre: Centre, paths: Iterable[NodePath], placement: str) -> bool
         for path in paths
         for target in past.targets.get(path, ())
     )
+
+
+def tier_of(model: Model, target: Target) -> str | None:
+    """What a destination's tier is: its own label says it, else its first Location by name."""
+    labels = dict(target.labels)
+    located = (
+        dict(at.labels)
+        for _, at in sorted(model.locations.items())
+        if at.instances and at.instances.matches(labels)
+    )
+    return next((said["tier"] for said in (labels, *located) if "tier" in said), None)
 
 
 def arm_for(placed: Placed, target: Target) -> Arm:
@@ -93,7 +105,10 @@ def prescribed(centre: Centre) -> dict[NodePath, dict[ObjectKey, str]]:
     """By edge, the address of each object's content."""
     model, chosen = centre.model, _chosen(centre.model)
     return {
-        target.path: {key: content.reference.address for key, content in chosen[name].items()}
+        target.path: {
+            key: form_of(content.reference, tier_of(model, target))
+            for key, content in chosen[name].items()
+        }
         for name, target in model.targets.items()
         if target.path in model.nodes
     }

@@ -73,7 +73,9 @@ class EdgeSpace:
         self._planned = False
         ports = self._world.ports
         wanted = {
-            key: DesiredObject(key, want.reference, want.order, want.flags, want.placements)
+            key: DesiredObject(
+                key, want.reference, want.order, want.flags, want.placements, want.form
+            )
             for key, want in ports.wanted(self._host, node.wanted).items()
         }
         applied = self.applied()
@@ -105,9 +107,7 @@ class EdgeSpace:
         key, done = wanted.key, self.applied().get(wanted.key)
         if done is None:
             made = key not in self.objects
-            self._store(
-                Done(key, "", wanted.reference.address, wanted.placements, made, wanted.order)
-            )
+            self._store(Done(key, "", wanted.address, wanted.placements, made, wanted.order))
             return
         refused = key in self.refusing or key in self.refused_for_good
         refused = refused or self._world.random.random() < self._world.faults.refusal
@@ -115,7 +115,7 @@ class EdgeSpace:
             self._retry(key)
             self._say(key, "Refused: the cluster does not take it")
             return
-        address = wanted.reference.address
+        address = wanted.address
         self._world.watcher.applying(self._host, key, address, wanted.placements)
         self._world.note(self._host.path, f"apply {key.name} {address[:8]}")
         uid = self.objects[key][1] if key in self.objects else self._uid()

@@ -12,13 +12,12 @@ from schemas.objects import ObjectKey
 from schemas.records import Alternative
 from schemas.selectors import LabelSelector, Requirement
 from tests.simulation.centre import Centre
-from tests.simulation.model import WORKLOADS, Arm, Content, Located, Placed, Target
+from tests.simulation.model import LABELS, WORKLOADS, Arm, Content, Located, Placed, Target
 from tests.simulation.moving import Moving, Register, Said
 from tests.simulation.oracle import Oracle
 from tests.simulation.sizes import Size
 from tests.simulation.world import World
 
-LABELS = {"env": ("prod", "dev"), "tier": ("a", "b", "c")}
 PLACEMENTS = ("p1", "p2", "p3", "p4")
 LOCATIONS = ("l1", "l2", "l3")
 OBJECTS = tuple(ObjectKey("", "configmaps", "default", name) for name in "abcdef")

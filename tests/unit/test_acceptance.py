@@ -3,7 +3,8 @@
 import pytest
 
 from relay.core.effects import AckMail, Noted, ResetMail, StoreOwn
-from relay.core.events import MailArrived
+from relay.core.events import MailArrived, Tick
+from relay.core.link.parent import QUIET_SECONDS
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, short_key
 from schemas.records import LocationRecord, Source, encode_payload
 from schemas.signing import Signer
@@ -30,6 +31,8 @@ def read(meeting, record, *, signer=SIGNER, key="", kind="location"):
     data = signer.seal(kind, encode_payload(record)).encode()
     at = meeting.last + 7
     effects = meeting.tell(meeting.child, MailArrived(at, key or record.source.key, data, 0))
+    meeting.now += QUIET_SECONDS
+    effects += meeting.tell(meeting.child, Tick())
     assert AckMail(at) in effects, "whatever it is, it is judged once"
     held = meeting.child.records.get(record.source.key)
     kept = [e for e in effects if isinstance(e, StoreOwn) and e.data == data]

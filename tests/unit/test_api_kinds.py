@@ -51,7 +51,7 @@ def faults_of(obj):
     "obj",
     [
         an_object("Deployment", "apps/v1"),
-        an_object("Customizer"),
+        an_object("Customiser"),
         an_object("EdgePlacement", "example.com/v2alpha1"),
         an_object("EdgePlacement", "v2alpha1"),
         {},

@@ -28,7 +28,7 @@ from schemas.records import (
     Profile,
     Source,
 )
-from schemas.reports import Done
+from schemas.reports import AT_WORK, NOT_WORKING, Done
 
 PATH = NodePath.parse("/r/e")
 MANY = 300
@@ -97,6 +97,11 @@ class Bench:
 
     def see(self, entry, health="healthy"):
         return self.edge.observe(ObjectObserved(entry.key, True, entry.address, "", health, None))
+
+    def why(self, number):
+        """What is said of the placement: severity, object and reason."""
+        found = self.edge.summary(mail_key(number + 1), NOW).exceptions
+        return [(sample.severity, sample.object, sample.reason) for sample in found]
 
     def gone(self, key):
         return self.edge.observe(ObjectObserved(key, False, "", "", "unknown", None))
@@ -275,6 +280,25 @@ def test_a_placement_is_pending_until_what_it_lost_is_gone():
     bench.gone(Y.key)
     assert bench.edge.is_clean(mail_key(1))
     bench.edge.check()
+
+
+def test_why_an_object_is_at_work_is_said_after_what_is_wrong():
+    bench = Bench()
+    bench.put(0, 10, names="xy")
+    bench.see(X, "progressing")
+    bench.see(Y)
+    assert not bench.why(0)
+    for entry, health in ((X, "progressing"), (Y, "degraded")):
+        told = ObjectObserved(entry.key, True, entry.address, "", health, None, f"is {health}")
+        bench.edge.observe(told)
+    assert bench.state(0) == "synced"
+    assert bench.why(0) == [
+        (NOT_WORKING, "configmaps/shop/y", "is degraded"),
+        (AT_WORK, "configmaps/shop/x", "is progressing"),
+    ]
+    bench.see(X)
+    bench.see(Y)
+    assert not bench.why(0)
 
 
 def test_what_another_placement_wants_leaves_nothing_to_wait_for():

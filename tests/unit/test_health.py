@@ -2,7 +2,7 @@
 
 import pytest
 
-from relay.objects.health import assess, health_of
+from relay.objects.health import assess, health_of, pod_trouble
 
 
 def obj(kind, api, status=None, spec=None, **metadata):
@@ -144,6 +144,38 @@ def test_whatever_is_not_healthy_says_why_in_one_line(health, subject):
     reason = assess(subject)[1]
     assert bool(reason) == (health != "healthy")
     assert "\n" not in reason
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        ({"phase": "Running"}, ""),
+        (
+            {"conditions": [condition("PodScheduled", "False", "Unschedulable")]},
+            "Unschedulable",
+        ),
+        (
+            {"containerStatuses": [{"state": {"waiting": {"reason": "ErrImagePull"}}}]},
+            "ErrImagePull",
+        ),
+        (
+            {
+                "containerStatuses": [
+                    {
+                        "name": "main",
+                        "state": {
+                            "waiting": {"reason": "CrashLoopBackOff", "message": "pod=web-1_x"}
+                        },
+                    }
+                ]
+            },
+            "CrashLoopBackOff: container main ends again and again",
+        ),
+    ],
+)
+def test_what_keeps_a_pod_is_said_in_words_that_fit_its_siblings(status, said):
+    assert pod_trouble(obj("Pod", "v1", status)).startswith(said)
+    assert bool(pod_trouble(obj("Pod", "v1", status))) == bool(said)
 
 
 def test_a_missed_deadline_is_named():

@@ -6,8 +6,10 @@ from click.testing import CliRunner
 from leafcast.cli.commands.install import install
 from leafcast.cli.install_manifests import NAMESPACE, ROLES, Wish, manifests
 from schemas.objects import validate_object
+from schemas.properties import PROPERTIES_NAMESPACE
 from schemas.yaml_documents import read_documents
 
+READING = ["get", "list", "watch"]
 WRITING = {"create", "delete", "deletecollection", "patch", "update", "*"}
 
 
@@ -54,8 +56,13 @@ def test_a_centre_writes_nothing_but_its_own_kinds_and_statuses_that_are_wanted_
 
 
 def test_an_inventory_space_lets_nobody_read_workloads():
-    groups = [rule["apiGroups"] for rule in rules(role="inventory")]
-    assert groups == [["edge.kubestellar.io"], ["edge.kubestellar.io"], [""]]
+    *ours, names_of_space, properties = rules(role="inventory")
+    assert {*ours[0]["apiGroups"], *ours[1]["apiGroups"]} == {"edge.kubestellar.io"}
+    assert names_of_space["resourceNames"] == ["kube-system"]
+    assert properties == {"apiGroups": [""], "resources": ["configmaps"], "verbs": READING}
+    bound = [obj for obj in objects(role="inventory") if obj["kind"].endswith("Binding")]
+    where = {obj["roleRef"]["name"]: obj["metadata"].get("namespace") for obj in bound}
+    assert where == {"leafcast-inventory": None, "leafcast-properties": PROPERTIES_NAMESPACE}
     assert names("CustomResourceDefinition", role="inventory") == [
         "locations.edge.kubestellar.io",
         "synctargets.edge.kubestellar.io",

@@ -1,5 +1,6 @@
 """A space on an API server that misbehaves in ways that no real one shows on demand."""
 
+import asyncio
 import json
 import sys
 
@@ -11,7 +12,7 @@ from relay.ports import AnotherSpace, Interest, Listed, Progress, SpaceError, Un
 from schemas.objects import ObjectKey
 from tests.awaiting import eventually
 from tests.contract.following import following
-from tests.contract.spaces import HandClock
+from tests.contract.spaces import HandClock, config_map
 from tests.unit.stub_api_server import (
     CONFIG_MAP_KIND,
     config_map_list,
@@ -22,6 +23,7 @@ from tests.unit.stub_api_server import (
     stub_server,
 )
 
+KUBE_SYSTEM = "/api/v1/namespaces/kube-system"
 CONFIG_MAPS, PATH = Interest("", "configmaps"), "/api/v1/configmaps"
 A, B = ObjectKey("", "configmaps", "shop", "a"), ObjectKey("", "configmaps", "shop", "b")
 WORKSPACE = "/clusters/root:acme:shop"
@@ -82,6 +84,47 @@ async def test_what_is_no_api_server_is_said_to_be_none(space, stub):
     stub.answers["/api/v1/namespaces/kube-system"] = b"<html>"
     with pytest.raises(SpaceError, match="does not speak JSON: check server:"):
         await space.identity()
+
+
+async def test_who_a_server_is_is_asked_again_only_where_another_may_answer(space, stub):
+    def asked():
+        return len(stub.paths(KUBE_SYSTEM))
+
+    gone = asyncio.Event()
+
+    async def events():
+        yield event("ADDED", "b", "6")
+        await gone.wait()
+        yield event("DELETED", "a", "7")
+        await asyncio.Event().wait()
+
+    serves(stub, [lambda: config_map_list("a")], [events])
+    async with following(space, CONFIG_MAPS) as (told, _):
+        await told.until(lambda told: B in told.objects)
+        for _ in range(3):
+            await space.list("", "configmaps")
+            assert await space.identity() == "one"
+        assert asked() == 1
+        gone.set()
+        await told.until(lambda told: A not in told.objects)
+        assert asked() == 1
+        async with asyncio.TaskGroup() as group:
+            for _ in range(5):
+                group.create_task(space.list("", "configmaps"))
+        assert asked() == 2
+
+
+async def test_a_server_that_lost_who_it_was_is_not_written_to(space, stub):
+    serves(stub, [lambda: config_map_list("a")], [lambda: silent(event("DELETED", "a", "7"))])
+    async with following(space, CONFIG_MAPS) as (told, _):
+        await told.until(lambda told: A not in told.objects)
+        stub.answers[KUBE_SYSTEM] = (404, {"kind": "Status", "reason": "NotFound"})
+        with pytest.raises(SpaceError, match="has lost the namespace kube-system") as lost:
+            await space.apply(config_map("a", "shop"), "me")
+        assert lost.value.reason == "ServiceUnavailable"
+        stub.answers[KUBE_SYSTEM] = {"metadata": {"uid": "two", "name": "kube-system"}}
+        with pytest.raises(AnotherSpace):
+            await space.apply(config_map("a", "shop"), "me")
 
 
 async def test_a_server_that_is_too_busy_is_asked_again(space, stub):
@@ -273,7 +316,7 @@ async def test_a_programs_credentials_are_kept_until_they_expire(stub, tmp_path)
         await space.identity()
         assert {headers["authorization"] for headers in stub.headers} == {"Bearer t1"}
         clock.ahead += 1000 * 365 * 86400
-        await space.identity()
+        await space.revision()
         assert stub.headers[-1]["authorization"] == "Bearer t2"
 
 
@@ -286,6 +329,7 @@ async def test_a_programs_credentials_are_made_anew_once_they_are_refused(
         known = stub.answers["/api/v1/namespaces/kube-system"]
         answers = [(401, {"kind": "Status", "message": "Unauthorized"}), known]
         stub.answers["/api/v1/namespaces/kube-system"] = lambda _: answers.pop(0)
+        space._api.doubt()
         assert await space.identity() == "one"
         assert stub.headers[-1]["authorization"] == "Bearer t2"
 

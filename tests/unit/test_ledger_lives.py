@@ -7,6 +7,7 @@ import pytest
 from controllers.core.drafts import Draft, slot_of
 from controllers.core.issuing import LedgerIssuer
 from controllers.core.ledger import Ledger, entry_key_of
+from controllers.core.snapshots import SETTLING_SECONDS
 from controllers.core.start import read_stored_ledger
 from relay.core.events import Instant
 from relay.core.records.reading import SnapshotReading
@@ -149,6 +150,19 @@ def test_a_new_record_is_in_force_before_and_after_a_snapshot_lists_it(centre):
     assert centre.listed() == {}
     centre.sign()
     assert centre.listed() == {record.source.key: record.generation}
+
+
+@pytest.mark.parametrize(("name", "soon"), [("changed", True), ("added", False)])
+def test_a_start_settles_soon_what_the_last_run_took_and_not_what_it_added(centre, name, soon):
+    centre.issue(location("changed"))
+    centre.now += SETTLING_SECONDS
+    centre.sign()
+    (record,) = centre.issue(location(name, to="this"))
+    centre.start()
+    centre.sign()
+    assert (centre.issuer.due == centre.now + SETTLING_SECONDS) is soon
+    centre.sign()
+    assert read_snapshot(centre.own[SNAPSHOT_KEY].payload).settled >= record.generation
 
 
 def test_what_is_deleted_is_listed_for_two_seconds_and_then_dropped_and_erased(centre):

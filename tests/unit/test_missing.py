@@ -104,30 +104,6 @@ def test_fields_without_effect_are_named_one_by_one():
     assert found.of("shop") == ("spec.downsync[0].wantMultiWECReportedState",)
 
 
-def annotated(name, value, annotation="edge.kubestellar.io/expand-parameters"):
-    obj = config(name)
-    obj["metadata"]["annotations"] = {annotation: value}
-    return obj
-
-
-def test_annotations_without_effect_are_counted_among_the_selected():
-    workloads = Workloads()
-    workloads.put(placement_key("shop"), placement())
-    workloads.put(config_key("a"), annotated("a", "true"))
-    workloads.put(config_key("b"), annotated("b", "true"))
-    workloads.put(config_key("c"), annotated("c", "false"))
-    workloads.put(config_key("d", "other"), {**annotated("d", "true")})
-    found = workloads.resolver.not_supported
-    word = "annotation edge.kubestellar.io/expand-parameters on"
-    assert found.of("shop") == (f"{word} 2 selected objects",)
-    workloads.put(config_key("a"), config("a"))
-    assert found.of("shop") == (f"{word} 1 selected object",)
-    workloads.put(config_key("b"), annotated("b", "x", "edge.kubestellar.io/customizer"))
-    assert found.of("shop") == ("annotation edge.kubestellar.io/customizer on 1 selected object",)
-    workloads.deleted(config_key("b"))
-    assert found.of("shop") == ()
-
-
 def test_every_resource_that_kubernetes_has_is_known_by_its_plural():
     served = {(group, entry.resource) for (group, _), entry in BUILT_IN_KINDS.items()}
     assert missing({"resources": ["endpoints", "ingresses"]}, served=served) is None

@@ -14,6 +14,7 @@ from leafcast.ask.handlers import ORPHANS_PAGE_MAX, orphans_answer
 from leafcast.cli.commands import orphans as commands
 from leafcast.daemon.orphans import Orphans
 from relay.adapters.memory.streams import SlotStream
+from relay.core.link.session import Standing
 from relay.core.view import Orphan
 from schemas.identity import NodePath, short_key
 from tests.awaiting import eventually
@@ -37,16 +38,20 @@ class Holder:
         return self.held
 
     def children(self):
-        return ["s2", "s1"]
+        return ["s2", "s1", "s3"]
+
+    def standing_of(self, child):
+        return Standing(0, left=False, in_session=False, joined=child != "s3")
 
 
 def test_orphans_come_page_by_page_and_all_of_them_once():
     holder, after, found = Holder(2 * ORPHANS_PAGE_MAX + 3), "", []
     for _ in range(3):
         answer = orphans_answer(holder, {"after": after})
-        page, children, after = read_orphans(answer, after)
-        assert children == ["s1", "s2"]
-        found += page
+        page = read_orphans(answer, after)
+        assert (page.children, page.absent) == (["s1", "s2", "s3"], {"s3"})
+        found += page.found
+        after = page.after
     assert after == ""
     assert [orphan.name for orphan in found] == [orphan.name for orphan in holder.held]
 
@@ -122,13 +127,30 @@ async def eventually_is(ask, expected):
 
 def test_the_command_lists_terms_with_what_ends_each(monkeypatch):
     orphan = {"kind": "delta", "namespace": "", "name": "shop", "generation": 1, "term": TERM}
-    found = {"orphans": [{**orphan, "path": "/emea"}], "silent": ["/apac"]}
+    found = {"orphans": [{**orphan, "path": "/emea"}], "silent": ["/apac"], "absent": ["/new"]}
     monkeypatch.setattr(commands, "_call", lambda _folder, _verb: found)
     said = CliRunner().invoke(commands.orphans).output
     assert f"term {TERM}: 1 record" in said
     assert "delta shop (at /emea)" in said
     assert f"leafcast withdraw {TERM}" in said
-    assert "did not answer: /apac" in said
+    assert "1 node did not answer: /apac" in said
+    assert "1 node has never joined: /new" in said
+
+
+@pytest.mark.parametrize(
+    ("kinds", "said"),
+    [
+        (("delta",), "to remove them everywhere: leafcast withdraw"),
+        (("delta", "node"), "to remove all but the nodes everywhere: leafcast withdraw"),
+        (("node",), "nodes stay; to have the centre know them again: leafcast withdraw"),
+    ],
+)
+def test_what_a_withdrawal_does_is_said_of_the_records_there_are(monkeypatch, kinds, said):
+    listed = [{"kind": kind, "name": "one", "term": TERM, "path": "/emea"} for kind in kinds]
+    monkeypatch.setattr(
+        commands, "_call", lambda *_: {"orphans": listed, "silent": [], "absent": []}
+    )
+    assert f"  {said} {TERM}" in CliRunner().invoke(commands.orphans).output
 
 
 @pytest.mark.parametrize("arguments", [[], [TERM, "--all"]])

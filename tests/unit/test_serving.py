@@ -72,7 +72,7 @@ def kept(**spec):
         ("example.com/v1", "Gadget", 'no matches for kind "Gadget" in version "example.com/v1"'),
         ("edge.kubestellar.io/v1alpha1", "EdgePlacement", "; write edge.kubestellar.io/v2alpha1"),
         ("control.kubestellar.io/v1alpha1", "BindingPolicy", "BindingPolicy is not supported yet"),
-        ("edge.kubestellar.io/v2alpha1", "Customizer", "Customizer is not supported yet"),
+        ("edge.kubestellar.io/v1alpha1", "Customizer", "; write edge.kubestellar.io/v2alpha1"),
     ],
 )
 def test_what_is_not_served_is_refused_in_kubectls_words(version, kind, said):

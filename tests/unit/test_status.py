@@ -15,7 +15,7 @@ from schemas import codec
 from schemas.api import EdgePlacement
 from schemas.faults import Fault
 from schemas.objects import ObjectKey
-from schemas.reports import NEVER_JOINED, Count, ExceptionSample, ObjectResult, Summary
+from schemas.reports import AT_WORK, NEVER_JOINED, Count, ExceptionSample, ObjectResult, Summary
 
 NOW_MS = 1_800_000_000_000
 WEB = ObjectKey("apps", "deployments", "shop", "web")
@@ -107,6 +107,21 @@ def test_what_is_not_synced_is_counted_by_what_it_is():
     said = status(Summary({"synced": 2, "unreachable": 3, "failing": 1}, {"healthy": 6}))
     (synced,) = [item for item in said["conditions"] if item["type"] == "Synced"]
     assert synced["message"] == "2 of 6 destinations are synced (1 failing, 3 unreachable)"
+
+
+def test_why_something_does_not_work_yet_is_said_and_is_no_error():
+    samples = (
+        ExceptionSample(AT_WORK, "deployments.apps/shop/web", "1 of 2 replicas available", 1, "/a"),
+        ExceptionSample(AT_WORK, "services/shop/web", "waiting for an address", 3, "/b"),
+    )
+    health = {"healthy": 1, "progressing": 3}
+    said = status(Summary({"synced": 4}, health, exceptions=samples))
+    (healthy,) = [item for item in said["conditions"] if item["type"] == "Healthy"]
+    assert healthy["message"] == (
+        "1 of 4 destinations are healthy (3 progressing): "
+        "shop/services/web: waiting for an address (3 destinations, e.g. /b)"
+    )
+    assert said["errors"] == []
 
 
 def test_a_count_that_is_not_exact_reads_at_least_and_names_who_is_awaited():

@@ -257,9 +257,9 @@ GOLDEN: dict[str, str] = {
     "object form": "0",
     "program address": "d45d873514c7abe4e011590b2e3cff63f416c4f8bc0052fb9ef6cf98b796e4b3",
     "program form": "1",
-    "manifest": "24c4bffe7572637bc374187fe188f273043941972c1ac15bf0d1df27ac049c6e",
-    "manifest of one": "b0f5e2810ac1efc03a2ad380c2d742f406b9d4166b22d2cff34818119c602694",
-    "manifest chunks": "5af563ac beeea67b",
+    "manifest": "2f743c1dc85855a44995c2eae2cc96abcb7de9e1d52cf11a36636a3829c947e8",
+    "manifest of one": "75add5204fac87b16baa4459b23885a08872970da76e2872319fc59af1a24bec",
+    "manifest chunks": "ea15c105 6f4c002a",
     "snapshot payload": (
         "9909c4085465726d5465726dcd03e8ce05265fe80892c42000000000000000000000000000000000"
         "000000000000000000000000000000000392c420000102030405060708090a0b0c0d0e0f10111213"

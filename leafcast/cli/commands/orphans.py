@@ -64,13 +64,28 @@ def _lines(found: dict[str, Any]) -> list[str]:
         lines += [f"  {_said(orphan)}" for orphan in listed[:NAMED_MAX]]
         if more := len(listed) - NAMED_MAX:
             lines += [f"  and {more} more"] if more > 0 else []
-        lines.append(f"  to remove them everywhere: leafcast withdraw {term}")
+        lines.append(f"  {_ended_by(listed)}: leafcast withdraw {term}")
     if silent := found["silent"]:
-        named = ", ".join(silent[:NAMED_MAX])
-        lines.append(f"{many(len(silent), 'node')} did not answer: {named}")
+        lines.append(f"{many(len(silent), 'node')} did not answer: {_some(silent)}")
+    if absent := found["absent"]:
+        has = "has" if len(absent) == 1 else "have"
+        lines.append(f"{many(len(absent), 'node')} {has} never joined: {_some(absent)}")
     if not by_term:
         lines.insert(0, "No orphans: the centre knows all that nodes hold.")
     return lines
+
+
+def _some(paths: list[str]) -> str:
+    more = len(paths) - NAMED_MAX
+    return ", ".join(paths[:NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
+
+
+def _ended_by(listed: list[dict[str, Any]]) -> str:
+    """What `withdraw` does to these records: nodes go by `leafcast node remove` alone."""
+    nodes = sum(orphan["kind"] == "node" for orphan in listed)
+    if nodes == len(listed):
+        return "nodes stay; to have the centre know them again"
+    return "to remove all but the nodes everywhere" if nodes else "to remove them everywhere"
 
 
 def _said(orphan: dict[str, Any]) -> str:

@@ -37,7 +37,6 @@ from relay.adapters.jetstream.streams import (
     make_copies,
     make_mail_consumer,
     make_streams,
-    purge,
     purge_all,
 )
 from relay.adapters.jetstream.uplink import Uplink
@@ -287,11 +286,14 @@ class JetStreamBus:
     async def load_done(self) -> list[Done]:
         return await self._read_last("DONE", lambda stored: decode(Done, stored.data))
 
-    async def store_done(self, key: str, done: Done | None) -> None:
-        if done is None:
-            await purge(self._relay, "DONE", subjects.done(self.path, key))
-        else:
-            await self._publisher.publish([outgoing_done(self.path, key, done)])
+    async def store_done(self, records: Mapping[str, Done | None]) -> None:
+        kept = {key: done for key, done in records.items() if done is not None}
+        gone = [subjects.done(self.path, key) for key in records.keys() - kept.keys()]
+        if kept:
+            messages = [outgoing_done(self.path, key, done) for key, done in kept.items()]
+            await self._publisher.publish(messages)
+        if gone:
+            await purge_all(self._relay, "DONE", gone)
 
     async def _read_own(self) -> list[OwnRecord]:
         return await self._read_last("OWN", own_record)

@@ -20,6 +20,17 @@ class ReconnectingClient(Client):
     configuration while a client comes, or is overloaded, sends such errors to clients it knows.
     """
 
+    @staticmethod
+    def _parse_header_lines(raw: bytes) -> dict[str, str]:
+        """The headers of a message, as the library reads them; that looks at each character."""
+        headers: dict[str, str] = {}
+        for line in raw.split(b"\r\n"):
+            name, colon, value = line.partition(b":")
+            name = name.strip()
+            if colon and name.isascii() and len(name.split()) == 1:
+                headers[name.decode()] = value.strip().decode(errors="replace")
+        return headers
+
     async def _process_err(self, err_msg: str) -> None:
         if PERMISSIONS_ERR in err_msg:
             await super()._process_err(err_msg)

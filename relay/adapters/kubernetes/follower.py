@@ -248,4 +248,6 @@ def _kind_of(interest: Interest) -> tuple[str, str]:
 
 
 def _takes(interest: Interest, obj: Object) -> bool:
+    if interest.namespace and obj["metadata"].get("namespace") != interest.namespace:
+        return False
     return interest.selector is None or interest.selector.matches(labels_of(obj))

@@ -121,7 +121,9 @@ class Informer:
         async with self._around.lists:
             accept = paths.METADATA_LIST if self.interest.metadata_only else paths.JSON
             selector = self._selector()
-            objects, self._revision = await list_pages(self._around.api, kind, selector, accept)
+            objects, self._revision = await list_pages(
+                self._around.api, kind, selector, accept, self.interest.namespace
+            )
             found = {self._key(obj): obj for obj in objects}
             await self._tell(Listed(self.interest, found))
         self._unserved = None
@@ -140,7 +142,7 @@ class Informer:
             ("labelSelector", self._selector()),
         )
         accept = paths.METADATA if self.interest.metadata_only else paths.JSON
-        path = paths.collection_path(kind)
+        path = paths.collection_path(kind, self.interest.namespace)
         try:
             async with around.api.stream(path, query, accept=accept) as events:
                 self.watching, self.heard_at = True, around.clock.now().seconds
@@ -149,6 +151,7 @@ class Informer:
                     await self._take(event)
         finally:
             self.watching = False
+            around.api.doubt()
         if around.clock.now().seconds - begun < SHORT_WATCH_SECONDS:
             await self._wait(PAUSE_SECONDS_MAX)
         else:
@@ -159,6 +162,9 @@ class Informer:
         if event.change is None:
             self.bookmarks += 1
         else:
+            if event.change == "deleted":
+                # So does a server tell it whose store was emptied.
+                self._around.api.doubt()
             await self._tell(Change(event.change, self._key(event.object), event.object))
         self._reached(event.revision)
         self._pause = PAUSE_SECONDS_MIN

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 from relay.ports import Kind
 
@@ -40,9 +40,15 @@ def object_path(kind: Kind, namespace: str, name: str, subresource: str = "") ->
 
 def with_query(path: str, query: Iterable[tuple[str, str]]) -> str:
     """The path with what is asked of it; empty values are left out."""
-    given = [(name, value) for name, value in query if value]
-    return f"{path}?{urlencode(given, quote_via=quote)}" if given else path
+    given = "&".join(f"{name}={_quoted(value, '')}" for name, value in query if value)
+    return f"{path}?{given}" if given else path
 
 
 def _part(text: str) -> str:
-    return quote(text, safe=":")
+    return _quoted(text, ":")
+
+
+def _quoted(text: str, safe: str) -> str:
+    # Most have nothing to quote, and to look for it takes ten times as long.
+    plain = text.isascii() and text.replace("-", "").isalnum()
+    return text if plain else quote(text, safe=safe)

@@ -16,7 +16,7 @@ from relay.ports import Conflict, FieldConflict, Object, SpaceError
 NOT_FOUND, FORBIDDEN, UNAUTHORIZED = "NotFound", "Forbidden", "Unauthorized"
 EXPIRED, CONFLICT, UNAVAILABLE = "Expired", "Conflict", "ServiceUnavailable"
 ALREADY_EXISTS, TOO_MANY = "AlreadyExists", "TooManyRequests"
-NOT_ALLOWED, TOO_LARGE = "MethodNotAllowed", "RequestEntityTooLarge"
+NOT_ALLOWED, TOO_LARGE, INVALID = "MethodNotAllowed", "RequestEntityTooLarge", "Invalid"
 
 _REASONS = {
     400: "BadRequest",
@@ -29,7 +29,7 @@ _REASONS = {
     410: EXPIRED,
     413: TOO_LARGE,
     415: "UnsupportedMediaType",
-    422: "Invalid",
+    422: INVALID,
     429: TOO_MANY,
     500: "InternalError",
     503: UNAVAILABLE,

@@ -16,7 +16,7 @@ from relay.adapters.kubernetes.follower import Follower
 from relay.adapters.kubernetes.informer import Surroundings, list_pages
 from relay.adapters.kubernetes.kubeconfig import InCluster, Kubeconfig
 from relay.adapters.spaces.refusals import as_space_errors
-from relay.objects.stored_object import admit, check_values
+from relay.objects.stored_object import admit
 from relay.ports import (
     AnotherSpace,
     Clock,
@@ -32,12 +32,17 @@ from relay.ports import (
     number_of,
 )
 from schemas.objects import DEFAULT_NAMESPACE, ObjectKey, group_of
+from schemas.refusals import CodecError
 from schemas.selectors import LabelSelector
 
 LISTS_AT_ONCE = 4
 STATUS_MANAGER = "leafcast"
 _NAMESPACES = Kind("", "v1", "namespaces", "Namespace", namespaced=False)
 _IDENTIFYING = "kube-system"
+_LOST = (
+    f"the API server has lost the namespace {_IDENTIFYING}, by which it is known, and perhaps all "
+    "that it stored: restore it, or join the cluster anew"
+)
 # The server makes these, and refuses or ignores them in a wish.
 _SERVERS_OWN = (
     "managedFields",
@@ -58,20 +63,18 @@ class KubernetesSpace:
         self._clock = clock
         self._dice = dice
         self._identity = ""
-        self._breaks_seen = 0
+        self._doubts_answered = 0
+        self._identifying = asyncio.Lock()
+        self._failure: SpaceError | None = None
         self._followers: list[Follower] = []
 
     async def identity(self) -> str:
-        """The uid of the namespace kube-system; raises AnotherSpace if that is another one now."""
-        breaks = self._api.breaks
-        path = paths.object_path(_NAMESPACES, "", _IDENTIFYING)
-        answer = await self._api.request("GET", path, accept=paths.METADATA)
-        found = str(answers.object_of(answer)["metadata"].get("uid") or "")
-        if self._identity not in ("", found):
-            said = f"another space answers: its id is {found}, and was {self._identity}"
-            raise AnotherSpace("AnotherSpace", f"{said}: give each space an address of its own")
-        self._identity, self._breaks_seen = found, breaks
-        return found
+        """The uid of the namespace kube-system; raises AnotherSpace if that is another one now.
+
+        It is asked for only where another space may answer since it was asked for last.
+        """
+        await self._same_space()
+        return self._identity
 
     async def kinds(self) -> tuple[Kind, ...]:
         await self._discovery.refresh()
@@ -145,7 +148,6 @@ class KubernetesSpace:
     ) -> Object:
         with as_space_errors():
             admit(obj)
-            check_values(obj)
         await self._same_space()
         kind = await self._kind_of(obj)
         namespace = obj["metadata"].get("namespace") or DEFAULT_NAMESPACE
@@ -162,6 +164,8 @@ class KubernetesSpace:
             query.append(("force", "true" if force else "false"))
             path = paths.object_path(kind, namespace, name)
             return await self._send("PATCH", path, query, wish, paths.APPLY)
+        except CodecError as error:
+            raise SpaceError(refusals.INVALID, f"{obj['kind']} {name}: {error}") from error
         except SpaceError as error:
             raise refusals.without_secrets(error, obj) from error
 
@@ -224,8 +228,38 @@ class KubernetesSpace:
     async def _same_space(self) -> None:
         """Look who answers if it may be another than before; raises AnotherSpace."""
         await self._api.read_again()
-        if not self._identity or self._breaks_seen != self._api.breaks:
-            await self.identity()
+        if not self._is_doubted():
+            return
+        failure = self._failure
+        async with self._identifying:
+            if not self._is_doubted():
+                return
+            if self._failure is not None and self._failure is not failure:
+                # Whoever asked meanwhile asked for all who wait.
+                raise self._failure
+            try:
+                await self._identify()
+            except SpaceError as error:
+                self._failure = error
+                raise
+
+    def _is_doubted(self) -> bool:
+        return not self._identity or self._doubts_answered != self._api.doubts
+
+    async def _identify(self) -> None:
+        doubts = self._api.doubts
+        path = paths.object_path(_NAMESPACES, "", _IDENTIFYING)
+        try:
+            answer = await self._api.request("GET", path, accept=paths.METADATA)
+        except SpaceError as error:
+            if not self._identity or error.reason != refusals.NOT_FOUND:
+                raise
+            raise SpaceError(refusals.UNAVAILABLE, _LOST) from error
+        found = str(answers.object_of(answer)["metadata"].get("uid") or "")
+        if self._identity not in ("", found):
+            said = f"another space answers: its id is {found}, and was {self._identity}"
+            raise AnotherSpace("AnotherSpace", f"{said}: give each space an address of its own")
+        self._identity, self._doubts_answered = found, doubts
 
     async def _mark(self) -> str:
         """The revision of a consistent read."""

@@ -387,10 +387,11 @@ class MemoryBus:
     async def load_done(self) -> list[Done]:
         return list(self._streams.done.values())
 
-    async def store_done(self, key: str, done: Done | None) -> None:
-        self._streams.done.pop(key, None)
-        if done is not None:
-            self._streams.done[key] = done
+    async def store_done(self, records: Mapping[str, Done | None]) -> None:
+        for key, done in records.items():
+            self._streams.done.pop(key, None)
+            if done is not None:
+                self._streams.done[key] = done
 
     def _wake_child(self, name: str) -> None:
         bus = self._network.bus(self.path.child(name))

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import zstandard
-
 from relay.ports import SpaceError
+from schemas import compression
+from schemas.refusals import CodecError
 
 COMPRESS_FROM_BYTES = 1024
 PART_BYTES = 512 * 1024
@@ -74,7 +74,7 @@ def split(packed: bytes) -> list[bytes]:
 def pack(value: bytes) -> bytes:
     """A value as it is stored, whole: one byte (0 plain, 1 zstd), then the bytes."""
     if len(value) >= COMPRESS_FROM_BYTES:
-        packed = zstandard.ZstdCompressor(level=3).compress(value)
+        packed = compression.compress(value)
         if len(packed) < len(value):
             return _ZSTD + packed
     return _PLAIN + value
@@ -85,11 +85,8 @@ def unpack(stored: bytes) -> bytes:
     if stored[:1] != _ZSTD:
         return stored[1:]
     try:
-        # The library opens what names its own size whatever limit it is given.
-        if zstandard.frame_content_size(stored[1:]) > VALUE_MAX_BYTES:
-            raise SpaceError("InternalError", "an entry of the bucket opens to more than it may")
-        return zstandard.ZstdDecompressor().decompress(stored[1:], VALUE_MAX_BYTES)
-    except zstandard.ZstdError as error:
+        return compression.decompress(stored[1:], VALUE_MAX_BYTES)
+    except CodecError as error:
         raise SpaceError(
             "InternalError", f"an entry of the bucket is unreadable: {error}"
         ) from error

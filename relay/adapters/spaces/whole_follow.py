@@ -214,6 +214,8 @@ def _key_in(interest: Interest, obj: Object) -> ObjectKey:
 
 
 def _is_of(interest: Interest, key: ObjectKey) -> bool:
+    if interest.namespace not in ("", key.namespace):
+        return False
     return (interest.group, interest.resource) == (key.group, key.resource)
 
 

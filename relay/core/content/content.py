@@ -293,7 +293,7 @@ def references_in(kind: str, plain: bytes) -> tuple[Reference, ...]:
     if kind == blobs.MANIFEST:
         return read_root(plain).chunks
     if kind == blobs.MANIFEST_CHUNK:
-        return tuple(entry.reference for entry in read_manifest_chunk(plain))
+        return tuple(it for entry in read_manifest_chunk(plain) for it in entry.references)
     if kind == SNAPSHOT_INNER:
         return read_inner(plain).references
     return ()

@@ -24,7 +24,17 @@ SWEEP_EVERY_SECONDS = 3600.0
 SWEEP_RETRY_SECONDS = 60.0
 READS_AT_ONCE = 32
 _BRANCHING = frozenset({blobs.MANIFEST, blobs.MANIFEST_CHUNK, SNAPSHOT_INNER})
-_LEAVES = frozenset({blobs.OBJECT, blobs.PROGRAM, blobs.PART, SNAPSHOT_LEAF, SNAPSHOT_TERMS})
+_LEAVES = frozenset(
+    {
+        blobs.OBJECT,
+        blobs.TEMPLATE,
+        blobs.CUSTOMIZER,
+        blobs.PROGRAM,
+        blobs.PART,
+        SNAPSHOT_LEAF,
+        SNAPSHOT_TERMS,
+    }
+)
 
 
 class Sweeper:

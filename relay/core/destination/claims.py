@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
+from relay.core.destination.customizing import Form, Forms
 from schemas.blobs import Reference
 from schemas.chunks import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON, ManifestEntry
-from schemas.identity import MailKey
+from schemas.identity import ContentHash, MailKey
 from schemas.objects import ObjectKey
 
 _WANTED_BACK = WANT_SINGLETON | WANT_MULTI
@@ -24,6 +26,7 @@ class Claim:
     placement: MailKey
     priority: int
     entry: ManifestEntry
+    form: Form | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,13 @@ class DesiredObject:
     order: int
     flags: int
     placements: tuple[str, ...]
+    # What it becomes here, if it is customized.
+    form: Form | None = None
+
+    @property
+    def address(self) -> ContentHash:
+        """Of what is applied."""
+        return self.reference.address if self.form is None else self.form.address
 
     @property
     def create_only(self) -> bool:
@@ -59,7 +69,7 @@ class Chosen:
     def says_the_same(self, other: Chosen) -> bool:
         """Whether no one's report differs for it: who else asks for the object is not said."""
         mine, others = self.wanted, other.wanted
-        same = mine.reference == others.reference and mine.create_only == others.create_only
+        same = mine.address == others.address and mine.create_only == others.create_only
         return same and (self.losers, self.booked) == (other.losers, other.booked)
 
 
@@ -91,11 +101,17 @@ class ObjectOwnership:
         self._stale: dict[ObjectKey, None] = {}
 
     def put(
-        self, placement: MailKey, priority: int, entries: Iterable[ManifestEntry]
+        self,
+        placement: MailKey,
+        priority: int,
+        entries: Iterable[ManifestEntry],
+        forms: Forms = MappingProxyType({}),
     ) -> Iterable[ObjectKey]:
         """Set what a placement claims, instead of what it did; names the objects that differ."""
         former = self._by_placement.pop(placement, {})
-        claims = {entry.key: Claim(placement, priority, entry) for entry in entries}
+        claims = {
+            entry.key: Claim(placement, priority, entry, forms.get(entry.key)) for entry in entries
+        }
         if claims:
             self._by_placement[placement] = claims
         differ = {key: None for key, claim in claims.items() if former.get(key) != claim}
@@ -179,22 +195,23 @@ def choose(key: ObjectKey, claims: Collection[Claim]) -> Chosen:
     first = min(claims, key=lambda claim: (-claim.priority, claim.placement, _source(claim)))
     source = _source(first)
     same = [claim for claim in claims if _source(claim) == source]
-    best = max(same, key=lambda claim: _newness(claim.entry))
+    best = max(same, key=_newness)
     flags = CREATE_ONLY if all(claim.entry.flags & CREATE_ONLY for claim in same) else 0
     for claim in same:
         flags |= claim.entry.flags & _WANTED_BACK
     asking = (claim.placement for claim in same if claim.entry.flags & _WANTED_BACK)
     placements = tuple(sorted({str(claim.placement) for claim in same}))
     entry = best.entry
-    wanted = DesiredObject(key, entry.reference, entry.order, flags, placements)
+    wanted = DesiredObject(key, entry.reference, entry.order, flags, placements, best.form)
     others = (claim for claim in claims if _source(claim) != source)
     losers = {claim.placement: first.placement for claim in others}
     return Chosen(wanted, losers, min(asking, default=None))
 
 
-def _newness(entry: ManifestEntry) -> tuple[int | str, ...]:
+def _newness(claim: Claim) -> tuple[int | str, ...]:
     """The revision; the rest only makes the choice the same for all who choose."""
-    return (entry.revision, entry.address, entry.size, entry.flags, entry.order, entry.enc)
+    entry, made = claim.entry, claim.form.address if claim.form is not None else ""
+    return (entry.revision, entry.address, made, entry.size, entry.flags, entry.order, entry.enc)
 
 
 def _source(claim: Claim) -> str:

@@ -7,13 +7,20 @@ was until its new place is told, and leaves nothing behind unmeant.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from relay.core.content.content import Content, entries_of, upsync_of
 from relay.core.destination.claim_history import ClaimHistory
 from relay.core.destination.claims import DesiredObject, ObjectOwnership
+from relay.core.destination.customizing import (
+    NOBODY,
+    Customize,
+    Customizing,
+    Forms,
+    customizes_nothing,
+)
 from relay.core.destination.removals import DROPPED, RemovalCauses
 from relay.core.destination.tally import Judged, Tally
 from relay.core.destination.upsync import UpsyncWishes
@@ -23,6 +30,7 @@ from schemas.chunks import ManifestEntry
 from schemas.identity import MailKey, NodePath
 from schemas.moves import former_paths
 from schemas.objects import ObjectKey
+from schemas.properties import properties_of
 from schemas.records import (
     BUCKETS,
     HINTED,
@@ -30,12 +38,15 @@ from schemas.records import (
     DeltaBody,
     DeltaHead,
     Gate,
+    LocationRecord,
     Profile,
     bucket,
 )
 from schemas.reports import (
     ARM_NOTHING,
     ARM_OLDER,
+    AT_WORK,
+    NOT_WORKING,
     Done,
     ExceptionSample,
     Health,
@@ -48,6 +59,7 @@ REASON_MAX_CHARACTERS = 200
 CONTENT_REFUSED = "ContentRefused: a blob of this placement is missing or damaged"
 WITHHELD = "Withheld: it is meant for this destination, and its parent sent no content"
 WITHHELD_AFTER_SECONDS = 60.0
+FROZEN, CLASH = "Frozen", "Clash"
 SAMPLES_MAX = 20
 _OWNER = "edge/"
 
@@ -57,8 +69,8 @@ class Inventory(NamedTuple):
 
     # Whether a placement in force is meant for it.
     selects: Callable[[Profile, MailKey], bool]
-    # The labels of each Location that it belongs to.
-    location_labels: Callable[[Profile], Iterable[Mapping[str, str]]]
+    # The Locations that it belongs to.
+    locations: Callable[[Profile], Iterable[LocationRecord]]
 
 
 class Resolution(NamedTuple):
@@ -81,6 +93,8 @@ class Assignment:
     entries: tuple[ManifestEntry, ...] | None = None
     # What stays in force until then.
     former: tuple[ManifestEntry, ...] = ()
+    # What those in force become here, where that is not what they are.
+    forms: Forms = field(default_factory=dict)
     # The generation of the record by which it is so.
     cause: int = field(default=DROPPED, compare=False)
 
@@ -105,6 +119,7 @@ class Destination:
         *,
         last_loss: int = 0,
         former: Iterable[NodePath] = (),
+        customize: Customize = customizes_nothing,
     ) -> None:
         """`done` is what its syncer applied; `former` are paths at which this very node hung.
 
@@ -123,6 +138,9 @@ class Destination:
         self._awaiting: dict[MailKey, None] = {}
         self._withheld: dict[MailKey, float] = {}
         self._withheld_unsaid: dict[MailKey, float] = {}
+        # Placements of which some object cannot be customized: they stay as they were, and why.
+        self._frozen: dict[MailKey, tuple[ExceptionSample, ...]] = {}
+        self._customizing = Customizing(customize)
         self._ownership = ObjectOwnership()
         # Placements that changed since the last `resolve`.
         self._changed: dict[MailKey, None] = {}
@@ -161,6 +179,14 @@ class Destination:
         self.profile = max(mine.values(), key=lambda each: each.generation, default=None)
         return self.profile != before
 
+    def read_properties(self) -> None:
+        """Take what the inventory in force says of the destination; `evaluate` follows it."""
+        profile = self.profile
+        if profile is None:
+            self._customizing.put(NOBODY)
+        else:
+            self._customizing.put(properties_of(profile, self._inventory.locations(profile)))
+
     def evaluate(
         self, key: MailKey, head: DeltaHead, body: DeltaBody | None, *, cause: int, now: float
     ) -> None:
@@ -183,10 +209,15 @@ class Destination:
         assignment = _following(former, gate.arm, head.priority, cause)
         if gate.arm is None:
             self.upsync.put(key, ())
+        if not self._customizing.is_current(assignment.forms):
+            assignment = replace(assignment, entries=None, former=assignment.in_force)
         if former != assignment:
             self._assign(key, assignment)
         self._assigned[key] = assignment
-        if assignment.entries is None and gate.arm is not None:
+        if assignment.entries is not None:
+            self._frozen.pop(key, None)
+        elif gate.arm is not None:
+            self._awaiting[key] = None
             hints = tuple(r for r in body.content if r.kind in HINTED)
             if self._content.begin(owner_of(key), (gate.arm, *hints), read=True):
                 self.content_ready(key)
@@ -197,6 +228,7 @@ class Destination:
         self.upsync.put(key, ())
         self._withheld.pop(key, None)
         self._withheld_unsaid.pop(key, None)
+        self._frozen.pop(key, None)
         if self._assigned.pop(key, None) is not None:
             self._awaiting.pop(key, None)
             self._tallies.pop(key, None)
@@ -207,14 +239,20 @@ class Destination:
             self._causes.lost_before(self._history.objects(key), cause)
 
     def content_ready(self, key: MailKey) -> None:
-        """Take the entries of an arm whose content is all here."""
+        """Take the entries of an arm whose content is all here, if all of it can be customized."""
         assignment = self._assigned.get(key)
         if assignment is None or assignment.arm is None:
             return
         plains = self._content.plains(owner_of(key))
         entries = entries_of(plains, assignment.arm)
-        self.upsync.put(key, upsync_of(plains, assignment.arm))
+        clauses = upsync_of(plains, assignment.arm)
+        forms, failed = self._customizing.forms(entries, plains)
         plains.clear()
+        if failed:
+            self._freeze(key, failed)
+            return
+        self._frozen.pop(key, None)
+        self.upsync.put(key, clauses)
         for entry in entries:
             self._history.add(key, entry.key)
             self._look_at_left(entry.key)
@@ -223,7 +261,7 @@ class Destination:
             listed = {entry.key for entry in entries}
             gone = [obj for obj in self._history.objects(key) if obj not in listed]
             self._causes.lost(gone, assignment.cause)
-        self._assign(key, replace(assignment, entries=entries, former=()))
+        self._assign(key, replace(assignment, entries=entries, former=(), forms=forms))
 
     @property
     def is_stale(self) -> bool:
@@ -268,7 +306,8 @@ class Destination:
         """
         if key in self.wanted:
             return False
-        if any(p in self._awaiting or p in self._withheld for p in self._history.placements(key)):
+        unknown = (self._awaiting, self._withheld, self._frozen)
+        if any(p in each for p in self._history.placements(key) for each in unknown):
             return False
         return self._causes.of(key) <= settled
 
@@ -331,6 +370,8 @@ class Destination:
             samples = [] if key in self._withheld_unsaid else [self._sample(0, "", WITHHELD)]
             return _one("failing" if samples else "pending", "unknown", ARM_OLDER, samples, now_ms)
         arm = ARM_NOTHING if assignment.arm is None else assignment.arm.address
+        if key in self._frozen:
+            return self._frozen_summary(key, now_ms)
         if assignment.entries is None:
             samples = self._content_sample(key)
             return _one("failing" if samples else "pending", "unknown", arm, samples, now_ms)
@@ -346,12 +387,13 @@ class Destination:
         elif state == "synced" and self._history.left(key):
             # What it lost is still to be pruned.
             state = "pending"
-        return _one(state, tally.health, arm, [*tally.worst(SAMPLES_MAX), *left], now_ms)
+        said = (*tally.worst(SAMPLES_MAX), *left, *self._clash_samples(assignment))
+        return _one(state, tally.health, arm, said, now_ms)
 
     def results(self, key: MailKey) -> list[ObjectResult]:
         """The returned states of the objects that the placement wants back."""
         assignment = self._assigned.get(key)
-        if assignment is None or assignment.entries is None:
+        if assignment is None or (assignment.entries is None and key not in self._frozen):
             return []
         who = self.profile.destination if self.profile else ""
         booked = sorted(self._ownership.booked.get(key, ()))
@@ -364,7 +406,8 @@ class Destination:
         self._history.check([key for key in self._observed if key not in self.wanted])
         assert self._tallies.keys() == self._assigned.keys()
         for key, assignment in self._assigned.items():
-            assert (key in self._awaiting) == (assignment.entries is None)
+            assert assignment.entries is None or key not in self._awaiting
+            assert (assignment.entries is None) == (key in self._awaiting or key in self._frozen)
             assert self._ownership.of(key).keys() == {each.key for each in assignment.in_force}
         for tally in self._tallies.values():
             tally.check()
@@ -376,11 +419,30 @@ class Destination:
         self._awaiting.pop(key, None)
         if assignment.entries is None:
             self._awaiting[key] = None
-        differ = self._ownership.put(key, assignment.priority, assignment.in_force)
+        differ = self._ownership.put(
+            key, assignment.priority, assignment.in_force, assignment.forms
+        )
         claimed = self._ownership.of(key)
         self._causes.lost([obj for obj in differ if obj not in claimed], assignment.cause)
         self._tallies.setdefault(key, Tally()).stale(differ)
         self._changed[key] = None
+
+    def _freeze(self, key: MailKey, failed: Mapping[ObjectKey, str]) -> None:
+        """All of the placement stays as it is here: nothing comes, changes or goes."""
+        samples = [
+            self._sample(0, str(obj), f"{FROZEN}: {why}"[:REASON_MAX_CHARACTERS])
+            for obj, why in failed.items()
+        ]
+        self._frozen[key] = tuple(sorted(samples, key=lambda sample: sample.rank)[:SAMPLES_MAX])
+        self._awaiting.pop(key, None)
+        self._changed[key] = None
+
+    def _frozen_summary(self, key: MailKey, now_ms: int) -> Summary:
+        tally, claims = self._tallies[key], self._ownership.of(key)
+        tally.refresh(lambda obj: self._judged(key, obj) if obj in claims else None)
+        samples = [*self._frozen[key], *tally.worst(SAMPLES_MAX)]
+        health = tally.health if claims else "unknown"
+        return _one("frozen", health, ARM_OLDER, samples, now_ms)
 
     def _withhold(
         self, key: MailKey, head: DeltaHead, former: Assignment | None, now: float
@@ -400,8 +462,8 @@ class Destination:
             return True
         if gate.over != OVER_LOCATION:
             return gate.selector.matches(self.profile.labels)
-        located = self._inventory.location_labels(self.profile)
-        return any(gate.selector.matches(labels) for labels in located)
+        located = self._inventory.locations(self.profile)
+        return any(gate.selector.matches(location.labels) for location in located)
 
     def _judged(self, key: MailKey, obj: ObjectKey) -> Judged:
         observed = self._observed.get(obj)
@@ -422,12 +484,15 @@ class Destination:
         wanted = self.wanted.get(obj)
         if observed is None or wanted is None or not observed.present:
             return "pending", None
-        same = observed.address == wanted.reference.address
+        same = observed.address == wanted.address
         if not same and not (wanted.create_only and observed.address):
             return "pending", None
         if observed.health == "degraded":
             reason = (observed.reason or "Degraded")[:REASON_MAX_CHARACTERS]
-            return "synced", self._sample(2, str(obj), reason)
+            return "synced", self._sample(NOT_WORKING, str(obj), reason)
+        if observed.health == "progressing" and observed.reason:
+            reason = observed.reason[:REASON_MAX_CHARACTERS]
+            return "synced", self._sample(AT_WORK, str(obj), reason)
         return "synced", None
 
     def _leaving(self, key: MailKey, now_ms: int) -> Summary:
@@ -441,6 +506,10 @@ class Destination:
         return [
             self._sample(0, str(s.key), s.error[:REASON_MAX_CHARACTERS]) for s in seen if s.error
         ]
+
+    def _clash_samples(self, assignment: Assignment) -> Iterator[ExceptionSample]:
+        for obj, why in self._customizing.clashes(assignment.forms):
+            yield self._sample(2, str(obj), f"{CLASH}: {why}"[:REASON_MAX_CHARACTERS])
 
     def _content_sample(self, key: MailKey) -> list[ExceptionSample]:
         if self._content.refused_since(owner_of(key)) is None:
@@ -479,16 +548,17 @@ def _following(
         return Assignment(None, priority, (), cause=cause)
     if former is None:
         return Assignment(arm, priority, cause=cause)
+    forms = former.forms
     if former.entries is None:
         # Two records in a row took something, and nothing came of the first yet.
         cause = max(cause, former.cause)
     elif former.arm == arm:
-        return Assignment(arm, priority, former.entries, cause=cause)
-    return Assignment(arm, priority, former=former.in_force, cause=cause)
+        return Assignment(arm, priority, former.entries, forms=forms, cause=cause)
+    return Assignment(arm, priority, former=former.in_force, forms=forms, cause=cause)
 
 
 def _one(
-    state: State, health: Health, arm: str, samples: list[ExceptionSample], now_ms: int
+    state: State, health: Health, arm: str, samples: Iterable[ExceptionSample], now_ms: int
 ) -> Summary:
     worst = tuple(sorted(samples, key=lambda sample: sample.rank)[:SAMPLES_MAX])
     return Summary({state: 1}, {health: 1}, {arm: 1}, worst, oldest_ms=now_ms)

@@ -10,7 +10,7 @@ from schemas.identity import MailKey
 from schemas.link import WANTS_MAX, Cursor, Hello, Repair, Welcome
 
 QUIET_SECONDS = 2.0
-"""So long after the last mail of a change a hello says what is still wanted."""
+"""So long after the last mail it is acknowledged, and a hello says what is still wanted."""
 
 
 class ParentLink:

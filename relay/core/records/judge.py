@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from relay.core.records.accepted import Accepted
-from relay.core.records.reading import SnapshotReading
+from relay.core.records.reading import SnapshotReading, addresses_kept
 from relay.core.records.snapshot import Interest, Listed, Listing, SnapshotView
 from relay.core.records.verdict import Admission, Standing, admit, judge_all
 from schemas.blobs import Reference
@@ -283,7 +283,11 @@ class SnapshotJudge:
     def _judge_all(self, judgement: Judgement) -> Standings:
         view = SnapshotView(judgement.snapshot.record, self._nodes)
         standings = Standings()
-        judged = {r.entry_key: r for r in self._records() if r.kind != "keys"}
+        # Nearly all are above it, or listed as they are held: only of the rest more is to be known.
+        listed = {entry.key: entry.generation for entry in view.listed(judgement.reading.interest)}
+        covered = (record for record in self._records() if record.generation <= view.generation)
+        keyed = ((record.entry_key, record) for record in covered)
+        judged = {key: record for key, record in keyed if listed.get(key) != record.generation}
         held = [record.held for record in judged.values()]
         for found, standing in judge_all(held, view):
             record = judged[found.key]
@@ -315,7 +319,6 @@ class SnapshotJudge:
         if self.reached is None:
             return
         view = SnapshotView(self.reached.record, self._nodes)
-        kept = {subtree.address for subtree, _ in view.subtrees(self._interest())}
-        kept.add(self.reached.record.terms_reference.address)
+        kept = set(addresses_kept(view, self._interest()))
         self._nodes = {address: self._nodes[address] for address in kept & self._nodes.keys()}
         self._view = None

@@ -1,4 +1,4 @@
-"""Reading a new snapshot: what a node lacks of it, what a parent sends along, what is kept.
+"""Reading a new snapshot: what a node lacks of it, and what is kept.
 
 Two snapshots share all but the changed paths, so the work is that of what changed.
 """
@@ -6,25 +6,21 @@ Two snapshots share all but the changed paths, so the work is that of what chang
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Container, Iterator, MutableMapping
+from collections.abc import Iterator, MutableMapping
 
 from relay.core.records.snapshot import Interest, SnapshotView, children_for
-from schemas import blobs
-from schemas.blobs import Reference, StoredBlob
+from schemas.blobs import Reference
 from schemas.identity import ContentHash
 from schemas.snapshots import SnapshotRecord, Subtree, read_terms
 
-PROOF_MAX_BYTES = 8192
 FETCHES_MAX = 64
 
 
 class SnapshotReading:
     """Reads of one snapshot what an interest needs, from the root down.
 
-    `nodes` are the plain bytes that the node keeps; what is read is put there. `complete` is the
-    union of `seen` of former readings that ended, for the same interest or a greater one: below
-    these addresses nothing is missing. It ends when `missing()` is empty: then each key of the
-    interest can be judged.
+    `nodes` are the plain bytes that the node keeps; what is read is put there. It ends when
+    `missing()` is empty: then each key of the interest can be judged.
     """
 
     def __init__(
@@ -32,17 +28,11 @@ class SnapshotReading:
         record: SnapshotRecord,
         interest: Interest,
         nodes: MutableMapping[ContentHash, bytes],
-        complete: Container[ContentHash] = (),
     ) -> None:
         self.record = record
-        self._interest = interest
+        self.interest = interest
         self._nodes = nodes
-        self._complete = complete
         self._missing: dict[ContentHash, Subtree | None] = {}
-        # Blobs that are here and were looked at.
-        self.seen: set[ContentHash] = set()
-        # Leaves not seen in a former reading: the keys that they cover may stand otherwise.
-        self.renewed: list[Subtree] = []
         if record.terms_reference.address not in nodes:
             self._missing[record.terms_reference.address] = None
         self._descend(record.tree)
@@ -73,17 +63,11 @@ class SnapshotReading:
         level = deque([top])
         while level:
             subtree = level.popleft()
-            if subtree.address in self._complete:
-                continue
             plain = self._nodes.get(subtree.address)
             if plain is None:
                 self._missing[subtree.address] = subtree
-                continue
-            self.seen.add(subtree.address)
-            if subtree.height:
-                level.extend(children_for(subtree, plain, self._interest))
-            else:
-                self.renewed.append(subtree)
+            elif subtree.height:
+                level.extend(children_for(subtree, plain, self.interest))
 
 
 def addresses_kept(view: SnapshotView, interest: Interest) -> Iterator[ContentHash]:
@@ -91,45 +75,3 @@ def addresses_kept(view: SnapshotView, interest: Interest) -> Iterator[ContentHa
     yield view.record.terms_reference.address
     for subtree, _ in view.subtrees(interest):
         yield subtree.address
-
-
-def proof(
-    view: SnapshotView,
-    interest: Interest,
-    known: Container[ContentHash],
-    limit_bytes: int = PROOF_MAX_BYTES,
-) -> tuple[StoredBlob, ...]:
-    """What goes along with a snapshot to a child of this interest, those nearest to the root first.
-
-    `known` are the blobs that the child has of an older snapshot. Counted are stored bytes; what
-    does not fit the child fetches.
-    """
-    sent: list[StoredBlob] = []
-    terms = view.record.terms_reference
-    if terms.address not in known:
-        limit_bytes -= _send(terms, view, limit_bytes, sent)
-    level = deque([view.record.tree])
-    while level:
-        subtree = level.popleft()
-        if subtree.address in known:
-            continue
-        size = _send(subtree.reference, view, limit_bytes, sent)
-        limit_bytes -= size
-        if size and subtree.height:
-            level.extend(children_for(subtree, view.nodes[subtree.address], interest))
-    return tuple(sent)
-
-
-def _send(
-    reference: Reference, view: SnapshotView, limit_bytes: int, sent: list[StoredBlob]
-) -> int:
-    """Add a blob if it is here and fits; returns its stored bytes, 0 if it was not added."""
-    plain = view.nodes.get(reference.address)
-    if plain is None:
-        return 0
-    blob = blobs.store(reference.kind, plain)
-    size = sum(len(value) for value in blob.values.values())
-    if size > limit_bytes:
-        return 0
-    sent.append(blob)
-    return size

@@ -149,8 +149,13 @@ class SnapshotView:
         missing = [tree.reference for tree, plain in self.subtrees(everything) if plain is None]
         if missing:
             return Unread(tuple(missing))
-        leaves = (pair for pair in self.subtrees(everything) if not pair[0].height)
-        return (entry for tree, plain in leaves if plain for entry in tree.leaf(plain).entries)
+        return self.listed(everything)
+
+    def listed(self, interest: Interest) -> Iterator[Entry]:
+        """The entries of all leaves that the interest needs and that are here, ascending."""
+        for subtree, plain in self.subtrees(interest):
+            if plain is not None and not subtree.height:
+                yield from subtree.leaf(plain).entries
 
     @staticmethod
     def _split(

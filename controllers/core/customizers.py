@@ -1,0 +1,197 @@
+"""The Customizers of a space: who asks for them, and what is wrong before anything goes out.
+
+What a destination lacks only the destination knows. A mistake that it would meet everywhere is
+found here, and nothing of the placement goes out.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from relay.objects.customization import (
+    Customizer,
+    customizer_faults,
+    customizer_named,
+    expression_faults,
+    has_expressions,
+    read_customizer,
+)
+from schemas import blobs
+from schemas.api import parse_kind
+from schemas.blobs import StoredBlob
+from schemas.faults import Fault, InvalidObject
+from schemas.objects import ObjectKey
+
+CUSTOMIZERS = ("edge.kubestellar.io", "customizers")
+NAMED_MAX = 4
+
+Name = tuple[str, str]
+"""Namespace and name of a Customizer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Casting:
+    """How an object goes out: as it is, or as a template that each destination customizes."""
+
+    template: bool = False
+    customizer: StoredBlob | None = None
+    revision: int = 0
+    faults: tuple[Fault, ...] = ()
+
+
+PLAIN = Casting()
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    customizer: Customizer | None
+    stored: StoredBlob | None
+    revision: int
+    faults: tuple[Fault, ...]
+
+
+def is_customizer(key: ObjectKey) -> bool:
+    return (key.group, key.resource) == CUSTOMIZERS
+
+
+@dataclass(slots=True)
+class Customizers:
+    """Each change returns the placements that it concerns."""
+
+    _known: dict[Name, _Known] = field(default_factory=dict)
+    # Who asks for a Customizer: by its name the objects, by object the placements.
+    _asking: dict[Name, dict[ObjectKey, set[str]]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
+    _asked: dict[tuple[str, ObjectKey], Name] = field(default_factory=dict)
+    # Of an object, so that it is looked through once per change.
+    _castings: dict[ObjectKey, tuple[Mapping[str, Any], _Known | None, Casting]] = field(
+        default_factory=dict
+    )
+
+    def put(self, key: ObjectKey, obj: Mapping[str, Any]) -> frozenset[str]:
+        """Learn of a Customizer's present state; one that is terminating counts as gone."""
+        if obj["metadata"].get("deletionTimestamp"):
+            return self.remove(key)
+        known = _read(key, obj)
+        if self._known.get((key.namespace, key.name)) == known:
+            return frozenset()
+        self._known[key.namespace, key.name] = known
+        return self._concerned((key.namespace, key.name))
+
+    def remove(self, key: ObjectKey) -> frozenset[str]:
+        """Learn that a Customizer is gone."""
+        if self._known.pop((key.namespace, key.name), None) is None:
+            return frozenset()
+        return self._concerned((key.namespace, key.name))
+
+    def listed(self) -> list[ObjectKey]:
+        """The Customizers that there are."""
+        return [ObjectKey(*CUSTOMIZERS, namespace, name) for namespace, name in self._known]
+
+    def select(self, placement: str, key: ObjectKey, obj: Mapping[str, Any]) -> None:
+        """Learn of an object that a placement selects, as it is now."""
+        self.unselect(placement, key)
+        named = customizer_named(key, obj)
+        if named is not None:
+            self._asked[placement, key] = named
+            self._asking[named].setdefault(key, set()).add(placement)
+
+    def unselect(self, placement: str, key: ObjectKey) -> None:
+        """Learn that a placement does not select an object any more."""
+        self._castings.pop(key, None)
+        named = self._asked.pop((placement, key), None)
+        if named is None:
+            return
+        placements = self._asking[named][key]
+        placements.discard(placement)
+        if not placements:
+            del self._asking[named][key]
+        if not self._asking[named]:
+            del self._asking[named]
+
+    def casting(self, key: ObjectKey, obj: Mapping[str, Any]) -> Casting:
+        """How an object goes out now."""
+        named = customizer_named(key, obj)
+        known = self._known.get(named) if named is not None else None
+        if named is not None and known is None:
+            return PLAIN
+        held = self._castings.get(key)
+        if held is not None and held[0] is obj and held[1] is known:
+            return held[2]
+        made = _cast(key, obj, known)
+        self._castings[key] = (obj, known, made)
+        return made
+
+    def asked_by(self, key: ObjectKey, obj: Mapping[str, Any]) -> Customizer | None:
+        """The Customizer of an object, if it asks for one that is there."""
+        named = customizer_named(key, obj)
+        known = self._known.get(named) if named is not None else None
+        return known.customizer if known is not None else None
+
+    def lacks(self, key: ObjectKey, obj: Mapping[str, Any]) -> str:
+        """The Customizer that an object asks for and that is not there; "" if it lacks none."""
+        named = customizer_named(key, obj)
+        return "/".join(named) if named is not None and named not in self._known else ""
+
+    def faults(self, objects: Iterable[tuple[ObjectKey, Mapping[str, Any]]]) -> tuple[Fault, ...]:
+        """What keeps any of these objects from going out, each mistake once."""
+        found: dict[Fault, None] = {}
+        for key, obj in objects:
+            found |= dict.fromkeys(self.casting(key, obj).faults)
+        return tuple(found)
+
+    def missing(self, placement: str) -> tuple[str, ...]:
+        """The Customizers that objects of a placement ask for and that are not there."""
+        counts: dict[Name, int] = defaultdict(int)
+        for (name, _), asked in self._asked.items():
+            if name == placement and asked not in self._known:
+                counts[asked] += 1
+        return tuple(
+            f"Customizer {namespace}/{name} is not there: "
+            f"{count} object{'s go' if count > 1 else ' goes'} out as it is written"
+            for (namespace, name), count in sorted(counts.items())
+        )
+
+    def _concerned(self, named: Name) -> frozenset[str]:
+        asking = self._asking.get(named, {})
+        for key in asking:
+            self._castings.pop(key, None)
+        return frozenset(name for placements in asking.values() for name in placements)
+
+
+def faults_text(faults: Iterable[Fault]) -> str:
+    """What is wrong, the first of it, and that nothing goes out meanwhile."""
+    said = [str(fault) for fault in faults]
+    more = f" and {len(said) - NAMED_MAX} more" if len(said) > NAMED_MAX else ""
+    return f"frozen, it stays as it is everywhere: {'; '.join(said[:NAMED_MAX])}{more}"
+
+
+def _read(key: ObjectKey, obj: Mapping[str, Any]) -> _Known:
+    version = str(obj["metadata"].get("resourceVersion", ""))
+    revision = int(version) if version.isdecimal() else 0
+    try:
+        parse_kind(obj)
+        customizer = read_customizer(obj)
+        faults = tuple(customizer_faults(customizer))
+    except InvalidObject as error:
+        return _Known(None, None, revision, tuple(_of(key, fault) for fault in error.faults))
+    stored = blobs.store(blobs.CUSTOMIZER, customizer.encode())
+    return _Known(customizer, stored, revision, tuple(_of(key, fault) for fault in faults))
+
+
+def _cast(key: ObjectKey, obj: Mapping[str, Any], known: _Known | None) -> Casting:
+    if known is None and not has_expressions(obj):
+        return PLAIN
+    faults = tuple(_of(key, fault) for fault in expression_faults(obj))
+    if known is None:
+        return Casting(template=True, faults=faults)
+    faults += known.faults
+    return Casting(template=True, customizer=known.stored, revision=known.revision, faults=faults)
+
+
+def _of(key: ObjectKey, fault: Fault) -> Fault:
+    return Fault(f"{key}: {fault.path}", fault.message, fault.remedy)

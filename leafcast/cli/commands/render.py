@@ -1,0 +1,108 @@
+"""`leafcast render`: what an object becomes at one destination, and why."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from leafcast.ask.object_readers import EdgeReader, NotFound
+from leafcast.ask.session import Session
+from leafcast.cli import shell_completion
+from leafcast.cli.object_options import namespace_option, refusals
+from leafcast.cli.options import NodeAt, data_dir_option
+from leafcast.cli.resource_arguments import BadArguments, Meant, read_arguments, with_kinds
+from leafcast.cli.session_calls import in_session
+from leafcast.show.object_output import yaml_text
+from leafcast.show.rendering import rendering_lines
+from leafcast.show.sanitize import sanitize
+from relay.objects.merge import merge_applied, wish_of
+from schemas.objects import DEFAULT_NAMESPACE
+
+
+@click.command()
+@click.argument(
+    "objects",
+    nargs=-1,
+    metavar="KIND NAME | KIND/NAME",
+    shell_complete=shell_completion.kinds_and_names,
+)
+@namespace_option
+@click.option(
+    "--at",
+    required=True,
+    type=NodeAt(root=False),
+    metavar="PATH",
+    shell_complete=shell_completion.paths,
+    help="The destination, such as /region-1/site-1. It may be away.",
+)
+@click.option("--why", is_flag=True, help="Show what was put in, and who says it.")
+@click.option(
+    "--live",
+    is_flag=True,
+    help="Compare with the copy that is there, as `diff` does: exit code 1 if it differs.",
+)
+@data_dir_option
+def render(
+    *,
+    objects: tuple[str, ...],
+    namespace: str | None,
+    at: str,
+    why: bool,
+    live: bool,
+    data_dir: Path | None,
+) -> None:
+    """Show what an object of the centre becomes at a destination."""
+    if why and live:
+        raise click.UsageError("--why tells of the centre, --live of the copy: give one of them")
+
+    async def work(session: Session) -> tuple[list[str], list[str]]:
+        meant = await with_kinds(session, lambda kinds: _one(read_arguments(kinds, objects)))
+        (name,), where = meant.names, namespace or DEFAULT_NAMESPACE
+        key = meant.kind.key(where, name)
+        asked = [key.group, key.resource, key.namespace, key.name]
+        form = await session.call("render", path=at, key=asked)
+        if live:
+            lines = await _difference(session, at, meant, where, form["object"])
+        elif why:
+            lines = list(rendering_lines(form))
+        else:
+            lines = yaml_text(form["object"]).splitlines()
+        return lines, form["notes"]
+
+    with refusals():
+        lines, notes = in_session(data_dir, work)
+    for note in notes:
+        click.echo(f"Note: {sanitize(note)}", err=True)
+    for line in lines:
+        click.echo(sanitize(line))
+    if live and lines:
+        raise click.exceptions.Exit(1)
+
+
+def _one(meant: Sequence[Meant]) -> Meant:
+    if len(meant) != 1 or len(meant[0].names) != 1:
+        raise BadArguments("name one object, as in deployment/web")
+    return meant[0]
+
+
+async def _difference(
+    session: Session, at: str, meant: Meant, namespace: str, wanted: Mapping[str, Any]
+) -> list[str]:
+    """How the copy at a destination would change to be as it is meant; nothing if it is."""
+    try:
+        live = await EdgeReader(session, at).get(meant.kind, namespace, meant.names[0])
+    except NotFound:
+        before, after = {}, dict(wanted)
+    else:
+        before, after = wish_of(live), wish_of(merge_applied(live, {}, wanted))
+    name = f"{meant.kind.title(meant.names[0])} at {at}"
+    return list(_unified(before, after, name))
+
+
+def _unified(before: Mapping[str, Any], after: Mapping[str, Any], name: str) -> Iterator[str]:
+    old, new = (yaml_text(obj).splitlines() if obj else [] for obj in (before, after))
+    yield from difflib.unified_diff(old, new, f"LIVE/{name}", f"RENDERED/{name}", lineterm="")

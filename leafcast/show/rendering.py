@@ -1,0 +1,50 @@
+"""What became of an object at a destination, field by field, and who said what was put in."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+STEPS_MAX = 3
+_STEP = re.compile(r"[^.\[\]]+(?:\[[^\]]*\])*|\[[^\]]*\]")
+
+Form = Mapping[str, Any]
+
+
+def rendering_lines(form: Form) -> Iterator[str]:
+    """Of each field what it says and what it was, and below that its properties."""
+    if not form["changes"]:
+        yield "it goes out as it is written"
+    for change in form["changes"]:
+        by = f" by {change['source']}" if change["source"] else ""
+        after = change["after"] if by else json.dumps(change["after"], ensure_ascii=False)
+        before = change["before"] if by else json.dumps(change["before"], ensure_ascii=False)
+        said = f"    from {before}" if before != after else ""
+        yield f"{shortened(change['path'])}: {after}{said}{by}"
+        if change["names"]:
+            told = (_told(name, form["properties"][name]) for name in change["names"])
+            yield "  " + "     ".join(told)
+
+
+def shortened(path: str) -> str:
+    """The last steps of a field's path."""
+    steps = [found[0] for found in _STEP.finditer(path)]
+    return path if len(steps) <= STEPS_MAX else "…" + ".".join(steps[-STEPS_MAX:])
+
+
+def _told(name: str, said: Sequence[Form]) -> str:
+    """Who says a property; whom that hides."""
+    if not said:
+        return f"{name}  nobody says it, so it stays as it is written"
+    first, *others = said
+    differ = (other for other in others if other["value"] != first["value"])
+    hidden = ", ".join(f"{_short(first, other)} {name}={other['value']}" for other in differ)
+    return f"{name}  {first['origin']}" + (f" (hides {hidden})" if hidden else "")
+
+
+def _short(first: Form, other: Form) -> str:
+    """Who is hidden; of the same speaker only in what."""
+    whose = str(first["origin"]).removeprefix(str(first["what"]))
+    return str(other["what"]) if str(other["origin"]).endswith(whose) else str(other["origin"])

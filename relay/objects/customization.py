@@ -1,0 +1,298 @@
+"""What an object becomes at a destination: expressions expanded, replacements made.
+
+A pure function of the object, the Customizer and the properties. What it makes is a valid object of
+the same name, or an error that names object, field, property and destination.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from relay.objects.expansion import ExpressionWrong, PropertyMissing, Syntax
+from relay.objects.merge import Object, copied
+from schemas import codec
+from schemas.blobs import OBJECT_MAX_BYTES
+from schemas.faults import Fault
+from schemas.json_paths import JsonPath
+from schemas.objects import ObjectKey, object_faults
+from schemas.refusals import CodecError
+
+EXPAND_PARAMETERS = "edge.kubestellar.io/expand-parameters"
+EXPAND_TEMPLATES = "control.kubestellar.io/expand-templates"
+CUSTOMIZER = "edge.kubestellar.io/customizer"
+_IDENTITY = (("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace"))
+
+
+class CustomizationFailed(ValueError):
+    """An object cannot be customized: at one field, for want of a property or for a mistake.
+
+    `destination` is empty where it would fail at each.
+    """
+
+    def __init__(self, key: ObjectKey, fault: Fault, name: str = "", destination: str = "") -> None:
+        self.key = key
+        self.fault = fault
+        self.property = name
+        self.destination = destination
+        where = f" at {destination}" if destination else ""
+        super().__init__(f"{key}{where}: {fault}")
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    path: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Customizer:
+    """What a Customizer says, as it travels."""
+
+    name: str
+    syntax: Syntax
+    replacements: tuple[Replacement, ...]
+
+    def encode(self) -> bytes:
+        said = [[item.path, item.value] for item in self.replacements]
+        form = [self.name, self.syntax.parameters, self.syntax.templates, said]
+        return codec.canonical(form)
+
+    @staticmethod
+    def decode(plain: bytes) -> Customizer:
+        """Read what `encode` wrote; raises CodecError."""
+        match codec.unpack(plain, OBJECT_MAX_BYTES):
+            case (str(name), bool(parameters), bool(templates), tuple(said)):
+                pass
+            case _:
+                raise CodecError("", "no Customizer")
+        found: list[Replacement] = []
+        for item in said:
+            match item:
+                case (str(path), str(value)):
+                    found.append(Replacement(path, value))
+                case _:
+                    raise CodecError("", "no replacement of a Customizer")
+        return Customizer(name, Syntax(parameters, templates), tuple(found))
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What became of one field: `before` is the text with its expressions, or a replacement."""
+
+    path: str
+    before: str
+    after: str
+    names: tuple[str, ...]
+    source: str = ""
+    """Which Customizer said so; empty for the object itself."""
+
+
+@dataclass(slots=True)
+class Customized:
+    """A customized object; `used` are the names it asked for, None for one that is not there."""
+
+    object: Object
+    used: dict[str, str | None] = field(default_factory=dict)
+    changes: list[Change] = field(default_factory=list)
+
+
+def syntax_of(obj: Mapping[str, Any]) -> Syntax:
+    """Which expressions an object, or a Customizer, asks to have expanded."""
+    said = annotations_of(obj)
+    return Syntax(said.get(EXPAND_PARAMETERS) == "true", said.get(EXPAND_TEMPLATES) == "true")
+
+
+def customizer_named(key: ObjectKey, obj: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The namespace and name of the Customizer that an object asks for, if it does."""
+    said = annotations_of(obj).get(CUSTOMIZER)
+    if not said:
+        return None
+    namespace, slash, name = said.partition("/")
+    return (namespace, name) if slash else (key.namespace, said)
+
+
+def read_customizer(obj: Mapping[str, Any]) -> Customizer:
+    """A Customizer object that was admitted, as it travels."""
+    metadata = obj["metadata"]
+    said = obj.get("replacements") or ()
+    replacements = tuple(Replacement(str(item["path"]), str(item["value"])) for item in said)
+    name = f"{metadata.get('namespace', '')}/{metadata['name']}"
+    return Customizer(name, syntax_of(obj), replacements)
+
+
+def annotations_of(obj: Mapping[str, Any]) -> Mapping[str, Any]:
+    metadata = obj.get("metadata")
+    said = metadata.get("annotations") if isinstance(metadata, Mapping) else None
+    return said if isinstance(said, Mapping) else {}
+
+
+def has_expressions(obj: Mapping[str, Any]) -> bool:
+    """Whether something of an object is to be expanded."""
+    syntax = syntax_of(obj)
+    return bool(syntax) and any(syntax.may_expand(text) for _, text in _texts(obj, ""))
+
+
+def expression_faults(obj: Mapping[str, Any]) -> Iterator[Fault]:
+    """The fields of an object whose expressions are wrong, whatever the destination."""
+    syntax = syntax_of(obj)
+    for path, text in _texts(obj, ""):
+        try:
+            syntax.check(text)
+        except ExpressionWrong as error:
+            yield Fault(path, str(error), "")
+
+
+def customizer_faults(customizer: Customizer) -> Iterator[Fault]:
+    """What is wrong with a Customizer, whatever the destination."""
+    for at, item in enumerate(customizer.replacements):
+        field_of = f"replacements[{at}]"
+        for name, text, check in (("path", item.path, JsonPath), ("value", item.value, _json)):
+            try:
+                if not customizer.syntax.check(text):
+                    check(text)
+            except (ExpressionWrong, ValueError) as error:
+                yield Fault(f"{field_of}.{name}", str(error))
+
+
+def customize(
+    key: ObjectKey,
+    obj: Mapping[str, Any],
+    customizer: Customizer | None,
+    values: Mapping[str, str],
+    destination: str,
+) -> Customized:
+    """What the object becomes where the properties are these; raises CustomizationFailed."""
+    made = Customized({})
+    work = _Work(key, destination, values, made)
+    made.object = work.expanded(syntax_of(obj), obj)
+    if customizer is not None:
+        for at, item in enumerate(customizer.replacements):
+            work.replace(customizer, at, item)
+    work.check(obj)
+    return made
+
+
+class _Work:
+    """One object under way."""
+
+    def __init__(
+        self, key: ObjectKey, destination: str, values: Mapping[str, str], made: Customized
+    ) -> None:
+        self._key = key
+        self._destination = destination
+        self._values = values
+        self._made = made
+        self._room = OBJECT_MAX_BYTES
+
+    def expanded(self, syntax: Syntax, obj: Mapping[str, Any]) -> Object:
+        """The object with its texts expanded, not shared with what came in."""
+        found = self._copy(syntax, obj, "") if syntax else copied(obj)
+        assert isinstance(found, dict)
+        return found
+
+    def replace(self, customizer: Customizer, at: int, item: Replacement) -> None:
+        """Make one replacement of a Customizer, whose own expressions are expanded first."""
+        used: dict[str, str | None] = {}
+        named = f"Customizer {customizer.name}: replacements[{at}]"
+        path = self._expand(customizer.syntax, item.path, f"{named}.path", used)
+        value = self._expand(customizer.syntax, item.value, f"{named}.value", used)
+        try:
+            JsonPath(path).replace(self._made.object, _json(value))
+        except ValueError as error:
+            raise self._failed(named, str(error)) from error
+        change = Change(path, item.value, value, tuple(used), f"Customizer {customizer.name}")
+        self._made.changes.append(change)
+
+    def check(self, before: Mapping[str, Any]) -> None:
+        """Hold what was made to what any object is held to, and to its name."""
+        made = self._made.object
+        fault = next(object_faults(made), None)
+        if fault is not None:
+            raise self._failed(fault.path, f"{fault.message}; {fault.remedy}")
+        for path in _IDENTITY:
+            if _at(made, path) != _at(before, path):
+                raise self._failed(".".join(path), "it cannot be customized; leave it as it is")
+
+    def _copy(self, syntax: Syntax, value: Any, path: str) -> Any:
+        if isinstance(value, str):
+            return self._text(syntax, value, path) if syntax.may_expand(value) else value
+        if isinstance(value, Mapping):
+            return {
+                name: self._copy(syntax, item, _below(path, name)) for name, item in value.items()
+            }
+        if isinstance(value, (list, tuple)):
+            return [self._copy(syntax, item, f"{path}[{at}]") for at, item in enumerate(value)]
+        return value
+
+    def _text(self, syntax: Syntax, text: str, path: str) -> str:
+        used: dict[str, str | None] = {}
+        after = self._expand(syntax, text, path, used)
+        if used or after != text:
+            self._made.changes.append(Change(path, text, after, tuple(used)))
+        return after
+
+    def _expand(
+        self, syntax: Syntax, text: str, path: str, used: MutableMapping[str, str | None]
+    ) -> str:
+        if not syntax.may_expand(text):
+            return text
+        try:
+            after = syntax.expand(text, self._values, used)
+        except PropertyMissing as error:
+            remedy = "say it as a label or an annotation of the SyncTarget"
+            raise self._failed(path, str(error), error.name, remedy) from error
+        except ExpressionWrong as error:
+            raise self._failed(path, str(error)) from error
+        finally:
+            self._made.used.update(used)
+        self._room -= len(after)
+        if self._room < 0:
+            raise self._failed(path, f"more than {OBJECT_MAX_BYTES} bytes once it is expanded")
+        return after
+
+    def _failed(
+        self, path: str, message: str, name: str = "", remedy: str = ""
+    ) -> CustomizationFailed:
+        return CustomizationFailed(self._key, Fault(path, message, remedy), name, self._destination)
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_no_json)
+    except (ValueError, RecursionError) as error:
+        said = str(error).partition(":")[0].lower()
+        remedy = """a text has quotes of its own, as in '"web"'"""
+        raise ValueError(f"{text[:60]!r} is no JSON ({said}); {remedy}") from error
+
+
+def _no_json(text: str) -> Any:
+    raise ValueError(f"{text} has no form in JSON")
+
+
+def _texts(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    """All texts in a value that are no names, each with where it stands."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, Mapping):
+        for name, item in value.items():
+            yield from _texts(item, _below(path, name))
+    elif isinstance(value, (list, tuple)):
+        for at, item in enumerate(value):
+            yield from _texts(item, f"{path}[{at}]")
+
+
+def _below(path: str, name: object) -> str:
+    text = str(name)
+    if not path:
+        return text
+    return f"{path}[{text}]" if "." in text or "/" in text else f"{path}.{text}"
+
+
+def _at(obj: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+    found: Any = obj
+    for name in path:
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found

@@ -1,0 +1,47 @@
+"""Between bytes and objects: what a node and its syncer make of an object that is customized."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from relay.core.destination.customizing import NotCustomized, Values
+from relay.objects.customization import CustomizationFailed, Customized, Customizer, customize
+from schemas import blobs, codec
+from schemas.identity import ContentHash
+from schemas.objects import ObjectKey
+from schemas.refusals import CodecError
+
+
+def customized_address(
+    key: ObjectKey, plain: bytes, by: bytes | None, values: Mapping[str, str], destination: str
+) -> tuple[ContentHash, Values]:
+    """The address of what an object becomes, and the properties it asked for.
+
+    As relay.core.destination.customizing.Customize.
+    """
+    try:
+        made = customized(key, plain, by, values, destination)
+        data = codec.canonical(made.object)
+    except CustomizationFailed as error:
+        raise NotCustomized(str(error.fault)) from error
+    except CodecError as error:
+        raise NotCustomized(str(error)) from error
+    if len(data) > blobs.OBJECT_MAX_BYTES:
+        said = f"{len(data)} bytes once it is customized, at most {blobs.OBJECT_MAX_BYTES}"
+        raise NotCustomized(f"{said}; say less in the properties")
+    used = tuple(sorted(made.used.items()))
+    return codec.address(blobs.OBJECT, data), used
+
+
+def customized(
+    key: ObjectKey, plain: bytes, by: bytes | None, values: Mapping[str, str], destination: str
+) -> Customized:
+    """What an object becomes, of its bytes and its Customizer's.
+
+    Raises CustomizationFailed, and CodecError of bytes that are neither.
+    """
+    obj = codec.unpack(plain, blobs.OBJECT_MAX_BYTES)
+    if not isinstance(obj, Mapping) or not isinstance(obj.get("metadata"), Mapping):
+        raise CodecError("", "no object")
+    customizer = None if by is None else Customizer.decode(by)
+    return customize(key, obj, customizer, values, destination)

@@ -1,0 +1,37 @@
+"""Customizer: what is replaced in objects that name it, at each destination on its own."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from schemas.api.shared import ApiObject, ListOf, Value
+from schemas.faults import Fault, Faulty
+
+PATH_MAX = 1024
+VALUE_MAX = 64 * 1024
+
+
+class Replacement(Value):
+    """One change of an object: what a JSONPath names becomes a value, which is JSON."""
+
+    path: Annotated[str, Field(min_length=1, max_length=PATH_MAX)]
+    value: Annotated[str, Field(max_length=VALUE_MAX)]
+
+
+class Customizer(ApiObject):
+    """Replacements in the objects whose annotation edge.kubestellar.io/customizer names it."""
+
+    kind: Literal["Customizer"]
+    replacements: ListOf[Replacement] = ()
+
+    @model_validator(mode="after")
+    def _each_path_once(self) -> Customizer:
+        seen: set[str] = set()
+        for at, item in enumerate(self.replacements):
+            if item.path in seen:
+                field = f"replacements[{at}].path"
+                raise Faulty(Fault(field, f'"{item.path}" is listed twice', "merge the two"))
+            seen.add(item.path)
+        return self

@@ -1,0 +1,209 @@
+"""JSONPath over objects: RFC 9535, and what KubeStellar takes beside it; bounded, and without I/O.
+
+The one importer of `python-jsonpath`, at the first expression only: it costs 6 MB. Ours are the
+step `.N` for `[N]`, a last step that is made where it is missing, and that nothing is looked for
+inside what was just replaced. Functions that take regular expressions are left out, as nothing
+bounds them; a filter looks only at what it tests.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any
+
+from schemas.faults import Fault, Faulty
+
+if TYPE_CHECKING:
+    from jsonpath import JSONPath, JSONPathEnvironment
+
+EXPRESSION_MAX = 4096
+DESCENTS_MAX = 2
+_LEFT_OUT = ("match", "search")
+# What stands in quotes or brackets is left as it is; a step `.7` becomes `[7]`.
+_STEP = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|([\[\]])|\.(\d+)(?![\w-])""")
+
+_FORM = 'write it as in $.spec.ports[*].nodePort or $["spec"]'
+
+Step = str | int
+Place = tuple[Step, ...]
+"""The steps from an object's root to one value in it."""
+
+
+class JsonPath:
+    """One expression; raises Faulty if it is none, or means the whole object."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._compiled = _compile(text)
+
+    def places(self, obj: Mapping[str, Any]) -> list[Place]:
+        """Where it leads to in an object, each place once, in the order of the expression.
+
+        Raises Faulty for an object that is nested too deeply for it.
+        """
+        return _places(self.text, self._compiled, obj)
+
+    def remove(self, obj: dict[str, Any]) -> None:
+        """Take out of an object, in place, what it leads to; raises Faulty."""
+        # Of a list the last items first, so that the others stay where they are.
+        for place in sorted(self.places(obj), key=_order, reverse=True):
+            holder = _at(obj, place[:-1])
+            if holder is not None:
+                del holder[place[-1]]
+
+    def replace(self, obj: dict[str, Any], value: Any) -> None:
+        """Put a value, in place, wherever it leads to; raises Faulty.
+
+        A last step that names one field makes that field where it is missing. Nothing is changed
+        inside of what was replaced.
+        """
+        found = dict.fromkeys(self.places(obj))
+        prefix, last = _last_name(self.text)
+        if last is not None:
+            holders = _places(self.text, prefix, obj) if prefix is not None else [()]
+            found |= {
+                (*place, last): None for place in holders if isinstance(_at(obj, place), dict)
+            }
+        done: set[Place] = set()
+        for place in sorted(found, key=len):
+            if not any(place[:at] in done for at in range(1, len(place))):
+                _at(obj, place[:-1])[place[-1]] = copy.deepcopy(value)
+                done.add(place)
+
+
+def path_fault(text: str) -> Fault | None:
+    """Say why a text is no JSONPath into an object; None if it is one."""
+    try:
+        JsonPath(text)
+    except Faulty as error:
+        return error.faults[0]
+    return None
+
+
+def _places(text: str, compiled: JSONPath, obj: Mapping[str, Any]) -> list[Place]:
+    from jsonpath import JSONPathError  # noqa: PLC0415
+
+    try:
+        found = [match.parts for match in compiled.finditer(obj)]
+    except (JSONPathError, RecursionError) as error:
+        raise _fault(text, "cannot be followed in this object", "name fewer levels") from error
+    return list(dict.fromkeys(found))
+
+
+def _order(place: Place) -> tuple[tuple[int, int, str], ...]:
+    return tuple((1, step, "") if isinstance(step, int) else (0, 0, step) for step in place)
+
+
+def _at(obj: Any, place: Place) -> Any:
+    """What lies at a place; None if nothing does any more."""
+    for step in place:
+        try:
+            obj = obj[step]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return obj
+
+
+def _fault(text: str, message: str, remedy: str) -> Faulty:
+    shown = text if len(text) <= 64 else f"{text[:61]}..."
+    return Faulty(Fault("", f'"{shown}" {message}', remedy))
+
+
+@lru_cache(maxsize=256)
+def _compile(text: str) -> JSONPath:
+    from jsonpath import CompoundJSONPath, JSONPathError  # noqa: PLC0415
+
+    if len(text) > EXPRESSION_MAX:
+        raise _fault(text, f"has {len(text)} characters", f"at most {EXPRESSION_MAX} may be")
+    if not text.startswith("$"):
+        raise _fault(text, "is not a JSONPath: it does not begin with $", _FORM)
+    try:
+        compiled = _environment().compile(_with_brackets(text))
+    except (JSONPathError, RecursionError, ValueError) as error:
+        said = error.args[0] if error.args and isinstance(error.args[0], str) else "not readable"
+        raise _fault(text, f"is not a JSONPath: {said.splitlines()[0]}", _FORM) from error
+    if isinstance(compiled, CompoundJSONPath) or not compiled.segments:
+        raise _fault(text, "means the whole object", "name a field in it, as in $.spec.replicas")
+    _check_cost(text, compiled)
+    return compiled
+
+
+@lru_cache(maxsize=256)
+def _last_name(text: str) -> tuple[JSONPath | None, str | None]:
+    """The expression without its last step, None if that is the root, and the field it names.
+
+    The field is None if the last step may be several, or is looked for at any depth.
+    """
+    from jsonpath import JSONPath  # noqa: PLC0415
+    from jsonpath.segments import JSONPathChildSegment  # noqa: PLC0415
+    from jsonpath.selectors import NameSelector  # noqa: PLC0415
+
+    compiled = _compile(text)
+    *before, last = compiled.segments
+    if not isinstance(last, JSONPathChildSegment) or len(last.selectors) != 1:
+        return None, None
+    (named,) = last.selectors
+    if not isinstance(named, NameSelector):
+        return None, None
+    return JSONPath(env=_environment(), segments=before) if before else None, named.name
+
+
+@cache
+def _environment() -> JSONPathEnvironment:
+    from jsonpath import JSONPathEnvironment  # noqa: PLC0415
+
+    environment = JSONPathEnvironment(strict=True)
+    for name in _LEFT_OUT:
+        environment.function_extensions.pop(name, None)
+    return environment
+
+
+def _with_brackets(text: str) -> str:
+    """`$.a.0` as the RFC writes it: `$.a[0]`."""
+    depth = 0
+
+    def said(match: re.Match[str]) -> str:
+        nonlocal depth
+        _, bracket, number = match.groups()
+        if bracket:
+            depth += 1 if bracket == "[" else -1
+        return f"[{number}]" if number and not depth else match.group()
+
+    return _STEP.sub(said, text)
+
+
+def _check_cost(text: str, compiled: JSONPath) -> None:
+    """Refuse what could take longer than some walks through the object."""
+    from jsonpath.segments import JSONPathRecursiveDescentSegment  # noqa: PLC0415
+
+    descents = sum(isinstance(it, JSONPathRecursiveDescentSegment) for it in compiled.segments)
+    if descents > DESCENTS_MAX:
+        raise _fault(text, f"has {descents} times ..", f"at most {DESCENTS_MAX} may be")
+    for query in _queries(compiled):
+        deep = any(isinstance(it, JSONPathRecursiveDescentSegment) for it in query.path.segments)
+        if deep or type(query).__name__ == "RootFilterQuery":
+            remedy = "a filter looks at what it tests, as in [?@.name == 'web']"
+            raise _fault(text, "has a filter that looks at all of the object", remedy)
+
+
+def _queries(path: JSONPath) -> Iterator[Any]:
+    """The queries inside the filters of a path, and inside theirs."""
+    from jsonpath.filter import BaseExpression, FilterQuery  # noqa: PLC0415
+    from jsonpath.selectors import Filter  # noqa: PLC0415
+
+    waiting: list[BaseExpression] = [
+        selector.expression
+        for segment in path.segments
+        for selector in segment.selectors
+        if isinstance(selector, Filter)
+    ]
+    while waiting:
+        expression = waiting.pop()
+        if isinstance(expression, FilterQuery):
+            yield expression
+            yield from _queries(expression.path)
+        else:
+            waiting.extend(expression.children())

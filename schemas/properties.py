@@ -1,0 +1,133 @@
+"""The properties of a destination: what its copies of objects may say of the place they are at.
+
+Who says them, the first one first: the ConfigMap of the destination, its annotations, its labels,
+and what is built in. A Location that it belongs to speaks after the SyncTarget itself.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections import ChainMap
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from schemas.faults import Fault, Faulty
+from schemas.records import LocationRecord, Profile
+
+PROPERTIES_NAMESPACE = "customization-properties"
+"""In an inventory space: the ConfigMap of the same name as a SyncTarget has its properties."""
+CLUSTER_NAME = "clusterName"
+PROPERTIES_MAX_BYTES = 64 * 1024
+"""Of the names and values in one ConfigMap: each profile travels through the whole tree."""
+_SYSTEM = ("kubernetes.io", "k8s.io", "kcp.io", "kubestellar.io", "leafcast.io")
+
+
+class Layer(NamedTuple):
+    """What one speaker says: `what` it is (`annotation`), and `whose` (`SyncTarget s-001`)."""
+
+    what: str
+    whose: str
+    values: Mapping[str, str]
+
+    @property
+    def origin(self) -> str:
+        return f"{self.what} of {self.whose}" if self.whose else self.what
+
+
+class Clash(NamedTuple):
+    """Two Locations that give one name different values; the first one counts."""
+
+    name: str
+    first: Layer
+    other: Layer
+
+    def __str__(self) -> str:
+        return (
+            f'"{self.name}" is "{self.first.values[self.name]}" by {self.first.whose} and '
+            f'"{self.other.values[self.name]}" by {self.other.whose}; the first by name counts'
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Properties:
+    """The properties of one destination, by who says them; the first who does counts."""
+
+    destination: str
+    layers: tuple[Layer, ...]
+
+    @property
+    def values(self) -> Mapping[str, str]:
+        """What counts, by name."""
+        return ChainMap(*(dict(layer.values) for layer in self.layers))
+
+    def saying(self, name: str) -> list[Layer]:
+        """Who says a property, the one that counts first."""
+        return [layer for layer in self.layers if name in layer.values]
+
+    def clashes(self) -> Iterator[Clash]:
+        """What two Locations say otherwise of the same, where nobody else decides it."""
+        for name in sorted({name for layer in self.layers for name in layer.values}):
+            first, *others = self.saying(name)
+            if not first.whose.startswith("Location ") or _is_system(name):
+                continue
+            for other in others:
+                same_kind = other.what == first.what and other.whose.startswith("Location ")
+                if same_kind and other.values[name] != first.values[name]:
+                    yield Clash(name, first, other)
+                    break
+
+
+def properties_of(profile: Profile, locations: Iterable[LocationRecord]) -> Properties:
+    """What is known of a destination; `locations` are those that it belongs to."""
+    name = profile.source.name
+    target = f"SyncTarget {name}"
+    ordered = sorted(locations, key=lambda location: location.source.name)
+    layers = [
+        Layer("data", f"ConfigMap {PROPERTIES_NAMESPACE}/{name}", profile.properties),
+        Layer("annotation", target, profile.annotations),
+        *(Layer("annotation", _title(item), item.annotations) for item in ordered),
+        Layer("label", target, profile.labels),
+        *(Layer("label", _title(item), item.labels) for item in ordered),
+        Layer("built in", "", {CLUSTER_NAME: name}),
+    ]
+    return Properties(name, tuple(layer for layer in layers if layer.values))
+
+
+def read_properties(config_map: Mapping[str, Any]) -> dict[str, str]:
+    """What a ConfigMap says of a destination; raises Faulty."""
+    found: dict[str, str] = {}
+    for field in ("data", "binaryData"):
+        said = config_map.get(field) or {}
+        if not isinstance(said, Mapping):
+            raise Faulty(Fault(field, "not a mapping", "write name: value"))
+        for name, value in said.items():
+            found[str(name)] = _text(value, f"{field}[{name}]", encoded=field == "binaryData")
+    size = sum(len(name.encode()) + len(value.encode()) for name, value in found.items())
+    if size > PROPERTIES_MAX_BYTES:
+        message = f"{size} bytes of properties, at most {PROPERTIES_MAX_BYTES} can be sent"
+        raise Faulty(Fault("data", message, "put what is large into an object of its own"))
+    return found
+
+
+def _text(value: object, field: str, *, encoded: bool) -> str:
+    if not isinstance(value, str):
+        raise Faulty(Fault(field, "not a string", "quote it"))
+    if not encoded:
+        return value
+    try:
+        return base64.b64decode(value, validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError) as error:
+        remedy = "a property is text: encode UTF-8, or write it under data"
+        raise Faulty(Fault(field, "not text in base64", remedy)) from error
+
+
+def _title(location: LocationRecord) -> str:
+    return f"Location {location.source.name}"
+
+
+def _is_system(name: str) -> bool:
+    """Whether a name is of those that programs write, and no one means as a property."""
+    domain = name.rpartition("/")[0]
+    return any(domain == one or domain.endswith(f".{one}") for one in _SYSTEM)

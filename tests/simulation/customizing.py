@@ -1,0 +1,41 @@
+"""Objects that are customized, in small: what one becomes depends on the tier of its edge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from relay.core.destination.customizing import NotCustomized, Values
+from schemas import blobs, codec
+from schemas.blobs import Reference
+from schemas.identity import ContentHash
+from schemas.objects import ObjectKey
+
+TIER, WITHOUT = "tier", "without"
+NEEDS = "needs"
+"""What is called so cannot become anything where there is no tier."""
+
+
+def is_template(name: str) -> bool:
+    return name[0] in ("c", "f") or name.startswith(NEEDS)
+
+
+def kind_of(name: str) -> str:
+    return blobs.TEMPLATE if is_template(name) else blobs.OBJECT
+
+
+def form_of(reference: Reference, tier: str | None) -> ContentHash:
+    """What becomes of a content: another address, if it is customized."""
+    if reference.kind != blobs.TEMPLATE:
+        return reference.address
+    return codec.address(blobs.OBJECT, codec.canonical([reference.address, tier or WITHOUT]))
+
+
+def customize(
+    key: ObjectKey, plain: bytes, _by: bytes | None, values: Mapping[str, str], _where: str
+) -> tuple[ContentHash, Values]:
+    """As relay.core.destination.customizing.Customize."""
+    tier = values.get(TIER)
+    if key.name.startswith(NEEDS) and tier is None:
+        raise NotCustomized(f"spec: no property {TIER}")
+    address = codec.address(blobs.TEMPLATE, plain)
+    return form_of(Reference(blobs.TEMPLATE, address, len(plain)), tier), ((TIER, tier),)

@@ -1,0 +1,29 @@
+"""What was delivered and does not work yet says why, up to the placement's condition."""
+
+from relay.syncer import lasting
+from tests.awaiting import eventually
+from tests.contract.spaces import deployment
+from tests.memory_tree import memory_tree, placement
+from tests.unit.centre_world import placement_key
+
+
+async def test_what_does_not_work_yet_says_why_in_the_placements_condition(tmp_path, monkeypatch):
+    monkeypatch.setattr(lasting, "LASTING_SECONDS", 0.3)
+    async with memory_tree(tmp_path, ["/emea", "/emea/s1", "/emea/s2"]) as tree:
+        await tree.apply(deployment(paused=True), placement("shop", "shop"))
+
+        async def said():
+            status = (await tree.workloads.get(placement_key("shop"))).get("status", {})
+            conditions = {item["type"]: item for item in status.get("conditions", ())}
+            message = conditions.get("Healthy", {}).get("message", "")
+            return (message, status["errors"]) if ": " in message else None
+
+        message, errors = await eventually(said)
+        assert message.startswith(
+            "0 of 2 destinations are healthy (2 progressing): "
+            "shop/deployments.apps/web: paused (2 destinations, e.g. /emea/s"
+        )
+        assert errors == []
+        await tree.apply(deployment(paused=False))
+        healthy = await tree.until("shop", lambda count: count.summary.health == {"healthy": 2})
+        assert healthy.summary.exceptions == ()
