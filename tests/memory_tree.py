@@ -177,20 +177,19 @@ class MemoryTree:
                 driver.observe,
                 tree=self.keys.tree,
             )
-            upsyncer = Upsyncer(cluster, bus, self.clock, driver.observe)
-
-            async def bring_up() -> None:
-                await driver.started.wait()
-                await upsyncer.run(lambda: driver.node, driver.progress)
-
             tasks += [group.create_task(cluster.run()), group.create_task(syncer.run())]
-            tasks.append(group.create_task(bring_up()))
+            tasks.append(group.create_task(self._bring_up(cluster, bus, driver)))
         tasks.append(group.create_task(driver.run()))
         await driver.started.wait()
         asked = Asked(path, attached, bus, driver, syncer, self.clusters.get(path))
         asker = self.askers[path] = Asker(bus, lambda: driver.node, self.clock, answerers(asked))
         tasks.append(group.create_task(asker.run()))
         return driver
+
+    async def _bring_up(self, cluster: SimulatedCluster, bus: MemoryBus, driver: Driver) -> None:
+        await driver.started.wait()
+        upsyncer = Upsyncer(cluster, bus, self.clock, driver.observe)
+        await upsyncer.run(lambda: driver.node, driver.progress)
 
     async def leap(self, seconds: float) -> None:
         """Let time pass at once, for all nodes."""

@@ -8,6 +8,7 @@ import pytest
 
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.memory.bus import MemoryBus, MemoryNetwork
+from relay.ports import SpaceError
 from relay.syncer.upsyncer import Upsyncer
 from schemas.identity import NodePath
 from schemas.manifests import load_manifests
@@ -42,38 +43,54 @@ def report(name, fail, namespace="shop"):
     }
 
 
-async def test_reports_of_a_real_cluster_come_up_and_go(module_server):
+@dataclass
+class Bench:
+    """An edge's bus and its parent's, and what the edge says of what comes up."""
+
+    parent: MemoryBus
+    edge: MemoryBus
+    observed: list
+
+    async def observe(self, event):
+        self.observed.append(event)
+
+    async def objects(self):
+        page = await self.parent.read_copies("s1", 1)
+        return [open_copy(read_copy(copy.data, copy.key)) for copy in page.copies]
+
+    async def come(self, expected):
+        async def same():
+            found = await self.objects()
+            return {obj["metadata"]["name"]: obj["summary"]["fail"] for obj in found} == expected
+
+        await eventually(same, lambda: f"{self.observed[-1:]}", seconds=60)
+
+
+@pytest.fixture
+async def bench():
+    network = MemoryNetwork()
+    made = Bench(MemoryBus(network, NodePath()), MemoryBus(network, EDGE), [])
+    await made.parent.start()
+    await made.parent.add_child("s1", "nkey")
+    await made.edge.start()
+    await made.parent.open_copies("s1")
+    yield made
+    await made.edge.close()
+    await made.parent.close()
+
+
+async def test_reports_of_a_real_cluster_come_up_and_go(module_server, bench):
     definition = Path(folder("kyverno")) / "crd-wgpolicyk8s.io_policyreports.yaml"
     (crd,) = load_manifests(definition.read_text(), str(definition))
-    network, clock, node = MemoryNetwork(), SystemClock(), EdgeNode()
-    parent, edge = MemoryBus(network, NodePath()), MemoryBus(network, EDGE)
-    await parent.start()
-    await parent.add_child("s1", "nkey")
-    await edge.start()
-    await parent.open_copies("s1")
-    observed, moved = [], asyncio.Event()
-
-    async def observe(event):
-        observed.append(event)
+    clock, node, moved = SystemClock(), EdgeNode(), asyncio.Event()
 
     async def progress():
         await moved.wait()
         moved.clear()
 
-    async def fails():
-        page = await parent.read_copies("s1", 1)
-        found = [open_copy(read_copy(copy.data, copy.key)) for copy in page.copies]
-        return {obj["metadata"]["name"]: obj["summary"]["fail"] for obj in found}
-
-    async def come(expected):
-        async def same():
-            return await fails() == expected
-
-        await eventually(same, lambda: f"{observed[-1:]}", seconds=60)
-
     kubeconfig = module_server.kubeconfig
     async with on_api_server(kubeconfig, clock, SystemDice(), ("shop", "other")) as space:
-        upsyncer = Upsyncer(space, edge, clock, observe)
+        upsyncer = Upsyncer(space, bench.edge, clock, bench.observe)
         async with asyncio.TaskGroup() as group:
             running = group.create_task(upsyncer.run(lambda: node, progress))
             await space.apply(crd.object, "me")
@@ -81,28 +98,26 @@ async def test_reports_of_a_real_cluster_come_up_and_go(module_server):
             async def applied():
                 try:
                     return await space.apply(report("one", 3), "kyverno")
-                except Exception:  # noqa: BLE001 - the kind is not served yet
+                except SpaceError:
                     return None
 
-            await eventually(applied)
+            await eventually(applied, "the kind is not served")
             await space.apply(report("elsewhere", 9, "other"), "kyverno")
-            await come({"one": 3})
+            await bench.come({"one": 3})
             await space.apply(report("two", 0), "kyverno")
             await space.apply(report("one", 4), "kyverno")
-            await come({"one": 4, "two": 0})
-            await eventually(lambda: observed[-1].stated and observed[-1].behind_since is None)
+            await bench.come({"one": 4, "two": 0})
+            seen = bench.observed
+            await eventually(lambda: seen[-1].stated and seen[-1].behind_since is None)
             await space.delete(ObjectKey(GROUP, PLURAL, "shop", "two"))
-            await come({"one": 4})
+            await bench.come({"one": 4})
 
-            page = await parent.read_copies("s1", 1)
-            metadata = open_copy(read_copy(page.copies[0].data))["metadata"]
+            (metadata,) = (obj["metadata"] for obj in await bench.objects())
             assert metadata["labels"] == {"by": "kyverno"}
             assert metadata["uid"]
             assert not metadata.keys() & {"managedFields", "resourceVersion"}
 
             node.upsync = frozenset()
             moved.set()
-            await come({})
+            await bench.come({})
             running.cancel()
-    await edge.close()
-    await parent.close()
