@@ -16,6 +16,7 @@ from controllers.work_queue import PlacementQueues, WorkQueue
 from controllers.workload_space import Inventories, WorkloadSpace
 from relay.ports import Clock, Dice, Space
 from schemas.identity import MailKey
+from schemas.placements import placement_of
 from schemas.records import DeltaHead, LocationRecord, NodeRecord, Profile, Record
 
 NOT_LISTED = "the space is not read yet"
@@ -90,7 +91,8 @@ class Controllers:
             nodes = [record.path for record in records if isinstance(record, NodeRecord)]
             for _, registrations in inventories:
                 registrations.add(nodes)
-            names = [record.source.name for record in records if isinstance(record, DeltaHead)]
+            heads = (record.source for record in records if isinstance(record, DeltaHead))
+            names = [name for name in map(placement_of, heads) if name is not None]
             for _, queues in workloads:
                 if queues.finalizers is not None:
                     queues.finalizers.add(names)

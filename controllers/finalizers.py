@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from controllers.core.workloads import placement_key
 from controllers.placement_translator import PlacementTranslator
 from controllers.ports import FinalizingSpace
 from controllers.work_queue import WorkQueue
 from relay.ports import Conflict, SpaceError
+from schemas.placements import placement_key
 
 FINALIZER = "leafcast.io/placement"
 MANAGER = "leafcast-finalizer"

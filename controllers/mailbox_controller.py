@@ -14,7 +14,7 @@ from controllers.issuing import Issuer
 from controllers.status_writing import write_status
 from controllers.work_queue import ALL, WorkQueue
 from relay.ports import Change, Clock, Interest, Interests, Kind, Object, Space, Unserved
-from schemas.api import GROUP, Condition, Destination, Location
+from schemas.api import GROUP, Condition, Destination, Location, SyncTarget
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
 from schemas.properties import PROPERTIES_NAMESPACE
@@ -75,6 +75,10 @@ class MailboxController:
     def pairs(self, selectors: Sequence[LabelSelector]) -> Iterator[Destination]:
         """The pairs of a Location that one of the selectors matches and a SyncTarget there."""
         return self._registry.inventory.pairs(selectors, self._registry.identity)
+
+    def targets(self, selectors: Sequence[LabelSelector]) -> Iterator[SyncTarget]:
+        """The SyncTargets that one of the selectors matches, some of them several times."""
+        return self._registry.inventory.targets(selectors)
 
     async def run(self) -> None:
         """Reconcile until cancelled; raises BusBroken, and SpaceError if the space is another."""

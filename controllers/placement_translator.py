@@ -11,7 +11,8 @@ from dataclasses import replace
 from controllers.core.acting import acting, acting_text
 from controllers.core.placements import Placements, read_issued
 from controllers.core.selection import Reach
-from controllers.core.translate import Issued
+from controllers.core.transforms import TRANSFORMS
+from controllers.core.translate import Entries, Issued
 from controllers.core.workloads import CONTROL_KINDS, Workloads, slices_among
 from controllers.informer import Informer, KindName, identity_of
 from controllers.issuing import Issuer, read_all
@@ -31,6 +32,7 @@ from relay.ports import (
 from schemas.faults import Fault
 from schemas.identity import MailKey
 from schemas.objects import ObjectKey
+from schemas.placements import placement_of, title
 from schemas.records import DeltaHead, Source
 
 Note = Callable[[str, str, str], None]
@@ -42,6 +44,7 @@ LISTED_MIN = 32
 NOT_FOUND = "NotFound"
 _VERBS_NEEDED = frozenset({"list", "watch"})
 _CONTROL = frozenset(Interest(*kind) for kind in CONTROL_KINDS)
+_EVERYTHING = Reach(None, frozenset(), "", by_labels=False)
 
 
 class PlacementTranslator:
@@ -130,7 +133,7 @@ class PlacementTranslator:
         """The placement of this space that a mail key means."""
         record = self._issuer.records.get(key)
         ours = record is not None and self._placements.is_ours(record)
-        return record.source.name if record is not None and ours else None
+        return placement_of(record.source) if record is not None and ours else None
 
     def acts(self, name: str) -> str:
         """What a placement selects that acts on its own API server; "" if nothing does."""
@@ -141,6 +144,10 @@ class PlacementTranslator:
     def in_force(self, name: str) -> bool:
         """Whether the ledger holds the placement."""
         return self._placements.in_force(name)
+
+    def entries(self, name: str) -> Entries:
+        """The objects of a placement as the ledger has them."""
+        return self._placements.entries(name)
 
     def is_kept(self, name: str) -> bool:
         """Whether it is in force, or deleted and still listed by a snapshot."""
@@ -192,6 +199,7 @@ class PlacementTranslator:
         names = self._placements.listed(objects, kind)
         self.workloads.thin(objects)
         self._look(names, slices_among(objects))
+        self._look_at_transforms(objects)
 
     def changed(self, change: Change) -> None:
         """Take a change of the space."""
@@ -201,6 +209,7 @@ class PlacementTranslator:
             names = self._placements.put(change.key, change.object)
             self.workloads.thin([change.key])
         self._look(names, slices_among([change.key]))
+        self._look_at_transforms([change.key])
 
     def synced(self) -> None:
         """Go on with what waited until all kinds that it may select were listed."""
@@ -219,6 +228,11 @@ class PlacementTranslator:
             self._queue.add(names)
         self._queues.slices.add(slices)
 
+    def _look_at_transforms(self, changed: Iterable[ObjectKey]) -> None:
+        """Have the statuses of CustomTransforms written if one changed: they name each other."""
+        if any((key.group, key.resource) == TRANSFORMS for key in changed):
+            self._queues.transforms.add(self.workloads.transforms.objects)
+
     def _widen(self) -> bool:
         """Follow the kinds that placements may select now; whether some are still to be listed."""
         reaches = self.workloads.resolver.reaches
@@ -229,6 +243,8 @@ class PlacementTranslator:
             self._interests.set(_CONTROL | interests_of(reaches, self._ever.values()))
             followed = {(item.group, item.resource) for item in self._interests.wanted or ()}
             self.workloads.keep_kinds(followed)
+            selectable = interests_of([_EVERYTHING], self._ever.values())
+            self.workloads.sees_all = all((i.group, i.resource) in followed for i in selectable)
         return self._informer is None or not self._informer.synced
 
     async def reconcile(self, names: frozenset[str]) -> frozenset[str]:
@@ -244,7 +260,7 @@ class PlacementTranslator:
         for name in names - generations.keys():
             self.observed.pop(name, None)
         for name in names & self.held.keys() - self.workloads.objects.keys():
-            self._note("RemovalHeld", f"edgeplacement/{name}", self.held[name])
+            self._note("RemovalHeld", title(name), self.held[name])
         self._queues.translated(names)
         return again
 
@@ -295,7 +311,8 @@ class PlacementTranslator:
             async with asyncio.TaskGroup() as group:
                 reads = [group.create_task(self._read(h)) for h in heads[at : at + READS_AT_ONCE]]
             found = [read.result() for read in reads]
-            known |= {issued.head.source.name: issued for issued in found}
+            named = ((placement_of(issued.head.source), issued) for issued in found)
+            known |= {name: issued for name, issued in named if name is not None}
         return known
 
     async def _read(self, head: DeltaHead) -> Issued:

@@ -8,15 +8,15 @@ from typing import Any
 from controllers.core.cleaning import EXECUTING_COUNT_LABEL
 from controllers.core.pacing import QUIET_SECONDS, Pacing
 from controllers.core.status import PlacementFacts, placement_status, singleton, takes_status
-from controllers.core.workloads import placement_key
 from controllers.placement_translator import PlacementTranslator
 from controllers.ports import CentreRelay
 from controllers.status_writing import write_status
 from controllers.work_queue import ALL, WorkQueue
 from relay.ports import Clock, Space, SpaceError
-from schemas.api import Location
+from schemas.api import EdgePlacement, Location
 from schemas.chunks import WANT_SINGLETON
 from schemas.objects import ObjectKey
+from schemas.placements import BINDING_POLICIES, kind_of, placement_key
 
 MANAGER = "leafcast-status"
 
@@ -101,7 +101,9 @@ class StatusSummarizer:
     def _facts(self, name: str) -> PlacementFacts:
         workloads = self._translator.workloads
         placement = workloads.placements.get(name)
-        selectors = placement.spec.location_selectors if placement else ()
+        selectors = (
+            placement.spec.location_selectors if isinstance(placement, EdgePlacement) else ()
+        )
         return PlacementFacts(
             # What is counted is of the spec that was looked at last, not of one that just came.
             generation=self._translator.observed.get(name, 0),
@@ -120,6 +122,9 @@ class StatusSummarizer:
             not_supported=workloads.resolver.not_supported.of(name),
             uncustomized=workloads.resolver.customizers.missing(name),
             acts=self._translator.acts(name),
+            wide=workloads.wide(name),
+            differing=workloads.resolver.differing(name),
+            is_policy=kind_of(name) is BINDING_POLICIES,
         )
 
     def _concerned(self, names: Iterable[str]) -> set[ObjectKey]:

@@ -1,16 +1,19 @@
-"""Each placement's SinglePlacementSlice lists where it goes, for display; delivery never waits."""
+"""Each placement has an object that lists where it goes, for display; delivery never waits.
+
+That is its SinglePlacementSlice, and of a BindingPolicy its Binding, with the objects in force.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
-from controllers.core.where import is_of_placement, says_the_same, slice_of
-from controllers.core.workloads import slice_key
+from controllers.core.where import binding_of, is_of_placement, says_the_same, slice_of
 from controllers.placement_translator import PlacementTranslator
 from controllers.work_queue import ALL, WorkQueue
 from relay.ports import Clock, Space, SpaceError
-from schemas.api import Destination
+from schemas.api import BindingPolicy, Destination, SyncTarget
+from schemas.placements import result_key
 from schemas.selectors import LabelSelector
 
 MANAGER = "leafcast-where"
@@ -27,6 +30,10 @@ class Inventory(Protocol):
 
     def pairs(self, selectors: Sequence[LabelSelector]) -> Iterator[Destination]:
         """The pairs of a Location that one of the selectors matches and a SyncTarget there."""
+        ...
+
+    def targets(self, selectors: Sequence[LabelSelector]) -> Iterator[SyncTarget]:
+        """The SyncTargets that one of the selectors matches, some of them several times."""
         ...
 
 
@@ -65,18 +72,30 @@ class WhereResolver:
         workloads = self._translator.workloads
         if not self._inventories.known:
             return True
-        held = workloads.resolver.objects.get(slice_key(name))
+        held = workloads.resolver.objects.get(result_key(name))
         placement = workloads.objects.get(name)
         try:
             if placement is None:
                 gone = not self._translator.in_force(name)
                 if gone and held is not None and is_of_placement(held):
-                    await self._space.delete(slice_key(name), held["metadata"]["uid"])
+                    await self._space.delete(result_key(name), held["metadata"]["uid"])
             elif name in workloads.placements:
-                selectors = workloads.placements[name].spec.location_selectors
-                wanted = slice_of(placement, self._inventories.pairs(selectors))
+                wanted = self._wanted(name, placement)
                 if held is None or not says_the_same(held, wanted):
                     await self._space.apply(wanted, MANAGER)
         except SpaceError:
             return False
         return True
+
+    def _wanted(self, name: str, placement: Mapping[str, Any]) -> dict[str, Any]:
+        workloads = self._translator.workloads
+        parsed = workloads.placements[name]
+        if not isinstance(parsed, BindingPolicy):
+            return slice_of(placement, self._inventories.pairs(parsed.spec.location_selectors))
+        targets = self._inventories.targets(parsed.spec.cluster_selectors)
+        return binding_of(
+            placement,
+            self._translator.entries(name),
+            workloads.resolver.objects,
+            (target.name for target in targets),
+        )

@@ -11,11 +11,13 @@ from controllers.mailbox_controller import MailboxController
 from controllers.placement_translator import Note, PlacementTranslator
 from controllers.ports import CentreRelay, FinalizingSpace
 from controllers.status_summarizer import StatusSummarizer
+from controllers.transform_statuses import TransformStatuses
 from controllers.where_resolver import WhereResolver
 from controllers.work_queue import PlacementQueues
 from relay.ports import Clock, Space
-from schemas.api import Destination, Location
+from schemas.api import Destination, Location, SyncTarget
 from schemas.identity import MailKey
+from schemas.placements import title
 from schemas.selectors import LabelSelector
 
 
@@ -40,6 +42,11 @@ class Inventories:
         for one in self._listed:
             yield from one.pairs(selectors)
 
+    def targets(self, selectors: Sequence[LabelSelector]) -> Iterator[SyncTarget]:
+        """The SyncTargets that one of the selectors matches, some of them several times."""
+        for one in self._listed:
+            yield from one.targets(selectors)
+
 
 class WorkloadSpace:
     """The reconcilers of one space; `note` hears what no status can say."""
@@ -60,6 +67,7 @@ class WorkloadSpace:
             relay, space, clock, queues.statuses, self.translator, lambda: inventories.locations
         )
         self._where = WhereResolver(space, clock, queues.slices, self.translator, inventories)
+        self._transforms = TransformStatuses(space, queues.transforms, self.translator)
         self._finalizers: Finalizers | None = None
         if isinstance(space, FinalizingSpace) and queues.finalizers is not None:
             self._finalizers = Finalizers(space, queues.finalizers, self.translator)
@@ -68,14 +76,16 @@ class WorkloadSpace:
     def errors(self) -> Mapping[str, str]:
         """What is wrong now, by object: `edgeplacement/shop`, `denatured/reader`."""
         workloads = self.translator.workloads
-        found = {f"edgeplacement/{name}": text for name, text in workloads.invalid.items()}
+        found = {title(name): text for name, text in workloads.invalid.items()}
         for name, text in workloads.renatured.invalid.items():
             found[f"denatured/{name}"] = text
+        for name, text in workloads.transforms.invalid.items():
+            found[f"customtransform/{name}"] = text
         for name, text in self.translator.held.items():
-            found[f"edgeplacement/{name}"] = text
+            found[title(name)] = text
         for name, faults in self.translator.faults.items():
             if faults:
-                found[f"edgeplacement/{name}"] = "; ".join(str(fault) for fault in faults)
+                found[title(name)] = "; ".join(str(fault) for fault in faults)
         return found
 
     async def run(self) -> None:
@@ -84,6 +94,7 @@ class WorkloadSpace:
             group.create_task(self.translator.run(), name="placement translator")
             group.create_task(self.summarizer.run(), name="status summarizer")
             group.create_task(self._where.run(), name="where resolver")
+            group.create_task(self._transforms.run(), name="custom transforms")
             if self._finalizers is not None:
                 group.create_task(self._finalizers.run(), name="finalizers")
 

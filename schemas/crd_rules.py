@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from schemas import names
+from schemas.json_paths import EXPRESSION_MAX
 
 Form = dict[str, Any]
 
@@ -32,27 +33,38 @@ _RESOURCES = _listed(rf"\*|{_LABEL}", names.LABEL_MAX)
 _NAMES = _listed(r"[^/%]+", names.SUBDOMAIN_MAX)
 _GROUP = _text(f"|{_SUBDOMAIN}", names.SUBDOMAIN_MAX)
 
-_TELLS_APART = " || ".join(
-    [
-        "has(self.apiGroup)",
-        *(
-            f"(has(self.{field}) && size(self.{field}) > 0 && !('*' in self.{field}))"
-            for field in ("resources", "namespaces", "objectNames")
-        ),
-        *(
-            f"(has(self.{field}) && size(self.{field}) > 0 && self.{field}.all(s, "
-            "(has(s.matchLabels) && size(s.matchLabels) > 0) || "
-            "(has(s.matchExpressions) && size(s.matchExpressions) > 0)))"
-            for field in ("namespaceSelectors", "labelSelectors")
-        ),
-    ]
-)
+
+def _tells_apart(by_labels: str) -> Form:
+    """That one field of a clause tells objects apart; `by_labels` is how its selectors go."""
+    rule = " || ".join(
+        [
+            "has(self.apiGroup)",
+            *(
+                f"(has(self.{field}) && size(self.{field}) > 0 && !('*' in self.{field}))"
+                for field in ("resources", "namespaces", "objectNames")
+            ),
+            *(
+                f"(has(self.{field}) && size(self.{field}) > 0 && self.{field}.all(s, "
+                "(has(s.matchLabels) && size(s.matchLabels) > 0) || "
+                "(has(s.matchExpressions) && size(s.matchExpressions) > 0)))"
+                for field in ("namespaceSelectors", by_labels)
+            ),
+        ]
+    )
+    return _rule(
+        rule,
+        "no field tells objects apart: it means every object; narrow apiGroup, resources, "
+        f"namespaces, namespaceSelectors, objectNames or {by_labels}",
+    )
+
+
 _VALUES = (
     "self.operator in ['In', 'NotIn'] ? has(self.values) && size(self.values) > 0 "
     ": !has(self.values) || size(self.values) == 0"
 )
 _NOT_OURS = (
     "!self.apiVersion.startsWith('edge.kubestellar.io/') "
+    "&& !self.apiVersion.startsWith('control.kubestellar.io/') "
     "&& !self.apiVersion.startsWith('leafcast.io/')"
 )
 
@@ -75,26 +87,55 @@ SELECTOR: Form = {
 _SELECTORS: Form = {"maxItems": SELECTORS_MAX, "items": SELECTOR}
 _CONDITIONS: Form = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
 
+
+def _clause(by_labels: str) -> Mapping[str, Form]:
+    return {
+        "": _tells_apart(by_labels),
+        "apiGroup": _GROUP,
+        "resources": _RESOURCES,
+        "namespaces": _RESOURCES,
+        "namespaceSelectors": _SELECTORS,
+        "objectNames": _NAMES,
+        by_labels: _SELECTORS,
+        "statusCollectors": _listed(_SUBDOMAIN, names.SUBDOMAIN_MAX),
+    }
+
+
 # What is added to the schema of a model's field; "" is the model itself.
 RULES: Mapping[str, Mapping[str, Form]] = {
     "EdgePlacementSpec": {
         "locationSelectors": _SELECTORS,
         "downsync": {"maxItems": CLAUSES_MAX},
         "upsync": {"maxItems": CLAUSES_MAX},
+        "namespaceSelector": SELECTOR,
+        "nonNamespacedObjects": {"maxItems": CLAUSES_MAX},
     },
-    "DownsyncClause": {
-        "": _rule(
-            _TELLS_APART,
-            "no field tells objects apart: it means every object; narrow apiGroup, resources, "
-            "namespaces, namespaceSelectors, objectNames or labelSelectors",
-        ),
+    "DownsyncClause": _clause("labelSelectors"),
+    "NonNamespacedObjectSet": {
         "apiGroup": _GROUP,
         "resources": _RESOURCES,
-        "namespaces": _RESOURCES,
-        "namespaceSelectors": _SELECTORS,
-        "objectNames": _NAMES,
+        "resourceNames": _NAMES,
         "labelSelectors": _SELECTORS,
-        "statusCollectors": _listed(_SUBDOMAIN, names.SUBDOMAIN_MAX),
+    },
+    "BindingPolicy": {
+        "": _rule(
+            f"size(self.metadata.name) <= {names.LABEL_MAX}",
+            "metadata.name: objects that tell of it carry it as a label; shorten it to at most "
+            f"{names.LABEL_MAX} characters",
+        ),
+    },
+    "BindingPolicySpec": {
+        "clusterSelectors": _SELECTORS,
+        "downsync": {"maxItems": CLAUSES_MAX},
+    },
+    "PolicyClause": _clause("objectSelectors"),
+    "CustomTransformSpec": {
+        "apiGroup": _GROUP,
+        "resource": _text(_LABEL, names.LABEL_MAX),
+        "remove": {
+            "maxItems": CLAUSES_MAX,
+            "items": {"pattern": r"^\$.", "maxLength": EXPRESSION_MAX},
+        },
     },
     "UpsyncSet": {
         "apiGroup": _GROUP,
@@ -103,6 +144,7 @@ RULES: Mapping[str, Mapping[str, Form]] = {
         "names": _NAMES,
     },
     "EdgePlacementStatus": {"conditions": _CONDITIONS},
+    "BindingPolicyStatus": {"conditions": _CONDITIONS},
     "SyncTargetStatus": {"conditions": _CONDITIONS},
     "LocationSpec": {
         "availableSelectorLabels": {

@@ -9,6 +9,57 @@ from collections.abc import Mapping
 
 Texts = Mapping[str, str]
 
+_TREATED = (
+    "createOnly",
+    "wantSingletonReportedState",
+    "wantMultiWECReportedState",
+)
+
+_STATUS: Texts = {
+    "selectedObjects": "How many objects the placement selects.",
+    "observedGeneration": "The metadata.generation that this status speaks of.",
+    "conditions": "Valid: the placement can be read. Synced: every destination holds exactly "
+    "what it prescribes. Healthy: all of that works, everywhere.",
+    "destinations": "How many destinations are meant.",
+    "pending": "How many destinations have not applied all of it yet.",
+    "synced": "How many destinations hold exactly what is prescribed.",
+    "healthy": "At how many destinations all of it works.",
+    "failing": "How many destinations cannot apply all of it; errors says why.",
+    "frozen": "How many destinations keep all of it as it was, as some of it cannot be customized "
+    "there; errors says why.",
+    "unreachable": "How many destinations are not heard of; they keep what they have.",
+    "neverJoined": "How many more are meant that were added, and never joined.",
+    "complete": "Whether the counts are exact; if not, each reads 'at least'.",
+    "errors": "The worst of what is wrong, each with its object, its reason, how many "
+    "destinations have it, and one of them.",
+}
+
+_CLAUSE: Texts = {
+    "apiGroup": 'The API group of the objects; "" is the core group. Any group if absent.',
+    "resources": "Lowercase plurals, such as deployments; * for all. All if empty.",
+    "namespaces": "Namespaces of the objects; * for all, and for cluster-scoped objects. "
+    "All if empty; names without * admit no cluster-scoped object.",
+    "namespaceSelectors": "Selects Namespaces by their labels; any one must match the "
+    "object's. {} admits cluster-scoped objects, too. All if empty.",
+    "objectNames": "Names of the objects; * for all. All if empty.",
+    "createOnly": "Create the objects where they are missing, and leave those alone that are "
+    "there.",
+    "statusCollectors": "Names of StatusCollectors that are applied to these objects.",
+    "wantSingletonReportedState": "Copy the status of these objects back here, while exactly "
+    "one destination has them.",
+    "wantMultiWECReportedState": "Copy an aggregate of the destinations' statuses back here.",
+}
+_BY_LABELS = "Selects objects by their labels; any one must match. All if empty."
+
+_BOUND: Texts = {
+    "group": 'The API group of the object; "" is the core group.',
+    "version": "The API version of the object.",
+    "resource": "The lowercase plural of the object.",
+    "name": "The name of the object.",
+    "resourceVersion": "The version of the object whose content is in force.",
+    **{name: _CLAUSE[name] for name in _TREATED},
+}
+
 _PLACEMENT: Mapping[str, Texts] = {
     "EdgePlacement": {
         "spec": "Which objects of this space go to which destinations.",
@@ -22,23 +73,19 @@ _PLACEMENT: Mapping[str, Texts] = {
         "wantSingletonReportedState": "Copy the status of each selected object back here, while "
         "exactly one destination has it.",
         "upsync": "Which objects that arise at destinations come up; they are never sent down.",
+        "namespaceSelector": "Of v1alpha1: all namespaced objects go down of the Namespaces whose "
+        "labels it matches. None if absent.",
+        "nonNamespacedObjects": "Of v1alpha1: which cluster-scoped objects go down: those that "
+        "any one of these sets holds.",
     },
-    "DownsyncClause": {
-        "apiGroup": 'The API group of the objects; "" is the core group. Any group if absent.',
-        "resources": "Lowercase plurals, such as deployments; * for all. All if empty.",
-        "namespaces": "Namespaces of the objects; * for all, and for cluster-scoped objects. "
-        "All if empty; names without * admit no cluster-scoped object.",
-        "namespaceSelectors": "Selects Namespaces by their labels; any one must match the "
-        "object's. {} admits cluster-scoped objects, too. All if empty.",
-        "objectNames": "Names of the objects; * for all. All if empty.",
-        "labelSelectors": "Selects objects by their labels; any one must match. All if empty.",
-        "createOnly": "Create the objects where they are missing, and leave those alone that are "
-        "there.",
-        "statusCollectors": "Names of StatusCollectors that are applied to these objects.",
-        "wantSingletonReportedState": "Copy the status of these objects back here, while exactly "
-        "one destination has them.",
-        "wantMultiWECReportedState": "Copy an aggregate of the destinations' statuses back here.",
+    "NonNamespacedObjectSet": {
+        "apiGroup": 'The API group of the objects; "" is the core group.',
+        "resources": "Lowercase plurals, such as clusterroles; * for all. None if empty.",
+        "resourceNames": "Names of the objects; * for all. An object is in the set by its name "
+        "or by its labels.",
+        "labelSelectors": "Selects objects by their labels; any one must match.",
     },
+    "DownsyncClause": {**_CLAUSE, "labelSelectors": _BY_LABELS},
     "UpsyncSet": {
         "apiGroup": 'The API group of the objects; "" is the core group.',
         "resources": "Lowercase plurals, such as configmaps; * for all.",
@@ -46,24 +93,9 @@ _PLACEMENT: Mapping[str, Texts] = {
         "names": "Names of the objects; * for all. None if empty.",
     },
     "EdgePlacementStatus": {
-        "selectedObjects": "How many objects the placement selects.",
+        **_STATUS,
         "specGeneration": "The metadata.generation that this status speaks of.",
-        "observedGeneration": "The same, by the name that kubectl wait looks at.",
         "matchingLocationCount": "How many Locations the selectors match.",
-        "conditions": "Valid: the placement can be read. Synced: every destination holds exactly "
-        "what it prescribes. Healthy: all of that works, everywhere.",
-        "destinations": "How many destinations are meant.",
-        "pending": "How many destinations have not applied all of it yet.",
-        "synced": "How many destinations hold exactly what is prescribed.",
-        "healthy": "At how many destinations all of it works.",
-        "failing": "How many destinations cannot apply all of it; errors says why.",
-        "frozen": "How many destinations keep all of it as it was, as some of it cannot be "
-        "customized there; errors says why.",
-        "unreachable": "How many destinations are not heard of; they keep what they have.",
-        "neverJoined": "How many more are meant that were added, and never joined.",
-        "complete": "Whether the counts are exact; if not, each reads 'at least'.",
-        "errors": "The worst of what is wrong, each with its object, its reason, how many "
-        "destinations have it, and one of them.",
     },
     "SinglePlacementSlice": {
         "destinations": "The pairs of a Location that the EdgePlacement of the same name selects "
@@ -74,6 +106,47 @@ _PLACEMENT: Mapping[str, Texts] = {
         "locationName": "The name of the Location.",
         "syncTargetName": "The name of the SyncTarget.",
         "syncTargetUID": "The UID of the SyncTarget.",
+    },
+}
+
+_POLICY: Mapping[str, Texts] = {
+    "BindingPolicy": {
+        "spec": "Which objects of this space go to which destinations.",
+        "status": "What became of the policy at its destinations. Leafcast writes it.",
+    },
+    "BindingPolicySpec": {
+        "clusterSelectors": "Selects SyncTargets by their labels: those that any one of these "
+        "selectors matches. An empty list selects none.",
+        "downsync": "Which objects go down: those that any one of these clauses admits. Of all "
+        "clauses that admit an object each true option counts.",
+    },
+    "PolicyClause": {**_CLAUSE, "objectSelectors": _BY_LABELS},
+    "BindingPolicyStatus": {**_STATUS},
+    "Binding": {"spec": "What the BindingPolicy of the same name comes to. Leafcast writes it."},
+    "BindingSpec": {
+        "workload": "The objects in force; empty with a note if there are too many to list.",
+        "destinations": "The SyncTargets; empty with a note if there are too many to list.",
+    },
+    "BindingWorkload": {
+        "clusterScope": "Cluster-scoped objects.",
+        "namespaceScope": "Namespaced objects.",
+    },
+    "ClusterScopeObject": {**_BOUND},
+    "NamespaceScopeObject": {**_BOUND, "namespace": "The namespace of the object."},
+    "BindingDestination": {"clusterId": "The name of the SyncTarget."},
+    "CustomTransform": {
+        "spec": "What is taken off which objects.",
+        "status": "What is wrong with it. Leafcast writes it.",
+    },
+    "CustomTransformSpec": {
+        "apiGroup": 'The API group of the objects; "" is the core group.',
+        "resource": "The lowercase plural of the objects, such as deployments.",
+        "remove": "JSONPaths (RFC 9535) of what is taken off each object, wherever it is there.",
+    },
+    "CustomTransformStatus": {
+        "observedGeneration": "The metadata.generation that this status speaks of.",
+        "errors": "What is wrong; objects of the kind stay as they went out last.",
+        "warnings": "What else is there for the same kind: all of it applies.",
     },
 }
 
@@ -168,7 +241,7 @@ _OTHERS: Mapping[str, Texts] = {
     },
 }
 
-TEXTS: Mapping[str, Texts] = {**_PLACEMENT, **_INVENTORY, **_OTHERS}
+TEXTS: Mapping[str, Texts] = {**_PLACEMENT, **_POLICY, **_INVENTORY, **_OTHERS}
 
 
 def text_of(model: str, field: str) -> str | None:

@@ -9,11 +9,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from schemas.api import (
+    CONTROL_GROUP,
     DENATURED_GROUP,
-    DENATURED_VERSION,
     GROUP,
-    VERSION,
+    Binding,
+    BindingPolicy,
     Customizer,
+    CustomTransform,
     Denatured,
     EdgePlacement,
     Location,
@@ -22,6 +24,7 @@ from schemas.api import (
 )
 from schemas.crd_rules import RULES, with_rules
 from schemas.crd_texts import text_of
+from schemas.objects import served_versions
 
 Form = dict[str, Any]
 
@@ -61,22 +64,32 @@ def _reason(condition: str) -> str:
     return f'.status.conditions[?(@.type=="{condition}")].reason'
 
 
+_PLACEMENT_COLUMNS = (
+    _column("Objects", ".status.selectedObjects"),
+    _column("Destinations", ".status.destinations"),
+    _column("Synced", ".status.synced"),
+    _column("Healthy", ".status.healthy"),
+    _column("Status", _reason("Synced"), "string"),
+    _column("Complete", ".status.complete", "boolean", wide=True),
+    _column("Failing", ".status.failing", wide=True),
+    _column("Frozen", ".status.frozen", wide=True),
+    _column("Unreachable", ".status.unreachable", wide=True),
+    _column("Never Joined", ".status.neverJoined", wide=True),
+    _AGE,
+)
+
 _KINDS: tuple[tuple[type[Any], str, tuple[str, ...], tuple[Form, ...]], ...] = (
+    (EdgePlacement, "edgeplacements", ("epl",), _PLACEMENT_COLUMNS),
+    (BindingPolicy, "bindingpolicies", ("bp",), _PLACEMENT_COLUMNS),
+    (Binding, "bindings", ("bdg",), (_AGE,)),
     (
-        EdgePlacement,
-        "edgeplacements",
-        ("epl",),
+        CustomTransform,
+        "customtransforms",
+        ("ct",),
         (
-            _column("Objects", ".status.selectedObjects"),
-            _column("Destinations", ".status.destinations"),
-            _column("Synced", ".status.synced"),
-            _column("Healthy", ".status.healthy"),
-            _column("Status", _reason("Synced"), "string"),
-            _column("Complete", ".status.complete", "boolean", wide=True),
-            _column("Failing", ".status.failing", wide=True),
-            _column("Frozen", ".status.frozen", wide=True),
-            _column("Unreachable", ".status.unreachable", wide=True),
-            _column("Never Joined", ".status.neverJoined", wide=True),
+            _column("Subject_Group", ".spec.apiGroup", "string"),
+            _column("Subject_Resource", ".spec.resource", "string"),
+            _column("Error", ".status.errors[0]", "string"),
             _AGE,
         ),
     ),
@@ -115,6 +128,13 @@ _KINDS: tuple[tuple[type[Any], str, tuple[str, ...], tuple[Form, ...]], ...] = (
     ),
 )
 _INVENTORY = (Location, SyncTarget)
+_GROUPS: Mapping[type[Any], str] = {
+    Binding: CONTROL_GROUP,
+    BindingPolicy: CONTROL_GROUP,
+    CustomTransform: CONTROL_GROUP,
+    Denatured: DENATURED_GROUP,
+}
+"""All others are of GROUP."""
 
 
 def custom_resource_definitions(*, workloads: bool = True, inventory: bool = True) -> list[Form]:
@@ -131,16 +151,21 @@ def _definition(
 ) -> Form:
     kind = model.__name__
     schema = _object_schema(model)
-    group = DENATURED_GROUP if model is Denatured else GROUP
-    version: Form = {
-        "name": DENATURED_VERSION if model is Denatured else VERSION,
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": schema},
-        "additionalPrinterColumns": list(columns),
-    }
+    group = _GROUPS.get(model, GROUP)
+    # All versions have one schema: an API server gives back in one what was written in another.
+    versions: list[Form] = [
+        {
+            "name": version,
+            "served": True,
+            "storage": not older,
+            "schema": {"openAPIV3Schema": schema},
+            "additionalPrinterColumns": list(columns),
+        }
+        for older, version in enumerate(served_versions(group, kind))
+    ]
     if "status" in schema["properties"]:
-        version["subresources"] = {"status": {}}
+        for version in versions:
+            version["subresources"] = {"status": {}}
     scope = "Namespaced" if model is Customizer else "Cluster"
     names = {
         "kind": kind,
@@ -154,7 +179,7 @@ def _definition(
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {"name": f"{plural}.{group}"},
-        "spec": {"group": group, "scope": scope, "names": names, "versions": [version]},
+        "spec": {"group": group, "scope": scope, "names": names, "versions": versions},
     }
 
 
@@ -174,7 +199,7 @@ def _object_schema(model: type[Any]) -> Form:
     }
     if required := [name for name in schema.get("required", ()) if name in own]:
         made["required"] = required
-    return made
+    return with_rules(made, RULES.get(model.__name__, {}).get("", {}))
 
 
 def _field(model: str, name: str, form: Mapping[str, Any], definitions: Mapping[str, Any]) -> Form:

@@ -1,9 +1,9 @@
 """JSONPath over objects: RFC 9535, and what KubeStellar takes beside it; bounded, and without I/O.
 
 The one importer of `python-jsonpath`, at the first expression only: it costs 6 MB. Ours are the
-step `.N` for `[N]`, a last step that is made where it is missing, and that nothing is looked for
-inside what was just replaced. Functions that take regular expressions are left out, as nothing
-bounds them; a filter looks only at what it tests.
+step `.N` for an index or a name, a last step that is made where it is missing, and that nothing is
+looked for inside what was just replaced. Functions that take regular expressions are left out, as
+nothing bounds them; a filter looks only at what it tests.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import copy
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from schemas.faults import Fault, Faulty
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
 EXPRESSION_MAX = 4096
 DESCENTS_MAX = 2
 _LEFT_OUT = ("match", "search")
-# What stands in quotes or brackets is left as it is; a step `.7` becomes `[7]`.
-_STEP = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|([\[\]])|\.(\d+)(?![\w-])""")
+PLACES_MAX = 10_000
+# What stands in quotes or brackets is left as it is; a step `.7` becomes `[7,'7']`.
+_STEP = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|([\[\]])|(?<!\.)\.(\d+)(?![\w-])""")
 
 _FORM = 'write it as in $.spec.ports[*].nodePort or $["spec"]'
 
@@ -50,8 +52,7 @@ class JsonPath:
         """Take out of an object, in place, what it leads to; raises Faulty."""
         # Of a list the last items first, so that the others stay where they are.
         for place in sorted(self.places(obj), key=_order, reverse=True):
-            holder = _at(obj, place[:-1])
-            if holder is not None:
+            if (holder := _at(obj, place[:-1])) is not None:
                 del holder[place[-1]]
 
     def replace(self, obj: dict[str, Any], value: Any) -> None:
@@ -61,12 +62,11 @@ class JsonPath:
         inside of what was replaced.
         """
         found = dict.fromkeys(self.places(obj))
-        prefix, last = _last_name(self.text)
-        if last is not None:
+        prefix, names = _last_names(self.text)
+        if names:
             holders = _places(self.text, prefix, obj) if prefix is not None else [()]
-            found |= {
-                (*place, last): None for place in holders if isinstance(_at(obj, place), dict)
-            }
+            maps = [place for place in holders if isinstance(_at(obj, place), dict)]
+            found |= {(*place, name): None for place in maps for name in names}
         done: set[Place] = set()
         for place in sorted(found, key=len):
             if not any(place[:at] in done for at in range(1, len(place))):
@@ -87,10 +87,14 @@ def _places(text: str, compiled: JSONPath, obj: Mapping[str, Any]) -> list[Place
     from jsonpath import JSONPathError  # noqa: PLC0415
 
     try:
-        found = [match.parts for match in compiled.finditer(obj)]
+        found = [match.parts for match in islice(compiled.finditer(obj), PLACES_MAX + 1)]
     except (JSONPathError, RecursionError) as error:
         raise _fault(text, "cannot be followed in this object", "name fewer levels") from error
-    return list(dict.fromkeys(found))
+    if len(found) > PLACES_MAX:
+        raise _fault(text, f"leads to more than {PLACES_MAX} places", "name fewer")
+    # To the library a slice of a text is one, too.
+    inside = (place for place in found if isinstance(_at(obj, place[:-1]), dict | list))
+    return list(dict.fromkeys(inside))
 
 
 def _order(place: Place) -> tuple[tuple[int, int, str], ...]:
@@ -132,23 +136,23 @@ def _compile(text: str) -> JSONPath:
 
 
 @lru_cache(maxsize=256)
-def _last_name(text: str) -> tuple[JSONPath | None, str | None]:
-    """The expression without its last step, None if that is the root, and the field it names.
+def _last_names(text: str) -> tuple[JSONPath | None, tuple[str, ...]]:
+    """The expression without its last step, None if that is the root, and the fields it names.
 
-    The field is None if the last step may be several, or is looked for at any depth.
+    None are named by a last step that tells no names, or is looked for at any depth.
     """
     from jsonpath import JSONPath  # noqa: PLC0415
     from jsonpath.segments import JSONPathChildSegment  # noqa: PLC0415
-    from jsonpath.selectors import NameSelector  # noqa: PLC0415
+    from jsonpath.selectors import IndexSelector, NameSelector  # noqa: PLC0415
 
     compiled = _compile(text)
     *before, last = compiled.segments
-    if not isinstance(last, JSONPathChildSegment) or len(last.selectors) != 1:
-        return None, None
-    (named,) = last.selectors
-    if not isinstance(named, NameSelector):
-        return None, None
-    return JSONPath(env=_environment(), segments=before) if before else None, named.name
+    if not isinstance(last, JSONPathChildSegment):
+        return None, ()
+    if not all(isinstance(one, NameSelector | IndexSelector) for one in last.selectors):
+        return None, ()
+    names = tuple(one.name for one in last.selectors if isinstance(one, NameSelector))
+    return JSONPath(env=_environment(), segments=before) if before else None, names
 
 
 @cache
@@ -162,7 +166,7 @@ def _environment() -> JSONPathEnvironment:
 
 
 def _with_brackets(text: str) -> str:
-    """`$.a.0` as the RFC writes it: `$.a[0]`."""
+    """`$.a.0` as the RFC writes it: `$.a[0,'0']`."""
     depth = 0
 
     def said(match: re.Match[str]) -> str:
@@ -170,7 +174,7 @@ def _with_brackets(text: str) -> str:
         _, bracket, number = match.groups()
         if bracket:
             depth += 1 if bracket == "[" else -1
-        return f"[{number}]" if number and not depth else match.group()
+        return f"[{int(number)},'{number}']" if number and not depth else match.group()
 
     return _STEP.sub(said, text)
 

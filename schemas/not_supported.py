@@ -11,10 +11,7 @@ from typing import Any
 _GROUPS = ("edge.kubestellar.io", "control.kubestellar.io")
 
 _KINDS: Mapping[str, str] = {
-    "Binding": "say what goes where as an EdgePlacement",
-    "BindingPolicy": "say what goes where as an EdgePlacement",
     "CombinedStatus": "an EdgePlacement's status has the counts",
-    "CustomTransform": "objects go out as they are, cleaned",
     "StatusCollector": "an EdgePlacement's status has the counts",
 }
 """Kinds of these groups, and what there is instead."""
@@ -30,7 +27,7 @@ def kind_not_supported(group: str, kind: str) -> str:
 
 
 def fields_not_supported(spec: Mapping[str, Any]) -> Iterator[str]:
-    """The fields of an EdgePlacement's spec, as written, that say something and do nothing yet."""
+    """The fields of a placement's spec, as written, that say something and do nothing yet."""
     clauses = spec.get("downsync")
     for at, clause in enumerate(clauses if isinstance(clauses, (list, tuple)) else ()):
         if isinstance(clause, Mapping):

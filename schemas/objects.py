@@ -1,7 +1,7 @@
 """Kubernetes objects: their keys, what makes one valid, and the order in which they are applied.
 
 An object is a mapping with JSON types only. Kinds that are built into Kubernetes, and the kinds of
-EdgePlacement's group, are known by a table; custom ones are learnt from their definitions.
+Leafcast's groups, are known by a table; custom ones are learnt from their definitions.
 """
 
 from __future__ import annotations
@@ -260,6 +260,7 @@ _CLUSTER_SCOPED = {
     "authentication.k8s.io": "SelfSubjectReview TokenReview",
     "authorization.k8s.io": "SelfSubjectAccessReview SelfSubjectRulesReview SubjectAccessReview",
     "certificates.k8s.io": "CertificateSigningRequest ClusterTrustBundle",
+    "control.kubestellar.io": "Binding BindingPolicy CustomTransform",
     "edge.kubestellar.io": "EdgePlacement Location SinglePlacementSlice SyncTarget",
     "flowcontrol.apiserver.k8s.io": "FlowSchema PriorityLevelConfiguration",
     "leafcast.io": "Denatured",
@@ -286,6 +287,7 @@ BUILT_IN_KINDS = KindTable(dict(_built_in()))
 # What Kubernetes 1.36 serves: all that is built in has a v1 by now, and nothing older.
 _OTHER_VERSIONS: Mapping[str, tuple[str, ...]] = {
     "autoscaling": ("v2", "v1"),
+    "control.kubestellar.io": ("v1alpha1",),
     "edge.kubestellar.io": ("v2alpha1",),
     "leafcast.io": ("v1alpha1",),
 }
@@ -298,6 +300,8 @@ def served_versions(group: str, kind: str) -> tuple[str, ...]:
     """The versions in which a built-in kind is served, the preferred one first; empty if none."""
     if BUILT_IN_KINDS.lookup(group, kind) is None or (group, kind) in _NOT_SERVED:
         return ()
+    if (group, kind) == ("edge.kubestellar.io", "EdgePlacement"):
+        return ("v2alpha1", "v1alpha1")
     return _OTHER_VERSIONS.get(group, ("v1",))
 
 
@@ -331,6 +335,7 @@ _CUSTOM = len(_STEPS)
 _LATE_GROUPS = ("admissionregistration.k8s.io", "apiregistration.k8s.io")
 _LATE = len(_STEPS) + 1
 _BUILT_IN_GROUPS = frozenset((*_NAMESPACED, *_CLUSTER_SCOPED)) - {
+    "control.kubestellar.io",
     "edge.kubestellar.io",
     "leafcast.io",
 }

@@ -7,7 +7,6 @@ and what is built in. A Location that it belongs to speaks after the SyncTarget 
 from __future__ import annotations
 
 import base64
-import binascii
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -98,13 +97,15 @@ def properties_of(profile: Profile, locations: Iterable[LocationRecord]) -> Prop
 def read_properties(config_map: Mapping[str, Any]) -> dict[str, str]:
     """What a ConfigMap says of a destination; raises Faulty."""
     found: dict[str, str] = {}
+    size = 0
     for field in ("data", "binaryData"):
         said = config_map.get(field) or {}
         if not isinstance(said, Mapping):
             raise Faulty(Fault(field, "not a mapping", "write name: value"))
         for name, value in said.items():
-            found[str(name)] = _text(value, f"{field}[{name}]", encoded=field == "binaryData")
-    size = sum(len(name.encode()) + len(value.encode()) for name, value in found.items())
+            text = _text(value, f"{field}[{name}]", encoded=field == "binaryData")
+            size += _length(name, field) + _length(text, f"{field}[{name}]")
+            found[name] = text
     if size > PROPERTIES_MAX_BYTES:
         message = f"{size} bytes of properties, at most {PROPERTIES_MAX_BYTES} can be sent"
         raise Faulty(Fault("data", message, "put what is large into an object of its own"))
@@ -118,9 +119,17 @@ def _text(value: object, field: str, *, encoded: bool) -> str:
         return value
     try:
         return base64.b64decode(value, validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError) as error:
+    except ValueError as error:
         remedy = "a property is text: encode UTF-8, or write it under data"
         raise Faulty(Fault(field, "not text in base64", remedy)) from error
+
+
+def _length(text: object, field: str) -> int:
+    """How many bytes a text has."""
+    try:
+        return len(str(text).encode())
+    except UnicodeEncodeError as error:
+        raise Faulty(Fault(field, "not text", "write characters that UTF-8 has")) from error
 
 
 def _title(location: LocationRecord) -> str:

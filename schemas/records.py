@@ -21,6 +21,7 @@ HINTED = frozenset({MANIFEST_CHUNK, OBJECT, TEMPLATE, CUSTOMIZER})
 """Kinds of content that a delta's head may name beside its manifests, which lead there anyway."""
 
 API_PLACEMENT = "edge.kubestellar.io/EdgePlacement"
+API_POLICY = "control.kubestellar.io/BindingPolicy"
 API_SYNC_TARGET = "edge.kubestellar.io/SyncTarget"
 API_LOCATION = "edge.kubestellar.io/Location"
 API_NODE = "leafcast.io/Node"

@@ -19,7 +19,7 @@ from relay.objects.customization import (
     has_expressions,
     read_customizer,
 )
-from schemas import blobs
+from schemas import api, blobs
 from schemas.api import parse_kind
 from schemas.blobs import StoredBlob
 from schemas.faults import Fault, InvalidObject
@@ -174,7 +174,9 @@ def _read(key: ObjectKey, obj: Mapping[str, Any]) -> _Known:
     version = str(obj["metadata"].get("resourceVersion", ""))
     revision = int(version) if version.isdecimal() else 0
     try:
-        parse_kind(obj)
+        if not isinstance(parse_kind(obj), api.Customizer):
+            wrong = Fault("apiVersion", "this is no Customizer", f"write {CUSTOMIZERS[0]}/v2alpha1")
+            return _Known(None, None, revision, (_of(key, wrong),))
         customizer = read_customizer(obj)
         faults = tuple(customizer_faults(customizer))
     except InvalidObject as error:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import difflib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from controllers.core.selection import ANY
-from schemas.api import EdgePlacementSpec
+from schemas.api import BindingPolicySpec, EdgePlacementSpec
 from schemas.not_supported import fields_not_supported
 from schemas.objects import ALWAYS_THERE
 
@@ -21,6 +21,7 @@ UNKNOWN_KIND, NO_NAMESPACE, NOTHING_SELECTED = "UnknownKind", "NamespaceNotFound
 UNREADABLE = "KindUnreadable"
 NAMED_MAX = 4
 
+Spec = EdgePlacementSpec | BindingPolicySpec
 Resource = tuple[str, str]
 """API group and resource (lowercase plural)."""
 
@@ -43,7 +44,7 @@ class Missing:
 
     served: AbstractSet[Resource] | None = None
     unreadable: dict[Resource, str] = field(default_factory=dict)
-    _specs: dict[str, EdgePlacementSpec] = field(default_factory=dict)
+    _specs: dict[str, Spec] = field(default_factory=dict)
     _naming: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     _namespaces: set[str] = field(default_factory=lambda: set(ALWAYS_THERE))
     _by_group: dict[str | None, set[str]] = field(default_factory=dict)
@@ -52,7 +53,7 @@ class Missing:
         if self.served is not None:
             self._group()
 
-    def put(self, name: str, spec: EdgePlacementSpec) -> None:
+    def put(self, name: str, spec: Spec) -> None:
         """Learn what a placement names."""
         self.remove(name)
         self._specs[name] = spec
@@ -103,23 +104,22 @@ class Missing:
         more = f" and {len(said) - NAMED_MAX} more" if len(said) > NAMED_MAX else ""
         return Lack(found[0][0], "; ".join(said[:NAMED_MAX]) + more)
 
-    def _kinds(self, spec: EdgePlacementSpec) -> Iterator[tuple[str, str]]:
+    def _kinds(self, spec: Spec) -> Iterator[tuple[str, str]]:
         """Resource words that no kind goes by, and groups that have no kind."""
-        for at, clause in enumerate(spec.downsync):
+        for field_, group, resources in _reaching(spec):
             if self.served is None:
                 return
-            group = clause.api_group
             known = self._by_group.get(group, set())
             if not known:
                 groups = sorted({known for known, _ in self.served})
-                told = f'spec.downsync[{at}].apiGroup: no kind has the API group "{group}"'
+                told = f'{field_}.apiGroup: no kind has the API group "{group}"'
                 yield UNKNOWN_KIND, told + _meant(str(group), groups)
                 continue
-            for word in clause.resources:
+            for word in resources:
                 if word != ANY and word not in known:
                     told = f'the server doesn\'t have a resource type "{word}"'
                     within = f' in group "{group}"' if group else ""
-                    where = f"spec.downsync[{at}].resources: "
+                    where = f"{field_}.resources: "
                     close = self._close(word, known)
                     yield UNKNOWN_KIND, f"{where}{told}{within}{close}"
 
@@ -130,15 +130,13 @@ class Missing:
             self._by_group.setdefault(group, set()).add(resource)
             self._by_group.setdefault(None, set()).add(resource)
 
-    def _hidden(self, spec: EdgePlacementSpec) -> Iterator[tuple[str, str]]:
+    def _hidden(self, spec: Spec) -> Iterator[tuple[str, str]]:
         """Kinds that it may select and that cannot be read: what was sent of them stays."""
         for (group, resource), why in sorted(self.unreadable.items()):
             if any(
-                clause.api_group in (None, group)
-                and (
-                    not clause.resources or ANY in clause.resources or resource in clause.resources
-                )
-                for clause in spec.downsync
+                named in (None, group)
+                and (not resources or ANY in resources or resource in resources)
+                for _, named, resources in _reaching(spec)
             ):
                 kind = f"{resource}.{group}" if group else resource
                 yield (
@@ -152,7 +150,7 @@ class Missing:
             return f'; its apiGroup is "{elsewhere[0]}"'
         return _meant(word, sorted(known)) or "; apply its definition, or correct the word"
 
-    def _absent(self, spec: EdgePlacementSpec) -> Iterator[tuple[str, str]]:
+    def _absent(self, spec: Spec) -> Iterator[tuple[str, str]]:
         """Namespaces by name that are not there."""
         for at, clause in enumerate(spec.downsync):
             for namespace in clause.namespaces if ANY not in clause.namespaces else ():
@@ -180,11 +178,24 @@ class NotSupported:
         return self._fields.get(name, ())
 
 
-def _namespaces_in(spec: EdgePlacementSpec) -> set[str]:
+def _reaching(spec: Spec) -> Iterator[tuple[str, str | None, Sequence[str]]]:
+    """Each field that says which kinds are meant, with the group and the resources it names."""
+    for at, clause in enumerate(spec.downsync):
+        yield f"spec.downsync[{at}]", clause.api_group, clause.resources
+    if isinstance(spec, EdgePlacementSpec):
+        if spec.namespace_selector is not None:
+            yield "spec.namespaceSelector", None, ()
+        for at, item in enumerate(spec.non_namespaced_objects):
+            yield f"spec.nonNamespacedObjects[{at}]", item.api_group, item.resources
+
+
+def _namespaces_in(spec: Spec) -> set[str]:
     return {name for clause in spec.downsync for name in clause.namespaces if name != ANY}
 
 
-def _nothing(spec: EdgePlacementSpec) -> str:
+def _nothing(spec: Spec) -> str:
+    if any(not field_.startswith("spec.downsync") for field_, _, _ in _reaching(spec)):
+        return "no object is selected: apply some that the spec matches, or correct it"
     if not spec.downsync:
         return "no object is selected: spec.downsync is empty; say there what goes out"
     return "no object is selected: apply some that spec.downsync matches, or correct it"

@@ -24,6 +24,7 @@ from controllers.core.removal import (
 from controllers.core.selection import clauses_of
 from controllers.core.translate import (
     CleanObjects,
+    Entries,
     Issued,
     Translation,
     alternatives_of,
@@ -35,8 +36,8 @@ from schemas.chunks import read_manifest_chunk, read_root
 from schemas.faults import Fault
 from schemas.identity import MailKey
 from schemas.objects import ObjectKey
+from schemas.placements import bare_name, kind_of, placement_of
 from schemas.records import (
-    API_PLACEMENT,
     DeltaHead,
     Record,
     Source,
@@ -81,7 +82,8 @@ class Placements:
         self.known = False
         self._issued = dict(issued)
         self._ledger = ledger
-        self._cleaned = CleanObjects(self.workloads.resolver.customizers)
+        resolver = self.workloads.resolver
+        self._cleaned = CleanObjects(resolver.customizers, self.workloads.transforms)
 
     # What the space says.
 
@@ -139,15 +141,20 @@ class Placements:
 
     def source(self, name: str) -> Source:
         """The clear key of a placement of this space."""
-        return Source(API_PLACEMENT, self.identity, "", name)
+        return Source(kind_of(name).api, self.identity, "", bare_name(name))
 
     def is_ours(self, record: Record) -> bool:
         """Whether a record is of a placement of this space."""
-        return record.source.api == API_PLACEMENT and record.source.space == self.identity
+        return placement_of(record.source) is not None and record.source.space == self.identity
 
     def in_force(self, name: str) -> bool:
         """Whether the ledger holds the placement."""
         return name in self._issued
+
+    def entries(self, name: str) -> Entries:
+        """The objects of a placement as the ledger has them; none of what cannot be read."""
+        issued = self._issued.get(name)
+        return issued.entries or {} if issued is not None else {}
 
     # Deciding.
 
@@ -165,7 +172,7 @@ class Placements:
         if self.workloads.frozen(name):
             return None
         translation = translate(
-            bare_head(self.source(name), alternatives_of(placement.spec.location_selectors)),
+            bare_head(self.source(name), alternatives_of(placement.spec)),
             selected,
             resolver.objects,
             self._cleaned,

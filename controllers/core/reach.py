@@ -12,6 +12,7 @@ from collections.abc import Set as AbstractSet
 from controllers.core.removal import Held, removals_max
 from relay.core.audience import HERE, Audience
 from schemas.identity import MailKey, NodePath
+from schemas.placements import placement_of
 from schemas.records import Alternative, DeltaHead, LocationRecord, Profile, Record
 
 _Alternatives = tuple[Alternative, ...]
@@ -63,7 +64,7 @@ def hold_destinations(records: Collection[Record], unseen: AbstractSet[MailKey])
 def _placements(records: Iterable[Record]) -> Mapping[_Alternatives, str]:
     """Whom placements in force mean, each with the name of one that does."""
     return {
-        record.alternatives: record.source.name
+        record.alternatives: placement_of(record.source) or record.source.name
         for record in records
         if isinstance(record, DeltaHead)
     }

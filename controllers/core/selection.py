@@ -7,17 +7,19 @@ namespaces or names matches nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from schemas.api import DownsyncClause, EdgePlacementSpec
+from schemas.api import BindingPolicySpec, DownsyncClause, EdgePlacementSpec
 from schemas.chunks import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON
 from schemas.objects import ObjectKey
 from schemas.selectors import LabelSelector
 from schemas.upsync import UpsyncClause
 
 ANY = "*"
+NAMESPACED, CLUSTER = "namespaced", "cluster"
+"""What a clause of v1alpha1 is about: objects in Namespaces, or those in none."""
 
 _GROUPS_KEPT = frozenset(
     {
@@ -53,7 +55,7 @@ _SYSTEM_NAMES = frozenset(
     }
 )
 _API_SERVER = ("default", "kubernetes")
-_OUR_DEFINITIONS = (".edge.kubestellar.io", ".leafcast.io")
+_OUR_DEFINITIONS = (".control.kubestellar.io", ".edge.kubestellar.io", ".leafcast.io")
 # What an API server makes by itself, at every start: each cluster has its own.
 _MADE_BY_SERVER = ("kubernetes.io/bootstrapping", "kube-aggregator.kubernetes.io/automanaged")
 STAYS_LABEL = "leafcast.io/stays"
@@ -64,12 +66,12 @@ STAYS_LABEL = "leafcast.io/stays"
 class Reach:
     """The kinds that a clause may select: `group` None is any, no resources are all.
 
-    `by_labels` says that metadata tells which objects it selects.
+    `scope` "" is any. `by_labels` says that metadata tells which objects it selects.
     """
 
     group: str | None
     resources: frozenset[str]
-    namespaced_only: bool
+    scope: str
     by_labels: bool
 
     def covers(self, group: str, resource: str, *, namespaced: bool) -> bool:
@@ -78,13 +80,16 @@ class Reach:
         return (
             (self.group is None or self.group == group)
             and (not self.resources or resource in self.resources)
-            and (namespaced or not self.namespaced_only)
+            and self.scope in ("", NAMESPACED if namespaced else CLUSTER)
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One test of `downsync`; `group` None is any group. `flags` are those of a manifest entry."""
+    """One test of `downsync`; `group` None is any group, `scope` "" any.
+
+    `flags` are those of a manifest entry.
+    """
 
     group: str | None = None
     resources: frozenset[str] = frozenset()
@@ -93,6 +98,7 @@ class Clause:
     names: frozenset[str] = frozenset()
     selectors: tuple[LabelSelector, ...] = ()
     flags: int = 0
+    scope: str = ""
 
     def matches(
         self, key: ObjectKey, labels: Mapping[str, str], namespace: Mapping[str, str] | None
@@ -100,6 +106,7 @@ class Clause:
         """Whether the object passes; `namespace` holds its Namespace's labels, None if unknown."""
         return (
             (self.group is None or self.group == key.group)
+            and self.scope in ("", NAMESPACED if key.namespace else CLUSTER)
             and _listed(self.resources, key.resource)
             and _listed(self.namespaces, key.namespace)
             and _listed(self.names, key.name)
@@ -115,7 +122,13 @@ class Clause:
             selector.is_everything for selector in self.namespace_selectors
         )
         resources = frozenset() if ANY in self.resources else self.resources
-        return Reach(self.group, resources, within, bool(self.selectors))
+        scope = NAMESPACED if within else self.scope
+        return Reach(self.group, resources, scope, bool(self.selectors))
+
+    @property
+    def names_kinds(self) -> bool:
+        """Whether it says of what kinds or groups objects are to be."""
+        return self.group is not None or (bool(self.resources) and ANY not in self.resources)
 
     def _namespace_matches(self, key: ObjectKey, labels: Mapping[str, str] | None) -> bool:
         if not self.namespace_selectors:
@@ -192,17 +205,22 @@ def _is_local(service: Mapping[str, Any]) -> bool:
     return isinstance(spec, Mapping) and not spec.get("service")
 
 
-def rules_of(spec: EdgePlacementSpec) -> Rules:
-    """The selection rules that an EdgePlacement says."""
+def rules_of(spec: EdgePlacementSpec | BindingPolicySpec) -> Rules:
+    """The selection rules that a placement says."""
+    clauses = tuple(_clause(item) for item in spec.downsync)
+    if isinstance(spec, BindingPolicySpec):
+        return Rules(clauses)
     return Rules(
-        clauses=tuple(_clause(item) for item in spec.downsync),
+        clauses=(*clauses, *_older_clauses(spec)),
         upsync=clauses_of(spec),
         flags=WANT_SINGLETON if spec.want_singleton_reported_state else 0,
     )
 
 
-def clauses_of(spec: EdgePlacementSpec) -> tuple[UpsyncClause, ...]:
-    """What an EdgePlacement brings up from edges."""
+def clauses_of(spec: EdgePlacementSpec | BindingPolicySpec) -> tuple[UpsyncClause, ...]:
+    """What a placement brings up from edges; a BindingPolicy brings up nothing."""
+    if isinstance(spec, BindingPolicySpec):
+        return ()
     return tuple(
         UpsyncClause(item.api_group, item.resources, item.namespaces, item.names)
         for item in spec.upsync
@@ -211,6 +229,20 @@ def clauses_of(spec: EdgePlacementSpec) -> tuple[UpsyncClause, ...]:
 
 def _listed(wanted: frozenset[str], value: str) -> bool:
     return not wanted or value in wanted or ANY in wanted
+
+
+def _older_clauses(spec: EdgePlacementSpec) -> Iterator[Clause]:
+    """What the fields of v1alpha1 say."""
+    if spec.namespace_selector is not None:
+        yield Clause(namespace_selectors=(spec.namespace_selector,), scope=NAMESPACED)
+    for item in spec.non_namespaced_objects:
+        if not item.resources:
+            continue
+        one = Clause(item.api_group, frozenset(item.resources), scope=CLUSTER)
+        if item.resource_names:
+            yield replace(one, names=frozenset(item.resource_names))
+        if item.label_selectors:
+            yield replace(one, selectors=item.label_selectors)
 
 
 def _clause(item: DownsyncClause) -> Clause:

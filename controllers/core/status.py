@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice, starmap
 from typing import Any
 
 from controllers.core.conditions import condition, merged
@@ -16,6 +17,7 @@ from schemas import codec
 from schemas.api import Condition
 from schemas.faults import Fault
 from schemas.objects import ObjectKey
+from schemas.placements import title
 from schemas.refusals import CodecError
 from schemas.reports import (
     AT_WORK,
@@ -33,8 +35,10 @@ REMOVAL_HELD, OBJECTS_REFUSED = "RemovalHeld", "ObjectsRefused"
 SINGLETON_REPORTED = "SingletonReported"
 OBJECTS_SELECTED, NOT_SUPPORTED = "ObjectsSelected", "NotSupported"
 ACTS_AT_CENTRE = "ActsAtCentre"
+READY, WIDE_SELECTION, POLICIES_DIFFER = "Ready", "WideSelection", "PoliciesDiffer"
 CUSTOMIZED = "Customized"
 SINGLETONS_NAMED_MAX = 4
+OBJECTS_NAMED_MAX = 4
 _OWNED = (
     VALID,
     SYNCED,
@@ -45,6 +49,9 @@ _OWNED = (
     OBJECTS_SELECTED,
     NOT_SUPPORTED,
     ACTS_AT_CENTRE,
+    READY,
+    WIDE_SELECTION,
+    POLICIES_DIFFER,
     CUSTOMIZED,
 )
 _NO_STATUS = frozenset({("", "namespaces"), ("apiextensions.k8s.io", "customresourcedefinitions")})
@@ -77,12 +84,20 @@ class PlacementFacts:
     """The Customizers that are not there, and what becomes of those who ask for them."""
     acts: str = ""
     """What of it acts at the centre, and what to do; "" if nothing does."""
+    wide: tuple[int, int] | None = None
+    """How many objects it selects of how many, if these are almost all."""
+    differing: Mapping[str, Sequence[ObjectKey]] = field(default_factory=dict)
+    """Placements that say createOnly otherwise, and of which objects."""
+    is_policy: bool = False
+    """Whether it is a BindingPolicy."""
 
 
 def placement_status(
     facts: PlacementFacts, count: Count | None, before: object, now_ms: int
 ) -> dict[str, Any]:
-    """The status of an EdgePlacement; `before` is the one it has now."""
+    """The status of a placement; `before` is the one it has now."""
+    generation = max(1, facts.generation)
+    older = {"specGeneration": generation, "matchingLocationCount": facts.locations}
     count = count or UNCOUNTED
     known = count.summary
     # An empty set of objects is everywhere at once, which says nothing.
@@ -90,9 +105,8 @@ def placement_status(
     states = known.states if counts else {**known.states, "synced": 0}
     old = before.get("conditions") if isinstance(before, Mapping) else None
     return {
-        "specGeneration": max(1, facts.generation),
-        "observedGeneration": max(1, facts.generation),
-        "matchingLocationCount": facts.locations,
+        **({} if facts.is_policy else older),
+        "observedGeneration": generation,
         "selectedObjects": facts.selected,
         "destinations": known.joined,
         "synced": states.get("synced", 0),
@@ -186,6 +200,8 @@ def _worst_first(samples: Iterable[ExceptionSample]) -> list[ExceptionSample]:
 
 def _conditions(facts: PlacementFacts, count: Count) -> list[Condition]:
     listed = [_valid(facts), *_delivered(facts, count)]
+    if facts.is_policy:
+        listed.append(_ready(facts))
     if facts.held:
         listed.append(condition(REMOVAL_HELD, "True", "RemovalHeld", facts.held))
     if facts.faults:
@@ -202,7 +218,38 @@ def _conditions(facts: PlacementFacts, count: Count) -> list[Condition]:
         listed.append(condition(CUSTOMIZED, "False", "CustomizerMissing", message))
     if facts.acts:
         listed.append(condition(ACTS_AT_CENTRE, "True", "NotDenatured", facts.acts))
+    if facts.wide:
+        listed.append(condition(WIDE_SELECTION, "True", "AlmostAllObjects", _wide_text(facts.wide)))
+    if facts.differing:
+        named = islice(facts.differing.items(), ERRORS_MAX)
+        message = "; ".join(starmap(_differing_text, named))
+        listed.append(condition(POLICIES_DIFFER, "True", "CreateOnly", message))
     return listed
+
+
+def _ready(facts: PlacementFacts) -> Condition:
+    """As KubeStellar says it of a BindingPolicy: whether it is what goes out."""
+    if facts.invalid:
+        return condition(READY, "False", "Unavailable", facts.invalid)
+    return condition(READY, "True", "Available", "")
+
+
+def _wide_text(wide: tuple[int, int]) -> str:
+    selected, known = wide
+    return (
+        f"it selects {selected} of the {known} objects that there are; if that is not meant, "
+        "narrow spec.downsync"
+    )
+
+
+def _differing_text(other: str, keys: Sequence[ObjectKey]) -> str:
+    more = len(keys) - OBJECTS_NAMED_MAX
+    named = ", ".join(_namespace_first(str(key)) for key in keys[:OBJECTS_NAMED_MAX])
+    listed = named + (f" and {more} more" if more > 0 else "")
+    return (
+        f"{title(other)} says createOnly otherwise of {listed}: where both go, the copy is kept in "
+        "step; say the same in both"
+    )
 
 
 def not_supported_text(named: Sequence[str]) -> str:

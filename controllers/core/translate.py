@@ -15,8 +15,10 @@ from typing import Any
 from controllers.core.cleaning import clean
 from controllers.core.customizers import Casting, Customizers
 from controllers.core.drafts import Draft, same, values_of
+from controllers.core.transforms import Transform, TransformFailed, Transforms, transform
 from controllers.core.what import is_partial
 from schemas import blobs
+from schemas.api import BindingPolicySpec, EdgePlacementSpec
 from schemas.blobs import Reference, StoredBlob
 from schemas.chunks import TEMPLATE, ManifestEntry, build_manifest
 from schemas.codec import address, canonical
@@ -25,6 +27,7 @@ from schemas.identity import ContentHash
 from schemas.objects import ObjectKey, apply_order
 from schemas.records import (
     OVER_LOCATION,
+    OVER_SYNC_TARGET,
     Alternative,
     DeltaBody,
     DeltaHead,
@@ -32,7 +35,6 @@ from schemas.records import (
     Source,
 )
 from schemas.refusals import CodecError
-from schemas.selectors import LabelSelector
 from schemas.upsync import UpsyncClause
 from schemas.wire import replace
 
@@ -81,10 +83,16 @@ class ObjectRefused(ValueError):
 
 @dataclass(slots=True)
 class CleanObjects:
-    """Addresses of clean objects, so that an object is cleaned once per change."""
+    """Addresses of clean objects, so that an object is cleaned once per change.
+
+    Clean is what `transforms` took off, too.
+    """
 
     customizers: Customizers = field(default_factory=Customizers)
-    _known: dict[ObjectKey, tuple[Mapping[str, Any], Reference]] = field(default_factory=dict)
+    transforms: Transforms = field(default_factory=Transforms)
+    _known: dict[ObjectKey, tuple[Mapping[str, Any], tuple[Transform, ...], Reference]] = field(
+        default_factory=dict
+    )
 
     def casting(self, key: ObjectKey, obj: Mapping[str, Any]) -> Casting:
         """Whether and by what destinations customize the object."""
@@ -94,12 +102,13 @@ class CleanObjects:
         self, key: ObjectKey, obj: Mapping[str, Any], kind: str = blobs.OBJECT
     ) -> Reference:
         """Where the object's clean bytes lie as this kind of blob; raises ObjectRefused."""
-        known = self._known.get(key)
-        if known is not None and known[0] is obj and known[1].kind == kind:
-            return known[1]
+        known, transforms = self._known.get(key), self.transforms.of(key)
+        fresh = known is not None and known[0] is obj and known[1] == transforms
+        if known is not None and fresh and known[2].kind == kind:
+            return known[2]
         plain = self._bytes(key, obj)
         reference = Reference(kind, address(kind, plain), len(plain))
-        self._known[key] = (obj, reference)
+        self._known[key] = (obj, transforms, reference)
         return reference
 
     def blob(self, key: ObjectKey, obj: Mapping[str, Any], kind: str) -> StoredBlob:
@@ -118,18 +127,24 @@ class CleanObjects:
         if is_partial(obj):
             raise ObjectRefused(key, "it cannot be read", "it is read again by itself")
         try:
-            plain = canonical(clean(key, obj))
+            cleaned = clean(key, obj)
+            transform(cleaned, self.transforms.of(key))
+            plain = canonical(cleaned)
         except CodecError as error:
             raise ObjectRefused(key, str(error), "correct the field") from error
+        except TransformFailed as error:
+            raise ObjectRefused(key, error.message, error.remedy) from error
         if len(plain) > blobs.OBJECT_MAX_BYTES:
             message = f"{len(plain)} bytes, at most {blobs.OBJECT_MAX_BYTES} can be sent"
             raise ObjectRefused(key, message, "split the object")
         return plain
 
 
-def alternatives_of(selectors: Iterable[LabelSelector]) -> tuple[Alternative, ...]:
-    """Who is meant by `locationSelectors`: any one that matches a Location of the destination."""
-    return tuple(Alternative(OVER_LOCATION, selector) for selector in selectors)
+def alternatives_of(spec: EdgePlacementSpec | BindingPolicySpec) -> tuple[Alternative, ...]:
+    """Who is meant: whom one of the selectors matches, by Locations or by the SyncTarget itself."""
+    if isinstance(spec, BindingPolicySpec):
+        return tuple(Alternative(OVER_SYNC_TARGET, item) for item in spec.cluster_selectors)
+    return tuple(Alternative(OVER_LOCATION, item) for item in spec.location_selectors)
 
 
 def translate(

@@ -14,6 +14,7 @@ from typing import Any
 from controllers.core.customizers import Customizers
 from controllers.core.missing import NotSupported
 from controllers.core.selection import ANY, Reach, Rules, never_selected
+from schemas.chunks import CREATE_ONLY
 from schemas.objects import ObjectKey
 
 DEFINITIONS = ("apiextensions.k8s.io", "customresourcedefinitions")
@@ -48,6 +49,8 @@ class WhatResolver:
         self._crds: dict[Kind, ObjectKey] = {}
         self._of_kind: dict[Kind, set[ObjectKey]] = defaultdict(set)
         self._reaches: Counter[Reach] = Counter()  # of all clauses: most are of a few forms
+        self._kept: set[ObjectKey] = set()  # objects that no placement can select
+        self._create_only: set[str] = set()  # placements that say it of some object
 
     def put(self, key: ObjectKey, obj: Mapping[str, Any]) -> frozenset[str]:
         """Learn of an object's present state; one that is terminating counts as gone."""
@@ -56,6 +59,7 @@ class WhatResolver:
         before = self.objects.get(key)
         self.objects[key] = obj
         self._of_kind[key.group, key.resource].add(key)
+        (self._kept.add if never_selected(key, obj) else self._kept.discard)(key)
         if key.namespace:
             self._inside[key.namespace].add(key)
         changed = self._evaluate(key)
@@ -70,6 +74,7 @@ class WhatResolver:
         if self.objects.pop(key, None) is None:
             return _NONE
         changed = self._unselect(key)
+        self._kept.discard(key)
         self._of_kind[key.group, key.resource].discard(key)
         if not self._of_kind[key.group, key.resource]:
             del self._of_kind[key.group, key.resource]
@@ -92,6 +97,8 @@ class WhatResolver:
         self.remove_placement(name)
         self._rules[name] = rules
         self._reaches.update(clause.reach for clause in rules.clauses)
+        if any(clause.flags & CREATE_ONLY for clause in rules.clauses):
+            self._create_only.add(name)
         self._selected[name] = {}
         hints = _hints(rules)
         for hint in hints:
@@ -106,6 +113,7 @@ class WhatResolver:
         if rules is None:
             return
         self._reaches -= Counter(clause.reach for clause in rules.clauses)
+        self._create_only.discard(name)
         for hint in _hints(rules):
             self._wanting[hint].discard(name)
             if not self._wanting[hint]:
@@ -165,6 +173,34 @@ class WhatResolver:
             name for name in self._selecting.get(key, ()) if self._selected[name][key] & flag
         )
 
+    @property
+    def selectable(self) -> int:
+        """How many objects are known that a placement could select."""
+        return len(self.objects) - len(self._kept)
+
+    def names_kinds(self, name: str) -> bool:
+        """Whether a placement says of what kinds or groups its objects are, in all clauses."""
+        rules = self._rules.get(name)
+        return rules is not None and all(clause.names_kinds for clause in rules.clauses)
+
+    def selecting_kinds(self, kinds: Iterable[Kind]) -> frozenset[str]:
+        """The placements that select some object of these kinds."""
+        listed = frozenset(kinds)
+        if DEFINITIONS in listed:  # They go with the objects that need them.
+            return frozenset(self._rules)
+        return frozenset(name for kind in listed for name in self._kinds.get(kind, ()))
+
+    def differing(self, name: str) -> dict[str, list[ObjectKey]]:
+        """Placements that differ from this one in createOnly, each with the objects, in order."""
+        found: dict[str, list[ObjectKey]] = {}
+        if not self._create_only:
+            return found
+        for key, flags in self._selected.get(name, {}).items():
+            for other in self._selecting[key]:
+                if (self._selected[other][key] ^ flags) & CREATE_ONLY:
+                    found.setdefault(other, []).append(key)
+        return {other: sorted(found[other]) for other in sorted(found)}
+
     def lacks_namespace(self, key: ObjectKey, name: str) -> bool:
         """Whether a placement would select the object, were its Namespace known to match."""
         obj, rules = self.objects.get(key), self._rules.get(name)
@@ -204,7 +240,7 @@ class WhatResolver:
     def _test(self, key: ObjectKey, name: str) -> None:
         obj = self.objects[key]
         flags = None
-        if not never_selected(key, obj):
+        if key not in self._kept:
             namespace = self.objects.get(ObjectKey(*_NAMESPACES, "", key.namespace))
             labels = None if namespace is None else _labels(namespace)
             flags = self._rules[name].flags_of(key, _labels(obj), labels)

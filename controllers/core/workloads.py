@@ -14,54 +14,62 @@ from controllers.core.customizers import CUSTOMIZERS, faults_text, is_customizer
 from controllers.core.missing import Lack, Missing
 from controllers.core.renature import DENATUREDS, Renatured, is_denatured
 from controllers.core.selection import rules_of
+from controllers.core.transforms import TRANSFORMS, Transforms
 from controllers.core.what import DEFINITIONS, WhatResolver, is_partial
-from schemas.api import EdgePlacement, parse_kind
+from schemas.api import BindingPolicy, EdgePlacement, parse_kind
 from schemas.faults import Fault, InvalidObject
 from schemas.objects import BUILT_IN_KINDS, ObjectKey
+from schemas.placements import KINDS, placement_at, placement_key, placement_with_result
 
 Object = Mapping[str, Any]
 """A Kubernetes API object, as a mapping of JSON values."""
 
-_PLACEMENTS = ("edge.kubestellar.io", "edgeplacements")
-_SLICES = ("edge.kubestellar.io", "singleplacementslices")
 _NAMESPACES = ("", "namespaces")
-CONTROL_KINDS = frozenset({_PLACEMENTS, _SLICES, _NAMESPACES, DEFINITIONS, DENATUREDS, CUSTOMIZERS})
+CONTROL_KINDS = frozenset(
+    {
+        *((kind.group, kind.resource) for kind in KINDS),
+        *((kind.group, kind.result) for kind in KINDS),
+        _NAMESPACES,
+        DEFINITIONS,
+        DENATUREDS,
+        CUSTOMIZERS,
+        TRANSFORMS,
+    }
+)
 """What is followed whatever placements say."""
-
+WIDE_SHARE = 0.8
 
 FROZEN = "Frozen"
 
-
-def placement_key(name: str) -> ObjectKey:
-    return ObjectKey(*_PLACEMENTS, "", name)
-
-
-def slice_key(name: str) -> ObjectKey:
-    return ObjectKey(*_SLICES, "", name)
+Placement = EdgePlacement | BindingPolicy
 
 
 def slices_among(keys: Iterable[ObjectKey]) -> frozenset[str]:
-    """The placements whose slices are among these objects."""
-    return frozenset(key.name for key in keys if (key.group, key.resource) == _SLICES)
+    """The placements among whose objects these say where they go."""
+    return frozenset(name for key in keys if (name := placement_with_result(key)) is not None)
 
 
 class Workloads:
     """The present state of one space; each change returns the placements that it touches.
 
-    Placements are `leaving` while they are deleted and something still holds them there.
+    Placements go by the names of `schemas.placements`; they are `leaving` while they are deleted
+    and something still holds them there.
     """
 
     def __init__(self) -> None:
         self.resolver = WhatResolver()
         self.missing = Missing()
         self.renatured = Renatured()
-        self.placements: dict[str, EdgePlacement] = {}
+        self.transforms = Transforms()
+        self.placements: dict[str, Placement] = {}
         self.objects: dict[str, Object] = {}
         self.leaving: dict[str, Object] = {}
         self.invalid: dict[str, str] = {}
         self.unseen: set[ObjectKey] = set()
         self.unseen_namespaces: set[str] = set()
         self.unseen_placements: set[str] = set()
+        # Whether objects of all kinds are told that could be selected.
+        self.sees_all = False
         self._accepted: dict[str, frozenset[ObjectKey]] = {}
 
     def listed(
@@ -78,16 +86,8 @@ class Workloads:
         for key in shown - objects.keys():
             if not self.renatured.hide(key, None):
                 self._gone(key)
-        if kind in (None, CUSTOMIZERS):
-            for key in self.resolver.customizers.listed():
-                if key not in objects:
-                    self.resolver.customizers.remove(key)
         gone = self._unlisted(objects) if kind in (None, DENATUREDS) else frozenset()
-        if kind in (None, _PLACEMENTS):
-            known = [*self.objects, *self.leaving]
-            for name in [name for name in known if placement_key(name) not in objects]:
-                self._forget(name)
-            self.unseen_placements = {n for n in issued if placement_key(n) not in objects}
+        self._unlist_control(objects, issued.keys(), kind)
         for key, obj in objects.items():
             self.put(key, obj)
         self._accepted.clear()
@@ -112,17 +112,20 @@ class Workloads:
     def thin(self, keys: Iterable[ObjectKey]) -> None:
         """Keep no more than the metadata of what no placement selects: there may be much of it."""
         for key in keys:
-            if (key.group, key.resource) not in CONTROL_KINDS and not self.renatured.holds(key):
+            if _kind(key) not in CONTROL_KINDS and not self.renatured.holds(key):
                 self.resolver.thin(key)
 
     def deleted(self, key: ObjectKey) -> frozenset[str]:
         """Take it that an object is gone: an unbroken watch said so."""
         self._seen(key)
-        if (key.group, key.resource) == _PLACEMENTS:
-            self._forget(key.name)
-            return frozenset({key.name})
+        if (placement := placement_at(key)) is not None:
+            rivals = self.resolver.differing(placement).keys()
+            self._forget(placement)
+            return frozenset({placement, *rivals})
         if is_denatured(key):
             return self._now(self.renatured.remove(key.name))
+        if _kind(key) == TRANSFORMS:
+            return self.resolver.selecting_kinds(self.transforms.remove(key.name))
         if is_customizer(key):
             return self.resolver.customizers.remove(key)
         if self.renatured.hide(key, None):
@@ -139,16 +142,20 @@ class Workloads:
             return self.resolver.customizers.put(key, obj)
         if self.renatured.hide(key, obj):
             return self._again(key)
-        if (key.group, key.resource) != _PLACEMENTS:
+        if _kind(key) == TRANSFORMS:
+            return self.resolver.selecting_kinds(self.transforms.put(key.name, obj))
+        name = placement_at(key)
+        if name is None:
             return self._shown(key, obj)
+        rivals = self.resolver.differing(name).keys()
         if obj.get("metadata", {}).get("deletionTimestamp"):
-            self._forget(key.name)
-            self.leaving[key.name] = obj
+            self._forget(name)
+            self.leaving[name] = obj
         else:
-            self.leaving.pop(key.name, None)
-            self.objects[key.name] = obj
-            self._read(key.name, obj)
-        return frozenset({key.name})
+            self.leaving.pop(name, None)
+            self.objects[name] = obj
+            self._read(name, obj)
+        return frozenset({name, *rivals, *self.resolver.differing(name)})
 
     def keep_kinds(self, kinds: AbstractSet[tuple[str, str]]) -> None:
         """Forget the objects of all other kinds: nothing is told of them any more."""
@@ -168,6 +175,15 @@ class Workloads:
         if faults := self.frozen(name):
             return Lack(FROZEN, faults_text(faults))
         return self.missing.of(name, self.resolver.count(name))
+
+    def wide(self, name: str) -> tuple[int, int] | None:
+        """How many objects a placement selects, and of how many, if it is almost all there are.
+
+        Where kinds are named, all objects must be known to tell.
+        """
+        selected, known = self.resolver.count(name), self.resolver.selectable
+        judged = self.sees_all or not self.resolver.names_kinds(name)
+        return (selected, known) if judged and selected > WIDE_SHARE * known else None
 
     def frozen(self, name: str) -> tuple[Fault, ...]:
         """What of a placement could be customized nowhere: as long as it is so nothing goes out."""
@@ -213,6 +229,28 @@ class Workloads:
         shown = self.resolver.objects
         return frozenset(key for key in needed if key in shown or key in self.unseen)
 
+    def _unlist_control(
+        self,
+        objects: Mapping[ObjectKey, Object],
+        issued: AbstractSet[str],
+        kind: tuple[str, str] | None,
+    ) -> None:
+        """Let go of what says what becomes of others and is not listed; note unseen placements."""
+        if kind in (None, CUSTOMIZERS):
+            for key in self.resolver.customizers.listed():
+                if key not in objects:
+                    self.resolver.customizers.remove(key)
+        if kind in (None, TRANSFORMS):
+            for name in [*self.transforms.objects]:
+                if ObjectKey(*TRANSFORMS, "", name) not in objects:
+                    self.transforms.remove(name)
+        known = {*self.objects, *self.leaving, *issued, *self.unseen_placements}
+        looked_at = {name for name in known if kind in (None, _kind(placement_key(name)))}
+        unlisted = {name for name in looked_at if placement_key(name) not in objects}
+        for name in unlisted:
+            self._forget(name)
+        self.unseen_placements = (self.unseen_placements - looked_at) | (unlisted & issued)
+
     def _unlisted(self, objects: Mapping[ObjectKey, Object]) -> frozenset[ObjectKey]:
         """Let go of Denatureds that a list does not show; the keys under which nothing is left."""
         names = self.renatured.names() - {key.name for key in objects if is_denatured(key)}
@@ -250,7 +288,7 @@ class Workloads:
             self.invalid[name] = "; ".join(str(fault) for fault in error.faults)
             return
         self.invalid.pop(name, None)
-        if isinstance(placement, EdgePlacement):
+        if isinstance(placement, EdgePlacement | BindingPolicy):
             self.placements[name] = placement
             self.resolver.put_placement(name, rules_of(placement.spec))
             self.resolver.not_supported.put(name, obj)
@@ -276,8 +314,8 @@ class Workloads:
         self.unseen.discard(key)
         if (key.group, key.resource) == _NAMESPACES:
             self.unseen_namespaces.discard(key.name)
-        if (key.group, key.resource) == _PLACEMENTS:
-            self.unseen_placements.discard(key.name)
+        if (placement := placement_at(key)) is not None:
+            self.unseen_placements.discard(placement)
 
     def _forget(self, name: str) -> None:
         self.objects.pop(name, None)
@@ -287,3 +325,7 @@ class Workloads:
         self.resolver.remove_placement(name)
         self.resolver.not_supported.remove(name)
         self.missing.remove(name)
+
+
+def _kind(key: ObjectKey) -> tuple[str, str]:
+    return (key.group, key.resource)

@@ -7,14 +7,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.api import GROUP
+from schemas.api import CONTROL_GROUP, GROUP
 from schemas.objects import BUILT_IN_KINDS, CRD_GROUP, KindTable, ObjectKey, group_of
 
 _SHORT_NAMES: Mapping[str, tuple[str, str]] = {
+    "bdg": (CONTROL_GROUP, "bindings"),
+    "bp": (CONTROL_GROUP, "bindingpolicies"),
     "cj": ("batch", "cronjobs"),
     "cm": ("", "configmaps"),
     "crd": (CRD_GROUP, "customresourcedefinitions"),
     "crds": (CRD_GROUP, "customresourcedefinitions"),
+    "ct": (CONTROL_GROUP, "customtransforms"),
     "deploy": ("apps", "deployments"),
     "ds": ("apps", "daemonsets"),
     "ep": ("", "endpoints"),
@@ -38,11 +41,13 @@ _SHORT_NAMES: Mapping[str, tuple[str, str]] = {
     "sa": ("", "serviceaccounts"),
     "sc": ("storage.k8s.io", "storageclasses"),
     "sps": (GROUP, "singleplacementslices"),
+    "st": (GROUP, "synctargets"),
     "sts": ("apps", "statefulsets"),
     "svc": ("", "services"),
 }
-# Where two groups have a resource of one name, kubectl means the older one.
-_LATE_GROUPS = ("events.k8s.io",)
+# Where two groups have a resource of one name, kubectl means the older one. Core bindings cannot
+# be read by anyone.
+_LATE = (("events.k8s.io", "events"), ("", "bindings"))
 _ALL = (
     ("", "pods"),
     ("", "replicationcontrollers"),
@@ -162,7 +167,7 @@ class ResourceKinds:
 
     def _named(self, objects: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, tuple[str, str]]]:
         """Words and what they mean; the first meaning of a word counts."""
-        known = sorted(self._kinds.values(), key=lambda kind: kind.group in _LATE_GROUPS)
+        known = sorted(self._kinds.values(), key=lambda kind: (kind.group, kind.resource) in _LATE)
         for kind in known:
             for word in (kind.resource, kind.kind.lower()):
                 yield f"{word}.{kind.group}", (kind.group, kind.resource)

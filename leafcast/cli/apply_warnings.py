@@ -13,17 +13,17 @@ from relay.objects.customization import (
     read_customizer,
 )
 from relay.objects.merge import wish_of
-from schemas.api import GROUP
+from schemas.api import CONTROL_GROUPS, GROUP
 from schemas.not_supported import fields_not_supported
 from schemas.objects import BUILT_IN_KINDS, CRD_GROUP
+from schemas.placements import placement_at
 
-_PLACEMENTS = (GROUP, "edgeplacements")
 _CUSTOMIZERS = (GROUP, "customizers")
 # They hold others, or say what becomes of them: who applies them alone has not forgotten anything.
 _OF_CONTROL = frozenset({("", "namespaces"), (CRD_GROUP, "customresourcedefinitions")})
 UNSELECTED = (
     "Note: no EdgePlacement selects what was applied, so it stays at the centre; "
-    "apply one that does (leafcast get epl lists those there are)"
+    "apply one that does (leafcast get epl,bp lists those there are)"
 )
 
 
@@ -50,7 +50,7 @@ def _of_one(change: Change) -> Iterator[str]:
 def _without_effect(change: Change) -> Iterator[str]:
     """Fields of a placement that do nothing yet, each by name."""
     wish = change.wish
-    if (wish.key.group, wish.key.resource) != _PLACEMENTS:
+    if placement_at(wish.key) is None:
         return
     spec = wish.object.get("spec")
     if named := list(fields_not_supported(spec if isinstance(spec, dict) else {})):
@@ -98,9 +98,9 @@ def _lost(wished: Any, kept: Any, path: str) -> Iterator[str]:
 
 async def _of_placements(session: Session, made: Sequence[Change]) -> list[str]:
     titles = {
-        change.wish.key.name: change.wish.title
+        placement: change.wish.title
         for change in made
-        if (change.wish.key.group, change.wish.key.resource) == _PLACEMENTS
+        if (placement := placement_at(change.wish.key)) is not None
     }
     if not titles:
         return []
@@ -117,7 +117,7 @@ async def _of_objects(session: Session, made: Sequence[Change]) -> list[str]:
     keys = [
         [key.group, key.resource, key.namespace, key.name]
         for key in (change.wish.key for change in made)
-        if key.group != GROUP
+        if key.group not in CONTROL_GROUPS
         and (key.group, key.resource) not in _OF_CONTROL
         and not is_properties(key)
     ]

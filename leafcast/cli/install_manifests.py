@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from controllers.core.selection import STAYS_LABEL
-from schemas.api import GROUP
+from schemas.api import CONTROL_GROUP, GROUP
 from schemas.crds import custom_resource_definitions
 from schemas.properties import PROPERTIES_NAMESPACE
 
@@ -118,6 +118,7 @@ def _workload_rules(wish: Wish) -> list[Form]:
             _rule([""], ["namespaces"], _READ),
             _rule(["apiextensions.k8s.io"], definitions, _READ),
             _rule([GROUP], ["customizers", "edgeplacements", "singleplacementslices"], _READ),
+            _rule([CONTROL_GROUP], ["bindingpolicies", "bindings", "customtransforms"], _READ),
             _rule(["leafcast.io"], ["denatureds"], _READ),
         ]
     return [
@@ -126,6 +127,14 @@ def _workload_rules(wish: Wish) -> list[Form]:
         _rule([GROUP], ["edgeplacements/status"], ["patch", "update"]),
         _rule([GROUP], ["edgeplacements/finalizers"], ["update"]),
         _rule([GROUP], ["singleplacementslices"], ["create", "delete", "patch", "update"]),
+        _rule([CONTROL_GROUP], ["bindingpolicies"], ["patch"]),
+        _rule(
+            [CONTROL_GROUP],
+            ["bindingpolicies/status", "customtransforms/status"],
+            ["patch", "update"],
+        ),
+        _rule([CONTROL_GROUP], ["bindingpolicies/finalizers"], ["update"]),
+        _rule([CONTROL_GROUP], ["bindings"], ["create", "delete", "patch", "update"]),
     ]
 
 

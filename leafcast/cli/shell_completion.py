@@ -22,10 +22,11 @@ from leafcast.data_dir import DataDirUnusable
 from leafcast.signals import Ended, run_until_signal
 from relay.ports import SpaceError
 from schemas.objects import DEFAULT_NAMESPACE
+from schemas.placements import EDGE_PLACEMENTS, KINDS
 
 COMPLETION_SECONDS = 3.0
 _NOTHING = (NotRunning, DataDirUnusable, CallFailed, UnknownKind, SpaceError, TimeoutError, Ended)
-_PLACEMENTS, _NAMESPACES = "edgeplacements", "namespaces"
+_NAMESPACES = "namespaces"
 
 Work = Callable[[Session], Coroutine[Any, Any, list[str]]]
 
@@ -55,9 +56,9 @@ def namespaces(context: click.Context, _parameter: click.Parameter, incomplete: 
 
 
 def placements(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """The EdgePlacements, but those that are named already."""
+    """The EdgePlacements, and BindingPolicies as `bp/NAME`, but those that are named already."""
     before = context.params.get(parameter.name or "") or ()
-    found = _asked(context, lambda session: _names(session, context, _PLACEMENTS), incomplete)
+    found = _asked(context, lambda session: _placements(session, context), incomplete)
     return [name for name in found if name not in before]
 
 
@@ -111,6 +112,14 @@ async def _names(session: Session, context: click.Context, word: str) -> list[st
     reader = reader_of(session, context.params.get("at"))
     found = [obj for kind in meant for obj in await reader.all_of(kind, where, None)]
     return sorted({str(obj["metadata"]["name"]) for obj in found})
+
+
+async def _placements(session: Session, context: click.Context) -> list[str]:
+    found: list[str] = []
+    for kind in KINDS:
+        names = await _names(session, context, f"{kind.resource}.{kind.group}")
+        found += [name if kind is EDGE_PLACEMENTS else f"{kind.short}/{name}" for name in names]
+    return found
 
 
 async def _node_paths(session: Session) -> list[str]:

@@ -11,6 +11,7 @@ from leafcast.ask.api import Api, ApiError
 from leafcast.daemon.running_centre import running
 from leafcast.local.tree import LocalTree
 from leafcast.show.plurals import many
+from schemas.placements import bare_name, kind_of, meant
 from schemas.records import Record
 
 SETTLED_SECONDS_MAX = 30.0
@@ -53,9 +54,11 @@ class Approvals:
             return {"accepted": _accept_lost_records(controllers)}
         if space:
             return {"accepted": await _accept_lost_space(controllers, space)}
-        why = controllers.translator.held.get(placement)
+        held = controllers.translator.held
+        placement = meant(placement, held)
+        why = held.get(placement)
         if why is None:
-            raise _nothing_held(f'EdgePlacement "{placement}"')
+            raise _nothing_held(f'{kind_of(placement).kind} "{bare_name(placement)}"')
         controllers.translator.accept_removals(placement)
         await _settle(controllers)
         return {"accepted": why}

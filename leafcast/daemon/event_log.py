@@ -12,13 +12,13 @@ from relay.core.effects import Noted
 from relay.core.link.session import CATCHING_UP
 from relay.objects.stored_object import timestamp
 from relay.ports import Change, Clock, Interest, Interests, Listed, Space, SpaceEvent
-from schemas.api import GROUP
 from schemas.identity import NodePath
+from schemas.placements import KINDS, kind_of, placement_at, title
 from schemas.reports import NEVER_JOINED
 
 EVENTS_MAX = 1_000
 NORMAL, WARNING = "Normal", "Warning"
-PLACEMENTS = (GROUP, "edgeplacements")
+PLACEMENTS = frozenset(Interest(kind.group, kind.resource) for kind in KINDS)
 _WARNINGS = frozenset(
     {
         "Invalid",
@@ -33,6 +33,7 @@ _WARNINGS = frozenset(
         "NothingSelected",
         "KindUnreadable",
         "NotSupported",
+        "AlmostAllObjects",
         "Frozen",
         "CustomizerMissing",
         "NeverJoined",
@@ -142,7 +143,7 @@ class EventLog:
         if noted.reason in _OF_CHILDREN:
             about = str(path.child(noted.subject))
         elif name := placement_of(key):
-            about = f"edgeplacement/{name}"
+            about = title(name)
         self.add(
             now_ms,
             kind=NORMAL if noted.reason in _GOOD_NEWS else WARNING,
@@ -191,7 +192,7 @@ async def follow_conditions(space: Space, events: EventLog, clock: Clock) -> Non
 
     Counts that are still open and steps on the way are no events: people would read flips.
     """
-    await space.follow(Interests([Interest(*PLACEMENTS)]), _Conditions(events, clock).tell)
+    await space.follow(Interests(PLACEMENTS), _Conditions(events, clock).tell)
 
 
 class _Conditions:
@@ -200,36 +201,41 @@ class _Conditions:
     def __init__(self, events: EventLog, clock: Clock) -> None:
         self._events, self._clock = events, clock
         self._since = timestamp(clock.now().wall_ms)
-        self._listed = False
+        self._listed = set[Interest | None]()
         self._known: dict[str, dict[str, Condition]] = {}
         self._stuck: dict[str, dict[str, str]] = {}
 
     async def tell(self, event: SpaceEvent) -> None:
         """Take in what a space tells of placements."""
         match event:
-            case Listed(_, objects):
-                here = {key.name: obj for key, obj in objects.items()}
+            case Listed(interest, objects):
+                here = {placement_at(key): obj for key, obj in objects.items()}
                 for name in sorted(self._known.keys() - here.keys()):
-                    self._forget(name)
-                for name, obj in here.items():
-                    self._take(name, obj)
-                self._listed = True
+                    if interest is None or interest.resource == kind_of(name).resource:
+                        self._forget(name)
+                for placement, obj in here.items():
+                    self._take(placement, obj, listed=interest in self._listed)
+                self._listed.add(interest)
             case Change("deleted", key):
-                self._forget(key.name)
+                self._forget(placement_at(key))
             case Change(_, key, obj):
-                self._take(key.name, obj)
+                self._take(placement_at(key), obj, listed=True)
             case _:
                 return
 
-    def _forget(self, name: str) -> None:
+    def _forget(self, name: str | None) -> None:
+        if name is None:
+            return
         if self._known.pop(name, None) is not None:
             self._add(name, NORMAL, "Deleted", "deleted")
         self._stuck.pop(name, None)
 
-    def _take(self, name: str, obj: Mapping[str, Any]) -> None:
+    def _take(self, name: str | None, obj: Mapping[str, Any], *, listed: bool) -> None:
+        if name is None:
+            return
         before, now = self._known.get(name), conditions_of(obj)
         made = str(obj["metadata"].get("creationTimestamp") or "")
-        if before is None and (self._listed or made >= self._since):
+        if before is None and (listed or made >= self._since):
             self._add(name, NORMAL, "Created", "created")
         self._known[name] = now
         for type_, told in now.items():
@@ -238,7 +244,7 @@ class _Conditions:
             if told.reason in _LACKS and type_ != "ObjectsSelected":
                 continue
             # What the first list shows was so before the tree started, unless it changed since.
-            if self._listed or told.changed >= self._since:
+            if listed or told.changed >= self._since:
                 self._tell(name, type_, told, obj.get("status") or {})
         # What is wrong with a placement already when the tree starts is news, too.
         errors, known = errors_of(obj), self._stuck.get(name, {})
@@ -249,7 +255,7 @@ class _Conditions:
     def _tell(self, name: str, type_: str, told: Condition, status: Mapping[str, Any]) -> None:
         """Tell of a condition what a person would: its good end, or why it does not come to it."""
         kind = WARNING if told.reason in _WARNINGS else NORMAL
-        if type_ == "Valid" and told.status == "True":
+        if type_ in ("Valid", "Ready") and told.status == "True":
             return None
         if type_ not in _STORY:
             said = f"{type_} is {told.status}" + (f": {told.message}" if told.message else "")
@@ -268,7 +274,7 @@ class _Conditions:
     def _add(self, name: str, kind: str, reason: str, message: str) -> None:
         now_ms, about, said = (
             self._clock.now().wall_ms,
-            f"edgeplacement/{name}",
+            title(name),
             f"{name} {message}",
         )
         self._events.add(now_ms, kind=kind, reason=reason, node="/", about=about, message=said)

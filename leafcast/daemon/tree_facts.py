@@ -21,6 +21,8 @@ from relay.core.node import Node
 from relay.core.records.accepted import is_delta
 from relay.core.reports.reduce import EMPTY, merge_all
 from schemas.identity import MailKey, NodePath
+from schemas.placements import placement_of as placement_named
+from schemas.placements import title
 from schemas.records import CENTRE
 from schemas.reports import NEVER_JOINED, Count
 
@@ -80,7 +82,7 @@ def placement_of(tree: LocalTree, key: str) -> str:
     """The name of the placement with this mail key, if the centre knows it; else ""."""
     node = _node(tree, NodePath())
     held = node.records.get(MailKey(key)) if node else None
-    return held.record.source.name if held is not None and is_delta(held) else ""
+    return placement_named(held.record.source) or "" if held is not None else ""
 
 
 def placement_form(tree: LocalTree, name: str, *, by_node: bool) -> Form:
@@ -100,7 +102,7 @@ def placement_form(tree: LocalTree, name: str, *, by_node: bool) -> Form:
         "name": name,
         **count_form(count),
         **selection_form(controllers, name),
-        "problem": controllers.errors.get(f"edgeplacement/{name}", ""),
+        "problem": controllers.errors.get(title(name), ""),
         "held": controllers.translator.held.get(name, ""),
         "unreachable": _unreachable(tree, counts),
         "children": [

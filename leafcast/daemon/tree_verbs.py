@@ -29,6 +29,7 @@ from leafcast.local.tree import LocalTree
 from relay.ports import BusBroken, Clock, SpaceError
 from schemas.asks import AskFault
 from schemas.identity import NodePath
+from schemas.placements import bare_name, kind_of, meant
 
 CAUGHT_UP_SECONDS_MAX = 5.0
 EDGES_ASKED_MAX = 64
@@ -80,16 +81,19 @@ class TreeVerbs:
 
     async def _named(self, placement: str) -> str:
         controllers = self._tree.controllers
-        if placement not in placement_names(self._tree) and controllers is not None:
+        names = placement_names(self._tree)
+        if meant(placement, names) not in names and controllers is not None:
             # It may have been applied a moment ago.
             with suppress(TimeoutError, BusBroken, SpaceError):
                 async with asyncio.timeout(CAUGHT_UP_SECONDS_MAX):
                     await controllers.caught_up()
         names = placement_names(self._tree)
-        if placement in names:
-            return placement
+        if (found := meant(placement, names)) in names:
+            return found
         remedy = f"there are: {', '.join(names)}" if names else "there are none yet: apply one"
-        raise ApiError("NotFound", f'there is no EdgePlacement "{placement}"', remedy)
+        raise ApiError(
+            "NotFound", f'there is no {kind_of(placement).kind} "{bare_name(placement)}"', remedy
+        )
 
 
 def register_tree_verbs(

@@ -21,8 +21,8 @@ from leafcast.local.tree import LocalTree
 from relay.core.node import Node
 from relay.objects.serving import DEFINITIONS
 from relay.ports import BusBroken, Clock, Listing, SpaceError
-from schemas.api import GROUP
 from schemas.identity import NodePath
+from schemas.placements import bare_name, kind_of, long_title, meant, short_title, title
 from schemas.reports import Count
 
 CONDITIONS = ("synced", "healthy")
@@ -47,9 +47,9 @@ class _Waiting:
     async def wait(self, placements: list[str], condition: str, timeout: float) -> dict[str, Any]:  # noqa: ASYNC109 - part of the verb
         """Answer once all placements meet the condition, or when time is up, with their states.
 
-        `placements` in the answer has for each its `name`, its summary (see count_form) and its
-        `problem`; `met` names those that meet the condition. Raises ApiError if one does not exist,
-        or lacks what it names: no waiting mends that.
+        `placements` in the answer has for each its `name`, which `placement` that is, its summary
+        (see count_form) and its `problem`; `met` names those that meet the condition. Raises
+        ApiError if one does not exist, or lacks what it names: no waiting mends that.
         """
         if condition not in CONDITIONS:
             remedy = f"wait for {' or '.join(CONDITIONS)}"
@@ -130,7 +130,7 @@ class _Waiting:
         await driver.until(reached)
 
     def _met(self, name: str, condition: str) -> bool:
-        if f"edgeplacement/{name}" in self._controllers().errors or self._lack(name):
+        if title(self._meant(name)) in self._controllers().errors or self._lack(name):
             return False
         count = self._count(name)
         states, health = count.summary.states, count.summary.health
@@ -139,36 +139,40 @@ class _Waiting:
 
     def _count(self, name: str) -> Count:
         node = self._tree.nodes[NodePath()].node
-        key = self._controllers().translator.source(name).key
+        key = self._controllers().translator.source(self._meant(name)).key
         if node is None or key not in node.records:
             return UNCOUNTED
         return node.count(key)
 
     def _form(self, name: str) -> dict[str, Any]:
-        problem = self._controllers().errors.get(f"edgeplacement/{name}", "")
-        form = count_form(self._count(name))
+        controllers, placement = self._controllers(), self._meant(name)
         return {
             "name": name,
-            **form,
-            **selection_form(self._controllers(), name),
-            "problem": problem,
+            "placement": placement,
+            **count_form(self._count(name)),
+            **selection_form(controllers, placement),
+            "problem": controllers.errors.get(title(placement), ""),
         }
 
+    def _meant(self, name: str) -> str:
+        return meant(name, self._controllers().translator.workloads.objects)
+
     def _lack(self, name: str) -> Lack | None:
-        return self._controllers().translator.workloads.lack(name)
+        return self._controllers().translator.workloads.lack(self._meant(name))
 
     def _check_lacks(self, placements: list[str]) -> None:
         lacking = [(name, lack) for name in placements if (lack := self._lack(name))]
         if lacking:
-            said = [f"edgeplacement.{GROUP}/{name}: {lack.message}" for name, lack in lacking]
-            remedy = f"see: leafcast describe epl/{lacking[0][0]}"
+            said = [f"{long_title(self._meant(name))}: {lack.message}" for name, lack in lacking]
+            remedy = f"see: leafcast describe {short_title(self._meant(lacking[0][0]))}"
             raise ApiError(lacking[0][1].reason, "; ".join(said), remedy)
 
     def _check(self, placements: list[str]) -> None:
         known = self._controllers().translator.workloads.objects
         for name in placements:
-            if name not in known:
-                said = f'edgeplacements.edge.kubestellar.io "{name}" not found'
+            if self._meant(name) not in known:
+                kind = kind_of(name)
+                said = f'{kind.resource}.{kind.group} "{bare_name(name)}" not found'
                 remedy = f"there are: {', '.join(sorted(known))}" if known else "apply one first"
                 raise ApiError("NotFound", said, remedy)
 

@@ -13,6 +13,7 @@ from leafcast.doctor.findings import (
     StuckFacts,
 )
 from leafcast.show.plurals import many
+from schemas.placements import short_title, title
 
 GROUP = "Objects"
 OLD_VIEWS = ("StaleView", "Withheld")
@@ -63,7 +64,7 @@ def ledger_checks(ledger: LedgerFacts) -> Iterator[Check]:
 
 
 def _placement(item: PlacementFacts) -> Iterator[Check]:
-    see, about = f"leafcast status {item.name} --destinations", f"edgeplacement/{item.name}"
+    see, about = f"leafcast status {item.name} --destinations", title(item.name)
     if item.problem:
         cause = "it cannot go out as it is; what went out before stays"
         said = f"{item.name}: {item.problem}"
@@ -74,7 +75,7 @@ def _placement(item: PlacementFacts) -> Iterator[Check]:
         yield Check(GROUP, "warning", f"{item.name}: {item.held}", cause, remedy, about)
     if item.lack:
         cause = "so it does not do what it was meant to"
-        remedy = f"apply what is missing, or correct it; leafcast describe epl/{item.name}"
+        remedy = f"apply what is missing, or correct it; leafcast describe {short_title(item.name)}"
         yield Check(GROUP, "warning", f"{item.name}: {item.lack}", cause, remedy, about)
     if item.acts:
         said, _, remedy = item.acts.partition("; ")

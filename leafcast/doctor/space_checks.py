@@ -16,10 +16,18 @@ from relay.ports import Clock, Dice, Space, SpaceError
 
 WORKLOADS, INVENTORY = "workloads", "inventory"
 _KINDS = {
-    WORKLOADS: ("edgeplacements", "singleplacementslices", "denatureds", "customizers"),
+    WORKLOADS: (
+        "edgeplacements",
+        "singleplacementslices",
+        "bindingpolicies",
+        "bindings",
+        "customtransforms",
+        "denatureds",
+        "customizers",
+    ),
     INVENTORY: ("locations", "synctargets"),
 }
-_OURS = ("edge.kubestellar.io", "leafcast.io")
+_OURS = ("control.kubestellar.io", "edge.kubestellar.io", "leafcast.io")
 
 
 class SpacesUnusable(Exception):

@@ -1,6 +1,6 @@
 """What the demo delivers: manifests read and checked whole before anything is started.
 
-Without an EdgePlacement among them one is made that selects the kinds found, and sends them
+Without a placement among them one is made that selects the kinds found, and sends them
 everywhere.
 """
 
@@ -13,6 +13,7 @@ from importlib.resources import files
 from typing import Any
 
 from controllers.core.selection import never_selected
+from controllers.core.translate import alternatives_of
 from leafcast.manifest_sources import (
     STDIN,
     STDIN_ORIGIN,
@@ -20,10 +21,26 @@ from leafcast.manifest_sources import (
     BadManifests,
     read_manifests,
 )
-from schemas.api import GROUP, VERSION, EdgePlacement, parse_kind
+from schemas.api import (
+    CONTROL_GROUPS,
+    GROUP,
+    VERSION,
+    BindingPolicy,
+    CustomTransform,
+    EdgePlacement,
+    parse_kind,
+)
 from schemas.faults import InvalidObject
 from schemas.manifests import LoadedObject, load_manifests
-from schemas.objects import ALWAYS_THERE, BUILT_IN_KINDS, KindTable, ObjectKey, apply_order
+from schemas.objects import (
+    ALWAYS_THERE,
+    BUILT_IN_KINDS,
+    KindTable,
+    ObjectKey,
+    apply_order,
+    group_of,
+)
+from schemas.placements import BINDING_POLICIES, EDGE_PLACEMENTS
 
 MADE_PLACEMENT = "demo"
 
@@ -42,7 +59,7 @@ class BadWorkload(ValueError):
 class Workload:
     """Objects to apply at the centre, placements last.
 
-    `everywhere` names the placements that select every Location; `kept` the objects that no
+    `everywhere` names the placements that select all there is; `kept` the objects that no
     placement ever sends, because every cluster has its own of them; `implied` counts Namespaces
     that nobody wrote, which edges make by themselves.
     """
@@ -91,7 +108,7 @@ def prepare(loaded: Sequence[LoadedObject], origin: str) -> Workload:
     Raises BadWorkload.
     """
     kinds = BUILT_IN_KINDS.extended_by(found.object for found in loaded)
-    placements: list[EdgePlacement] = []
+    placements: list[EdgePlacement | BindingPolicy] = []
     faults: list[str] = []
     for found in loaded:
         try:
@@ -99,15 +116,15 @@ def prepare(loaded: Sequence[LoadedObject], origin: str) -> Workload:
         except InvalidObject as error:
             faults += [f"{found.origin}:{found.line}: {line}" for line in str(error).splitlines()]
             continue
-        if isinstance(parsed, EdgePlacement):
+        if isinstance(parsed, EdgePlacement | BindingPolicy):
             placements.append(parsed)
-        elif parsed is not None:
+        elif parsed is not None and not isinstance(parsed, CustomTransform):
             remedy = "the demo makes its own inventory; leave this object out"
             faults.append(f'{found.origin}:{found.line}: {parsed.kind} "{parsed.name}": {remedy}')
     if faults:
         raise BadWorkload(faults)
     objects = [_with_namespace(found.object, kinds) for found in loaded]
-    content = [obj for obj in objects if not _is_placement(obj)]
+    content = [obj for obj in objects if not _is_control(obj)]
     kept = tuple(key for obj in content if never_selected(key := kinds.key_of(obj), obj))
     if not placements:
         going = [kinds.key_of(obj) for obj in content]
@@ -122,11 +139,11 @@ def prepare(loaded: Sequence[LoadedObject], origin: str) -> Workload:
     implied = _implied(kinds.key_of(obj) for obj in content)
     return Workload(
         tuple(sorted([*implied, *objects], key=lambda obj: _order(kinds.key_of(obj)))),
-        tuple(sorted({placement.name for placement in placements})),
+        tuple(sorted({_name(placement) for placement in placements})),
         frozenset(
-            placement.name
+            _name(placement)
             for placement in placements
-            if any(selector.is_everything for selector in placement.spec.location_selectors)
+            if any(item.selector.is_everything for item in alternatives_of(placement.spec))
         ),
         kept,
         origin,
@@ -147,7 +164,7 @@ def _implied(keys: Iterable[ObjectKey]) -> list[Object]:
 
 def _order(key: ObjectKey) -> tuple[bool, int]:
     """What others lean on first, placements last."""
-    return key.group == GROUP, apply_order(key.group, key.resource)
+    return key.group in CONTROL_GROUPS, apply_order(key.group, key.resource)
 
 
 def placement_of(keys: Iterable[ObjectKey]) -> Object:
@@ -185,5 +202,11 @@ def _with_namespace(obj: Mapping[str, Any], kinds: KindTable) -> Object:
     return {**obj, "metadata": metadata}
 
 
-def _is_placement(obj: Mapping[str, Any]) -> bool:
-    return obj["kind"] == "EdgePlacement" and str(obj["apiVersion"]).startswith(f"{GROUP}/")
+def _name(placement: EdgePlacement | BindingPolicy) -> str:
+    kind = EDGE_PLACEMENTS if isinstance(placement, EdgePlacement) else BINDING_POLICIES
+    return kind.named(placement.name)
+
+
+def _is_control(obj: Mapping[str, Any]) -> bool:
+    """Whether it says what becomes of others, and goes nowhere itself."""
+    return group_of(obj) in CONTROL_GROUPS

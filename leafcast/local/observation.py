@@ -9,6 +9,7 @@ from leafcast.local.views import NodeView, PlacementView, TreeView
 from relay.core.node import Node
 from relay.core.records.accepted import is_delta
 from schemas.identity import NodePath
+from schemas.placements import placement_of
 from schemas.reports import ExceptionSample
 
 
@@ -53,7 +54,7 @@ def _placements(node: Node) -> tuple[PlacementView, ...]:
             summary = count.summary
             views.append(
                 PlacementView(
-                    name=held.record.source.name,
+                    name=placement_of(held.record.source) or held.record.source.name,
                     destinations=summary.destinations,
                     states=summary.states,
                     health=summary.health,

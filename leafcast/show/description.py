@@ -80,7 +80,9 @@ def _rows(obj: Object, placements: Sequence[str] | None) -> Iterator[_Row]:
         case "Secret":
             yield from _secret(obj)
         case "EdgePlacement":
-            yield from _placement(obj)
+            yield from _placement(obj, "locationSelectors")
+        case "BindingPolicy":
+            yield from _placement(obj, "clusterSelectors")
         case _:
             rest = {name: value for name, value in obj.items() if name not in _HEAD}
             yield from _fields(rest, 0)
@@ -176,12 +178,11 @@ def _bytes(encoded: Any) -> int:
     return len(said) * 3 // 4
 
 
-def _placement(obj: Object) -> Iterator[_Row]:
-    selectors = listed(obj, "spec", "locationSelectors")
-    said = [selector_text(form) for form in selectors]
-    yield "Location Selectors", " | ".join(said) or f"{NONE} (no destination is selected)", 0
+def _placement(obj: Object, field: str) -> Iterator[_Row]:
+    said = [selector_text(form) for form in listed(obj, "spec", field)]
+    yield _title(field), " | ".join(said) or f"{NONE} (no destination is selected)", 0
     spec = obj.get("spec") or {}
-    others = {name: value for name, value in spec.items() if name != "locationSelectors"}
+    others = {name: value for name, value in spec.items() if name != field}
     yield from _fields({"spec": others}, 0)
     status = obj.get("status")
     if not status:

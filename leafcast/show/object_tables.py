@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from leafcast.show import object_cells as cell
 from leafcast.show.durations import age_text
 from leafcast.show.object_cells import Fields, at, text
-from schemas.api import GROUP, PATH_ANNOTATION
+from schemas.api import CONTROL_GROUP, GROUP, PATH_ANNOTATION
 from schemas.objects import CRD_GROUP, RBAC_GROUP
 
 _GAP = "   "
@@ -84,9 +84,13 @@ def _scale_target(obj: Fields) -> str:
     return _ref(at(obj, "spec") or {}, "scaleTargetRef")
 
 
-def _selectors(obj: Fields) -> str:
-    selectors = cell.listed(obj, "spec", "locationSelectors")
+def _selectors(obj: Fields, field: str) -> str:
+    selectors = cell.listed(obj, "spec", field)
     return " | ".join(cell.selector_text(form) for form in selectors) or cell.NONE
+
+
+def _removes(obj: Fields) -> str:
+    return ",".join(map(str, cell.listed(obj, "spec", "remove"))) or cell.NONE
 
 
 AGE = Column("AGE", lambda obj, now: age_text(at(obj, "metadata", "creationTimestamp"), now))
@@ -218,20 +222,44 @@ _OTHERS: Mapping[tuple[str, str], tuple[Column, ...]] = {
     (RBAC_GROUP, "clusterrolebindings"): _ROLE,
     (RBAC_GROUP, "rolebindings"): _ROLE,
 }
+_PLACEMENT = (
+    _field("OBJECTS", "status", "selectedObjects"),
+    _field("DESTINATIONS", "status", "destinations"),
+    _field("SYNCED", "status", "synced"),
+    _field("HEALTHY", "status", "healthy"),
+    _field("COMPLETE", "status", "complete"),
+    AGE,
+    _field("PENDING", "status", "pending", wide=True),
+    _field("FAILING", "status", "failing", wide=True),
+    _field("FROZEN", "status", "frozen", wide=True),
+    _field("UNREACHABLE", "status", "unreachable", wide=True),
+    _field("NEVER JOINED", "status", "neverJoined", wide=True),
+)
 _OWN: Mapping[tuple[str, str], tuple[Column, ...]] = {
     (GROUP, "edgeplacements"): (
-        _field("OBJECTS", "status", "selectedObjects"),
-        _field("DESTINATIONS", "status", "destinations"),
-        _field("SYNCED", "status", "synced"),
-        _field("HEALTHY", "status", "healthy"),
-        _field("COMPLETE", "status", "complete"),
+        *_PLACEMENT,
+        _said("LOCATION SELECTORS", lambda obj: _selectors(obj, "locationSelectors"), wide=True),
+    ),
+    (CONTROL_GROUP, "bindingpolicies"): (
+        *_PLACEMENT,
+        _said("CLUSTER SELECTORS", lambda obj: _selectors(obj, "clusterSelectors"), wide=True),
+    ),
+    (CONTROL_GROUP, "bindings"): (
+        _said(
+            "OBJECTS",
+            lambda obj: cell.entries(
+                at(obj, "spec", "workload") or {}, "clusterScope", "namespaceScope"
+            ),
+        ),
+        _said("DESTINATIONS", lambda obj: cell.entries(at(obj, "spec") or {}, "destinations")),
         AGE,
-        _field("PENDING", "status", "pending", wide=True),
-        _field("FAILING", "status", "failing", wide=True),
-        _field("FROZEN", "status", "frozen", wide=True),
-        _field("UNREACHABLE", "status", "unreachable", wide=True),
-        _field("NEVER JOINED", "status", "neverJoined", wide=True),
-        _said("LOCATION SELECTORS", _selectors, wide=True),
+    ),
+    (CONTROL_GROUP, "customtransforms"): (
+        _field("GROUP", "spec", "apiGroup"),
+        _field("RESOURCE", "spec", "resource"),
+        _said("ERRORS", lambda obj: cell.entries(at(obj, "status") or {}, "errors")),
+        AGE,
+        _said("REMOVES", _removes, wide=True),
     ),
     (GROUP, "locations"): (
         _field("INSTANCES", "status", "instances"),

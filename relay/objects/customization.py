@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from relay.objects.expansion import ExpressionWrong, PropertyMissing, Syntax
@@ -23,6 +24,8 @@ from schemas.refusals import CodecError
 EXPAND_PARAMETERS = "edge.kubestellar.io/expand-parameters"
 EXPAND_TEMPLATES = "control.kubestellar.io/expand-templates"
 CUSTOMIZER = "edge.kubestellar.io/customizer"
+Steps = tuple[str | int, ...]
+_HEAD = ("apiVersion", "kind", "metadata")
 _IDENTITY = (("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace"))
 
 
@@ -61,6 +64,7 @@ class Customizer:
         return codec.canonical(form)
 
     @staticmethod
+    @lru_cache(maxsize=64)
     def decode(plain: bytes) -> Customizer:
         """Read what `encode` wrote; raises CodecError."""
         match codec.unpack(plain, OBJECT_MAX_BYTES):
@@ -108,7 +112,7 @@ def syntax_of(obj: Mapping[str, Any]) -> Syntax:
 def customizer_named(key: ObjectKey, obj: Mapping[str, Any]) -> tuple[str, str] | None:
     """The namespace and name of the Customizer that an object asks for, if it does."""
     said = annotations_of(obj).get(CUSTOMIZER)
-    if not said:
+    if not isinstance(said, str) or not said:
         return None
     namespace, slash, name = said.partition("/")
     return (namespace, name) if slash else (key.namespace, said)
@@ -132,17 +136,17 @@ def annotations_of(obj: Mapping[str, Any]) -> Mapping[str, Any]:
 def has_expressions(obj: Mapping[str, Any]) -> bool:
     """Whether something of an object is to be expanded."""
     syntax = syntax_of(obj)
-    return bool(syntax) and any(syntax.may_expand(text) for _, text in _texts(obj, ""))
+    return bool(syntax) and any(True for _ in _texts(syntax, obj, ()))
 
 
 def expression_faults(obj: Mapping[str, Any]) -> Iterator[Fault]:
     """The fields of an object whose expressions are wrong, whatever the destination."""
     syntax = syntax_of(obj)
-    for path, text in _texts(obj, ""):
+    for steps, text in _texts(syntax, obj, ()) if syntax else ():
         try:
             syntax.check(text)
         except ExpressionWrong as error:
-            yield Fault(path, str(error), "")
+            yield Fault(_path_text(steps), str(error), "")
 
 
 def customizer_faults(customizer: Customizer) -> Iterator[Fault]:
@@ -189,7 +193,7 @@ class _Work:
 
     def expanded(self, syntax: Syntax, obj: Mapping[str, Any]) -> Object:
         """The object with its texts expanded, not shared with what came in."""
-        found = self._copy(syntax, obj, "") if syntax else copied(obj)
+        found = self._copy(syntax, obj, ()) if syntax else copied(obj)
         assert isinstance(found, dict)
         return found
 
@@ -209,6 +213,8 @@ class _Work:
     def check(self, before: Mapping[str, Any]) -> None:
         """Hold what was made to what any object is held to, and to its name."""
         made = self._made.object
+        if all(made.get(name) == before.get(name) for name in _HEAD):
+            return
         fault = next(object_faults(made), None)
         if fault is not None:
             raise self._failed(fault.path, f"{fault.message}; {fault.remedy}")
@@ -216,19 +222,25 @@ class _Work:
             if _at(made, path) != _at(before, path):
                 raise self._failed(".".join(path), "it cannot be customized; leave it as it is")
 
-    def _copy(self, syntax: Syntax, value: Any, path: str) -> Any:
-        if isinstance(value, str):
-            return self._text(syntax, value, path) if syntax.may_expand(value) else value
-        if isinstance(value, Mapping):
+    def _copy(self, syntax: Syntax, value: Any, steps: Steps) -> Any:
+        kind = type(value)
+        # Most values are texts and dicts; to ask whether something is a Mapping is slow.
+        if kind is str:
+            return self._text(syntax, value, steps) if syntax.may_expand(value) else value
+        if kind is dict or isinstance(value, Mapping):
             return {
-                name: self._copy(syntax, item, _below(path, name)) for name, item in value.items()
+                name: item
+                if type(item) is str and not syntax.may_expand(item)
+                else self._copy(syntax, item, (*steps, name))
+                for name, item in value.items()
             }
-        if isinstance(value, (list, tuple)):
-            return [self._copy(syntax, item, f"{path}[{at}]") for at, item in enumerate(value)]
+        if kind is list or kind is tuple:
+            return [self._copy(syntax, item, (*steps, at)) for at, item in enumerate(value)]
         return value
 
-    def _text(self, syntax: Syntax, text: str, path: str) -> str:
+    def _text(self, syntax: Syntax, text: str, steps: Steps) -> str:
         used: dict[str, str | None] = {}
+        path = _path_text(steps)
         after = self._expand(syntax, text, path, used)
         if used or after != text:
             self._made.changes.append(Change(path, text, after, tuple(used)))
@@ -272,23 +284,28 @@ def _no_json(text: str) -> Any:
     raise ValueError(f"{text} has no form in JSON")
 
 
-def _texts(value: Any, path: str) -> Iterator[tuple[str, str]]:
-    """All texts in a value that are no names, each with where it stands."""
-    if isinstance(value, str):
-        yield path, value
-    elif isinstance(value, Mapping):
+def _texts(syntax: Syntax, value: Any, steps: Steps) -> Iterator[tuple[Steps, str]]:
+    """The texts in a value that may have expressions, each with the steps to it."""
+    kind = type(value)
+    if kind is str:
+        if syntax.may_expand(value):
+            yield steps, value
+    elif kind is dict or isinstance(value, Mapping):
         for name, item in value.items():
-            yield from _texts(item, _below(path, name))
-    elif isinstance(value, (list, tuple)):
+            if type(item) is not str or syntax.may_expand(item):
+                yield from _texts(syntax, item, (*steps, name))
+    elif kind is list or kind is tuple:
         for at, item in enumerate(value):
-            yield from _texts(item, f"{path}[{at}]")
+            yield from _texts(syntax, item, (*steps, at))
 
 
-def _below(path: str, name: object) -> str:
-    text = str(name)
-    if not path:
-        return text
-    return f"{path}[{text}]" if "." in text or "/" in text else f"{path}.{text}"
+def _path_text(steps: Steps) -> str:
+    """The path of a field: `data.text`, `metadata.labels[a/b]`, `spec.ports[0].name`."""
+    path = ""
+    for step in steps:
+        plain = isinstance(step, str) and not {".", "/"} & {*step}
+        path += (f".{step}" if path else str(step)) if plain else f"[{step}]"
+    return path
 
 
 def _at(obj: Mapping[str, Any], path: tuple[str, ...]) -> Any:

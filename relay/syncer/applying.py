@@ -106,6 +106,8 @@ class Applier:
         self._record = record
         self._load = load
         self._tells_managers = False
+        # The Customizer that was read last.
+        self._read: tuple[Reference, bytes] | None = None
 
     async def content(self, wanted: DesiredObject) -> Object:
         """What is wanted, as it is meant here.
@@ -118,8 +120,14 @@ class Applier:
         if form is None:
             obj: Object = copied(codec.unpack(plain, OBJECT_MAX_BYTES))
             return obj
-        by = None if form.customizer is None else await self._load(form.customizer)
+        by = await self._customizer(form.customizer) if form.customizer is not None else None
         return customized(wanted.key, plain, by, form.properties, "").object
+
+    async def _customizer(self, reference: Reference) -> bytes:
+        """A Customizer's bytes; many objects in a row have the same."""
+        if self._read is None or self._read[0] != reference:
+            self._read = (reference, await self._load(reference))
+        return self._read[1]
 
     async def wish(self, wanted: DesiredObject, done: Done) -> Object:
         """What is applied: the content with our marks."""

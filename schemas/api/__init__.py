@@ -1,4 +1,4 @@
-"""The API kinds of edge.kubestellar.io/v2alpha1 and leafcast.io/v1alpha1: frozen, checked values.
+"""The API kinds of edge.kubestellar.io, control.kubestellar.io and leafcast.io, as checked values.
 
 `parse_kind` reads them; a field that is not known is reported by its path, never swallowed.
 """
@@ -16,15 +16,34 @@ from schemas.api.placement import (
     SinglePlacementSlice,
     UpsyncSet,
 )
-from schemas.api.shared import GROUP, VERSION, Condition, ObjectMeta
+from schemas.api.policy import Binding, BindingPolicy, BindingPolicySpec, PolicyClause
+from schemas.api.shared import (
+    CONTROL_GROUP,
+    CONTROL_GROUPS,
+    CONTROL_VERSION,
+    GROUP,
+    OLDER_VERSION,
+    VERSION,
+    Condition,
+    ObjectMeta,
+)
+from schemas.api.transform import CustomTransform
 
 __all__ = [
+    "CONTROL_GROUP",
+    "CONTROL_GROUPS",
+    "CONTROL_VERSION",
     "DENATURED_GROUP",
     "DENATURED_VERSION",
     "GROUP",
+    "OLDER_VERSION",
     "PATH_ANNOTATION",
     "VERSION",
+    "Binding",
+    "BindingPolicy",
+    "BindingPolicySpec",
     "Condition",
+    "CustomTransform",
     "Customizer",
     "Denatured",
     "Destination",
@@ -35,6 +54,7 @@ __all__ = [
     "Kind",
     "Location",
     "ObjectMeta",
+    "PolicyClause",
     "Replacement",
     "SinglePlacementSlice",
     "SyncTarget",

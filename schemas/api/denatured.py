@@ -7,13 +7,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import PlainValidator, WithJsonSchema
 
-from schemas.api.shared import GROUP, ObjectMeta, Value
+from schemas.api.shared import CONTROL_GROUP, GROUP, NamedObject, Value
 from schemas.faults import Fault, Faulty
 from schemas.objects import group_of, object_faults
 
 DENATURED_GROUP = "leafcast.io"
 DENATURED_VERSION = "v1alpha1"
-_OURS = (GROUP, DENATURED_GROUP)
+_OURS = (CONTROL_GROUP, GROUP, DENATURED_GROUP)
 
 
 def _template(form: object) -> Mapping[str, Any]:
@@ -36,7 +36,7 @@ class DenaturedSpec(Value):
     ]
 
 
-class Denatured(Value):
+class Denatured(NamedObject):
     """An object that would act in its own space, such as a webhook configuration.
 
     Here it is inert; destinations get the object of its template.
@@ -44,10 +44,4 @@ class Denatured(Value):
 
     api_version: Literal["leafcast.io/v1alpha1"]
     kind: Literal["Denatured"]
-    metadata: ObjectMeta
     spec: DenaturedSpec
-
-    @property
-    def name(self) -> str:
-        """The metadata.name."""
-        return self.metadata.name

@@ -12,16 +12,31 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from schemas.api.customizer import Customizer
-from schemas.api.denatured import DENATURED_GROUP, DENATURED_VERSION, Denatured
+from schemas.api.denatured import DENATURED_GROUP, Denatured
 from schemas.api.inventory import Location, SyncTarget
 from schemas.api.placement import EdgePlacement, SinglePlacementSlice
-from schemas.api.shared import GROUP, VERSION
+from schemas.api.policy import Binding, BindingPolicy
+from schemas.api.shared import CONTROL_GROUP, GROUP
+from schemas.api.transform import CustomTransform
 from schemas.faults import Fault, Faulty, InvalidObject
-from schemas.objects import object_faults, title_of
+from schemas.objects import object_faults, served_versions, title_of
 
-Kind = Location | SyncTarget | EdgePlacement | SinglePlacementSlice | Customizer | Denatured
+Kind = (
+    Location
+    | SyncTarget
+    | EdgePlacement
+    | SinglePlacementSlice
+    | BindingPolicy
+    | Binding
+    | CustomTransform
+    | Customizer
+    | Denatured
+)
 
 _KINDS: Mapping[tuple[str, str], type[Kind]] = {
+    (CONTROL_GROUP, "Binding"): Binding,
+    (CONTROL_GROUP, "BindingPolicy"): BindingPolicy,
+    (CONTROL_GROUP, "CustomTransform"): CustomTransform,
     (GROUP, "Customizer"): Customizer,
     (GROUP, "EdgePlacement"): EdgePlacement,
     (GROUP, "Location"): Location,
@@ -29,7 +44,6 @@ _KINDS: Mapping[tuple[str, str], type[Kind]] = {
     (GROUP, "SyncTarget"): SyncTarget,
     (DENATURED_GROUP, "Denatured"): Denatured,
 }
-_VERSIONS = {GROUP: VERSION, DENATURED_GROUP: DENATURED_VERSION}
 _EXPECTED: Mapping[str, tuple[str, str]] = {
     "bool_type": ("a boolean", "write true or false"),
     "dict_type": ("a mapping", "write key: value"),
@@ -47,8 +61,13 @@ _CHECKED_ALREADY = (
     "metadata.name",
     "metadata.namespace",
 )
-# What the fields are called in the API that came after this one.
-_LATER_NAMES = {"objectSelectors": "labelSelectors", "clusterSelectors": "locationSelectors"}
+# What the fields are called in the API of the other kind of placement.
+_OTHER_NAMES = {
+    "clusterSelectors": "locationSelectors",
+    "labelSelectors": "objectSelectors",
+    "locationSelectors": "clusterSelectors",
+    "objectSelectors": "labelSelectors",
+}
 
 
 def parse_kind(obj: Mapping[str, Any]) -> Kind | None:
@@ -59,8 +78,9 @@ def parse_kind(obj: Mapping[str, Any]) -> Kind | None:
     if model is None:
         return None
     faults = {fault.path: fault for fault in object_faults(obj)}
-    if version != _VERSIONS[group]:
-        remedy = f"write {group}/{_VERSIONS[group]}"
+    versions = served_versions(group, str(kind))
+    if version not in versions:
+        remedy = f"write {group}/{versions[0]}"
         faults["apiVersion"] = Fault("apiVersion", f'version "{version}" is not served', remedy)
     parsed: Kind | None = None
     try:
@@ -120,8 +140,8 @@ def _suggestion(model: type[BaseModel], location: Sequence[str | int]) -> str:
     holder = _annotation_at(model, location[:-1])
     known = sorted(_aliases(holder)) if _is_model(holder) else []
     wrong = str(location[-1])
-    if _LATER_NAMES.get(wrong) in known:
-        return f'did you mean "{_LATER_NAMES[wrong]}"?'
+    if _OTHER_NAMES.get(wrong) in known:
+        return f'did you mean "{_OTHER_NAMES[wrong]}"?'
     close = difflib.get_close_matches(wrong, known, n=1)
     folded = [name for name in known if name.lower() == wrong.replace("_", "").lower()]
     for name in (*folded, *close):

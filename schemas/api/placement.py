@@ -1,5 +1,8 @@
 """Placement: EdgePlacement, what goes where, and SinglePlacementSlice, where that turned out to be.
 
+EdgePlacement v1alpha1 is read by its fields, in either version: an API server gives back what was
+written as v1alpha1 as v2alpha1, with the same fields.
+
 A downsync clause ANDs its fields, the clauses of a placement are ORed. An empty field of a downsync
 clause admits everything; an empty field of an upsync set admits nothing.
 """
@@ -17,6 +20,7 @@ from schemas.api.shared import (
     Condition,
     Count,
     ListOf,
+    NamedObject,
     Selector,
     Value,
     checked,
@@ -32,11 +36,11 @@ _ApiGroup = Annotated[
     str,
     AfterValidator(checked(group_fault, 'write "" for core, or leave it out to mean any group')),
 ]
-_OneApiGroup = Annotated[
+OneApiGroup = Annotated[
     str, AfterValidator(checked(group_fault, 'write "" for core, or a group such as apps'))
 ]
 _RESOURCE_REMEDY = or_any("the lowercase plural without its group, such as deployments")
-_Resource = Annotated[str, AfterValidator(checked(resource_fault, _RESOURCE_REMEDY, any_=True))]
+ResourceName = Annotated[str, AfterValidator(checked(resource_fault, _RESOURCE_REMEDY, any_=True))]
 _Namespace = Annotated[
     str,
     AfterValidator(checked(names.dns_label_fault, or_any(names.DNS_LABEL_RULE), any_=True)),
@@ -49,7 +53,7 @@ _CollectorName = Annotated[
     str,
     AfterValidator(checked(names.subdomain_fault, "name a StatusCollector")),
 ]
-_Int32 = Annotated[int, Field(ge=0, le=INT32_MAX)]
+Int32 = Annotated[int, Field(ge=0, le=INT32_MAX)]
 
 
 class DownsyncClause(Value):
@@ -60,7 +64,7 @@ class DownsyncClause(Value):
     """
 
     api_group: _ApiGroup | None = None
-    resources: ListOf[_Resource] = ()
+    resources: ListOf[ResourceName] = ()
     namespaces: ListOf[_Namespace] = ()
     namespace_selectors: ListOf[Selector] = ()
     object_names: ListOf[_ObjectName] = ()
@@ -84,9 +88,10 @@ class DownsyncClause(Value):
             )
         )
         if not tells:
+            by_labels = type(self).model_fields["label_selectors"].alias
             remedy = (
                 "narrow apiGroup, resources, namespaces, namespaceSelectors, objectNames "
-                "or labelSelectors"
+                f"or {by_labels}"
             )
             raise Faulty(Fault("", "no field tells objects apart: it means every object", remedy))
         return self
@@ -95,31 +100,44 @@ class DownsyncClause(Value):
 class UpsyncSet(Value):
     """Which objects that arise at edges come up; an empty list admits nothing."""
 
-    api_group: _OneApiGroup = ""
-    resources: ListOf[_Resource]
+    api_group: OneApiGroup = ""
+    resources: ListOf[ResourceName]
     namespaces: ListOf[_Namespace] = ()
     names: ListOf[_ObjectName] = ()
 
 
+class NonNamespacedObjectSet(Value):
+    """Of v1alpha1: cluster-scoped objects of one group, by name or by labels; empty lists none."""
+
+    api_group: OneApiGroup = ""
+    resources: ListOf[ResourceName]
+    resource_names: ListOf[_ObjectName] = ()
+    label_selectors: ListOf[Selector] = ()
+
+
 class EdgePlacementSpec(Value):
-    """What (downsync clauses) goes where (Locations that any selector matches; none if empty)."""
+    """What (downsync clauses) goes where (Locations that any selector matches; none if empty).
+
+    Of v1alpha1: `namespaceSelector` admits all namespaced objects of the Namespaces that it
+    selects, none if it is absent; `nonNamespacedObjects` admit cluster-scoped ones.
+    """
 
     location_selectors: ListOf[Selector] = ()
     downsync: ListOf[DownsyncClause] = ()
     want_singleton_reported_state: bool = False
     upsync: ListOf[UpsyncSet] = ()
+    namespace_selector: Selector | None = None
+    non_namespaced_objects: ListOf[NonNamespacedObjectSet] = ()
 
 
-class EdgePlacementStatus(Value):
-    """What became of a placement, from the summaries; `specGeneration` 0 is no status yet.
+class PlacementStatus(Value):
+    """What became of a placement of any kind, from the summaries.
 
     Counts are of destinations and exact only if `complete`, else they read "at least". Those that
     `neverJoined` are not among the `destinations`.
     """
 
-    spec_generation: _Int32 = 0
-    observed_generation: _Int32 = 0
-    matching_location_count: _Int32 = 0
+    observed_generation: Int32 = 0
     selected_objects: Count | None = None
     conditions: ListOf[Condition] = ()
     destinations: Count | None = None
@@ -134,9 +152,17 @@ class EdgePlacementStatus(Value):
     errors: ListOf[str] = ()
 
 
-class EdgePlacement(ApiObject):
+class EdgePlacementStatus(PlacementStatus):
+    """What became of an EdgePlacement; `specGeneration` 0 is no status yet."""
+
+    spec_generation: Int32 = 0
+    matching_location_count: Int32 = 0
+
+
+class EdgePlacement(NamedObject):
     """What goes where, as a user of a workload description space says it."""
 
+    api_version: Literal["edge.kubestellar.io/v2alpha1", "edge.kubestellar.io/v1alpha1"]
     kind: Literal["EdgePlacement"]
     spec: EdgePlacementSpec = EdgePlacementSpec()
     status: EdgePlacementStatus | None = None

@@ -22,6 +22,11 @@ from schemas.selectors import OPERATORS, LabelSelector
 
 GROUP = "edge.kubestellar.io"
 VERSION = "v2alpha1"
+OLDER_VERSION = "v1alpha1"
+"""Of EdgePlacement only."""
+CONTROL_GROUP, CONTROL_VERSION = "control.kubestellar.io", "v1alpha1"
+CONTROL_GROUPS = frozenset({CONTROL_GROUP, GROUP})
+"""Of objects that say what becomes of others, and go nowhere themselves."""
 ANY = "*"
 
 Item = TypeVar("Item")
@@ -155,16 +160,27 @@ class Condition(Value):
     observed_generation: int = 0
 
 
-class ApiObject(Value):
-    """What every API object has: its version, its metadata."""
+class NamedObject(Value):
+    """What every API object has besides its version."""
 
-    api_version: Literal["edge.kubestellar.io/v2alpha1"]
     metadata: ObjectMeta
 
     @property
     def name(self) -> str:
         """The metadata.name."""
         return self.metadata.name
+
+
+class ApiObject(NamedObject):
+    """An object of edge.kubestellar.io."""
+
+    api_version: Literal["edge.kubestellar.io/v2alpha1"]
+
+
+class ControlObject(NamedObject):
+    """An object of control.kubestellar.io."""
+
+    api_version: Literal["control.kubestellar.io/v1alpha1"]
 
 
 def resource_fault(text: str) -> str | None:

@@ -20,7 +20,6 @@ SETTINGS = (
     "{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}{more}}}, data: {{a: '1'}}}}\n"
 )
 OX = "{apiVersion: farm.example/v1, kind: Ox, metadata: {name: bill, namespace: farm}, spec: %s}\n"
-BINDING = "{apiVersion: control.kubestellar.io/v1alpha1, kind: BindingPolicy, metadata: {name: b}}"
 FARM = """\
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -138,10 +137,6 @@ def test_what_is_not_supported_is_named_and_the_rest_works(tree, apply):
         (
             (OX % "{}").replace("farm.example", "wild.example"),
             'no matches for kind "Ox" in version "wild.example/v1"',
-        ),
-        (
-            BINDING,
-            "bindingpolicy.control.kubestellar.io/b: BindingPolicy is not supported yet",
         ),
         (f"{OX % '{}'}---\n{FARM}", "ox.farm.example/bill: spec.age: Required value"),
         (

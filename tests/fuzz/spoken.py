@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 from contextlib import suppress
 
+from controllers.core.transforms import TransformFailed, Transforms, transform
 from leafcast.ask.api import Api
 from leafcast.ask.copies_answer import read_after
 from leafcast.ask.decode import BadAnswer, read_copies, read_objects, read_orphans
@@ -21,9 +23,11 @@ from relay.core.asks.answers import BadArguments as BadAsk
 from schemas import codec
 from schemas.api import parse_kind
 from schemas.asks import AskFault
-from schemas.faults import InvalidObject
+from schemas.faults import Faulty, InvalidObject
 from schemas.identity import NodePath
+from schemas.json_paths import JsonPath, path_fault
 from schemas.manifests import InvalidManifest, load_manifests
+from schemas.objects import ObjectKey
 from schemas.refusals import BadSelector, CodecError, RecordRefused
 from schemas.selectors import LabelSelector
 from schemas.wire import encode
@@ -103,6 +107,43 @@ def selector(data: bytes) -> None:
             assert LabelSelector.from_wire(codec.unpack(encode(found))) == found
     with suppress(RecordRefused):
         LabelSelector.from_wire(form)
+
+
+def taken_off(data: bytes) -> None:
+    """Any CustomTransform is read or held to be wrong, and leaves an object that is itself."""
+    try:
+        said = codec.from_json(data)
+        codec.canonical(said)  # No space holds what has no canonical bytes.
+    except CodecError:
+        return
+    transforms, obj = Transforms(), copy.deepcopy(OBJECT)
+    spec = {"apiGroup": "apps", "resource": "deployments", "remove": said}
+    transforms.put("t", {**TRANSFORM, "spec": spec})
+    with suppress(TransformFailed):
+        transform(obj, transforms.of(OBJECT_KEY))
+        assert (obj["kind"], obj["metadata"]["name"]) == ("Deployment", "web")
+    for text in said if isinstance(said, list) else ():
+        if isinstance(text, str) and path_fault(text) is None:
+            with suppress(Faulty):
+                JsonPath(text).replace(obj, {"a": 1})
+
+
+OBJECT_KEY = ObjectKey("apps", "deployments", "shop", "web")
+OBJECT = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "web", "namespace": "shop", "labels": {"a/b": "c"}},
+    "spec": {"containers": [{"name": "main", "env": [{"name": "a"}]}, {"name": "side"}]},
+}
+TRANSFORM = {
+    "apiVersion": "control.kubestellar.io/v1alpha1",
+    "kind": "CustomTransform",
+    "metadata": {"name": "t"},
+}
+REMOVES = (
+    ["$.spec.containers[?@.name == 'side' && !@.env].name", "$..env[*]", "$.spec.containers.0"],
+    ["$.metadata.labels['a/b']", "$.spec.containers[-1:]", "$[", "$"],
+)
 
 
 def words(data: bytes) -> None:
@@ -193,6 +234,7 @@ TARGETS = {
         manifests, lambda: [it.encode() for it in (MANIFEST, PLACEMENT, TARGET, LOCATION)]
     ),
     "selector": Target(selector, lambda: [json.dumps(it).encode() for it in FORMS], Form.JSON),
+    "taken_off": Target(taken_off, lambda: [json.dumps(it).encode() for it in REMOVES], Form.JSON),
     "words": Target(words, lambda: [it.encode() for it in WORDS], bytes_max=4096),
     "told": Target(told, lambda: [codec.pack(it) for it in ANSWERS], Form.MSGPACK),
     "question": Target(question, lambda: [b'{"a": 1}'], Form.JSON),

@@ -14,6 +14,7 @@ SITES = ("region-1-site-1", "region-1-site-2")
 PATHS = ("/region-1/site-1", "/region-1/site-2")
 SHAPE = ("--regions", "1", "--sites", "2")
 WAIT = "--timeout=150s"
+EVERYWHERE = "[{matchLabels: {region: region-1}}]"
 
 
 class LiveTree(Program):
@@ -135,3 +136,41 @@ def _replace(file: Path, text: str) -> None:
     fresh.write_text(text)
     fresh.chmod(0o600)
     fresh.replace(file)
+
+
+def namespace(name, *others):
+    """A placement that carries a namespace and all in it, and what else its clauses say."""
+    clauses = "".join(f"\n  - {clause}" for clause in others)
+    return f"""
+apiVersion: v1
+kind: Namespace
+metadata: {{name: {name}}}
+---
+apiVersion: edge.kubestellar.io/v2alpha1
+kind: EdgePlacement
+metadata: {{name: {name}}}
+spec:
+  locationSelectors: {EVERYWHERE}
+  downsync:
+  - {{apiGroup: "", resources: [namespaces], objectNames: [{name}]}}
+  - {{namespaces: [{name}]}}{clauses}
+---
+"""
+
+
+def config_map(where, name, value):
+    return f"""
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: {name}, namespace: {where}}}
+data: {{value: "{value}"}}
+---
+"""
+
+
+def value_is(wanted):
+    return lambda printed: printed == wanted
+
+
+def value_of(where, name):
+    return ("-n", where, "get", "configmap", name, "-o", "jsonpath={.data.value}")

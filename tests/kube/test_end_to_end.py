@@ -9,12 +9,21 @@ import pytest
 from schemas.yaml_documents import read_documents
 from tests.awaiting import until
 from tests.kube.bed import need_binaries
-from tests.kube.live_tree import PATHS, SHAPE, SITES, WAIT, LiveTree
+from tests.kube.live_tree import (
+    EVERYWHERE,
+    PATHS,
+    SHAPE,
+    SITES,
+    WAIT,
+    LiveTree,
+    config_map,
+    namespace,
+    value_is,
+    value_of,
+)
 from tests.real_manifests import folder
 
 pytestmark = [pytest.mark.kube, pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(400)]
-
-EVERYWHERE = "[{matchLabels: {region: region-1}}]"
 
 
 @pytest.fixture(scope="module")
@@ -26,44 +35,6 @@ def tree(tmp_path_factory):
         yield tree
     finally:
         tree.run("down")
-
-
-def namespace(name, *others):
-    """A placement that carries a namespace and all in it, and what else its clauses say."""
-    clauses = "".join(f"\n  - {clause}" for clause in others)
-    return f"""
-apiVersion: v1
-kind: Namespace
-metadata: {{name: {name}}}
----
-apiVersion: edge.kubestellar.io/v2alpha1
-kind: EdgePlacement
-metadata: {{name: {name}}}
-spec:
-  locationSelectors: {EVERYWHERE}
-  downsync:
-  - {{apiGroup: "", resources: [namespaces], objectNames: [{name}]}}
-  - {{namespaces: [{name}]}}{clauses}
----
-"""
-
-
-def config_map(where, name, value):
-    return f"""
-apiVersion: v1
-kind: ConfigMap
-metadata: {{name: {name}, namespace: {where}}}
-data: {{value: "{value}"}}
----
-"""
-
-
-def value_is(wanted):
-    return lambda printed: printed == wanted
-
-
-def value_of(where, name):
-    return ("-n", where, "get", "configmap", name, "-o", "jsonpath={.data.value}")
 
 
 # What people bring.

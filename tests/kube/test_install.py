@@ -63,7 +63,7 @@ def test_every_field_is_explained_and_kinds_have_short_names(hub):
     said = hub.kubectl("explain", "edgeplacement.spec.downsync", "--recursive")
     assert "labelSelectors" in said
     assert "DESCRIPTION:" in hub.kubectl("explain", "edgeplacement.spec.downsync.namespaces")
-    for short in ("epl", "sps", "loc", "st", "dn", "leafcast"):
+    for short in ("epl", "sps", "bp", "bdg", "ct", "loc", "st", "dn", "leafcast"):
         hub.kubectl("get", short)
 
 

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from controllers.core.selection import Clause, Rules
 from controllers.core.what import WhatResolver
+from schemas.chunks import CREATE_ONLY
 from schemas.objects import ObjectKey
 from schemas.selectors import LabelSelector
 
@@ -73,3 +74,27 @@ def test_whose_selection_changed_is_told(steps):
         told = put(resolver, what, value)
         differs = {name for name in "pq" if resolver.selection(name) != before[name]}
         assert differs <= set(told)
+
+
+@given(STEPS)
+def test_who_differs_in_create_only_is_told_to_both_sides_alike(steps):
+    resolver = WhatResolver()
+    for what, value in steps:
+        put(resolver, what, value)
+    flags = {name: resolver.selection(name) for name in "pq"}
+    shared = flags["p"].keys() & flags["q"].keys()
+    differ = sorted(key for key in shared if (flags["p"][key] ^ flags["q"][key]) & CREATE_ONLY)
+    for one, other in ("pq", "qp"):
+        assert resolver.differing(one) == ({other: differ} if differ else {})
+
+
+@given(STEPS)
+def test_what_could_be_selected_is_counted(steps):
+    resolver, there = WhatResolver(), {}
+    for what, value in steps:
+        put(resolver, what, value)
+        there[what] = value
+    objects = [
+        key for key, labels in there.items() if isinstance(key, ObjectKey) and labels is not None
+    ]
+    assert resolver.selectable == len(objects)

@@ -347,9 +347,9 @@ def test_one_field_that_discriminates_is_enough(fields):
         ),
         (an_object("EdgePlacement", metadata={"name": "A"}), "metadata.name", '"A" is not a DNS'),
         (
-            an_object("EdgePlacement", "edge.kubestellar.io/v1alpha1"),
+            an_object("EdgePlacement", "edge.kubestellar.io/v1"),
             "apiVersion",
-            'version "v1alpha1" is not served; write edge.kubestellar.io/v2alpha1',
+            'version "v1" is not served; write edge.kubestellar.io/v2alpha1',
         ),
     ],
 )

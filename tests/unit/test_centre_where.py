@@ -3,9 +3,9 @@
 import pytest
 
 from controllers.core.where import DESTINATIONS_MAX, NOTE, Inventory
-from controllers.core.workloads import slice_key
 from schemas.api import parse_kind
 from schemas.objects import ObjectKey
+from schemas.placements import result_key
 from schemas.selectors import LabelSelector
 from tests.awaiting import until_object
 from tests.unit.centre_world import (
@@ -63,7 +63,7 @@ async def test_a_slice_goes_with_its_placement_and_comes_back_without(centre):
     await centre.apply(config("a"), placement())
     async with centre.running():
         await until_listed(centre, ["l1/s1"])
-        await centre.wds.delete(slice_key("shop"))
+        await centre.wds.delete(result_key("shop"))
         await until_listed(centre, ["l1/s1"])
         await centre.wds.delete(SHOP)
         await until_gone(centre)
@@ -79,7 +79,7 @@ async def test_a_slice_is_not_written_again_by_a_restart(centre):
         await controllers.caught_up()
         await centre.apply(config("b"), placement("other"))
         await until_listed(centre, ["l1/s1"], "other")
-        assert await centre.wds.get(slice_key("shop")) == before
+        assert await centre.wds.get(result_key("shop")) == before
 
 
 async def test_a_slice_of_a_placement_that_vanished_unseen_stays_until_that_is_accepted(centre):
@@ -94,7 +94,7 @@ async def test_a_slice_of_a_placement_that_vanished_unseen_stays_until_that_is_a
         assert "edgeplacement/shop" in controllers.errors
         await centre.apply(placement("other"))
         await until_listed(centre, ["l1/s1"], "other")
-        assert await centre.wds.get(slice_key("shop"))
+        assert await centre.wds.get(result_key("shop"))
         controllers.translator.accept_removals("shop")
         await until_gone(centre)
 
@@ -110,7 +110,7 @@ async def test_over_the_limit_a_slice_says_so_and_lists_none(centre):
         full = await until(centre, lambda found: not found["destinations"])
         await centre.inventory.delete(ObjectKey("edge.kubestellar.io", "synctargets", "", "s7"))
         await until(centre, lambda found: len(found["destinations"]) == DESTINATIONS_MAX)
-        left = await centre.wds.get(slice_key("shop"))
+        left = await centre.wds.get(result_key("shop"))
     assert f"more than {DESTINATIONS_MAX}" in full["metadata"]["annotations"][NOTE]
     assert NOTE not in left["metadata"].get("annotations", {})
 
@@ -136,7 +136,7 @@ def test_an_instance_selector_chooses_by_labels(selector, found):
 
 
 async def until(centre, predicate, name="shop"):
-    return await centre.until_status(slice_key(name), predicate)
+    return await centre.until_status(result_key(name), predicate)
 
 
 async def until_listed(centre, pairs, name="shop"):
@@ -147,4 +147,4 @@ async def until_listed(centre, pairs, name="shop"):
 
 
 async def until_gone(centre):
-    await until_object(centre.wds, slice_key("shop"), lambda found: found is None)
+    await until_object(centre.wds, result_key("shop"), lambda found: found is None)

@@ -67,6 +67,8 @@ def test_properties_are_text_of_a_bounded_size():
     for field, value, said in (
         ("data", {"a": 1}, "data[a]: not a string"),
         ("binaryData", {"a": "/w=="}, "binaryData[a]: not text in base64"),
+        ("binaryData", {"a": "ü"}, "binaryData[a]: not text in base64"),
+        ("data", {"a": "\ud800"}, "data[a]: not text; write characters that UTF-8 has"),
         ("data", {"a": "x" * PROPERTIES_MAX_BYTES}, "data: 65537 bytes of properties, at most"),
     ):
         with pytest.raises(Faulty) as refused:

@@ -9,6 +9,7 @@ from schemas.objects import validate_object
 from schemas.properties import PROPERTIES_NAMESPACE
 from schemas.yaml_documents import read_documents
 
+OURS = (["control.kubestellar.io"], ["edge.kubestellar.io"])
 READING = ["get", "list", "watch"]
 WRITING = {"create", "delete", "deletecollection", "patch", "update", "*"}
 
@@ -48,9 +49,9 @@ def test_no_object_comes_before_what_it_lies_in(role):
 def test_a_centre_writes_nothing_but_its_own_kinds_and_statuses_that_are_wanted_back(role):
     for rule in rules(role=role, statuses="none"):
         if WRITING & set(rule["verbs"]):
-            assert rule["apiGroups"] == ["edge.kubestellar.io"]
+            assert rule["apiGroups"] in OURS
     for rule in rules(role=role):
-        if WRITING & set(rule["verbs"]) and rule["apiGroups"] != ["edge.kubestellar.io"]:
+        if WRITING & set(rule["verbs"]) and rule["apiGroups"] not in OURS:
             assert rule["verbs"] == ["patch"]
             assert not {"*", "*/*", "secrets", "configmaps"} & set(rule["resources"])
 

@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from schemas.faults import Faulty
-from schemas.json_paths import EXPRESSION_MAX, JsonPath, path_fault
+from schemas.json_paths import EXPRESSION_MAX, PLACES_MAX, JsonPath, path_fault
 
 OBJECT = {
     "spec": {
@@ -79,6 +79,7 @@ def test_these_are_none_and_why_is_said_with_a_remedy(text, said):
         ("$.spec.ports.1", "ports", [OBJECT["spec"]["ports"][0], OBJECT["spec"]["ports"][2]]),
         ("$.spec.ports[-2:]", "ports", [OBJECT["spec"]["ports"][0]]),
         ('$.spec["foo.bar/baz"].zork', "foo.bar/baz", {}),
+        ("$.spec.ports[0].name[0:1]", "foo.bar/baz", {"zork": 1}),
         ("$.spec.none.at.all", "foo.bar/baz", {"zork": 1}),
     ],
 )
@@ -107,6 +108,21 @@ def test_a_last_step_that_names_a_field_makes_it_where_it_is_missing():
     assert done("replace", "$.none.field", 1) == OBJECT
     assert done("replace", "$.spec.ports[7]", 1) == OBJECT
     assert done("replace", "$.spec.ports.name", 1) == OBJECT
+
+
+def test_a_number_is_an_index_or_a_name():
+    obj = {"a": [{"1": "x"}, {"1": "y"}]}
+    JsonPath("$.a.1.1").remove(obj)
+    assert obj == {"a": [{"1": "x"}, {}]}
+    JsonPath("$.a.1.7").replace(obj, "z")
+    assert obj == {"a": [{"1": "x"}, {"7": "z"}]}
+
+
+def test_what_leads_to_too_many_places_is_refused_and_changes_nothing():
+    obj = {"a": [0] * (PLACES_MAX + 1)}
+    with pytest.raises(Faulty, match=f"more than {PLACES_MAX}"):
+        JsonPath("$.a[*]").remove(obj)
+    assert len(obj["a"]) == PLACES_MAX + 1
 
 
 def test_what_was_put_in_several_places_is_not_one_value():

@@ -70,8 +70,8 @@ def kept(**spec):
         ("autoscaling/v2beta2", "HorizontalPodAutoscaler", "; write autoscaling/v2"),
         ("example.com/v1alpha1", "Widget", "; write example.com/v1"),
         ("example.com/v1", "Gadget", 'no matches for kind "Gadget" in version "example.com/v1"'),
-        ("edge.kubestellar.io/v1alpha1", "EdgePlacement", "; write edge.kubestellar.io/v2alpha1"),
-        ("control.kubestellar.io/v1alpha1", "BindingPolicy", "BindingPolicy is not supported yet"),
+        ("edge.kubestellar.io/v1beta1", "EdgePlacement", "; write edge.kubestellar.io/v2alpha1"),
+        ("edge.kubestellar.io/v1alpha1", "Location", "; write edge.kubestellar.io/v2alpha1"),
         ("edge.kubestellar.io/v1alpha1", "Customizer", "; write edge.kubestellar.io/v2alpha1"),
     ],
 )

@@ -1,9 +1,9 @@
 """A centre with several spaces: each says its placements, and one that is away stops no other."""
 
 from controllers.centre import Controllers
-from controllers.core.workloads import slice_key
 from relay.adapters.spaces.memory_space import MemorySpace
 from relay.ports import SpaceError
+from schemas.placements import result_key
 from schemas.records import DeltaHead
 from tests.awaiting import eventually
 from tests.namespaces import apply_in_namespaces
@@ -95,7 +95,7 @@ async def test_a_placement_goes_to_locations_of_every_inventory_space(tmp_path):
         assert not controllers.lost_spaces()
         for space in (centre.wds, centre.other_wds):
             await centre.until_status(SHOP, counts_both, space)
-            await centre.until_status(slice_key("shop"), lists_both, space)
+            await centre.until_status(result_key("shop"), lists_both, space)
 
 
 def counts_both(obj):

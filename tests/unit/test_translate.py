@@ -12,6 +12,7 @@ from controllers.core.translate import (
     translate,
 )
 from schemas import wire
+from schemas.api import EdgePlacementSpec
 from schemas.blobs import OBJECT_MAX_BYTES
 from schemas.chunks import CREATE_ONLY
 from schemas.identity import Generation
@@ -19,7 +20,8 @@ from schemas.objects import ObjectKey
 from schemas.records import API_PLACEMENT, Source, decode_body
 from schemas.selectors import LabelSelector
 
-HEAD = bare_head(Source(API_PLACEMENT, "space", "", "shop"), alternatives_of([LabelSelector()]))
+EVERYWHERE = EdgePlacementSpec(location_selectors=(LabelSelector(),))
+HEAD = bare_head(Source(API_PLACEMENT, "space", "", "shop"), alternatives_of(EVERYWHERE))
 
 
 def key(name, resource="configmaps"):

@@ -8,8 +8,11 @@ from typing import Any
 
 import click
 
+from leafcast.ask.resource_names import UnknownKind
+from leafcast.cli.commands.wait import placements_named
 from leafcast.cli.options import data_dir_option
 from leafcast.cli.session_calls import call
+from schemas.placements import title
 
 SECONDS = 90.0
 
@@ -37,19 +40,21 @@ def accept(
         for line in _lines(_call(data_dir, "held")):
             click.echo(line)
         return
+    try:
+        named = placements_named([placement])[0] if placement else ""
+    except UnknownKind as error:
+        raise click.UsageError(str(error)) from error
     found = _call(
-        data_dir, "accept", placement=placement, inventory=inventory, ledger=ledger, space=space
+        data_dir, "accept", placement=named, inventory=inventory, ledger=ledger, space=space
     )
-    what = (
-        f"edgeplacement/{placement}" if placement else "the ledger" if ledger else "the inventory"
-    )
+    what = title(named) if named else "the ledger" if ledger else "the inventory"
     what = f"space {space}" if space else what
     click.echo(f"{what}: accepted, it goes now ({found['accepted'].partition(';')[0]})")
 
 
 def _lines(found: dict[str, Any]) -> list[str]:
     placements, inventory = found["placements"], found["inventory"]
-    lines = [f"edgeplacement/{name}: {why}" for name, why in sorted(placements.items())]
+    lines = [f"{title(name)}: {why}" for name, why in sorted(placements.items())]
     remedy = "apply them again, or let them go with `leafcast accept --inventory`"
     lines += [f"{name}: {why}; {remedy}" for name, why in sorted(inventory.items())]
     for space, what in sorted(found["spaces"].items()):

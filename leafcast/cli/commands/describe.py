@@ -23,7 +23,7 @@ from leafcast.cli.session_calls import in_session
 from leafcast.show.description import described
 from leafcast.show.sanitize import sanitize
 from relay.ports import Object
-from schemas.api import GROUP
+from schemas.api import CONTROL_GROUPS
 from schemas.objects import DEFAULT_NAMESPACE, ObjectKey
 from schemas.selectors import LabelSelector
 
@@ -99,7 +99,9 @@ async def carrying(
     session: Session, found: Sequence[tuple[ResourceKind, Object]]
 ) -> dict[ObjectKey, list[str]]:
     """The placements that carry each object which could go out; none if that is not known now."""
-    keys = [_key(kind, obj) for kind, obj in found if kind.group != GROUP][:SELECTION_OBJECTS_MAX]
+    keys = [_key(kind, obj) for kind, obj in found if kind.group not in CONTROL_GROUPS][
+        :SELECTION_OBJECTS_MAX
+    ]
     if not keys:
         return {}
     asked = [[key.group, key.resource, key.namespace, key.name] for key in keys]

@@ -21,6 +21,7 @@ from leafcast.cli.session_calls import in_session, keep_looking
 from leafcast.show.durations import span_text
 from relay.adapters.clock import SystemClock
 from schemas.identity import NodePath
+from schemas.placements import KINDS, kind_of, meant, title
 from schemas.refusals import BadIdentity
 
 TYPES = ("Normal", "Warning")
@@ -37,7 +38,7 @@ WIDTHS_MIN, WIDTHS_MAX = (4, 7, 11, 8), (8, 7, 18, 18)
     metavar="PLACEMENT|PATH",
     default="",
     shell_complete=shell_completion.placements,
-    help="Only those about an EdgePlacement, or about a node and those below it.",
+    help="Only those about a placement, or about a node and those below it.",
 )
 @click.option("--types", metavar="TYPE,...", default="", help="Only these: Normal, Warning.")
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), help="How to print it.")
@@ -92,11 +93,11 @@ async def _check_known(session: Session, about: str) -> None:
         about = str(NodePath.parse(about))
     else:
         names = [form["name"] for form in (await session.call("status"))["placements"]]
-        about = placements_named([about])[0] if about else ""
+        about = meant(placements_named([about])[0], names) if about else ""
     if about and about not in names:
         listed = ", ".join(names[:NAMED_MAX]) or "none yet"
         more = f" and {len(names) - NAMED_MAX} more" if names[NAMED_MAX:] else ""
-        what = "node" if about.startswith("/") else "EdgePlacement"
+        what = "node" if about.startswith("/") else kind_of(about).kind
         raise click.UsageError(f"--for {about}: there is no such {what}; there are: {listed}{more}")
 
 
@@ -108,6 +109,9 @@ def events_wanted(about: str, types: str) -> Callable[[Mapping[str, Any]], bool]
     try:
         node = NodePath.parse(about) if about.startswith("/") else None
         placement = placements_named([about])[0] if about and node is None else ""
+        # A name alone may be one of either kind.
+        both = [kind.named(about) for kind in KINDS] if placement == about else [placement]
+        titles = set(map(title, both))
     except (BadIdentity, UnknownKind) as error:
         raise click.UsageError(f"--for {about}: {error}") from error
 
@@ -117,7 +121,7 @@ def events_wanted(about: str, types: str) -> Callable[[Mapping[str, Any]], bool]
         if node is not None:
             named = (event["node"], event["object"])
             return any(path.startswith("/") and node.holds(NodePath.parse(path)) for path in named)
-        return not placement or event["object"] == f"edgeplacement/{placement}"
+        return not placement or event["object"] in titles
 
     return wanted
 
@@ -129,9 +133,9 @@ def _events_table(
     table = Table(
         box=None, padding=(0, 2, 0, 0), header_style="bold cyan", show_header=titled, pad_edge=False
     )
-    for title, least, most in zip(TITLES, WIDTHS_MIN, WIDTHS_MAX, strict=True):
+    for header, least, most in zip(TITLES, WIDTHS_MIN, WIDTHS_MAX, strict=True):
         table.add_column(
-            title,
+            header,
             min_width=least if aligned else None,
             max_width=most,
             no_wrap=True,

@@ -18,7 +18,15 @@ from leafcast.show.durations import BadDuration, read_duration
 from leafcast.show.plurals import many
 from leafcast.signals import Ended, run_until_signal
 from relay.adapters.clock import SystemClock
-from schemas.api import GROUP
+from schemas.placements import (
+    BINDING_POLICIES,
+    EDGE_PLACEMENTS,
+    PlacementKind,
+    kind_of,
+    long_title,
+    placement_kind,
+    short_title,
+)
 
 ERRORS_MAX = 5
 SLICE_SECONDS, GRACE_SECONDS = 10.0, 5.0
@@ -77,7 +85,7 @@ def _condition(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
 def wait(
     *, placements: tuple[str, ...], condition: str, timeout: float, data_dir: Path | None
 ) -> None:
-    """Wait until EdgePlacements are synced or healthy at every destination.
+    """Wait until placements are synced or healthy at every destination.
 
     What was applied before counts, so that `apply` and then `wait` do what one means. Exit code 1
     if time is up; the last state is told then.
@@ -97,7 +105,8 @@ def wait(
     by_name = {state["name"]: state for state in states}
     for name in names:
         if name in met:
-            click.echo(f"edgeplacement.{GROUP}/{name} condition met{_absent(by_name[name])}")
+            state = by_name[name]
+            click.echo(f"{long_title(_placement(state))} condition met{_absent(state)}")
     late = [state for state in states if state["name"] not in met]
     if late:
         refuse([line for state in late for line in last_state(state, condition, timeout)])
@@ -140,21 +149,31 @@ async def _asked(session: Session, names: Sequence[str], condition: str, seconds
 def last_state(state: Mapping[str, Any], condition: str, seconds: float) -> Iterator[str]:
     """Where a placement stood when time was up, the worst of it, and what to do."""
     name = state["name"]
-    title = f"edgeplacement.{GROUP}/{name}"
-    yield f"timed out after {seconds:g}s waiting for {title} to be {condition}: {_figures(state)}"
+    waited = f"waiting for {long_title(_placement(state))} to be {condition}"
+    yield f"timed out after {seconds:g}s {waited}: {_figures(state)}"
     if state.get("problem"):
         yield f"  {state['problem']}"
     worst = sorted(state["exceptions"], key=lambda one: (one["severity"], -one["count"]))
     for one in worst[:ERRORS_MAX]:
         what = f"{one['object']}: {one['reason']}" if one["object"] else one["reason"]
         yield f"  {what} (at {one['count']}, e.g. {one['path']})"
-    yield f"  see: leafcast status {name}"
+    yield f"  see: leafcast status {_short(name)}"
+
+
+def _short(name: str) -> str:
+    """A name as commands take it."""
+    return name if kind_of(name) is EDGE_PLACEMENTS else short_title(name)
 
 
 def _others(counts: Mapping[str, int], well: str) -> str:
     """` (1 failing, 2 pending)`: what those are that are not as they should be."""
     said = [f"{count} {word}" for word, count in sorted(counts.items()) if count and word != well]
     return f" ({', '.join(said)})" if said else ""
+
+
+def _placement(state: Mapping[str, Any]) -> str:
+    """Which one was meant by the name."""
+    return str(state.get("placement", state["name"]))
 
 
 def _absent(state: Mapping[str, Any]) -> str:
@@ -168,6 +187,8 @@ def _figures(state: Mapping[str, Any]) -> str:
     if not whole and state["never_joined"]:
         return f"none of its {many(state['never_joined'], 'destination')} has joined yet"
     if not whole and state["complete"]:
+        if kind_of(_placement(state)) is BINDING_POLICIES:
+            return "0 of 0 destinations; its clusterSelectors match no SyncTarget"
         return "0 of 0 destinations; its locationSelectors match no Location that has a SyncTarget"
     states, health = state["states"], state["health"]
     synced, healthy = states.get("synced", 0), health.get("healthy", 0)
@@ -181,22 +202,33 @@ def _figures(state: Mapping[str, Any]) -> str:
 
 
 def placements_named(placements: Sequence[str]) -> list[str]:
-    """Names alone, or as kubectl would have them: `epl/shop`, `epl shop`."""
+    """Names alone, or as kubectl would have them: `epl/shop`, `epl shop`, `bp/shop`.
+
+    What comes back are the names of `schemas.placements`.
+    """
     names = []
     kinds = ResourceKinds()
-    if len(placements) > 1 and "/" not in placements[0] and _is_kind(kinds, placements[0]):
-        placements = placements[1:]
-    for said in placements:
+    first = None
+    if len(placements) > 1 and "/" not in placements[0]:
+        first = _kind(kinds, placements[0])
+    for said in placements[1:] if first else placements:
         word, slash, name = said.partition("/")
-        if slash and (kind := kinds.resolve(word)).resource != "edgeplacements":
-            raise click.UsageError(f'"{said}": name an EdgePlacement, not a {kind.kind}')
-        names.append(name if slash else said)
+        kind = first
+        if slash:
+            resolved = kinds.resolve(word)
+            kind = placement_kind(resolved.group, resolved.resource)
+            if kind is None:
+                named = "name an EdgePlacement or a BindingPolicy"
+                raise click.UsageError(f'"{said}": {named}, not a {resolved.kind}')
+        bare = name if slash else said
+        names.append(kind.named(bare) if kind else bare)
     return list(dict.fromkeys(names))
 
 
-def _is_kind(kinds: ResourceKinds, word: str) -> bool:
-    """Whether it says EdgePlacement, and is not the name of one."""
+def _kind(kinds: ResourceKinds, word: str) -> PlacementKind | None:
+    """The kind of placements that a word says; None of what is the name of one."""
     try:
-        return kinds.resolve(word).resource == "edgeplacements"
+        resolved = kinds.resolve(word)
     except UnknownKind:
-        return False
+        return None
+    return placement_kind(resolved.group, resolved.resource)

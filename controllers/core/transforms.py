@@ -1,0 +1,169 @@
+"""CustomTransforms: what is taken off all objects of a kind, at the centre, before they are hashed.
+
+One that cannot be read holds the objects of its kind as they went out last: what it was to take off
+must not go out for a slip of the pen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any
+
+from schemas.api import CONTROL_GROUP, CustomTransform, parse_kind
+from schemas.faults import Faulty, InvalidObject
+from schemas.json_paths import JsonPath
+from schemas.objects import ObjectKey
+
+TRANSFORMS = (CONTROL_GROUP, "customtransforms")
+ERRORS_MAX = 20
+_KEPT = (
+    ("apiVersion",),
+    ("kind",),
+    ("metadata", "name"),
+    ("metadata", "namespace"),
+)
+"""What makes an object the one that it is."""
+
+Object = Mapping[str, Any]
+Kind = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Transform:
+    """One CustomTransform as it is now; with errors nothing of its kind goes out anew."""
+
+    name: str
+    remove: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+
+
+class TransformFailed(ValueError):
+    """An object that cannot go out for a CustomTransform; says why, and what to do."""
+
+    def __init__(self, message: str, remedy: str) -> None:
+        super().__init__(f"{message}; {remedy}")
+        self.message = message
+        self.remedy = remedy
+
+
+class Transforms:
+    """The CustomTransforms of one space; each change returns the kinds of objects it touches."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, Object] = {}
+        self._kinds: dict[str, Kind] = {}
+        self._all: dict[str, Transform] = {}
+        self._of_kind: dict[Kind, tuple[Transform, ...]] = {}
+
+    @property
+    def invalid(self) -> Mapping[str, str]:
+        """What is wrong, by name."""
+        return {name: "; ".join(it.errors) for name, it in self._all.items() if it.errors}
+
+    def put(self, name: str, obj: Object) -> frozenset[Kind]:
+        """Take the present state of one."""
+        if obj["metadata"].get("deletionTimestamp"):
+            return self.remove(name)
+        kind, read = _read(name, obj)
+        same = self._all.get(name) == read and self._kinds.get(name) == kind
+        touched = frozenset[Kind]() if same else self.remove(name)
+        self.objects[name] = obj
+        if same:
+            return touched
+        self._all[name] = read
+        if kind is None:
+            return touched
+        self._kinds[name] = kind
+        self._gather(kind)
+        return touched | {kind}
+
+    def remove(self, name: str) -> frozenset[Kind]:
+        """Take it that one is gone."""
+        self._all.pop(name, None)
+        self.objects.pop(name, None)
+        kind = self._kinds.pop(name, None)
+        if kind is None:
+            return frozenset()
+        self._gather(kind)
+        return frozenset({kind})
+
+    def of(self, key: ObjectKey) -> tuple[Transform, ...]:
+        """Those that concern an object, in the order of their names."""
+        return self._of_kind.get((key.group, key.resource), ())
+
+    def status(self, name: str, served: AbstractSet[Kind] | None) -> dict[str, Any]:
+        """What the status of one says; `served` are the kinds that there are, if that is known."""
+        generation = int(self.objects[name]["metadata"].get("generation") or 0)
+        status: dict[str, Any] = {"observedGeneration": generation}
+        if errors := self._all[name].errors:
+            status["errors"] = list(errors[:ERRORS_MAX])
+        if warnings := [*self._warnings(name, served)]:
+            status["warnings"] = warnings
+        return status
+
+    def _warnings(self, name: str, served: AbstractSet[Kind] | None) -> Iterator[str]:
+        kind = self._kinds.get(name)
+        if kind is None:
+            return
+        what = f"{kind[1]}.{kind[0]}" if kind[0] else kind[1]
+        others = [f"customtransform/{it.name}" for it in self._of_kind[kind] if it.name != name]
+        if others:
+            listed = ", ".join(others[:ERRORS_MAX])
+            yield f"{listed}: there for {what}, too; all of them apply"
+        if served is not None and kind not in served:
+            remedy = "correct it, or apply its definition"
+            yield f'spec.resource: the server doesn\'t have a resource type "{what}"; {remedy}'
+
+    def _gather(self, kind: Kind) -> None:
+        names = sorted(name for name, known in self._kinds.items() if known == kind)
+        self._of_kind[kind] = tuple(self._all[name] for name in names)
+        if not names:
+            del self._of_kind[kind]
+
+
+def transform(obj: dict[str, Any], transforms: tuple[Transform, ...]) -> None:
+    """Take off an object, in place, what these say; raises TransformFailed."""
+    for one in transforms:
+        about = f"customtransform/{one.name}"
+        if one.errors:
+            remedy = f"correct {about}; the object stays as it went out last"
+            raise TransformFailed(f"{about}: {one.errors[0]}", remedy)
+        before = [_at(obj, path) for path in _KEPT]
+        for text in one.remove:
+            try:
+                JsonPath(text).remove(obj)
+            except Faulty as error:
+                fault = error.faults[0]
+                said = f"{about}: spec.remove: {fault.message}"
+                raise TransformFailed(said, fault.remedy) from error
+        for path, value in zip(_KEPT, before, strict=True):
+            if _at(obj, path) != value:
+                said = f"{about} takes off {'.'.join(path)}, without which it is no object"
+                raise TransformFailed(said, f"name a field elsewhere in {about}")
+
+
+def _at(obj: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+    found: Any = obj
+    for step in path:
+        found = found.get(step) if isinstance(found, Mapping) else None
+    return found
+
+
+def _read(name: str, obj: Object) -> tuple[Kind | None, Transform]:
+    try:
+        read = parse_kind({field: value for field, value in obj.items() if field != "status"})
+    except InvalidObject as error:
+        return _meant(obj), Transform(name, errors=tuple(map(str, error.faults)))
+    assert isinstance(read, CustomTransform)
+    return (read.spec.api_group, read.spec.resource), Transform(name, read.spec.remove)
+
+
+def _meant(obj: Object) -> Kind | None:
+    """The kind that one is about which cannot be read, if it says as much."""
+    match obj.get("spec"):
+        case {"apiGroup": str(group), "resource": str(resource)}:
+            return (group, resource)
+        case _:
+            return None

@@ -1,0 +1,95 @@
+"""BindingPolicy, what goes where by labels of SyncTargets, and Binding, what that comes to.
+
+KubeStellar's later way to say a placement: its clauses are those of EdgePlacement, but that
+`labelSelectors` are called `objectSelectors`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from schemas.api.placement import DownsyncClause, PlacementStatus
+from schemas.api.shared import ControlObject, ListOf, ObjectMeta, Selector, Value
+from schemas.faults import Fault, Faulty
+from schemas.names import LABEL_MAX
+
+
+class PolicyClause(DownsyncClause):
+    """Which objects go down, and how; at least one field must tell objects apart."""
+
+    label_selectors: ListOf[Selector] = Field((), alias="objectSelectors")
+
+
+class BindingPolicySpec(Value):
+    """What (downsync clauses) goes where (SyncTargets that any selector matches; none if empty)."""
+
+    cluster_selectors: ListOf[Selector] = ()
+    downsync: ListOf[PolicyClause] = ()
+
+
+class BindingPolicyStatus(PlacementStatus):
+    """What became of a BindingPolicy."""
+
+
+class BindingPolicy(ControlObject):
+    """What goes where, by labels of SyncTargets."""
+
+    kind: Literal["BindingPolicy"]
+    spec: BindingPolicySpec = BindingPolicySpec()
+    status: BindingPolicyStatus | None = None
+
+    @field_validator("metadata")
+    @classmethod
+    def _fits_a_label(cls, metadata: ObjectMeta) -> ObjectMeta:
+        if len(metadata.name) > LABEL_MAX:
+            said = f"{len(metadata.name)} characters; objects that tell of it carry it as a label"
+            raise Faulty(Fault("name", said, f"shorten it to at most {LABEL_MAX}"))
+        return metadata
+
+
+class ClusterScopeObject(Value):
+    """A cluster-scoped object of a Binding, and how it is treated."""
+
+    group: str
+    version: str
+    resource: str
+    name: str
+    resource_version: str
+    create_only: bool = False
+    want_singleton_reported_state: bool = False
+    want_multi_wec_reported_state: bool = Field(default=False, alias="wantMultiWECReportedState")
+
+
+class NamespaceScopeObject(ClusterScopeObject):
+    """A namespaced object of a Binding, and how it is treated."""
+
+    namespace: str
+
+
+class BindingWorkload(Value):
+    """The objects of a Binding, by scope."""
+
+    cluster_scope: ListOf[ClusterScopeObject] = ()
+    namespace_scope: ListOf[NamespaceScopeObject] = ()
+
+
+class BindingDestination(Value):
+    """A destination of a Binding."""
+
+    cluster_id: str
+
+
+class BindingSpec(Value):
+    """Which objects go to which destinations: each of them to each."""
+
+    workload: BindingWorkload = BindingWorkload()
+    destinations: ListOf[BindingDestination] = ()
+
+
+class Binding(ControlObject):
+    """What the BindingPolicy of the same name comes to; for display."""
+
+    kind: Literal["Binding"]
+    spec: BindingSpec = BindingSpec()

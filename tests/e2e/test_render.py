@@ -1,0 +1,136 @@
+"""Objects written once, in and out of a tree on real servers: each copy fits its place."""
+
+import pytest
+import yaml
+
+from tests.e2e.test_object_commands import did
+from tests.e2e.test_up import SMALL, Program
+
+pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(240)]
+
+ONE, TWO = "/region-1/site-1", "/region-1/site-2"
+SHOP = """\
+apiVersion: v1
+kind: Namespace
+metadata: {name: shop}
+---
+apiVersion: edge.kubestellar.io/v2alpha1
+kind: Customizer
+metadata:
+  name: per-site
+  namespace: shop
+  annotations: {edge.kubestellar.io/expand-parameters: "true"}
+replacements:
+- {path: "$.spec.replicas", value: "2"}
+- path: '$.spec.template.spec.containers[?@.name == "web"].env'
+  value: '[{"name": "SITE", "value": "%(clusterName)"}]'
+- {path: '$.metadata.annotations["example.com/zone"]', value: '"%(id) of %(region)"'}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  namespace: shop
+  annotations:
+    edge.kubestellar.io/expand-parameters: "true"
+    edge.kubestellar.io/customizer: per-site
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web, site: "%(id)"}}
+    spec:
+      containers:
+      - {name: web, image: "web:1", args: ["--load=50%%", "--at=%(no/where)"]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: shop-reader
+  labels: {app: shop}
+  annotations: {edge.kubestellar.io/customizer: shop/per-role}
+rules: []
+---
+apiVersion: edge.kubestellar.io/v2alpha1
+kind: Customizer
+metadata: {name: per-role, namespace: shop}
+replacements:
+- path: $.rules
+  value: '[{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]'
+---
+apiVersion: edge.kubestellar.io/v2alpha1
+kind: EdgePlacement
+metadata: {name: shop}
+spec:
+  locationSelectors: [{}]
+  downsync:
+  - {apiGroup: apps, namespaces: [shop]}
+  - {apiGroup: rbac.authorization.k8s.io, resources: [clusterroles], objectNames: [shop-reader]}
+"""
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    program = Program(tmp_path_factory.mktemp("render"))
+    did(program, "up", *SMALL)
+    yield program
+    program.run("down")
+
+
+@pytest.fixture
+def apply(tree, tmp_path):
+    def applied(text):
+        file = tmp_path / "objects.yaml"
+        file.write_text(text)
+        return did(tree, "apply", "-f", str(file))
+
+    return applied
+
+
+def shown(tree, *words):
+    return yaml.safe_load(did(tree, *words, "-o", "yaml").stdout)
+
+
+def test_each_site_has_its_own_and_render_says_why(tree, apply):
+    assert apply(SHOP).stderr == ""
+    did(tree, "wait", "shop", "--for", "synced")
+    for path in (ONE, TWO):
+        site = path.strip("/").replace("/", "-")
+        web = shown(tree, "get", "deploy", "web", "-n", "shop", "--at", path)
+        assert web["spec"]["replicas"] == 2
+        assert web["metadata"]["annotations"]["example.com/zone"] == f"{site} of region-1"
+        assert web["spec"]["template"]["metadata"]["labels"] == {"app": "web", "site": site}
+        (container,) = web["spec"]["template"]["spec"]["containers"]
+        assert container["env"] == [{"name": "SITE", "value": site}]
+        assert container["args"] == ["--load=50%", "--at=%(no/where)"]
+        rules = shown(tree, "get", "clusterrole", "shop-reader", "--at", path)["rules"]
+        assert rules == [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]
+        rendered = yaml.safe_load(
+            did(tree, "render", "deploy/web", "-n", "shop", "--at", path).stdout
+        )
+        assert rendered["spec"] == web["spec"]
+        assert did(tree, "render", "deploy/web", "-n", "shop", "--at", path, "--live").stdout == ""
+    why = did(tree, "render", "deploy", "web", "-n", "shop", "--at", ONE, "--why").stdout
+    assert '…metadata.labels.site: "region-1-site-1"    from "%(id)"' in why
+    assert "  id  label of SyncTarget region-1-site-1" in why
+    assert "  no/where  nobody says it, so it stays as it is written" in why
+    assert "$.spec.replicas: 2 by Customizer shop/per-site" in why
+    assert "per-role" in did(tree, "get", "customizers", "-n", "shop").stdout
+
+
+def test_render_compares_with_the_copy_and_needs_no_answer_but_for_that(tree, apply):
+    apply(SHOP)
+    did(tree, "wait", "shop", "--for", "synced")
+    held = SHOP.replace('value: "2"', 'value: "$.nonsense"')
+    told = apply(held).stderr
+    assert "customizer.edge.kubestellar.io/per-site: replacements[0].value: " in told
+    assert "edgeplacement.edge.kubestellar.io/shop: frozen, it stays as it is everywhere" in told
+    refused = tree.run("render", "deploy/web", "-n", "shop", "--at", ONE)
+    assert refused.returncode == 1
+    assert "replacements[0].value" in refused.stderr
+    assert shown(tree, "get", "deploy", "web", "-n", "shop", "--at", ONE)["spec"]["replicas"] == 2
+    apply(SHOP)
+    did(tree, "wait", "shop", "--for", "synced")
+    nowhere = tree.run("render", "deploy/web", "-n", "shop", "--at", "/region-1")
+    assert (nowhere.returncode, "no destination hangs at /region-1" in nowhere.stderr) == (1, True)
+    assert tree.run("render", "deploy/nothing", "-n", "shop", "--at", ONE).returncode == 1
