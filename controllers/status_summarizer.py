@@ -128,7 +128,6 @@ class StatusSummarizer:
             },
             selected=workloads.resolver.count(name),
             lack=workloads.lack(name),
-            not_supported=workloads.resolver.not_supported.of(name),
             uncustomized=workloads.resolver.customizers.missing(name),
             acts=self._translator.acts(name),
             missing_collectors=workloads.collectors.missing(name),

@@ -25,6 +25,7 @@ from relay.core.effects import (
     KeepBlob,
     LoadBlob,
     Noted,
+    OpenCopies,
     RemoveChild,
     ResetMail,
     SendHello,
@@ -237,7 +238,7 @@ class Driver:
             case _:
                 pass
 
-    async def _write(self, effects: Iterable[Effect]) -> None:
+    async def _write(self, effects: Sequence[Effect]) -> None:
         """Keep blobs and own records, and write mail, after accounts were opened and closed."""
         blobs = {effect.address: effect.value for effect in _of(KeepBlob, effects)}
         own = {effect.key: effect for effect in _of(StoreOwn, effects)}
@@ -252,6 +253,8 @@ class Driver:
             await self._bus.write(blobs=blobs, own=own.values())
             await self._change_children(changes)
             blobs, own = {}, {}
+        for room in _of(OpenCopies, effects):
+            await self._bus.open_copies(room.child)
         if blobs or own or mail:
             self._back += await self._bus.write(blobs=blobs, own=own.values(), mail=mail)
 

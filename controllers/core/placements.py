@@ -21,10 +21,12 @@ from controllers.core.removal import (
     named,
     removals_max,
 )
+from controllers.core.selection import clauses_of
 from controllers.core.translate import (
     CleanObjects,
     Entries,
     Issued,
+    ReturnRules,
     Translation,
     alternatives_of,
     bare_head,
@@ -179,7 +181,7 @@ class Placements:
             self._cleaned,
             before,
             self._hold(name, selected, before),
-            self.workloads.collecting(name),
+            ReturnRules(self.workloads.collecting(name), clauses_of(placement.spec)),
         )
         self.faults[name] = translation.faults + self.workloads.renatured.faults(selected)
         if translation.draft is None:

@@ -33,7 +33,7 @@ ERRORS_MAX = 20
 VALID, SYNCED, HEALTHY = "Valid", "Synced", "Healthy"
 REMOVAL_HELD, OBJECTS_REFUSED = "RemovalHeld", "ObjectsRefused"
 SINGLETON_REPORTED = "SingletonReported"
-OBJECTS_SELECTED, NOT_SUPPORTED = "ObjectsSelected", "NotSupported"
+OBJECTS_SELECTED = "ObjectsSelected"
 ACTS_AT_CENTRE = "ActsAtCentre"
 COLLECTORS_AVAILABLE = "StatusCollectorsAvailable"
 READY, WIDE_SELECTION, POLICIES_DIFFER = "Ready", "WideSelection", "PoliciesDiffer"
@@ -48,7 +48,6 @@ _OWNED = (
     OBJECTS_REFUSED,
     SINGLETON_REPORTED,
     OBJECTS_SELECTED,
-    NOT_SUPPORTED,
     ACTS_AT_CENTRE,
     COLLECTORS_AVAILABLE,
     READY,
@@ -67,7 +66,7 @@ class PlacementFacts:
     """What the centre itself knows of a placement, beside the summary.
 
     It selects `selected` objects; with a `lack` it is neither synced nor healthy, whatever is
-    counted; what it asks for and is `not_supported` is named.
+    counted.
     `ambiguous` are objects whose singleton status is asked for, and how many destinations have
     them, where that is not one.
     """
@@ -80,7 +79,6 @@ class PlacementFacts:
     ambiguous: Mapping[ObjectKey, int] = field(default_factory=dict)
     selected: int = 0
     lack: Lack | None = None
-    not_supported: tuple[str, ...] = ()
     missing_collectors: tuple[str, ...] | None = None
     """StatusCollectors that it names and that are not there; None if it names none."""
     uncustomized: tuple[str, ...] = ()
@@ -222,9 +220,6 @@ def _conditions(facts: PlacementFacts, count: Count) -> list[Condition]:
 
 def _asked_for(facts: PlacementFacts) -> Iterator[Condition]:
     """What of that which it names has no effect, or is not there."""
-    if facts.not_supported:
-        message = not_supported_text(facts.not_supported)
-        yield condition(NOT_SUPPORTED, "True", "NotSupported", message)
     if facts.missing_collectors is not None:
         yield _collectors(facts.missing_collectors)
     if facts.uncustomized:
@@ -264,12 +259,6 @@ def _differing_text(other: str, keys: Sequence[ObjectKey]) -> str:
         f"{title(other)} says createOnly otherwise of {listed}: where both go, the copy is kept in "
         "step; say the same in both"
     )
-
-
-def not_supported_text(named: Sequence[str]) -> str:
-    """That these say something and do nothing yet."""
-    verb = "has" if len(named) == 1 else "have"
-    return f"{', '.join(named)} {verb} no effect: not supported yet; all else works"
 
 
 def _delivered(facts: PlacementFacts, count: Count) -> list[Condition]:

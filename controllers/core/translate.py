@@ -10,7 +10,6 @@ import hashlib
 from collections.abc import Container, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 from controllers.core.cleaning import clean
@@ -37,6 +36,7 @@ from schemas.records import (
     Source,
 )
 from schemas.refusals import CodecError
+from schemas.upsync import UpsyncClause
 from schemas.wire import replace
 
 HINTS_MAX = 4
@@ -151,6 +151,17 @@ def alternatives_of(spec: EdgePlacementSpec | BindingPolicySpec) -> tuple[Altern
     return tuple(Alternative(OVER_LOCATION, item) for item in spec.location_selectors)
 
 
+@dataclass(frozen=True, slots=True)
+class ReturnRules:
+    """What destinations send back beside counts: rows of collectors, and objects of their own."""
+
+    collectors: Mapping[ObjectKey, tuple[Program, ...]] = field(default_factory=dict)
+    upsync: tuple[UpsyncClause, ...] = ()
+
+
+RETURNS_NOTHING = ReturnRules()
+
+
 def translate(
     head: DeltaHead,
     selected: Mapping[ObjectKey, int],
@@ -158,12 +169,12 @@ def translate(
     cleaned: CleanObjects,
     before: Issued | None = None,
     held: AbstractSet[ObjectKey] = frozenset(),
-    collecting: Mapping[ObjectKey, tuple[Program, ...]] = MappingProxyType({}),
+    returns: ReturnRules = RETURNS_NOTHING,
 ) -> Translation:
     """Say a placement's object set as a delta.
 
     `head` tells the source and who is meant; `held` names objects that stay as they were although
-    they are no longer selected; `collecting` is what is collected of each object.
+    they are no longer selected.
     """
     old = before.entries if before and before.entries is not None else {}
     entries = {key: old[key] for key in held if key in old}
@@ -178,8 +189,8 @@ def translate(
             faults.append(refused.fault)
             if key in old:
                 entries[key] = old[key]
-    manifest = build_manifest(entries.values())
-    asked = {key: programs for key, programs in collecting.items() if key in entries}
+    manifest = build_manifest(entries.values(), returns.upsync)
+    asked = {key: programs for key, programs in returns.collectors.items() if key in entries}
     programs = [program_set(asked)] if asked else []
     collectors = tuple(blob.reference for blob in programs)
     kept = frozenset(blob.reference.address for blob in (*manifest, *programs))

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from controllers.core.customizers import Customizers
-from controllers.core.missing import NotSupported
 from controllers.core.selection import ANY, Reach, Rules, never_selected
 from schemas.chunks import CREATE_ONLY
 from schemas.objects import ObjectKey
@@ -38,7 +37,6 @@ class WhatResolver:
 
     def __init__(self) -> None:
         self.objects: dict[ObjectKey, Mapping[str, Any]] = {}
-        self.not_supported = NotSupported()
         self.customizers = Customizers()
         self._rules: dict[str, Rules] = {}
         self._wanting: dict[_Hint, set[str]] = defaultdict(set)

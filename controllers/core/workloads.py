@@ -297,7 +297,6 @@ class Workloads:
         if isinstance(placement, EdgePlacement | BindingPolicy):
             self.placements[name] = placement
             self.resolver.put_placement(name, rules_of(placement.spec))
-            self.resolver.not_supported.put(name, obj)
             self.missing.put(name, placement.spec)
             self.collectors.put_placement(name, placement.spec)
 
@@ -344,7 +343,6 @@ class Workloads:
         self.placements.pop(name, None)
         self.invalid.pop(name, None)
         self.resolver.remove_placement(name)
-        self.resolver.not_supported.remove(name)
         self.missing.remove(name)
         self.collectors.remove_placement(name)
 

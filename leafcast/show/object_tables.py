@@ -31,6 +31,11 @@ def columns_of(group: str, resource: str, *, wide: bool) -> list[Column]:
     return [name, *(column for column in own if wide or not column.wide)]
 
 
+def annotation_column(header: str, name: str) -> Column:
+    """The value of an annotation."""
+    return _field(header, "metadata", "annotations", name)
+
+
 def rows_of(
     columns: Sequence[Column], objects: Iterable[Fields], now_ms: int
 ) -> list[tuple[str, ...]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from relay.core.audience import HERE
 from relay.core.collecting.ports import Member, Standing
-from relay.core.effects import DropReport, Noted
+from relay.core.effects import DropReport, Noted, OpenCopies
 from relay.core.events import HelloArrived, ReportArrived
 from relay.core.link.session import Presence
 from relay.core.records.acceptance import Refuse
@@ -54,6 +54,10 @@ class Downstream:
         for key in hello.wants:
             if key in self._book.by_key:
                 self._children.answer_wants(key)
+        child = self._children.by_name[name]
+        if hello.copies and not child.has_copies:
+            child.has_copies = True
+            self._out.append(OpenCopies(name))
         if not hello.shown:
             return None
         verified = self._acceptance.snapshot(hello.shown)

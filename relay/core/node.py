@@ -33,6 +33,7 @@ from relay.core.events import (
     ReportArrived,
     SnapshotIssued,
     Tick,
+    UpsyncObserved,
     Welcomed,
 )
 from relay.core.link.children import Children
@@ -213,6 +214,8 @@ class Node(NodeView):
                 self._children.written(event, now)
             case ObjectObserved():
                 self._observed(event)
+            case UpsyncObserved():
+                self._upsync_observed(event)
             case Tick():
                 if self._destination is not None:
                     for key in self._destination.tick(now):
@@ -231,6 +234,8 @@ class Node(NodeView):
         if upstream is not None:
             upstream.read_snapshots()
         if destination is not None and destination.is_stale:
+            if destination.upsync.is_news and upstream is not None:
+                upstream.hurry()
             touched, wants_changed = destination.resolve()
             for key in touched:
                 self._collecting.stale(key, HERE)
@@ -312,6 +317,15 @@ class Node(NodeView):
             self._reports.touch(key)
             if "pending" not in self._destination.summary(key, self._now).states:
                 self._throttle.hurry(self._now.seconds)
+
+    def _upsync_observed(self, event: UpsyncObserved) -> None:
+        if self._destination is None:
+            return
+        stated = self._destination.upsync.observed.stated
+        for key in self._destination.observe_upsync(event):
+            self._reports.touch(key)
+        if event.stated != stated and self._upstream is not None:
+            self._upstream.hurry()
 
     # Reports.
 

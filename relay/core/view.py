@@ -29,6 +29,7 @@ from schemas.objects import ObjectKey
 from schemas.records import LocationRecord, Profile, Record
 from schemas.reports import Count, ExceptionSample, ObjectResult, Summary
 from schemas.signing import Envelope
+from schemas.upsync import UpsyncClause
 
 OUTDATED = "Withheld: a newer version is in force, and missing from the mailbox at the parent"
 WITHHELD = "Withheld: it is in force here, and its content is missing from the mailbox"
@@ -83,6 +84,23 @@ class NodeView:
     def wanted(self) -> Mapping[ObjectKey, DesiredObject]:
         """At an edge: what its space shall hold."""
         return self._destination.wanted if self._destination is not None else {}
+
+    @property
+    def upsync(self) -> frozenset[UpsyncClause]:
+        """At an edge: what of its space comes up."""
+        return self._destination.upsync.clauses if self._destination is not None else frozenset()
+
+    @property
+    def knows_upsync(self) -> bool:
+        """Whether that is all that its parent has told, content included."""
+        destination = self._destination
+        return destination is not None and self.ready and not destination.awaits_content
+
+    @property
+    def session(self) -> str:
+        """The run of the parent that welcomed this node; "" out of session."""
+        upstream = self._upstream
+        return upstream.link.reader.incarnation if upstream and upstream.welcomed else ""
 
     def may_prune(self, key: ObjectKey) -> bool:
         """Whether the removal of an object that is wanted no more is settled."""

@@ -18,6 +18,7 @@ RECORD_MODULES = (
     "records",
     "reports",
     "snapshots",
+    "upsync",
 )
 UNITS = {"": 1, "s": 1, "min": 60, "h": 3600, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 

@@ -6,7 +6,7 @@ done when nothing is missing any more. Each value is checked against its address
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
@@ -18,6 +18,7 @@ from schemas.chunks import ManifestEntry, read_manifest_chunk, read_root
 from schemas.identity import ContentHash
 from schemas.refusals import WireRefused
 from schemas.snapshots import SNAPSHOT_INNER, read_inner
+from schemas.upsync import UpsyncClause
 
 RETRY_FIRST_SECONDS = 0.5
 RETRY_MAX_SECONDS = 30.0
@@ -287,6 +288,11 @@ def entries_of(plains: dict[ContentHash, bytes], root: Reference) -> tuple[Manif
     """The manifest's entries, from what a reading walk kept."""
     chunks = read_root(plains[root.address]).chunks
     return tuple(entry for c in chunks for entry in read_manifest_chunk(plains[c.address]))
+
+
+def upsync_of(plains: Mapping[ContentHash, bytes], root: Reference) -> tuple[UpsyncClause, ...]:
+    """What the manifest says comes up."""
+    return read_root(plains[root.address]).upsync
 
 
 def references_in(kind: str, plain: bytes) -> tuple[Reference, ...]:
