@@ -104,15 +104,20 @@ class CombinedStatuses:
     async def _put(self, name: str, key: ObjectKey, obj: Object) -> bool:
         try:
             if key.namespace == REPORT_NAMESPACE and not self._has_namespace:
-                metadata = {"name": REPORT_NAMESPACE, "labels": {STAYS_LABEL: "true"}}
-                namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
-                await self._space.apply(namespace, MANAGER)
-                self._has_namespace = True
+                await self._make_namespace()
             await self._space.apply(dict(obj), MANAGER)
         except SpaceError:
             return False
         self._all().setdefault(title(name), {})[key] = _said(obj)
         return True
+
+    async def _make_namespace(self) -> None:
+        """Make the namespace of reports, unless it is there: `leafcast install` makes it, too."""
+        if await self._space.get(ObjectKey("", "namespaces", "", REPORT_NAMESPACE)) is None:
+            metadata = {"name": REPORT_NAMESPACE, "labels": {STAYS_LABEL: "true"}}
+            namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+            await self._space.apply(namespace, MANAGER)
+        self._has_namespace = True
 
     async def _keep_only(self, wanted: Mapping[ObjectKey, Object], name: str) -> bool:
         written = self._all().get(title(name), {})

@@ -7,6 +7,7 @@ load its command line, 30 MB.
 from __future__ import annotations
 
 import importlib.util
+import sys
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from functools import cache
@@ -24,6 +25,7 @@ _KNOWN = (
 )
 _FUNCTIONS = frozenset(_KNOWN.split())
 TEXT_MAX_CHARACTERS = 200
+_EXTENSION = "cel.cel"
 
 
 class ExpressionRefused(ValueError):
@@ -79,15 +81,19 @@ class ExpressionValues:
 
 @cache
 def _extension() -> ModuleType:
+    # It can be begun once in a process, whoever does it.
+    if _EXTENSION in sys.modules:
+        return sys.modules[_EXTENSION]
     package = importlib.util.find_spec("cel")
     if package is None:
         raise ImportError("common-expression-language is not installed")
     places: Iterable[str] = package.submodule_search_locations or ()
-    spec = PathFinder.find_spec("cel.cel", list(places))
+    spec = PathFinder.find_spec(_EXTENSION, list(places))
     if spec is None or spec.loader is None:
         raise ImportError("common-expression-language has no extension for this machine")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    sys.modules[_EXTENSION] = module
     return module
 
 
