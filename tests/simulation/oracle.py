@@ -47,7 +47,7 @@ from tests.simulation.laws import (
     ONLY_SIGNED,
     WITHHOLDING,
 )
-from tests.simulation.model import arms_of, placement_key
+from tests.simulation.model import TIERS, arms_of, placement_key
 from tests.simulation.places import Places, all_of, forget, rename
 from tests.simulation.prescribed import (
     arm_for,
@@ -290,8 +290,33 @@ class Oracle(Watcher):
         contents = arm_for(placed, target).contents  # type: ignore[arg-type]
         forms = [(key, form_of(content.reference, tier)) for key, content in contents]
         return host is not None and all(
-            host.space.objects.get(key, ("",))[0] == form or self._wins(path, key, form)
+            host.space.objects.get(key, ("",))[0] == form
+            or self._wins(path, key, form)
+            or self._outlives(host, key)
             for key, form in forms
+        )
+
+    def _outlives(self, host: Host, key: ObjectKey) -> bool:
+        """Whether the object there is what a placement brought that ended.
+
+        A count reflects what was sent of its own placement. That another ended which won an object
+        of it is on its way; what is still so at rest is judged by convergence.
+        """
+        held, past = host.space.objects.get(key, ("",))[0], self.centre.past
+        placed_now = {placement_key(name) for name in self.centre.model.placements}
+        ended = (
+            placed
+            for name, versions in past.placements.items()
+            if name not in placed_now
+            for placed in versions
+        )
+        return any(
+            held == form_of(content.reference, tier)
+            for placed in ended
+            for arm in arms_of(placed)
+            for at, content in arm.contents
+            if at == key
+            for tier in TIERS
         )
 
     def _wins(self, path: NodePath, key: ObjectKey, address: str) -> bool:
