@@ -3,6 +3,7 @@
 `parse_kind` reads them; a field that is not known is reported by its path, never swallowed.
 """
 
+from schemas.api.collectors import CombinedStatus, StatusCollector
 from schemas.api.customizer import Customizer, Replacement
 from schemas.api.denatured import Denatured
 from schemas.api.inventory import Location, SyncTarget
@@ -40,6 +41,7 @@ __all__ = [
     "Binding",
     "BindingPolicy",
     "BindingPolicySpec",
+    "CombinedStatus",
     "Condition",
     "CustomTransform",
     "Customizer",
@@ -55,6 +57,7 @@ __all__ = [
     "PolicyClause",
     "Replacement",
     "SinglePlacementSlice",
+    "StatusCollector",
     "SyncTarget",
     "UpsyncSet",
     "parse_kind",

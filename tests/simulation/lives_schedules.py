@@ -213,6 +213,22 @@ def bad_blob(one: Run) -> None:
     put(one, "p3", None)
 
 
+def mail_without_content(one: Run) -> None:
+    """A crash keeps a region's mail to an edge without what it leads to: the next run gets that."""
+    region, edge = region_of(one), edges_of(one)[0]
+    one.world.cut(edge.path)
+    known = set(region.streams.blobs)
+    everywhere(one, "p3", D)
+    one.world.run(30)
+    region.stop(server_too=True)
+    for address in set(region.streams.blobs) - known:
+        del region.streams.blobs[address]
+    region.start()
+    one.world.heal(edge.path)
+    said = "what was lost is never fetched"
+    until(one, lambda: str(edge.path) in holding(one, D), NO_LOSS, said, MINUTE)
+
+
 def orphan_for_long(one: Run) -> None:
     """B4: an orphan of long ago has no mailbox written again and again."""
     term = one.centre.terms[-1]
@@ -293,6 +309,7 @@ LIVES = (
     target_deleted,
     inventory_later,
     bad_blob,
+    mail_without_content,
     orphan_for_long,
     location_again,
 )

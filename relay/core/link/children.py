@@ -74,6 +74,8 @@ class Child:
     refused: int = 0
     # How often another home's run asked for its place.
     contests: int = 0
+    # Whether there is room for what it brings up.
+    has_copies: bool = False
 
 
 class Children:
@@ -252,6 +254,11 @@ class Children:
     def having(self, key: MailKey) -> Iterator[str]:
         """The children in whose mailboxes something lies under a key."""
         return (name for name, child in self.by_name.items() if key in child.mailbox.slots)
+
+    def holding_whole(self, key: MailKey) -> bool:
+        """Whether a child's mailbox holds a record in full."""
+        slots = (child.mailbox.slots.get(key) for child in self.by_name.values())
+        return any(slot is not None and slot.full for slot in slots)
 
     def having_head(self, key: MailKey) -> tuple[str, ...]:
         """The children in whose mailboxes the head of a delta lies, without its body."""
