@@ -86,14 +86,17 @@ class Tree:
         namespace: str = "",
         name: str = "",
         selector: LabelSelector | None = None,
+        filter: str = "",  # noqa: A002 - the word that users know
     ) -> AsyncIterator[Upsynced]:
         """What edges brought up of a resource (`plural.group`): of the edge `at`, or of all.
 
-        What changes meanwhile may come twice, and nothing is left out. Raises CallFailed of one
-        edge; of all, after what could be had, Unreached with the relays that did not answer.
+        `filter` is CEL over `returned`, the object, and runs where the copies lie; an object of
+        which it says neither true nor false is left out. What changes meanwhile may come twice,
+        and nothing is left out. Raises CallFailed of one edge; of all, after what could be had,
+        Unreached with the relays that did not answer.
         """
         group, plural = await self._kind(resource)
-        wanted = CopiesWanted(group, plural, namespace, name, selector)
+        wanted = CopiesWanted(group, plural, namespace, name, selector, filter)
         if at is None:
             copies = copies_of_tree(self._session, wanted)
         else:

@@ -6,11 +6,13 @@ meanwhile may come twice, and none is left out. What children sent is read with 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from relay.core.asks.answers import PAGE_BYTES_MAX, PAGE_MAX, BadArguments, redacted
+from relay.objects.expressions.object_filter import ObjectFilter
 from relay.ports import CopiesPage, StoredCopy
 from schemas import codec
 from schemas.identity import NodePath
@@ -23,6 +25,8 @@ from schemas.upsync import Copy, open_copy, read_copy
 EDGES_READ_MAX = 64
 """Of how many edges one answer reads, so that none takes long."""
 READ_MAX_BYTES = 8 * 1024 * 1024
+FILTERED_BYTES = 2048
+"""To filter one object takes about as long as to read so much, so an answer ends sooner."""
 
 Read = Callable[[str, int], Awaitable[CopiesPage]]
 """Reads copies of a child, from a place on."""
@@ -44,6 +48,7 @@ class Wanted:
     namespace: str = ""
     name: str = ""
     selector: LabelSelector | None = None
+    filter: ObjectFilter | None = None
 
     def meets(self, copy: Copy) -> bool:
         key = copy.key
@@ -55,9 +60,11 @@ class Wanted:
 
     def takes(self, obj: Mapping[str, Any]) -> bool:
         labels = (obj.get("metadata") or {}).get("labels")
-        return self.selector is None or self.selector.matches(
+        if self.selector is not None and not self.selector.matches(
             labels if isinstance(labels, Mapping) else {}
-        )
+        ):
+            return False
+        return self.filter is None or self.filter.takes(obj)
 
 
 class _Page:
@@ -112,6 +119,10 @@ async def _read_child(page: _Page, read: Read, path: NodePath, first: int, wante
             if page.full:
                 return copy.sequence
             page.read += len(copy.data)
+            if wanted.filter is not None:
+                page.read += FILTERED_BYTES
+                # An expression may take a while, and the node has other work.
+                await asyncio.sleep(0)  # noqa: TID251 - no time passes
             for obj in _objects(copy, wanted):
                 as_of = max(copy.written_ms, known_ms)
                 page.put({"path": str(path), "asOfMs": as_of, "object": obj})

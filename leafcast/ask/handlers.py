@@ -16,6 +16,8 @@ from relay.core.records.accepted import Accepted, is_delta
 from relay.core.reports.reduce import merge_all
 from relay.core.view import Orphan
 from relay.driver import Driver
+from relay.objects.expressions.cel import ExpressionRefused
+from relay.objects.expressions.object_filter import ObjectFilter
 from relay.ports import BusBroken, CopiesPage, Object, Space
 from schemas.asks import GET, NODE, ORPHANS, STATUS, UPSYNCED, AskFault
 from schemas.codec import from_json
@@ -221,7 +223,15 @@ def _wanted(arguments: Mapping[str, str]) -> Wanted:
         arguments.get("namespace", ""),
         arguments.get("name", ""),
         read_selector(arguments.get("selector", "")),
+        _read_filter(arguments.get("filter", "")),
     )
+
+
+def _read_filter(text: str) -> ObjectFilter | None:
+    try:
+        return ObjectFilter(text) if text else None
+    except ExpressionRefused as error:
+        raise BadArguments(f"filter: {error}") from error
 
 
 def read_selector(text: str) -> LabelSelector | None:

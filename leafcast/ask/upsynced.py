@@ -54,6 +54,8 @@ class CopiesWanted:
     namespace: str = ""
     name: str = ""
     selector: LabelSelector | None = None
+    filter: str = ""
+    """A CEL expression over `returned`, the object; "" takes all."""
 
     @classmethod
     def of_kind(
@@ -68,6 +70,8 @@ class CopiesWanted:
         said |= {"namespace": self.namespace, "name": self.name}
         if self.selector is not None:
             said["selector"] = json.dumps(self.selector.to_kubernetes())
+        if self.filter:
+            said["filter"] = self.filter
         return said
 
 

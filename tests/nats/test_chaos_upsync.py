@@ -137,6 +137,8 @@ async def test_reports_are_read_through_a_killed_region_and_with_an_edge_away(tr
 
     found = {(str(it.path), it.object["metadata"]["name"]) async for it in from_python(tree, None)}
     assert found == {(e1, "one"), (e2, "one"), (e2, "new")}
+    failing = from_python(tree, None, "returned.summary.fail > 2")
+    assert [it.object["summary"]["fail"] async for it in failing] == [4]
     [it async for it in from_python(tree, e1)]
     with pytest.raises(CallFailed, match="no child e9"):
         [it async for it in from_python(tree, "/r1/e9")]
@@ -176,9 +178,10 @@ async def test_reports_are_read_through_a_killed_region_and_with_an_edge_away(tr
     await come(tree, {})
 
 
-async def from_python(tree, at):
+async def from_python(tree, at, where=""):
     async with connect(tree.centre.folder) as client:
-        async for copy in client.upsynced(f"{PLURAL}.{GROUP}", at=at, namespace="shop"):
+        wanted = {"at": at, "namespace": "shop", "filter": where}
+        async for copy in client.upsynced(f"{PLURAL}.{GROUP}", **wanted):
             yield copy
 
 

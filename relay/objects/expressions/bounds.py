@@ -86,7 +86,8 @@ def shape_of(text: str) -> Shape:
         if len(stack) > BRACKETS_DEEP_MAX:
             raise TooCostly(f"brackets nested deeper than {BRACKETS_DEEP_MAX}; write it plainer")
         if token.isidentifier() and (not at or tokens[at - 1] != "."):
-            follows = tokens[at + 2] if tokens[at + 1 : at + 2] == ["."] else ""
+            dotted = tokens[at + 1 : at + 2] == ["."]
+            follows = "".join(tokens[at + 2 : at + 3]) if dotted else ""
             fields.setdefault(token, set()).add(follows)
     if deepest > LOOPS_DEEP_MAX:
         raise TooCostly(f"{deepest} nested loops, at most {LOOPS_DEEP_MAX} are allowed")
