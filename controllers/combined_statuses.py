@@ -8,8 +8,6 @@ from typing import Any
 
 from controllers.core.collectors import COMBINED
 from controllers.core.combined_status import (
-    COMPLETE_ANNOTATION,
-    PLACEMENT_ANNOTATION,
     REPORT_NAMESPACE,
     Subject,
     combined_status,
@@ -21,7 +19,7 @@ from controllers.ports import CentreRelay
 from controllers.work_queue import WorkQueue
 from relay.core.collecting.collecting import Result
 from relay.ports import Clock, Space, SpaceError
-from schemas.collectors import WHOLE
+from schemas.collectors import COMPLETE_ANNOTATION, PLACEMENT_ANNOTATION, WHOLE
 from schemas.objects import ObjectKey
 from schemas.placements import placement_key, title
 

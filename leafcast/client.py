@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from leafcast.ask.combined import CombinedRows, read_combined
 from leafcast.ask.decode import BadAnswer
 from leafcast.ask.destinations import destinations_of_tree
 from leafcast.ask.resource_names import ResourceKinds
@@ -26,6 +27,7 @@ from leafcast.ask.upsynced import (
 )
 from relay.objects.bringing_up import version_of
 from relay.ports import Change, Interest, Interests, Listed, Object, SpaceEvent
+from schemas.groups import CONTROL_GROUP
 from schemas.identity import NodePath, mail_key
 from schemas.objects import CRD_GROUP, ObjectKey
 from schemas.records import API_PLACEMENT
@@ -34,6 +36,7 @@ from schemas.selectors import LabelSelector
 __all__ = [
     "BadAnswer",
     "CallFailed",
+    "CombinedRows",
     "Destination",
     "NotRunning",
     "Tree",
@@ -103,6 +106,15 @@ class Tree:
             copies = copies_of_edge(self._session, NodePath.parse(at), wanted)
         async for copy in copies:
             yield copy
+
+    async def combined_status(self, namespace: str = "") -> AsyncIterator[CombinedRows]:
+        """What collectors say of the objects of a namespace, or of all; one for each collector."""
+        listing = await self._session.workloads.list(
+            CONTROL_GROUP, "combinedstatuses", namespace=namespace
+        )
+        for obj in listing.objects:
+            for rows in read_combined(obj):
+                yield rows
 
     async def destinations(self, placement: str) -> AsyncIterator[Destination]:
         """What became of an EdgePlacement at each destination, relay by relay.

@@ -20,6 +20,11 @@ LIMIT_DEFAULT, LIMIT_MAX = 20, 1000
 """How many rows, or groups, a collector keeps: the least by a fixed order."""
 EXPRESSION_MAX_BYTES, RESULT_MAX_BYTES = 4096, 16 * 1024
 COLUMNS_MAX = 32
+LABEL_PREFIX = "status.kubestellar.io/"
+"""Of the labels that say what a CombinedStatus is about."""
+COMPLETE_ANNOTATION = "leafcast.io/complete"
+PLACEMENT_ANNOTATION = "leafcast.io/placement"
+"""The placement of a CombinedStatus, with its kind: two kinds may have one of a name."""
 TABLE_MAX_BYTES = 48 * 1024
 """Of one collector's rows of one object, as a report carries them."""
 TOP_DEFAULT, TOP_MAX = 5, 20

@@ -21,7 +21,10 @@ from relay.core.collecting.tables import Row, Table
 from relay.objects.expressions.sketch import value_of
 from schemas.api import CONTROL_GROUP, CONTROL_VERSION
 from schemas.collectors import (
+    COMPLETE_ANNOTATION,
     DISTINCT_HASHES,
+    LABEL_PREFIX,
+    PLACEMENT_ANNOTATION,
     QUANTILE_ACCURACY,
     CombinedField,
     Program,
@@ -32,11 +35,7 @@ from schemas.reports import COUNT_MAX
 
 REPORT_NAMESPACE = "kubestellar-report"
 """Of what is said about cluster-scoped objects."""
-LABEL_PREFIX = "status.kubestellar.io/"
 PLACEMENT_LABEL = f"{LABEL_PREFIX}binding-policy"
-COMPLETE_ANNOTATION = "leafcast.io/complete"
-PLACEMENT_ANNOTATION = "leafcast.io/placement"
-"""The placement, with its kind: two kinds may have one of a name."""
 LABEL_MAX_CHARACTERS = 63
 NO_VALUES = "no values to average"
 _HASH_CHARACTERS = 8

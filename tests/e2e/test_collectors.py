@@ -1,10 +1,12 @@
 """Collectors on real servers: YAML of the field in, CombinedStatus and aggregated statuses out."""
 
+import asyncio
 import json
 
 import pytest
 import yaml
 
+from leafcast.client import connect
 from tests.awaiting import until
 from tests.e2e.test_object_commands import did
 from tests.e2e.test_up import Program
@@ -128,6 +130,11 @@ def rows(obj, collector):
     ]
 
 
+async def from_python(tree, namespace):
+    async with connect(tree.place.folder) as client:
+        return [rows async for rows in client.combined_status(namespace)]
+
+
 def test_collectors_say_what_all_copies_say(tree, apply):
     apply(COLLECTORS + "---\n" + WORKLOAD)
     did(tree, "wait", "shop", "--for", "healthy")
@@ -152,6 +159,12 @@ def test_collectors_say_what_all_copies_say(tree, apply):
         ["region-2-site-1", True, [1, 2]],
     ]
     assert rest == [None, None, None]
+    told = {(it.object.name, it.collector): it for it in asyncio.run(from_python(tree, "shop"))}
+    told_ready, told_where = told["web", "ready"], told["web", "where"]
+    assert (told_ready.placement, told_ready.complete) == ("edgeplacement/shop", True)
+    assert told_ready.rows[0] | {"v": "v2", "n": 4.0, "replicas": 8.0} == told_ready.rows[0]
+    assert told_where.rows[0] == {"edge": "region-1-site-1", "there": True, "list": [1, 2]}
+    assert (len(told_where.rows), told_where.rest) == (4, 1)
     [where] = [result for result in web["results"] if result["name"] == "where"]
     assert where["rows"][3]["rest"] == "1"
     assert where["rows"][0]["columns"][2]["type"] == "Array"

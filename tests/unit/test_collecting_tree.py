@@ -4,7 +4,8 @@ import asyncio
 
 import yaml
 
-from controllers.core.combined_status import PLACEMENT_ANNOTATION, PLACEMENT_LABEL
+from controllers.core.combined_status import PLACEMENT_LABEL
+from schemas.collectors import PLACEMENT_ANNOTATION
 from schemas.placements import placement_key
 from tests.memory_tree import memory_tree
 

@@ -1,0 +1,61 @@
+"""What collectors say, read from the CombinedStatus objects of the centre."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from relay.ports import Object
+from schemas.collectors import COMPLETE_ANNOTATION, LABEL_PREFIX, PLACEMENT_ANNOTATION
+from schemas.objects import ObjectKey
+
+
+@dataclass(frozen=True, slots=True)
+class CombinedRows:
+    """What one collector says of an object; a row is its values by column.
+
+    `placement` is a title such as `edgeplacement/shop`. `complete` says that all that was sent is
+    answered, `truncated` that not all found room on its way. `rest` counts the rows beyond the
+    collector's limit; they are one row, the last.
+    """
+
+    object: ObjectKey
+    placement: str
+    collector: str
+    complete: bool
+    truncated: bool
+    rows: tuple[Mapping[str, Any], ...]
+    rest: int
+
+
+def read_combined(obj: Object) -> Iterator[CombinedRows]:
+    """What each collector says in a CombinedStatus."""
+    metadata = obj["metadata"]
+    annotations = metadata.get("annotations") or {}
+    said = {**(metadata.get("labels") or {}), **annotations}
+    group, resource, namespace, name = (
+        said.get(LABEL_PREFIX + part, "") for part in ("api-group", "resource", "namespace", "name")
+    )
+    for result in obj.get("results") or ():
+        names, rows = result["columnNames"], result.get("rows") or ()
+        yield CombinedRows(
+            ObjectKey(group, resource, namespace, name),
+            annotations.get(PLACEMENT_ANNOTATION, ""),
+            result["name"],
+            annotations.get(COMPLETE_ANNOTATION) == "true",
+            bool(result.get("truncated")),
+            tuple(dict(zip(names, map(_value, row["columns"]), strict=True)) for row in rows),
+            sum(int(row.get("rest", 0)) for row in rows),
+        )
+
+
+def _value(form: Mapping[str, Any]) -> Any:
+    """A value from its form in a CombinedStatus."""
+    match form["type"]:
+        case "Null":
+            return None
+        case "Number":
+            return float(form["float"])
+        case kind:
+            return form[kind.lower()]
