@@ -18,12 +18,13 @@ from controllers.core.drafts import Draft, values_of
 from controllers.core.start import StoredLedger
 from relay.core import effects as fx
 from relay.core import events as ev
+from relay.core.collecting.ports import Evaluator
 from relay.core.config import NodeConfig
 from relay.core.node import Node
 from relay.core.records.trust import Trust, Verdict
 from relay.core.reports.digest import digest_bytes, report_term, run_number
 from schemas import blobs
-from schemas.blobs import Reference
+from schemas.blobs import Reference, StoredBlob
 from schemas.chunks import build_manifest
 from schemas.identity import (
     KEYS_KEY,
@@ -112,7 +113,7 @@ class Host:
         self.said: dict[str, int] = {}
         config = NodeConfig(path, TREE, {ROOT_KEY.key_id: ROOT_KEY.public_key}, self.run)
         with _unsigned_for_once():
-            self.node = Node(config, kept, (), tree.instant())
+            self.node = Node(config, kept, (), tree.instant(), tree.evaluator())
         tree.hosts[path] = self
         self.tree.perform(self, self.node.start())
 
@@ -164,6 +165,20 @@ class CoreTree:
         self._work: deque[tuple[Host, ev.Event]] = deque()
         self._busy = False
         self.edges = [f"s{number}" for number in range(edges)]
+
+    def evaluator(self) -> Evaluator | None:
+        """What evaluates expressions, if something is collected."""
+        return None
+
+    def gates(self, manifest: Reference) -> tuple[Gate, ...]:
+        """Who gets what."""
+        arms = [Reference(manifest.kind, address, manifest.size) for address in (FIRST, SECOND)]
+        return (*(Gate(arm, at) for at, arm in enumerate(arms, 1)), Gate(manifest))
+
+    def content(self) -> tuple[list[StoredBlob], list[StoredBlob]]:
+        """The manifest and what else goes out, and what is collected."""
+        text = blobs.store(blobs.OBJECT, f"{self.key} {self.issuer.ledger.highest}".encode())
+        return [*build_manifest(()), text], []
 
     @property
     def centre(self) -> Host:
@@ -227,13 +242,12 @@ class CoreTree:
 
     def change(self) -> None:
         """A new generation of the placement, with new content."""
-        stored = build_manifest(())
-        manifest = stored[0].reference
-        text = blobs.store(blobs.OBJECT, f"{self.key} {self.issuer.ledger.highest}".encode())
+        stored, programs = self.content()
+        manifest, text = stored[0].reference, stored[-1].reference
         self.arm = manifest.address
-        arms = [Reference(manifest.kind, address, manifest.size) for address in (FIRST, SECOND)]
-        gates = (*(Gate(arm, at) for at, arm in enumerate(arms, 1)), Gate(manifest))
-        body = DeltaBody((manifest, text.reference), gates).encode()
+        collectors = tuple(blob.reference for blob in programs)
+        gates = self.gates(manifest)
+        body = DeltaBody((manifest, text, *collectors), gates, collectors).encode()
         head = DeltaHead(
             self.source,
             Generation(0),
@@ -244,7 +258,7 @@ class CoreTree:
             alternatives=(Alternative(OVER_SYNC_TARGET, LabelSelector()),),
             last_loss=0,
         )
-        self.issue(Draft("delta", head, body, values_of(*stored, text), loses=True))
+        self.issue(Draft("delta", head, body, values_of(*stored, *programs), loses=True))
         self.generations[self.key] = self.issuer.ledger.records[self.key].generation
 
     def reports(

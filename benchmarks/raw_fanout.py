@@ -55,7 +55,7 @@ class RawFan:
             config["max_consumers"] = CONSUMERS_MAX
             await _api(relay, f"STREAM.CREATE.{STREAM}", {**config, "storage": "file"})
             await relay.subscribe("rawup", cb=self._counter(path))
-            await _consume(relay, "UP", "rawup", f"{path.prefix}.*._up.raw")
+            await _consume(relay, "STAT", "rawup", f"{path.prefix}.*._stat.raw")
             for name in self._below(path):
                 await _consume(relay, STREAM, f"lc._d.{name}.raw", f"raw.{name}")
             if not path.is_root:
@@ -114,7 +114,7 @@ class RawFan:
             if path.is_root:
                 self._known.set()
             else:
-                await self._uplinks[path].publish(f"{path.prefix}._up.raw", message.data)
+                await self._uplinks[path].publish(f"{path.prefix}._stat.raw", message.data)
 
         return came
 
@@ -148,7 +148,7 @@ async def _edge(url: str, path: NodePath, seed: str) -> None:
     client = await _connect(url, seed, "_INBOX.rawedge")
 
     async def came(_message: Msg) -> None:
-        await client.publish(f"{path.prefix}._up.raw", REPORT)
+        await client.publish(f"{path.prefix}._stat.raw", REPORT)
 
     await client.subscribe(f"lc._d.{path.name}.raw", cb=came)
     await client.flush()

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from controllers.core.acting import acting, acting_text
+from controllers.core.collectors import collectors_among
 from controllers.core.placements import Placements, read_issued
 from controllers.core.selection import Reach
 from controllers.core.transforms import TRANSFORMS
@@ -199,6 +200,7 @@ class PlacementTranslator:
         names = self._placements.listed(objects, kind)
         self.workloads.thin(objects)
         self._look(names, slices_among(objects))
+        self._queues.collectors.add(collectors_among(objects))
         self._look_at_transforms(objects)
 
     def changed(self, change: Change) -> None:
@@ -209,6 +211,7 @@ class PlacementTranslator:
             names = self._placements.put(change.key, change.object)
             self.workloads.thin([change.key])
         self._look(names, slices_among([change.key]))
+        self._queues.collectors.add(collectors_among([change.key]))
         self._look_at_transforms([change.key])
 
     def synced(self) -> None:

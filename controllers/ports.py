@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
+from relay.core.collecting.collecting import Result
 from relay.ports import Space
 from schemas.blobs import Reference
 from schemas.identity import ContentHash, MailKey, TreeId
@@ -61,6 +62,10 @@ class CentreRelay(Protocol):
 
     def results(self, key: MailKey) -> Sequence[ObjectResult]:
         """The objects' returned states for one placement: exact ones and counted ones."""
+        ...
+
+    def collected(self, key: MailKey) -> Sequence[Result]:
+        """What collectors collected over the tree of one placement's objects."""
         ...
 
     async def counts_changed(self) -> frozenset[MailKey]:

@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from controllers.combined_statuses import CombinedStatuses
+from controllers.core.aggregated_status import aggregated
 from controllers.core.cleaning import EXECUTING_COUNT_LABEL
 from controllers.core.pacing import QUIET_SECONDS, Pacing
-from controllers.core.status import PlacementFacts, placement_status, singleton, takes_status
+from controllers.core.status import PlacementFacts, placement_status, singleton
 from controllers.placement_translator import PlacementTranslator
 from controllers.ports import CentreRelay
 from controllers.status_writing import write_status
 from controllers.work_queue import ALL, WorkQueue
 from relay.ports import Clock, Space, SpaceError
 from schemas.api import EdgePlacement, Location
-from schemas.chunks import WANT_SINGLETON
-from schemas.objects import ObjectKey
+from schemas.chunks import WANT_MULTI, WANT_SINGLETON
+from schemas.objects import ObjectKey, takes_status
 from schemas.placements import BINDING_POLICIES, kind_of, placement_key
 
 MANAGER = "leafcast-status"
+_WANTED_BACK = WANT_SINGLETON | WANT_MULTI
 
 
 class StatusSummarizer:
@@ -39,6 +42,7 @@ class StatusSummarizer:
         self._queue = queue
         self._translator = translator
         self._locations = locations
+        self._combined = CombinedStatuses(relay, space, clock, queue, translator)
         # Objects whose singleton status cannot be returned, with how many destinations have them.
         self._ambiguous: dict[ObjectKey, int] = {}
         self._pacing = Pacing()
@@ -64,8 +68,13 @@ class StatusSummarizer:
             names = names - {ALL} | self._translator.workloads.objects.keys()
         objects = self._concerned(names)
         refused = [key for key in sorted(objects) if not await self._return(key)]
-        again = frozenset([name for name in sorted(names) if not await self._write(name)])
+        again = frozenset([name for name in sorted(names) if not await self._write_all(name)])
         return names if refused else again
+
+    async def _write_all(self, name: str) -> bool:
+        """Write all that is said of a placement; False if some of it is to be tried again."""
+        combined = await self._combined.write(name, hurried=name in self._hurried)
+        return await self._write(name) and combined
 
     async def _write(self, name: str) -> bool:
         """Write one placement's status, if it is due; False if that is to be tried again."""
@@ -119,9 +128,9 @@ class StatusSummarizer:
             },
             selected=workloads.resolver.count(name),
             lack=workloads.lack(name),
-            not_supported=workloads.resolver.not_supported.of(name),
             uncustomized=workloads.resolver.customizers.missing(name),
             acts=self._translator.acts(name),
+            missing_collectors=workloads.collectors.missing(name),
             wide=workloads.wide(name),
             differing=workloads.resolver.differing(name),
             is_policy=kind_of(name) is BINDING_POLICIES,
@@ -134,13 +143,13 @@ class StatusSummarizer:
         return asked | {key for key, obj in resolver.objects.items() if _count_label(obj)}
 
     def _asked(self, name: str) -> set[ObjectKey]:
-        """Objects whose singleton status this placement asks for."""
+        """Objects whose status this placement wants back: of one copy, or of all."""
         workloads = self._translator.workloads
         return {
             key
             for key, flags in workloads.resolver.selection(name).items()
             # What a Denatured holds is not there to be written to.
-            if flags & WANT_SINGLETON and takes_status(key) and not workloads.renatured.holds(key)
+            if flags & _WANTED_BACK and takes_status(key) and not workloads.renatured.holds(key)
         }
 
     async def _return(self, key: ObjectKey) -> bool:
@@ -150,19 +159,24 @@ class StatusSummarizer:
         self._ambiguous.pop(key, None)
         if obj is None:
             return True
-        asking = [
-            self._translator.source(name).key for name in resolver.asking(key, WANT_SINGLETON)
-        ]
+        asking = [self._translator.source(name).key for name in resolver.asking(key, _WANTED_BACK)]
         if not asking:
             cleared = await write_status(self._space, key, obj, {})
             return cleared and await self._label(obj, None)
         found = [(self._relay.count(item), self._relay.results(item)) for item in asking]
         judged = singleton(key, found)
-        if judged.count != 1 and judged.status is not None:
-            self._ambiguous[key] = judged.count
+        status = judged.status
+        if judged.count != 1 and status is not None:
+            if resolver.asking(key, WANT_MULTI):
+                collected = [result for item in asking for result in self._relay.collected(item)]
+                of_key = [each for each in collected if each.key == key]
+                rows = [each.rows for each in of_key if each.program.is_aggregate]
+                status = aggregated(key, rows)
+            else:
+                self._ambiguous[key] = judged.count
         written = True
-        if judged.status is not None:
-            written = await write_status(self._space, key, obj, judged.status)
+        if status is not None:
+            written = await write_status(self._space, key, obj, status)
         return written and await self._label(obj, str(judged.count))
 
     async def _label(self, obj: Mapping[str, Any], count: str | None) -> bool:

@@ -122,6 +122,8 @@ class PlacementQueues:
         self.translations: WorkQueue[str] = WorkQueue(clock)
         self.statuses: WorkQueue[str] = WorkQueue(clock, STATUS_FIRST_SECONDS)
         self.slices: WorkQueue[str] = WorkQueue(clock)
+        # StatusCollectors by name.
+        self.collectors: WorkQueue[str] = WorkQueue(clock)
         # By names of CustomTransforms.
         self.transforms: WorkQueue[str] = WorkQueue(clock, STATUS_FIRST_SECONDS)
         # None where nothing has finalizers.

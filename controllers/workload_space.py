@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from controllers.collector_errors import CollectorErrors
 from controllers.finalizers import Finalizers
 from controllers.issuing import Issuer
 from controllers.mailbox_controller import MailboxController
@@ -66,6 +67,7 @@ class WorkloadSpace:
         self.summarizer = StatusSummarizer(
             relay, space, clock, queues.statuses, self.translator, lambda: inventories.locations
         )
+        self._collectors = CollectorErrors(space, queues.collectors, self.translator)
         self._where = WhereResolver(space, clock, queues.slices, self.translator, inventories)
         self._transforms = TransformStatuses(space, queues.transforms, self.translator)
         self._finalizers: Finalizers | None = None
@@ -74,11 +76,13 @@ class WorkloadSpace:
 
     @property
     def errors(self) -> Mapping[str, str]:
-        """What is wrong now, by object: `edgeplacement/shop`, `denatured/reader`."""
+        """What is wrong now, by object: `edgeplacement/shop`, `statuscollector/ready`."""
         workloads = self.translator.workloads
         found = {title(name): text for name, text in workloads.invalid.items()}
         for name, text in workloads.renatured.invalid.items():
             found[f"denatured/{name}"] = text
+        for name, texts in workloads.collectors.invalid.items():
+            found[f"statuscollector/{name}"] = "; ".join(texts)
         for name, text in workloads.transforms.invalid.items():
             found[f"customtransform/{name}"] = text
         for name, text in self.translator.held.items():
@@ -94,6 +98,7 @@ class WorkloadSpace:
             group.create_task(self.translator.run(), name="placement translator")
             group.create_task(self.summarizer.run(), name="status summarizer")
             group.create_task(self._where.run(), name="where resolver")
+            group.create_task(self._collectors.run(), name="collector errors")
             group.create_task(self._transforms.run(), name="custom transforms")
             if self._finalizers is not None:
                 group.create_task(self._finalizers.run(), name="finalizers")

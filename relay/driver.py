@@ -25,6 +25,7 @@ from relay.core.effects import (
     KeepBlob,
     LoadBlob,
     Noted,
+    OpenCopies,
     RemoveChild,
     ResetMail,
     SendHello,
@@ -39,6 +40,7 @@ from relay.core.effects import (
 from relay.core.events import Ending, Event, LinkChanged, Tick
 from relay.core.node import Node
 from relay.counters import Counters
+from relay.evaluator import CelEvaluator
 from relay.note_log import NoteLog
 from relay.outbox import Outbox
 from relay.ports import Bus, BusBroken, Clock, first_of
@@ -74,6 +76,7 @@ class Driver:
         self._clock = clock
         self._on_wants = on_wants
         self._on_noted = on_noted
+        self._evaluator = CelEvaluator()
         self._node: Node | None = None
         # What follows from effects, and goes before all that comes in.
         self._back: deque[Event] = deque()
@@ -107,7 +110,7 @@ class Driver:
         done = await self._bus.load_done() if self.config.attached else []
         if self._publisher is not None:
             self._publisher.restore(remembered.own)
-        node = self._node = Node(self.config, remembered, done, self._clock.now())
+        node = self._node = Node(self.config, remembered, done, self._clock.now(), self._evaluator)
         try:
             async with asyncio.TaskGroup() as group:
                 await self._perform(node.start(), group)
@@ -235,7 +238,7 @@ class Driver:
             case _:
                 pass
 
-    async def _write(self, effects: Iterable[Effect]) -> None:
+    async def _write(self, effects: Sequence[Effect]) -> None:
         """Keep blobs and own records, and write mail, after accounts were opened and closed."""
         blobs = {effect.address: effect.value for effect in _of(KeepBlob, effects)}
         own = {effect.key: effect for effect in _of(StoreOwn, effects)}
@@ -250,6 +253,8 @@ class Driver:
             await self._bus.write(blobs=blobs, own=own.values())
             await self._change_children(changes)
             blobs, own = {}, {}
+        for room in _of(OpenCopies, effects):
+            await self._bus.open_copies(room.child)
         if blobs or own or mail:
             self._back += await self._bus.write(blobs=blobs, own=own.values(), mail=mail)
 

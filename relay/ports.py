@@ -42,6 +42,8 @@ __all__ = [
     "Change",
     "Clock",
     "Conflict",
+    "CopiesPage",
+    "CopiesPlace",
     "Dice",
     "EventQueue",
     "FieldConflict",
@@ -61,6 +63,7 @@ __all__ = [
     "Space",
     "SpaceError",
     "SpaceEvent",
+    "StoredCopy",
     "Synced",
     "Tell",
     "Unserved",
@@ -107,6 +110,41 @@ def first_of(group: BaseExceptionGroup[_Failure]) -> _Failure:
 
 class MailConflict(BusBroken):
     """A slot was written by someone else since: an older instance must stop writing."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopiesPlace:
+    """Where a node's copies at its parent are: since when, where the last lay, how many there are.
+
+    Only the node itself writes there: while it is as the node left it, nothing was lost.
+    """
+
+    since: str
+    last: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCopy:
+    """A copy as it lies at the parent: where, under which key, since when (ms since 1970)."""
+
+    sequence: int
+    key: str
+    data: bytes
+    written_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class CopiesPage:
+    """Copies of a child, in the order in which they were written; `next` is 0 at the end.
+
+    `hello` is the child's last one, and `heard_ms` when it came; none if it never said any.
+    """
+
+    copies: tuple[StoredCopy, ...] = ()
+    next: int = 0
+    hello: bytes = b""
+    heard_ms: int = 0
 
 
 class EventQueue(Protocol):
@@ -235,12 +273,35 @@ class Bus(Protocol):
         """
         ...
 
+    async def copies_place(self) -> CopiesPlace | None:
+        """Where the own copies at the parent are; None if it does not say, or has no room yet."""
+        ...
+
+    async def put_copy(self, key: str, data: bytes) -> int:
+        """Put a copy of an object before the parent, instead of one with this key.
+
+        Where it lies then; 0 if it is not known whether the parent has it.
+        """
+        ...
+
+    async def erase_copies(self, *, key: str = "", before: int = 0) -> bool:
+        """Erase the own copy with the key, or all that lie before a place; False: not known."""
+        ...
+
+    async def open_copies(self, child: str) -> None:
+        """Have room for what the child brings up, and not for more than its share."""
+        ...
+
+    async def read_copies(self, child: str, first: int) -> CopiesPage:
+        """What the child brought up, from a place on, about a megabyte of it."""
+        ...
+
     async def add_child(self, name: str, nkey: str) -> None:
         """Open an account for the child and its mail consumer; doing it twice is harmless."""
         ...
 
     async def remove_child(self, name: str) -> None:
-        """Cut the child off, and erase its mail and its reports; twice is harmless."""
+        """Cut the child off, and erase its mail, its reports and its copies; twice is harmless."""
         ...
 
     async def load_done(self) -> list[Done]:

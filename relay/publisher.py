@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
+from relay.core.collecting.collecting import Result
 from relay.core.content.content import references_in
 from relay.core.effects import StoreOwn
 from relay.core.events import Event, Issued, OwnRecord, SnapshotIssued
@@ -113,6 +114,10 @@ class CentrePublisher:
     def results(self, key: MailKey) -> Sequence[ObjectResult]:
         """The objects' returned states for a placement."""
         return tuple(self._node().results(key).values())
+
+    def collected(self, key: MailKey) -> Sequence[Result]:
+        """What collectors collected of a placement."""
+        return self._node().collected(key)
 
     async def counts_changed(self) -> frozenset[MailKey]:
         """Wait until counts changed since the last call, and name them."""

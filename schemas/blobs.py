@@ -51,17 +51,27 @@ class StoredBlob:
 def store(kind: str, plain: bytes) -> StoredBlob:
     """Address, compress and split `plain`; raises BlobRefused if it is over the limit."""
     reference = Reference(kind, codec.address(kind, plain), len(plain))
-    value = _PLAIN + plain
-    if len(plain) >= COMPRESS_FROM_BYTES:
-        packed = compression.compress(plain)
-        if len(packed) < len(plain):
-            value = _ZSTD + packed
+    value = compress(plain)
     if len(value) <= PART_MAX_BYTES:
         return StoredBlob(reference, {reference.address: value})
     pieces = [value[at : at + PART_MAX_BYTES] for at in range(0, len(value), PART_MAX_BYTES)]
     parts = {codec.address(PART, piece): _PLAIN + piece for piece in pieces}
     listed = [codec.address(PART, piece) for piece in pieces]
     return StoredBlob(reference, {reference.address: _PARTS + codec.pack(listed), **parts})
+
+
+def compress(plain: bytes) -> bytes:
+    """A value of one piece, whatever its size."""
+    if len(plain) >= COMPRESS_FROM_BYTES:
+        packed = compression.compress(plain)
+        if len(packed) < len(plain):
+            return _ZSTD + packed
+    return _PLAIN + plain
+
+
+def decompress(value: bytes, size: int) -> bytes:
+    """What `compress` made of so many bytes, or of fewer; raises BlobRefused."""
+    return _decompress("", size, value)
 
 
 def parts_of(reference: Reference, value: bytes) -> tuple[Reference, ...]:
@@ -84,7 +94,7 @@ def open_value(
     """The plain bytes, checked against the reference; raises BlobRefused on any difference."""
     if value[:1] == _PARTS:
         value = _join(reference, value, parts or {})
-    plain = _decompress(reference, value)
+    plain = _decompress(reference.address, reference.size, value)
     if len(plain) != reference.size and (reference.kind != PART or len(plain) > reference.size):
         raise BlobRefused(reference.address, f"{len(plain)} bytes instead of {reference.size}")
     if codec.address(reference.kind, plain) != reference.address:
@@ -104,12 +114,12 @@ def _join(reference: Reference, value: bytes, parts: Mapping[ContentHash, bytes]
     return joined
 
 
-def _decompress(reference: Reference, value: bytes) -> bytes:
+def _decompress(name: str, size: int, value: bytes) -> bytes:
     if value[:1] == _PLAIN:
         return value[1:]
     if value[:1] != _ZSTD:
-        raise BlobRefused(reference.address, "stored in an unknown form")
+        raise BlobRefused(name, "stored in an unknown form")
     try:
-        return compression.decompress(value[1:], reference.size)
+        return compression.decompress(value[1:], size)
     except CodecError as error:
-        raise BlobRefused(reference.address, str(error)) from error
+        raise BlobRefused(name, str(error)) from error

@@ -14,6 +14,7 @@ from schemas import blobs
 from schemas.blobs import Reference, StoredBlob
 from schemas.identity import ContentHash, check_hash
 from schemas.objects import ObjectKey
+from schemas.upsync import UpsyncClause
 from schemas.wire import Natural, WireRecord, decode, encode
 
 MANIFEST_CHUNK_MEAN = 64
@@ -29,12 +30,14 @@ TEMPLATE = 8
 
 
 class ListRoot(WireRecord, frozen=True):
-    """Of a manifest: how many items, split by how many bits, and the chunks in order."""
+    """Of a manifest: how many items, split by how many bits, the chunks in order; what comes up."""
 
     version: Natural
     count: Natural
     bits: Natural
     chunks: tuple[Reference, ...]
+    # What comes up from who gets this; said only if there is any.
+    upsync: tuple[UpsyncClause, ...] = ()
 
     def __post_init__(self) -> None:
         if self.version != 1:
@@ -85,7 +88,9 @@ class ManifestChunk(WireRecord, frozen=True):
     entries: tuple[ManifestEntry, ...]
 
 
-def build_manifest(entries: Iterable[ManifestEntry]) -> list[StoredBlob]:
+def build_manifest(
+    entries: Iterable[ManifestEntry], upsync: Iterable[UpsyncClause] = ()
+) -> list[StoredBlob]:
     """The blobs of a manifest, its root first."""
     ordered = sorted(entries, key=lambda entry: entry.key)
     hashed = [(_object_hash(entry.key), entry) for entry in ordered]
@@ -93,7 +98,7 @@ def build_manifest(entries: Iterable[ManifestEntry]) -> list[StoredBlob]:
     chunks = [
         _blob(blobs.MANIFEST_CHUNK, ManifestChunk(1, tuple(part))) for part in _split(hashed, bits)
     ]
-    return [_root(len(ordered), bits, chunks), *chunks]
+    return [_root(len(ordered), bits, chunks, sorted(set(upsync), key=encode)), *chunks]
 
 
 def read_root(plain: bytes) -> ListRoot:
@@ -133,7 +138,9 @@ def _blob(kind: str, value: object) -> StoredBlob:
     return blobs.store(kind, encode(value))
 
 
-def _root(count: int, bits: int, chunks: Sequence[StoredBlob]) -> StoredBlob:
-    return _blob(
-        blobs.MANIFEST, ListRoot(1, count, bits, tuple(chunk.reference for chunk in chunks))
-    )
+def _root(
+    count: int, bits: int, chunks: Sequence[StoredBlob], upsync: Sequence[UpsyncClause]
+) -> StoredBlob:
+    said = [1, count, bits, [chunk.reference for chunk in chunks]]
+    # Without any, the bytes and so the address are what they were before there were clauses.
+    return _blob(blobs.MANIFEST, [*said, list(upsync)] if upsync else said)

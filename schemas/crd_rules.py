@@ -153,6 +153,10 @@ RULES: Mapping[str, Mapping[str, Form]] = {
         },
         "instanceSelector": SELECTOR,
     },
+    "CombinedValue": {
+        "object": {"x-kubernetes-preserve-unknown-fields": True},
+        "array": {"items": {"x-kubernetes-preserve-unknown-fields": True}},
+    },
     "Customizer": {
         "replacements": {
             "maxItems": LISTED_MAX,

@@ -212,6 +212,74 @@ _INVENTORY: Mapping[str, Texts] = {
     },
 }
 
+_COLLECTORS: Mapping[str, Texts] = {
+    "StatusCollector": {
+        "spec": "Which rows count, and what becomes of them.",
+        "status": "What is wrong with it. Leafcast writes it.",
+    },
+    "StatusCollectorSpec": {
+        "filter": "CEL, true or false for each destination; null is false. All count if absent.",
+        "groupBy": "Columns by which the rows are grouped; needs combinedFields.",
+        "combinedFields": "Columns of each group, combined of its rows.",
+        "select": "Columns of each destination, as they are; not with the other two.",
+        "limit": "How many rows, or groups, are kept: the first by destination, or by group. The "
+        "rest is in one more row.",
+        "scope": "Object: over each object alone. Placement: over all objects that the placement "
+        "names it for.",
+    },
+    "NamedExpression": {
+        "name": "The column's name.",
+        "def": "CEL over obj, returned, inventory and propagation.",
+    },
+    "NamedAggregator": {
+        "name": "The column's name.",
+        "type": "How it is combined. A QUANTILE is off by 1 % at most, a DISTINCT is an estimate.",
+        "subject": "CEL, a number, or for DISTINCT any value; null does not count. Not for COUNT.",
+        "quantile": 'Of a QUANTILE: which one, as "0.95".',
+        "top": "Of a TOP: how many destinations are named.",
+    },
+    "StatusCollectorStatus": {
+        "observedGeneration": "The metadata.generation that it speaks of.",
+        "errors": "What is wrong, by field. A collector with errors counts as one that is missing.",
+    },
+    "CombinedStatus": {
+        "results": "What each collector collected.",
+    },
+    "CombinedResult": {
+        "name": "The collector's name.",
+        "columnNames": "The names of the columns, of groups first.",
+        "rows": "The rows, in order.",
+        "rowErrors": "The first row that could not be computed, by column.",
+        "aggregationErrors": "What is wrong with values, by column.",
+        "notes": "What is to be known of a column's values.",
+        "truncated": "Whether rows found no room on their way, so that fewer are kept.",
+    },
+    "CombinedRow": {
+        "columns": "The values, by column.",
+        "rest": "How many rows beyond the limit this one stands for.",
+    },
+    "CombinedValue": {
+        "type": "Which of the other fields holds the value.",
+        "string": "A text.",
+        "float": "A number, as a text.",
+        "bool": "True or false.",
+        "object": "A map.",
+        "array": "A list.",
+    },
+    "CombinedCluster": {"clusterId": "The name of the destination's SyncTarget."},
+    "RowError": {
+        "wec": "The destination.",
+        "columnName": "The column; empty is the filter.",
+        "error": "Why it could not be computed.",
+        "count": "How many destinations have no row for such a reason.",
+    },
+    "ColumnNote": {
+        "columnName": "The column.",
+        "error": "What is wrong.",
+        "note": "What is to be known.",
+    },
+}
+
 _OTHERS: Mapping[str, Texts] = {
     "Customizer": {
         "replacements": "What is replaced, in this order, after expressions were expanded in the "
@@ -241,7 +309,7 @@ _OTHERS: Mapping[str, Texts] = {
     },
 }
 
-TEXTS: Mapping[str, Texts] = {**_PLACEMENT, **_POLICY, **_INVENTORY, **_OTHERS}
+TEXTS: Mapping[str, Texts] = {**_PLACEMENT, **_POLICY, **_INVENTORY, **_COLLECTORS, **_OTHERS}
 
 
 def text_of(model: str, field: str) -> str | None:

@@ -14,12 +14,14 @@ from schemas.api import (
     GROUP,
     Binding,
     BindingPolicy,
+    CombinedStatus,
     Customizer,
     CustomTransform,
     Denatured,
     EdgePlacement,
     Location,
     SinglePlacementSlice,
+    StatusCollector,
     SyncTarget,
 )
 from schemas.crd_rules import RULES, with_rules
@@ -126,15 +128,42 @@ _KINDS: tuple[tuple[type[Any], str, tuple[str, ...], tuple[Form, ...]], ...] = (
             _AGE,
         ),
     ),
+    (
+        StatusCollector,
+        "statuscollectors",
+        ("sc", "stc"),
+        (
+            _column("Scope", ".spec.scope", "string"),
+            _column("Limit", ".spec.limit"),
+            _column("Problem", ".status.errors[0]", "string"),
+            _AGE,
+        ),
+    ),
+    (
+        CombinedStatus,
+        "combinedstatuses",
+        ("cst",),
+        (
+            _column("Kind", r".metadata.labels.status\.kubestellar\.io/resource", "string"),
+            _column("Object", r".metadata.labels.status\.kubestellar\.io/name", "string"),
+            _column(
+                "Placement", r".metadata.labels.status\.kubestellar\.io/binding-policy", "string"
+            ),
+            _AGE,
+        ),
+    ),
 )
 _INVENTORY = (Location, SyncTarget)
 _GROUPS: Mapping[type[Any], str] = {
     Binding: CONTROL_GROUP,
     BindingPolicy: CONTROL_GROUP,
+    CombinedStatus: CONTROL_GROUP,
     CustomTransform: CONTROL_GROUP,
     Denatured: DENATURED_GROUP,
+    StatusCollector: CONTROL_GROUP,
 }
 """All others are of GROUP."""
+_NAMESPACED = (CombinedStatus, Customizer)
 
 
 def custom_resource_definitions(*, workloads: bool = True, inventory: bool = True) -> list[Form]:
@@ -166,7 +195,6 @@ def _definition(
     if "status" in schema["properties"]:
         for version in versions:
             version["subresources"] = {"status": {}}
-    scope = "Namespaced" if model is Customizer else "Cluster"
     names = {
         "kind": kind,
         "listKind": f"{kind}List",
@@ -175,6 +203,7 @@ def _definition(
         "shortNames": list(short),
         "categories": [_CATEGORY],
     }
+    scope = "Namespaced" if model in _NAMESPACED else "Cluster"
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",

@@ -53,6 +53,19 @@ class Hello(WireRecord, frozen=True):
     orphaned: Natural = 0
     # The last word of a run that ends in good order.
     farewell: bool = False
+    # How what it brought up stands to its space: 0 nothing comes up, 1 not all was said in this
+    # run, else two more than the seconds by which it may be behind.
+    copies: Natural = 0
+
+
+def copies_word(*, stated: bool, behind_seconds: float) -> int:
+    """What `Hello.copies` says of copies that lie at the parent, or are to."""
+    return 2 + max(0, int(behind_seconds)) if stated else 1
+
+
+def copies_as_of(word: int, heard_ms: int) -> int:
+    """The moment (ms since 1970) of which copies are for sure, by a hello heard then; 0: none."""
+    return max(heard_ms - (word - 2) * 1000, 0) if word >= 2 else 0
 
 
 class Welcome(WireRecord, frozen=True):

@@ -22,6 +22,7 @@ ALWAYS_THERE = frozenset({"default", "kube-node-lease", "kube-public", "kube-sys
 RBAC_GROUP = "rbac.authorization.k8s.io"
 CRD_GROUP = "apiextensions.k8s.io"
 
+_NO_STATUS = frozenset({("", "namespaces"), (CRD_GROUP, "customresourcedefinitions")})
 _KIND = re.compile(r"[A-Za-z]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?\Z")
 _VERSION = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?\Z")
 # Names of these groups are path segments: `system:node` is a good one.
@@ -90,6 +91,11 @@ class KindTable:
             (given or namespace) if entry.namespaced else "",
             metadata["name"],
         )
+
+
+def takes_status(key: ObjectKey) -> bool:
+    """Whether a status may come back: the centre's own Namespaces and definitions have theirs."""
+    return (key.group, key.resource) not in _NO_STATUS
 
 
 def group_of(obj: Mapping[str, Any]) -> str:
@@ -240,6 +246,7 @@ _NAMESPACED = {
     "authorization.k8s.io": "LocalSubjectAccessReview",
     "autoscaling": "HorizontalPodAutoscaler",
     "batch": "CronJob Job",
+    "control.kubestellar.io": "CombinedStatus",
     "coordination.k8s.io": "Lease LeaseCandidate",
     "discovery.k8s.io": "EndpointSlice",
     "edge.kubestellar.io": "Customizer",
@@ -260,7 +267,7 @@ _CLUSTER_SCOPED = {
     "authentication.k8s.io": "SelfSubjectReview TokenReview",
     "authorization.k8s.io": "SelfSubjectAccessReview SelfSubjectRulesReview SubjectAccessReview",
     "certificates.k8s.io": "CertificateSigningRequest ClusterTrustBundle",
-    "control.kubestellar.io": "Binding BindingPolicy CustomTransform",
+    "control.kubestellar.io": "Binding BindingPolicy CustomTransform StatusCollector",
     "edge.kubestellar.io": "EdgePlacement Location SinglePlacementSlice SyncTarget",
     "flowcontrol.apiserver.k8s.io": "FlowSchema PriorityLevelConfiguration",
     "leafcast.io": "Denatured",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import dataclass
 
-from schemas.api.shared import CONTROL_GROUP, GROUP
+from schemas.groups import CONTROL_GROUP, GROUP
 from schemas.objects import ObjectKey
 from schemas.records import API_PLACEMENT, API_POLICY, Source
 

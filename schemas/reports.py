@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from schemas.collectors import Collected
 from schemas.identity import MailKey, mail_key_bytes, short_key
 from schemas.objects import ObjectKey
 from schemas.refusals import BadIdentity, RecordRefused
@@ -111,6 +112,8 @@ class Report(WireRecord, frozen=True):
     # How many parts of results there are besides.
     parts: Natural
     summary: Summary
+    # What collectors collected, if that is little; else it is in later parts.
+    collected: tuple[Collected, ...] = ()
 
 
 class ReportPart(WireRecord, frozen=True):
@@ -122,6 +125,7 @@ class ReportPart(WireRecord, frozen=True):
     revision: Natural
     generation: Natural
     results: tuple[ObjectResult, ...]
+    collected: tuple[Collected, ...] = ()
 
 
 class Done(WireRecord, frozen=True):

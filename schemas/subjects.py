@@ -66,6 +66,11 @@ def done(path: NodePath, key: str) -> str:
     return f"{path.prefix}._done.{key}"
 
 
+def copy(path: NodePath, key: str) -> str:
+    """Where the node's copy of an object of its space lies at its parent."""
+    return f"{path.prefix}._up.{key}"
+
+
 def answer(path: NodePath, ask_id: str) -> str:
     return f"{path.prefix}._answer.{ask_id}"
 
@@ -94,7 +99,7 @@ def child_mail(path: NodePath) -> str:
     return mail(path, "*")
 
 
-STREAMS = ("MAIL", "STAT", "UP", "BLOB", "OWN", "DONE")
+STREAMS = ("MAIL", "STAT", "BLOB", "OWN", "DONE")
 
 
 def stream_subjects(path: NodePath) -> dict[str, tuple[str, ...]]:
@@ -103,7 +108,6 @@ def stream_subjects(path: NodePath) -> dict[str, tuple[str, ...]]:
     return {
         "MAIL": (f"{prefix}.*._mail.*",),
         "STAT": (f"{prefix}.*._stat.*", f"{prefix}.*._node.{NODE_SELF}"),
-        "UP": (f"{prefix}.*._up.*",),
         "BLOB": (f"{prefix}._blob.*",),
         "OWN": (f"{prefix}._own.*",),
         "DONE": (f"{prefix}._done.*",),

@@ -31,6 +31,16 @@ _given_way = pytest.StashKey[bool]()
 _watching = pytest.StashKey[Popen[bytes] | None]()
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Programs that tests start compile their modules once, not each time.
+
+    Where nothing is to be left beside the sources that is kept with pytest's own cache.
+    """
+    cache = getattr(config, "cache", None)
+    if cache is not None and os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+        os.environ.setdefault("PYTHONPYCACHEPREFIX", str(cache.mkdir("bytecode")))
+
+
 def pytest_sessionstart(session: pytest.Session) -> None:
     session.config.stash[_watching] = left_behind.watch()
 

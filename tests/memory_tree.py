@@ -24,9 +24,11 @@ from relay.core.config import NodeConfig
 from relay.core.events import Instant, Tick
 from relay.core.node import Node
 from relay.driver import Driver
+from relay.ports import CopiesPage
 from relay.syncer.applying import ContentMissing
 from relay.syncer.customizing import customized_address
 from relay.syncer.syncer import Syncer
+from relay.syncer.upsyncer import Upsyncer
 from schemas.blobs import Reference
 from schemas.identity import MailKey, NodePath, mail_key, random_id
 from schemas.records import API_PLACEMENT
@@ -42,6 +44,7 @@ class Asked:
 
     path: NodePath
     attached: bool
+    bus: MemoryBus
     driver: Driver
     syncer: Syncer | None
     cluster: SimulatedCluster | None
@@ -57,6 +60,9 @@ class Asked:
     @property
     def leaf_url(self) -> str:
         return f"memory:{self.path}"
+
+    async def read_copies(self, child: str, first: int) -> CopiesPage:
+        return await self.bus.read_copies(child, first)
 
 
 class LeapingClock(SystemClock):
@@ -172,12 +178,18 @@ class MemoryTree:
                 tree=self.keys.tree,
             )
             tasks += [group.create_task(cluster.run()), group.create_task(syncer.run())]
+            tasks.append(group.create_task(self._bring_up(cluster, bus, driver)))
         tasks.append(group.create_task(driver.run()))
         await driver.started.wait()
-        asked = Asked(path, attached, driver, syncer, self.clusters.get(path))
+        asked = Asked(path, attached, bus, driver, syncer, self.clusters.get(path))
         asker = self.askers[path] = Asker(bus, lambda: driver.node, self.clock, answerers(asked))
         tasks.append(group.create_task(asker.run()))
         return driver
+
+    async def _bring_up(self, cluster: SimulatedCluster, bus: MemoryBus, driver: Driver) -> None:
+        await driver.started.wait()
+        upsyncer = Upsyncer(cluster, bus, self.clock, driver.observe)
+        await upsyncer.run(lambda: driver.node, driver.progress)
 
     async def leap(self, seconds: float) -> None:
         """Let time pass at once, for all nodes."""

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import difflib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from controllers.core.selection import ANY
 from schemas.api import BindingPolicySpec, EdgePlacementSpec
-from schemas.not_supported import fields_not_supported
 from schemas.objects import ALWAYS_THERE
 
 UNKNOWN_KIND, NO_NAMESPACE, NOTHING_SELECTED = "UnknownKind", "NamespaceNotFound", "NothingSelected"
@@ -157,25 +156,6 @@ class Missing:
                 if namespace not in self._namespaces:
                     told = f'spec.downsync[{at}].namespaces: namespaces "{namespace}" not found'
                     yield NO_NAMESPACE, told
-
-
-@dataclass(slots=True)
-class NotSupported:
-    """What placements ask for and is not done yet."""
-
-    _fields: dict[str, tuple[str, ...]] = field(default_factory=dict)
-
-    def put(self, name: str, obj: Mapping[str, object]) -> None:
-        """Learn what a placement says, by its object."""
-        spec = obj.get("spec")
-        self._fields[name] = tuple(fields_not_supported(spec if isinstance(spec, Mapping) else {}))
-
-    def remove(self, name: str) -> None:
-        self._fields.pop(name, None)
-
-    def of(self, name: str) -> tuple[str, ...]:
-        """What a placement asks for in vain, each by name."""
-        return self._fields.get(name, ())
 
 
 def _reaching(spec: Spec) -> Iterator[tuple[str, str | None, Sequence[str]]]:

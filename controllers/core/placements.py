@@ -21,10 +21,12 @@ from controllers.core.removal import (
     named,
     removals_max,
 )
+from controllers.core.selection import clauses_of
 from controllers.core.translate import (
     CleanObjects,
     Entries,
     Issued,
+    ReturnRules,
     Translation,
     alternatives_of,
     bare_head,
@@ -134,7 +136,9 @@ class Placements:
                 continue
             record = next(stored)
             assert isinstance(record, DeltaHead)
-            self._issued[work.name] = Issued(record, said.gates, said.entries, said.kept, said.lost)
+            self._issued[work.name] = Issued(
+                record, said.gates, said.entries, said.kept, said.lost, said.collectors
+            )
 
     # What there is.
 
@@ -177,6 +181,7 @@ class Placements:
             self._cleaned,
             before,
             self._hold(name, selected, before),
+            ReturnRules(self.workloads.collecting(name), clauses_of(placement.spec)),
         )
         self.faults[name] = translation.faults + self.workloads.renatured.faults(selected)
         if translation.draft is None:
@@ -233,12 +238,13 @@ class Placements:
 def read_issued(head: DeltaHead, body: bytes) -> Reading[Issued]:
     """A placement as the ledger and the blobs behind it say it; `lost` is left to be filled in."""
     try:
-        gates = decode_body(head, body).gates
+        decoded = decode_body(head, body)
     except RecordRefused:
         return Issued(head, (), None)
+    gates, collectors = decoded.gates, decoded.collectors
     root = gates[-1].arm
     if root is None:
-        return Issued(head, gates, {})
+        return Issued(head, gates, {}, collectors=collectors)
     try:
         found = yield (root,)
         chunks = read_root(found[root.address]).chunks
@@ -251,4 +257,4 @@ def read_issued(head: DeltaHead, body: bytes) -> Reading[Issued]:
     except (KeyError, WireRefused):
         return Issued(head, gates, None)
     kept = frozenset({root.address, *(chunk.address for chunk in chunks)})
-    return Issued(head, gates, entries, kept)
+    return Issued(head, gates, entries, kept, collectors=collectors)

@@ -1,7 +1,7 @@
 """The selection rules of one placement: which objects it wants, by group, name, namespace, labels.
 
 The meaning of each field is that of EdgePlacement v2alpha1: fields of a clause are ANDed, clauses
-are ORed, an empty list matches everything, `*` matches any; in an upsync rule an empty list of
+are ORed, an empty list matches everything, `*` matches any; in an upsync clause an empty list of
 namespaces or names matches nothing.
 """
 
@@ -15,6 +15,7 @@ from schemas.api import BindingPolicySpec, DownsyncClause, EdgePlacementSpec
 from schemas.chunks import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON
 from schemas.objects import ObjectKey
 from schemas.selectors import LabelSelector
+from schemas.upsync import UpsyncClause
 
 ANY = "*"
 NAMESPACED, CLUSTER = "namespaced", "cluster"
@@ -97,6 +98,8 @@ class Clause:
     names: frozenset[str] = frozenset()
     selectors: tuple[LabelSelector, ...] = ()
     flags: int = 0
+    # The StatusCollectors that it names.
+    collectors: tuple[str, ...] = ()
     scope: str = ""
 
     def matches(
@@ -140,29 +143,12 @@ class Clause:
 
 
 @dataclass(frozen=True, slots=True)
-class UpsyncRule:
-    """What a placement brings up from edges; an object that matches is never sent down."""
-
-    group: str
-    resources: frozenset[str]
-    namespaces: frozenset[str]
-    names: frozenset[str]
-
-    def matches(self, key: ObjectKey) -> bool:
-        return (
-            self.group == key.group
-            and _named(self.resources, key.resource)
-            and (not key.namespace or _named(self.namespaces, key.namespace))
-            and _named(self.names, key.name)
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Rules:
     """All clauses of one placement; `flags` are added to every object it selects."""
 
     clauses: tuple[Clause, ...] = ()
-    upsync: tuple[UpsyncRule, ...] = ()
+    # What comes up from edges; an object that matches is never sent down.
+    upsync: tuple[UpsyncClause, ...] = ()
     flags: int = 0
 
     def flags_of(
@@ -176,6 +162,17 @@ class Rules:
         for clause in matching:
             flags |= clause.flags
         return flags
+
+    def collectors_of(
+        self, key: ObjectKey, labels: Mapping[str, str], namespace: Mapping[str, str] | None
+    ) -> frozenset[str]:
+        """The StatusCollectors of all clauses that match, of an object that is selected."""
+        return frozenset(
+            name
+            for item in self.clauses
+            if item.collectors and item.matches(key, labels, namespace)
+            for name in item.collectors
+        )
 
     def in_any_namespace(self) -> Rules:
         """The same rules, whatever the labels of Namespaces are."""
@@ -228,25 +225,23 @@ def rules_of(spec: EdgePlacementSpec | BindingPolicySpec) -> Rules:
         return Rules(clauses)
     return Rules(
         clauses=(*clauses, *_older_clauses(spec)),
-        upsync=tuple(
-            UpsyncRule(
-                item.api_group,
-                frozenset(item.resources),
-                frozenset(item.namespaces),
-                frozenset(item.names),
-            )
-            for item in spec.upsync
-        ),
+        upsync=clauses_of(spec),
         flags=WANT_SINGLETON if spec.want_singleton_reported_state else 0,
+    )
+
+
+def clauses_of(spec: EdgePlacementSpec | BindingPolicySpec) -> tuple[UpsyncClause, ...]:
+    """What a placement brings up from edges; a BindingPolicy brings up nothing."""
+    if isinstance(spec, BindingPolicySpec):
+        return ()
+    return tuple(
+        UpsyncClause(item.api_group, item.resources, item.namespaces, item.names)
+        for item in spec.upsync
     )
 
 
 def _listed(wanted: frozenset[str], value: str) -> bool:
     return not wanted or value in wanted or ANY in wanted
-
-
-def _named(wanted: frozenset[str], value: str) -> bool:
-    return value in wanted or ANY in wanted
 
 
 def _older_clauses(spec: EdgePlacementSpec) -> Iterator[Clause]:
@@ -275,4 +270,5 @@ def _clause(item: DownsyncClause) -> Clause:
         names=frozenset(item.object_names),
         selectors=item.label_selectors,
         flags=flags,
+        collectors=item.status_collectors,
     )

@@ -5,7 +5,7 @@ Counts that are not exact read "at least".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, starmap
 from typing import Any
@@ -33,8 +33,9 @@ ERRORS_MAX = 20
 VALID, SYNCED, HEALTHY = "Valid", "Synced", "Healthy"
 REMOVAL_HELD, OBJECTS_REFUSED = "RemovalHeld", "ObjectsRefused"
 SINGLETON_REPORTED = "SingletonReported"
-OBJECTS_SELECTED, NOT_SUPPORTED = "ObjectsSelected", "NotSupported"
+OBJECTS_SELECTED = "ObjectsSelected"
 ACTS_AT_CENTRE = "ActsAtCentre"
+COLLECTORS_AVAILABLE = "StatusCollectorsAvailable"
 READY, WIDE_SELECTION, POLICIES_DIFFER = "Ready", "WideSelection", "PoliciesDiffer"
 CUSTOMIZED = "Customized"
 SINGLETONS_NAMED_MAX = 4
@@ -47,14 +48,13 @@ _OWNED = (
     OBJECTS_REFUSED,
     SINGLETON_REPORTED,
     OBJECTS_SELECTED,
-    NOT_SUPPORTED,
     ACTS_AT_CENTRE,
+    COLLECTORS_AVAILABLE,
     READY,
     WIDE_SELECTION,
     POLICIES_DIFFER,
     CUSTOMIZED,
 )
-_NO_STATUS = frozenset({("", "namespaces"), ("apiextensions.k8s.io", "customresourcedefinitions")})
 
 
 UNCOUNTED = Count(Summary(), exact=False)
@@ -66,7 +66,7 @@ class PlacementFacts:
     """What the centre itself knows of a placement, beside the summary.
 
     It selects `selected` objects; with a `lack` it is neither synced nor healthy, whatever is
-    counted; what it asks for and is `not_supported` is named.
+    counted.
     `ambiguous` are objects whose singleton status is asked for, and how many destinations have
     them, where that is not one.
     """
@@ -79,7 +79,8 @@ class PlacementFacts:
     ambiguous: Mapping[ObjectKey, int] = field(default_factory=dict)
     selected: int = 0
     lack: Lack | None = None
-    not_supported: tuple[str, ...] = ()
+    missing_collectors: tuple[str, ...] | None = None
+    """StatusCollectors that it names and that are not there; None if it names none."""
     uncustomized: tuple[str, ...] = ()
     """The Customizers that are not there, and what becomes of those who ask for them."""
     acts: str = ""
@@ -162,11 +163,6 @@ def singleton(
     return Singleton(count, _status_of(results))
 
 
-def takes_status(key: ObjectKey) -> bool:
-    """Whether a status may come back: the centre's own Namespaces and definitions have theirs."""
-    return (key.group, key.resource) not in _NO_STATUS
-
-
 def _status_of(results: Iterable[ObjectResult]) -> dict[str, Any] | None:
     """The one returned status; `{}` while there is none, None if it is unreadable."""
     returned = [item.status for item in results if item.count == 1 and item.status]
@@ -210,12 +206,7 @@ def _conditions(facts: PlacementFacts, count: Count) -> list[Condition]:
     if facts.ambiguous:
         message = _ambiguous_text(facts)
         listed.append(condition(SINGLETON_REPORTED, "False", "NotOneDestination", message))
-    if facts.not_supported:
-        message = not_supported_text(facts.not_supported)
-        listed.append(condition(NOT_SUPPORTED, "True", "NotSupported", message))
-    if facts.uncustomized:
-        message = "; ".join(facts.uncustomized[:ERRORS_MAX])
-        listed.append(condition(CUSTOMIZED, "False", "CustomizerMissing", message))
+    listed += _asked_for(facts)
     if facts.acts:
         listed.append(condition(ACTS_AT_CENTRE, "True", "NotDenatured", facts.acts))
     if facts.wide:
@@ -225,6 +216,24 @@ def _conditions(facts: PlacementFacts, count: Count) -> list[Condition]:
         message = "; ".join(starmap(_differing_text, named))
         listed.append(condition(POLICIES_DIFFER, "True", "CreateOnly", message))
     return listed
+
+
+def _asked_for(facts: PlacementFacts) -> Iterator[Condition]:
+    """What of that which it names has no effect, or is not there."""
+    if facts.missing_collectors is not None:
+        yield _collectors(facts.missing_collectors)
+    if facts.uncustomized:
+        message = "; ".join(facts.uncustomized[:ERRORS_MAX])
+        yield condition(CUSTOMIZED, "False", "CustomizerMissing", message)
+
+
+def _collectors(missing: Sequence[str]) -> Condition:
+    """Whether all collectors that are named are there; one that is invalid is not."""
+    if missing:
+        message = f"Missing StatusCollector(s) [{' '.join(missing)}]"
+        return condition(COLLECTORS_AVAILABLE, "False", "ReconcileError", message)
+    message = "All StatusCollector(s) are available"
+    return condition(COLLECTORS_AVAILABLE, "True", "ReconcileSuccess", message)
 
 
 def _ready(facts: PlacementFacts) -> Condition:
@@ -250,12 +259,6 @@ def _differing_text(other: str, keys: Sequence[ObjectKey]) -> str:
         f"{title(other)} says createOnly otherwise of {listed}: where both go, the copy is kept in "
         "step; say the same in both"
     )
-
-
-def not_supported_text(named: Sequence[str]) -> str:
-    """That these say something and do nothing yet."""
-    verb = "has" if len(named) == 1 else "have"
-    return f"{', '.join(named)} {verb} no effect: not supported yet; all else works"
 
 
 def _delivered(facts: PlacementFacts, count: Count) -> list[Condition]:

@@ -22,6 +22,7 @@ from schemas.api import BindingPolicySpec, EdgePlacementSpec
 from schemas.blobs import Reference, StoredBlob
 from schemas.chunks import TEMPLATE, ManifestEntry, build_manifest
 from schemas.codec import address, canonical
+from schemas.collectors import Program, program_set
 from schemas.faults import Fault
 from schemas.identity import ContentHash
 from schemas.objects import ObjectKey, apply_order
@@ -35,6 +36,7 @@ from schemas.records import (
     Source,
 )
 from schemas.refusals import CodecError
+from schemas.upsync import UpsyncClause
 from schemas.wire import replace
 
 HINTS_MAX = 4
@@ -55,6 +57,8 @@ class Issued:
     kept: frozenset[ContentHash] = frozenset()
     # Content of objects that is not.
     lost: frozenset[ContentHash] = frozenset()
+    # What is collected.
+    collectors: tuple[Reference, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,7 @@ class Translation:
     faults: tuple[Fault, ...]
     draft: Draft | None
     lost: frozenset[ContentHash] = frozenset()
+    collectors: tuple[Reference, ...] = ()
 
 
 class ObjectRefused(ValueError):
@@ -146,6 +151,17 @@ def alternatives_of(spec: EdgePlacementSpec | BindingPolicySpec) -> tuple[Altern
     return tuple(Alternative(OVER_LOCATION, item) for item in spec.location_selectors)
 
 
+@dataclass(frozen=True, slots=True)
+class ReturnRules:
+    """What destinations send back beside counts: rows of collectors, and objects of their own."""
+
+    collectors: Mapping[ObjectKey, tuple[Program, ...]] = field(default_factory=dict)
+    upsync: tuple[UpsyncClause, ...] = ()
+
+
+RETURNS_NOTHING = ReturnRules()
+
+
 def translate(
     head: DeltaHead,
     selected: Mapping[ObjectKey, int],
@@ -153,6 +169,7 @@ def translate(
     cleaned: CleanObjects,
     before: Issued | None = None,
     held: AbstractSet[ObjectKey] = frozenset(),
+    returns: ReturnRules = RETURNS_NOTHING,
 ) -> Translation:
     """Say a placement's object set as a delta.
 
@@ -172,15 +189,18 @@ def translate(
             faults.append(refused.fault)
             if key in old:
                 entries[key] = old[key]
-    manifest = build_manifest(entries.values())
-    kept = frozenset(blob.reference.address for blob in manifest)
+    manifest = build_manifest(entries.values(), returns.upsync)
+    asked = {key: programs for key, programs in returns.collectors.items() if key in entries}
+    programs = [program_set(asked)] if asked else []
+    collectors = tuple(blob.reference for blob in programs)
+    kept = frozenset(blob.reference.address for blob in (*manifest, *programs))
     lost = before.lost if before else frozenset[ContentHash]()
     again = lost & {it.address for key in shown for it in entries[key].references}
     gates = (Gate(manifest[0].reference),)
-    if before is not None and not again and _says(before, head, gates):
-        return Translation(entries, gates, kept, tuple(faults), None, lost)
+    if before is not None and not again and _says(before, head, gates, collectors):
+        return Translation(entries, gates, kept, tuple(faults), None, lost, collectors)
     known = before.kept if before else frozenset[ContentHash]()
-    stored = [blob for blob in manifest if blob.reference.address not in known]
+    stored = [b for b in (*programs, *manifest) if b.reference.address not in known]
     there = {it.address for entry in old.values() for it in entry.references} - again
     for key in sorted(shown):
         reference, by = entries[key].reference, cleaned.casting(key, objects[key]).customizer
@@ -195,8 +215,8 @@ def translate(
         or bool(old.keys() - entries.keys())
         or before.head.alternatives != head.alternatives
     )
-    draft = _draft(head, gates, stored, before, loses=loses)
-    return Translation(entries, gates, kept, tuple(faults), draft, lost - again)
+    draft = _draft(head, gates, collectors, stored, before, loses=loses)
+    return Translation(entries, gates, kept, tuple(faults), draft, lost - again, collectors)
 
 
 def bare_head(source: Source, alternatives: tuple[Alternative, ...]) -> DeltaHead:
@@ -249,9 +269,11 @@ def _settled(entry: ManifestEntry, known: ManifestEntry | None) -> ManifestEntry
     return replace(entry, revision=known.revision)
 
 
-def _says(before: Issued, head: DeltaHead, gates: tuple[Gate, ...]) -> bool:
+def _says(
+    before: Issued, head: DeltaHead, gates: tuple[Gate, ...], collectors: tuple[Reference, ...]
+) -> bool:
     """Whether the ledger says this already, whatever content it named beside the manifest."""
-    if before.entries is None or before.gates != gates:
+    if before.entries is None or (before.gates, before.collectors) != (gates, collectors):
         return False
     return same(replace(head, body_hash=before.head.body_hash), before.head)
 
@@ -259,13 +281,14 @@ def _says(before: Issued, head: DeltaHead, gates: tuple[Gate, ...]) -> bool:
 def _draft(
     head: DeltaHead,
     gates: tuple[Gate, ...],
+    collectors: tuple[Reference, ...],
     stored: Iterable[StoredBlob],
     before: Issued | None,
     *,
     loses: bool,
 ) -> Draft:
     blobs_stored = tuple(stored)
-    body = DeltaBody(_content(gates, blobs_stored), gates).encode()
+    body = DeltaBody(_content(gates, collectors, blobs_stored), gates, collectors).encode()
     full = replace(
         head,
         body_hash=hashlib.sha256(body).digest(),
@@ -274,11 +297,13 @@ def _draft(
     return Draft("delta", full, body, values_of(*blobs_stored), loses)
 
 
-def _content(gates: tuple[Gate, ...], stored: Iterable[StoredBlob]) -> tuple[Reference, ...]:
-    """The manifests, and beside them what is new, so that all is fetched at once.
+def _content(
+    gates: tuple[Gate, ...], collectors: tuple[Reference, ...], stored: Iterable[StoredBlob]
+) -> tuple[Reference, ...]:
+    """The manifests and the collectors, and beside them what is new: all is fetched at once.
 
     The manifest leads there in any case, one step after the other; so a large change names nothing.
     """
-    arms = tuple(gate.arm for gate in gates if gate.arm is not None)
+    arms = (*(gate.arm for gate in gates if gate.arm is not None), *collectors)
     hints = tuple(blob.reference for blob in stored if blob.reference not in arms)
     return arms + hints if len(hints) <= HINTS_MAX else arms

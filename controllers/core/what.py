@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from controllers.core.customizers import Customizers
-from controllers.core.missing import NotSupported
 from controllers.core.selection import ANY, Reach, Rules, never_selected
 from schemas.chunks import CREATE_ONLY
 from schemas.objects import ObjectKey
@@ -38,7 +37,6 @@ class WhatResolver:
 
     def __init__(self) -> None:
         self.objects: dict[ObjectKey, Mapping[str, Any]] = {}
-        self.not_supported = NotSupported()
         self.customizers = Customizers()
         self._rules: dict[str, Rules] = {}
         self._wanting: dict[_Hint, set[str]] = defaultdict(set)
@@ -150,6 +148,17 @@ class WhatResolver:
                 selected.setdefault(crd, 0)
         return selected
 
+    def collectors(self, name: str) -> dict[ObjectKey, frozenset[str]]:
+        """The StatusCollectors that a placement names for each object that it selects."""
+        rules = self._rules.get(name)
+        if rules is None or not any(clause.collectors for clause in rules.clauses):
+            return {}
+        named = {
+            key: rules.collectors_of(key, _labels(self.objects[key]), self._namespace_labels(key))
+            for key in self._selected[name]
+        }
+        return {key: names for key, names in named.items() if names}
+
     def count(self, name: str) -> int:
         """How many objects a placement selects; definitions that only come along do not count."""
         return len(self._selected.get(name, ()))
@@ -241,13 +250,16 @@ class WhatResolver:
         obj = self.objects[key]
         flags = None
         if key not in self._kept:
-            namespace = self.objects.get(ObjectKey(*_NAMESPACES, "", key.namespace))
-            labels = None if namespace is None else _labels(namespace)
-            flags = self._rules[name].flags_of(key, _labels(obj), labels)
+            flags = self._rules[name].flags_of(key, _labels(obj), self._namespace_labels(key))
         if flags is None:
             self._drop(key, name)
         else:
             self._take(key, name, flags)
+
+    def _namespace_labels(self, key: ObjectKey) -> Mapping[str, str] | None:
+        """The labels of the object's Namespace; None if that is not known."""
+        namespace = self.objects.get(ObjectKey(*_NAMESPACES, "", key.namespace))
+        return None if namespace is None else _labels(namespace)
 
     def _take(self, key: ObjectKey, name: str, flags: int) -> None:
         if key not in self._selected[name]:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from controllers.core.collectors import COLLECTORS, COMBINED, Collectors
 from controllers.core.customizers import CUSTOMIZERS, faults_text, is_customizer
 from controllers.core.missing import Lack, Missing
 from controllers.core.renature import DENATUREDS, Renatured, is_denatured
@@ -17,8 +18,10 @@ from controllers.core.selection import rules_of
 from controllers.core.transforms import TRANSFORMS, Transforms
 from controllers.core.what import DEFINITIONS, WhatResolver, is_partial
 from schemas.api import BindingPolicy, EdgePlacement, parse_kind
+from schemas.chunks import WANT_MULTI
+from schemas.collectors import AGGREGATE, Program
 from schemas.faults import Fault, InvalidObject
-from schemas.objects import BUILT_IN_KINDS, ObjectKey
+from schemas.objects import BUILT_IN_KINDS, ObjectKey, takes_status
 from schemas.placements import KINDS, placement_at, placement_key, placement_with_result
 
 Object = Mapping[str, Any]
@@ -33,6 +36,8 @@ CONTROL_KINDS = frozenset(
         DEFINITIONS,
         DENATUREDS,
         CUSTOMIZERS,
+        COLLECTORS,
+        COMBINED,
         TRANSFORMS,
     }
 )
@@ -60,6 +65,7 @@ class Workloads:
         self.resolver = WhatResolver()
         self.missing = Missing()
         self.renatured = Renatured()
+        self.collectors = Collectors()
         self.transforms = Transforms()
         self.placements: dict[str, Placement] = {}
         self.objects: dict[str, Object] = {}
@@ -291,14 +297,28 @@ class Workloads:
         if isinstance(placement, EdgePlacement | BindingPolicy):
             self.placements[name] = placement
             self.resolver.put_placement(name, rules_of(placement.spec))
-            self.resolver.not_supported.put(name, obj)
             self.missing.put(name, placement.spec)
+            self.collectors.put_placement(name, placement.spec)
 
     def _shown(self, key: ObjectKey, obj: Object) -> frozenset[str]:
-        return self.resolver.put(key, obj) | self._namespace_of(key)
+        touched = self.resolver.put(key, obj) | self._namespace_of(key)
+        if (key.group, key.resource) == COLLECTORS:
+            touched |= self.collectors.put(key.name, obj)
+        return touched
 
     def _gone(self, key: ObjectKey) -> frozenset[str]:
-        return self.resolver.remove(key) | self._namespace_of(key)
+        touched = self.resolver.remove(key) | self._namespace_of(key)
+        if (key.group, key.resource) == COLLECTORS:
+            touched |= self.collectors.remove(key.name)
+        return touched
+
+    def collecting(self, name: str) -> dict[ObjectKey, tuple[Program, ...]]:
+        """What is collected of each object that a placement selects."""
+        found = self.collectors.of(self.resolver.collectors(name))
+        for key, flags in self.resolver.selection(name).items():
+            if flags & WANT_MULTI and takes_status(key):
+                found[key] = (*found.get(key, ()), AGGREGATE)
+        return found
 
     def _namespace_of(self, key: ObjectKey) -> frozenset[str]:
         """The placements that name the object's Namespace, if that came or went with it."""
@@ -323,8 +343,8 @@ class Workloads:
         self.placements.pop(name, None)
         self.invalid.pop(name, None)
         self.resolver.remove_placement(name)
-        self.resolver.not_supported.remove(name)
         self.missing.remove(name)
+        self.collectors.remove_placement(name)
 
 
 def _kind(key: ObjectKey) -> tuple[str, str]:

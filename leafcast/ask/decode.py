@@ -10,8 +10,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from schemas.identity import NodePath
+from schemas.refusals import BadIdentity
+
 OBJECTS_MAX = 100_000
 TEXT_MAX_CHARACTERS = 1000
+TIME_MAX_MS = 253_402_300_799_000
+"""The end of the year 9999, ms since 1970."""
 _TERM = re.compile(r"[0-9a-f]{16}\Z")
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
 
@@ -26,6 +31,62 @@ def read_objects(answer: object, after: str) -> tuple[list[dict[str, Any]], str]
     if not all(isinstance(obj, dict) and isinstance(obj.get("metadata"), dict) for obj in objects):
         raise BadAnswer("it lists what is no object")
     return objects, _next_in(answer, after, objects, _place)
+
+
+class CopyForm(NamedTuple):
+    """An object that an edge brought up, as it was there at a moment."""
+
+    path: NodePath
+    as_of_ms: int
+    object: dict[str, Any]
+
+
+def read_copies(
+    answer: object, path: NodePath, after: str
+) -> tuple[list[CopyForm], list[str], str]:
+    """Copies of a page of a relay's, its children that are relays, where the next page begins.
+
+    Raises BadAnswer.
+    """
+    copies = [_copy(item, path) for item in _list_in(answer, "copies")]
+    relays = _list_in(answer, "relays")
+    if not all(isinstance(name, str) and _NAME.match(name) for name in relays):
+        raise BadAnswer("it lists what is no child")
+    following = _field(answer, "next")
+    if not isinstance(following, str) or len(following) > TEXT_MAX_CHARACTERS:
+        raise BadAnswer("its next page has no name")
+    # A page may be empty: so many copies were read for it, and none was wanted.
+    if following and _copies_place(following) <= _copies_place(after):
+        raise BadAnswer("its next page is no later one")
+    return copies, relays, following
+
+
+def _copy(item: object, path: NodePath) -> CopyForm:
+    if not isinstance(item, Mapping):
+        raise BadAnswer("it lists what is no copy")
+    text, as_of, obj = item.get("path"), item.get("asOfMs"), item.get("object")
+    try:
+        edge = NodePath.parse(text) if isinstance(text, str) else None
+    except BadIdentity:
+        edge = None
+    if edge is None or edge.is_root or edge.parent != path:
+        raise BadAnswer("a copy is of none of its edges")
+    if type(as_of) is not int or not 0 <= as_of <= TIME_MAX_MS:
+        raise BadAnswer("a copy says no time")
+    if not isinstance(obj, dict) or not isinstance(obj.get("metadata"), dict):
+        raise BadAnswer("it lists what is no object")
+    if not isinstance(obj["metadata"].get("name"), str):
+        raise BadAnswer("it lists an object without a name")
+    return CopyForm(edge, as_of, obj)
+
+
+def _copies_place(name: str) -> tuple[str, int]:
+    edge, _, sequence = name.rpartition("/")
+    if not name:
+        return "", 0
+    if not sequence.isdecimal() or len(sequence) > 20:
+        raise BadAnswer("its next page has no name")
+    return edge, int(sequence)
 
 
 class OrphanForm(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 from leafcast.ask.decode import BadAnswer
@@ -15,6 +15,7 @@ from schemas.reports import NEVER_JOINED
 from schemas.wire import INT_MAX
 
 LISTED_MAX, ASKED_MAX = 10_000, 2_000
+RELAYS_MAX = 100_000
 _WORDS = ("object", "reason", "path")
 
 Form = dict[str, Any]
@@ -57,6 +58,37 @@ async def nodes_below(
                 break
             after = following
     return found[:LISTED_MAX], [*silent, *map(str, waiting)]
+
+
+async def destinations_of_tree(
+    session: Session, key: str, missing: dict[NodePath, str]
+) -> AsyncIterator[Form]:
+    """A form for each destination of a placement as it is heard of; never more than a page is held.
+
+    Relays that did not answer are put into `missing`, with the reason.
+    """
+    waiting = [NodePath()]
+    while waiting:
+        path, after = waiting.pop(), ""
+        while True:
+            try:
+                question: dict[str, Any] = {"placement": key, "after": after}
+                answer = await session.call("ask", path=str(path), verb=STATUS, **question)
+                nodes, following = page_of(path, answer)
+            except (CallFailed, BadAnswer) as error:
+                missing[path] = str(error)
+                break
+            for node in nodes:
+                if node["role"] == "edge":
+                    yield _destination(node)
+                else:
+                    waiting.append(NodePath.parse(node["path"]))
+            if len(waiting) > RELAYS_MAX:
+                missing[path] = f"more than {RELAYS_MAX} relays are named"
+                return
+            if following <= after:
+                break
+            after = following
 
 
 def page_of(path: NodePath, answer: Any) -> tuple[list[Form], str]:

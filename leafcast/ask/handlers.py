@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from importlib.metadata import version
 from typing import Protocol
 
+from leafcast.ask.copies_answer import Wanted, copies_answer
 from relay.asker import Answerer, AskFailed
 from relay.core.asks.answers import BadArguments, node_answer, objects_answer, status_answer
 from relay.core.link.session import Standing
@@ -14,8 +16,8 @@ from relay.core.records.accepted import Accepted, is_delta
 from relay.core.reports.reduce import merge_all
 from relay.core.view import Orphan
 from relay.driver import Driver
-from relay.ports import Object, Space
-from schemas.asks import GET, NODE, ORPHANS, STATUS, AskFault
+from relay.ports import BusBroken, CopiesPage, Object, Space
+from schemas.asks import GET, NODE, ORPHANS, STATUS, UPSYNCED, AskFault
 from schemas.codec import from_json
 from schemas.identity import MailKey, NodePath
 from schemas.objects import ObjectKey
@@ -51,6 +53,10 @@ class AskedNode(Protocol):
     @property
     def cluster(self) -> Space | None:
         """The workload execution cluster, at an edge."""
+        ...
+
+    async def read_copies(self, child: str, first: int) -> CopiesPage:
+        """What a child brought up; see relay.ports.Bus."""
         ...
 
 
@@ -91,7 +97,13 @@ def answerers(
             raise AskFailed(AskFault("NotReady", f"{path} is starting", path))
         return orphans_answer(runtime.node, record.arguments)
 
-    return {GET: get, STATUS: status, NODE: node, ORPHANS: orphans}
+    return {
+        GET: get,
+        STATUS: status,
+        NODE: node,
+        ORPHANS: orphans,
+        UPSYNCED: partial(_upsynced, runtime),
+    }
 
 
 class OrphanHolder(Protocol):
@@ -184,6 +196,32 @@ async def _objects(runtime: AskedNode, arguments: Mapping[str, str]) -> list[Obj
     selector = read_selector(arguments.get("selector", ""))
     listing = await space.list(group, resource, namespace=namespace, selector=selector)
     return list(listing.objects)
+
+
+async def _upsynced(runtime: AskedNode, record: AskRecord) -> object:
+    node, path, said = runtime.node, str(runtime.path), record.arguments
+    if node is None:
+        raise AskFailed(AskFault("NotReady", f"{path} is starting", path))
+    child, after = said.get("child", ""), said.get("after", "")
+    if child and child not in node.children():
+        raise AskFailed(AskFault("NoSuchNode", f"{path} has no child {child}", path))
+    wanted, read = _wanted(said), runtime.read_copies
+    try:
+        return await copies_answer(node, read, runtime.path, wanted, child=child, after=after)
+    except BusBroken as error:
+        raise AskFailed(AskFault("NotReady", str(error), path)) from error
+
+
+def _wanted(arguments: Mapping[str, str]) -> Wanted:
+    if not arguments.get("resource"):
+        raise BadArguments("resource: it is missing; name a plural such as configmaps")
+    return Wanted(
+        arguments.get("group", ""),
+        arguments["resource"],
+        arguments.get("namespace", ""),
+        arguments.get("name", ""),
+        read_selector(arguments.get("selector", "")),
+    )
 
 
 def read_selector(text: str) -> LabelSelector | None:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from leafcast.ask.decode import OBJECTS_MAX, BadAnswer, read_objects
 from leafcast.ask.resource_names import ResourceKind
 from leafcast.ask.session import CallFailed, Session
+from leafcast.ask.upsynced import CopiesWanted, Upsynced, copies_of_edge
 from relay.ports import Object
 from schemas.asks import GET
+from schemas.identity import NodePath
 from schemas.selectors import LabelSelector
+from schemas.upsync import AS_OF_ANNOTATION, EDGE_ANNOTATION
+
+_AWAY = frozenset({"NoAnswer", "Restarting", "Unreachable"})
 
 
 class NotFound(Exception):
@@ -73,6 +78,8 @@ class EdgeReader:
 
     session: Session
     path: str
+    # What kept the edge from answering: then its copies at its parent are what is read.
+    away: list[CallFailed] = field(default_factory=list)
 
     async def all_of(
         self, kind: ResourceKind, namespace: str, selector: LabelSelector | None
@@ -88,6 +95,34 @@ class EdgeReader:
         return found[0]
 
     async def _ask(
+        self, kind: ResourceKind, namespace: str, name: str, selector: LabelSelector | None
+    ) -> list[Object]:
+        """What the edge answers, or its copies at its parent if it is away; raises CallFailed."""
+        try:
+            return await self._ask_edge(kind, namespace, name, selector)
+        except CallFailed as failed:
+            if failed.code not in _AWAY:
+                raise
+            wanted = CopiesWanted.of_kind(kind, namespace, name, selector)
+            found = await self._copies(wanted, failed)
+            self.away.append(failed)
+            return found
+
+    async def _copies(self, wanted: CopiesWanted, failed: CallFailed) -> list[Object]:
+        """What lies at the parent; if that does not answer either, or has nothing: why not."""
+        newest: dict[tuple[str, str], Object] = {}
+        try:
+            async for copy in copies_of_edge(self.session, NodePath.parse(self.path), wanted):
+                shown = as_shown(copy)
+                metadata = shown["metadata"]
+                newest[str(metadata.get("namespace") or ""), str(metadata["name"])] = shown
+        except CallFailed:
+            raise failed from None
+        if not newest:
+            raise failed
+        return [newest[place] for place in sorted(newest)]
+
+    async def _ask_edge(
         self, kind: ResourceKind, namespace: str, name: str, selector: LabelSelector | None
     ) -> list[Object]:
         """All pages of the edge's answer; raises CallFailed."""
@@ -115,6 +150,17 @@ class EdgeReader:
             asked["after"] = following
 
 
-def reader_of(session: Session, at: str | None) -> Reader:
+def as_shown(copy: Upsynced, *, edge: bool = False) -> Object:
+    """A copy's object, with annotations that say of which moment it is, and of which edge."""
+    metadata = dict(copy.object["metadata"])
+    as_of = copy.as_of.replace(microsecond=0).isoformat().replace("+00:00", "Z")
+    said = metadata.get("annotations")
+    annotations = {**(said if isinstance(said, dict) else {}), AS_OF_ANNOTATION: as_of}
+    if edge:
+        annotations[EDGE_ANNOTATION] = str(copy.path)
+    return {**copy.object, "metadata": {**metadata, "annotations": annotations}}
+
+
+def reader_of(session: Session, at: str | None) -> CentreReader | EdgeReader:
     """The centre's reader, or that of the edge at a path."""
     return CentreReader(session) if at is None else EdgeReader(session, at)

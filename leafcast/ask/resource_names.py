@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.api import CONTROL_GROUP, GROUP
+from schemas.groups import CONTROL_GROUP, GROUP
 from schemas.objects import BUILT_IN_KINDS, CRD_GROUP, KindTable, ObjectKey, group_of
 
 _SHORT_NAMES: Mapping[str, tuple[str, str]] = {
@@ -20,6 +20,7 @@ _SHORT_NAMES: Mapping[str, tuple[str, str]] = {
     "ct": (CONTROL_GROUP, "customtransforms"),
     "deploy": ("apps", "deployments"),
     "ds": ("apps", "daemonsets"),
+    "cst": (CONTROL_GROUP, "combinedstatuses"),
     "ep": ("", "endpoints"),
     "epl": (GROUP, "edgeplacements"),
     "ev": ("", "events"),
@@ -42,6 +43,7 @@ _SHORT_NAMES: Mapping[str, tuple[str, str]] = {
     "sc": ("storage.k8s.io", "storageclasses"),
     "sps": (GROUP, "singleplacementslices"),
     "st": (GROUP, "synctargets"),
+    "stc": (CONTROL_GROUP, "statuscollectors"),
     "sts": ("apps", "statefulsets"),
     "svc": ("", "services"),
 }
@@ -119,17 +121,20 @@ class ResourceKinds:
         for word, meant in self._named(listed):
             self._words.setdefault(word, meant)
 
-    def resolve(self, word: str) -> ResourceKind:
+    def resolve(self, word: str, *, guess: bool = False) -> ResourceKind:
         """The kind a word means, whatever its case; raises UnknownKind.
 
-        A group may follow, after a version or not: `deployments.apps`, `deployments.v1.apps`.
+        A group may follow, after a version or not: `deployments.apps`, `deployments.v1.apps`. With
+        `guess` a plural with its group need not be known.
         """
         said = word.lower()
         meant = self._words.get(said)
+        plain, _, rest = said.partition(".")
         if meant is None:
-            plain, _, rest = said.partition(".")
             _, _, group = rest.partition(".")
             meant = self._words.get(f"{plain}.{group}") if group else None
+        if meant is None and guess and plain and "." in rest:
+            return ResourceKind(rest, plain, plain, namespaced=True)
         if meant is None:
             raise UnknownKind(word, difflib.get_close_matches(said, sorted(self._words), n=1))
         return self._kinds[meant]
@@ -143,11 +148,14 @@ class ResourceKinds:
             for kind in self._kinds.values()
         )
 
-    def resolve_all(self, words: str) -> list[ResourceKind]:
+    def resolve_all(self, words: str, *, guess: bool = False) -> list[ResourceKind]:
         """Several, with commas between them, each once; `all` means what it means to kubectl."""
         found: list[ResourceKind] = []
         for word in filter(None, words.split(",")):
-            found += [self._kinds[kind] for kind in _ALL] if word == ALL else [self.resolve(word)]
+            if word == ALL:
+                found += [self._kinds[kind] for kind in _ALL]
+            else:
+                found.append(self.resolve(word, guess=guess))
         return list(dict.fromkeys(found))
 
     def of(self, obj: Mapping[str, Any]) -> ResourceKind:

@@ -23,7 +23,7 @@ from relay.adapters.jetstream.request_reply import CannotConnect, Unanswered, as
 from relay.adapters.server.nats_server import ROOM_BYTES_MIN
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from relay.ports import Clock, Space, SpaceError
-from schemas.api import GROUP
+from schemas.groups import GROUP
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
 from schemas.properties import PROPERTIES_NAMESPACE

@@ -11,14 +11,15 @@ from typing import Any
 from leafcast.ask.resource_names import ResourceKind, ResourceKinds
 from leafcast.ask.session import USER_MANAGER, CallFailed, Session
 from leafcast.manifest_sources import BadManifests
+from relay.objects.expressions.programs import program_faults
 from relay.objects.merge import same, wish_of
 from relay.objects.serving import DEFINITIONS, NAMESPACES, Serving
 from relay.objects.stored_object import INVALID, NOT_FOUND, Refused
 from relay.ports import Object, SpaceError
-from schemas.api import GROUP, parse_kind
 from schemas.faults import InvalidObject
+from schemas.groups import GROUP
+from schemas.kind_check import check_kind
 from schemas.manifests import LoadedObject
-from schemas.not_supported import kind_not_supported
 from schemas.objects import CRD_GROUP, DEFAULT_NAMESPACE, ObjectKey, apply_order
 
 
@@ -84,9 +85,6 @@ async def judge(session: Session, wishes: Iterable[Wish]) -> list[Change]:
     changes: list[Change] = []
     faults: list[str] = []
     for wish in listed:
-        if why := kind_not_supported(wish.kind.group, wish.kind.kind):
-            faults.append(f"{wish.place}: {wish.title}: {why}")
-            continue
         space = session.space_for(wish.key)
         try:
             before = await space.get(wish.key)
@@ -161,9 +159,16 @@ async def make(session: Session, change: Change) -> Change:
 
 def _faults(obj: Any) -> Iterator[str]:
     try:
-        parse_kind(obj)
+        parsed = check_kind(obj)
     except InvalidObject as error:
         yield from str(error).splitlines()
+        return
+    if parsed is None:
+        return
+    from schemas.api import StatusCollector  # noqa: PLC0415 # built only where one of ours is read
+
+    if isinstance(parsed, StatusCollector) and (faults := program_faults(parsed.program)):
+        yield from str(InvalidObject("StatusCollector", parsed.name, faults)).splitlines()
 
 
 def _wrong_namespace(kinds: ResourceKinds, obj: Any, namespace: str | None) -> Iterator[str]:

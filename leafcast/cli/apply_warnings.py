@@ -13,8 +13,7 @@ from relay.objects.customization import (
     read_customizer,
 )
 from relay.objects.merge import wish_of
-from schemas.api import CONTROL_GROUPS, GROUP
-from schemas.not_supported import fields_not_supported
+from schemas.groups import CONTROL_GROUPS, GROUP
 from schemas.objects import BUILT_IN_KINDS, CRD_GROUP
 from schemas.placements import placement_at
 
@@ -42,23 +41,8 @@ async def warnings(session: Session, made: Sequence[Change], *, dry: bool) -> li
 
 
 def _of_one(change: Change) -> Iterator[str]:
-    yield from _without_effect(change)
     yield from _miswritten(change)
     yield from _pruned(change)
-
-
-def _without_effect(change: Change) -> Iterator[str]:
-    """Fields of a placement that do nothing yet, each by name."""
-    wish = change.wish
-    if placement_at(wish.key) is None:
-        return
-    spec = wish.object.get("spec")
-    if named := list(fields_not_supported(spec if isinstance(spec, dict) else {})):
-        verb = "has" if len(named) == 1 else "have"
-        yield (
-            f"Warning: {wish.title}: {', '.join(named)} {verb} no effect: "
-            "not supported yet; all else works"
-        )
 
 
 def _miswritten(change: Change) -> Iterator[str]:

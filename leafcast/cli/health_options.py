@@ -8,12 +8,11 @@ from typing import Any
 
 import click
 
-from leafcast.local.health_endpoint import LOOPBACK
-from leafcast.local.run_config import HealthForm
+from leafcast.local.health_endpoint import LOOPBACK, HealthAddress
 
 
 def health_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Both options, given to the command as `health: HealthForm | None`."""
+    """Both options, given to the command as `health: HealthAddress | None`."""
 
     @click.option(
         "--health-port",
@@ -28,7 +27,7 @@ def health_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )
     @wraps(command)
     def run(*given: Any, health_port: int | None, health_host: str, **others: Any) -> Any:
-        health = HealthForm(host=health_host, port=health_port) if health_port else None
+        health = HealthAddress(health_port, health_host) if health_port else None
         return command(*given, health=health, **others)
 
     return run

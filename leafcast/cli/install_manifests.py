@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from controllers.core.selection import STAYS_LABEL
-from schemas.api import CONTROL_GROUP, GROUP
 from schemas.crds import custom_resource_definitions
+from schemas.groups import CONTROL_GROUP, GROUP
 from schemas.properties import PROPERTIES_NAMESPACE
 
 NAMESPACE = "leafcast-system"
@@ -71,6 +71,9 @@ class Wish:
         return self.role == "edge"
 
 
+REPORT_NAMESPACE = "kubestellar-report"
+
+
 def manifests(wish: Wish) -> list[Manifest]:
     """All objects of a role, in an order in which they can be applied."""
     return [*_definitions(wish), _namespace(), *_centre(wish), *_edge(wish)]
@@ -93,6 +96,8 @@ def _centre(wish: Wish) -> Iterator[Manifest]:
     why = f"Whom the centre is here; it runs anywhere, with a token: {token}"
     yield Manifest(why, _account(CENTRE))
     if wish.workloads:
+        why = "Holds what collectors say of cluster-scoped objects."
+        yield Manifest(why, _object("v1", "Namespace", REPORT_NAMESPACE))
         why = (
             "Reads what placements select, which is for users to say: with --kind it reads less. "
             "Writes what is Leafcast's own: statuses, slices, the finalizer of a placement."
@@ -120,6 +125,7 @@ def _workload_rules(wish: Wish) -> list[Form]:
             _rule([GROUP], ["customizers", "edgeplacements", "singleplacementslices"], _READ),
             _rule([CONTROL_GROUP], ["bindingpolicies", "bindings", "customtransforms"], _READ),
             _rule(["leafcast.io"], ["denatureds"], _READ),
+            _rule([CONTROL_GROUP], ["combinedstatuses", "statuscollectors"], _READ),
         ]
     return [
         *(reads or [_rule(["*"], ["*"], _READ)]),
@@ -127,6 +133,8 @@ def _workload_rules(wish: Wish) -> list[Form]:
         _rule([GROUP], ["edgeplacements/status"], ["patch", "update"]),
         _rule([GROUP], ["edgeplacements/finalizers"], ["update"]),
         _rule([GROUP], ["singleplacementslices"], ["create", "delete", "patch", "update"]),
+        _rule([CONTROL_GROUP], ["statuscollectors/status"], ["patch", "update"]),
+        _rule([CONTROL_GROUP], ["combinedstatuses"], ["create", "delete", "patch", "update"]),
         _rule([CONTROL_GROUP], ["bindingpolicies"], ["patch"]),
         _rule(
             [CONTROL_GROUP],

@@ -9,7 +9,7 @@ from typing import Any
 from leafcast.show.object_cells import at
 from leafcast.show.object_output import Group
 from relay.ports import Space
-from schemas.api import GROUP
+from schemas.groups import GROUP
 from schemas.refusals import BadSelector
 from schemas.selectors import LabelSelector
 

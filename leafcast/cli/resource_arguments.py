@@ -25,20 +25,25 @@ class Meant:
     names: tuple[str, ...] = ()
 
 
-def read_arguments(kinds: ResourceKinds, arguments: Sequence[str]) -> list[Meant]:
-    """What the arguments mean, in their order; raises BadArguments, UnknownKind."""
+def read_arguments(
+    kinds: ResourceKinds, arguments: Sequence[str], *, unknown: bool = False
+) -> list[Meant]:
+    """What the arguments mean, in their order; raises BadArguments, UnknownKind.
+
+    With `unknown` there may be kinds that only edges know: they are named as PLURAL.GROUP.
+    """
     if not arguments:
         raise BadArguments("name a kind, such as deployments, or an object, as in deployment/web")
     if not any("/" in argument for argument in arguments):
         names = tuple(dict.fromkeys(arguments[1:]))
-        return [Meant(kind, names) for kind in kinds.resolve_all(arguments[0])]
+        return [Meant(kind, names) for kind in kinds.resolve_all(arguments[0], guess=unknown)]
     found: dict[ResourceKind, list[str]] = {}
     for argument in arguments:
         word, slash, name = argument.partition("/")
         if not (word and slash and name) or "/" in name:
             said = f'"{argument}" is not KIND/NAME, as other arguments are'
             raise BadArguments(f"{said}; write all of them so, or KIND NAME...")
-        found.setdefault(kinds.resolve(word), []).append(name)
+        found.setdefault(kinds.resolve(word, guess=unknown), []).append(name)
     return [Meant(kind, tuple(dict.fromkeys(names))) for kind, names in found.items()]
 
 

@@ -29,8 +29,7 @@ from leafcast.daemon.tree_verbs import register_tree_verbs
 from leafcast.data_dir import DataDir
 from leafcast.errors import said
 from leafcast.local.freed_memory import give_back_freed
-from leafcast.local.health_endpoint import HealthEndpoint
-from leafcast.local.run_config import HealthForm
+from leafcast.local.health_endpoint import HealthAddress, HealthEndpoint
 from leafcast.local.tree import LocalTree
 from leafcast.local.tree_kube import TreeKube
 from leafcast.local.views import TreeShape
@@ -57,7 +56,7 @@ class Daemon:
         place: DataDir,
         shape: TreeShape,
         external: ServerPlace | None = None,
-        health: HealthForm | None = None,
+        health: HealthAddress | None = None,
         kube: str | None = None,
     ) -> None:
         self._health = health

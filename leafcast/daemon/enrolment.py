@@ -25,9 +25,9 @@ from leafcast.show.plurals import many
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.asker import AskFailed
 from relay.ports import Clock, Dice, Space
-from schemas.api import GROUP, PATH_ANNOTATION
 from schemas.asks import NODE, AskFault
 from schemas.faults import InvalidObject
+from schemas.groups import GROUP, PATH_ANNOTATION
 from schemas.identity import KeyId, NodePath, TreeId
 from schemas.moves import MOVED_ANNOTATION, former_paths
 from schemas.objects import validate_object

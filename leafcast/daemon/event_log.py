@@ -32,7 +32,6 @@ _WARNINGS = frozenset(
         "NamespaceNotFound",
         "NothingSelected",
         "KindUnreadable",
-        "NotSupported",
         "AlmostAllObjects",
         "Frozen",
         "CustomizerMissing",

@@ -30,8 +30,8 @@ from leafcast.show.plurals import many
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.asker import AskFailed
 from relay.ports import Clock, Dice
-from schemas.api import GROUP
 from schemas.asks import NODE, AskFault
+from schemas.groups import GROUP
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Any
 
-from schemas.api import GROUP, PATH_ANNOTATION, VERSION
+from schemas.groups import GROUP, PATH_ANNOTATION, VERSION
 from schemas.identity import NodePath
 from schemas.moves import MOVED_ANNOTATION, after_move
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from controllers.centre import Controllers
 from controllers.core.cleaning import clean
+from controllers.core.transforms import TransformFailed, transform
 from controllers.core.what import is_partial
 from leafcast.ask.api import Api, ApiError
 from leafcast.daemon.running_centre import running
@@ -90,12 +91,17 @@ async def _object(controllers: Controllers, tree: LocalTree, key: ObjectKey) -> 
 def _made(
     controllers: Controllers, key: ObjectKey, obj: Object, properties: Properties
 ) -> Customized:
-    customizers = controllers.translator.workloads.resolver.customizers
+    workloads = controllers.translator.workloads
+    customizers = workloads.resolver.customizers
     casting = customizers.casting(key, obj)
     if casting.faults:
         said = "; ".join(str(fault) for fault in casting.faults)
         raise ApiError("Frozen", said, "correct it: until then nothing of its placements goes out")
     plain = clean(key, obj)
+    try:
+        transform(plain, workloads.transforms.of(key))
+    except TransformFailed as error:
+        raise ApiError("ObjectRefused", f"{key}: {error.message}", error.remedy) from error
     if not casting.template:
         return Customized(plain)
     try:

@@ -51,7 +51,7 @@ def register_selection(api: Api, tree: LocalTree) -> None:
 
 
 def selection_form(controllers: Controllers, name: str) -> dict[str, Any]:
-    """How many objects a placement selects, what it lacks, what of it acts here or does nothing."""
+    """How many objects a placement selects, what it lacks, what of it acts here."""
     workloads = controllers.translator.workloads
     lack = workloads.lack(name)
     return {
@@ -59,7 +59,6 @@ def selection_form(controllers: Controllers, name: str) -> dict[str, Any]:
         "lack": lack.message if lack else "",
         "lackReason": lack.reason if lack else "",
         "acts": controllers.translator.acts(name),
-        "notSupported": list(workloads.resolver.not_supported.of(name)),
     }
 
 

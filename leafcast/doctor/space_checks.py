@@ -22,6 +22,8 @@ _KINDS = {
         "bindingpolicies",
         "bindings",
         "customtransforms",
+        "statuscollectors",
+        "combinedstatuses",
         "denatureds",
         "customizers",
     ),

@@ -9,9 +9,9 @@ from pathlib import Path
 from leafcast.local.attached_cluster import attachment
 from leafcast.local.credentials import CredentialsUnusable, load_credentials
 from leafcast.local.freed_memory import give_back_freed
-from leafcast.local.health_endpoint import HealthEndpoint
+from leafcast.local.health_endpoint import HealthAddress, HealthEndpoint
 from leafcast.local.node_runtime import NodeRuntime, World
-from leafcast.local.run_config import HealthForm, RunConfig
+from leafcast.local.run_config import RunConfig
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_config import ParentLink
@@ -19,7 +19,7 @@ from relay.adapters.server.nats_config import ParentLink
 log = logging.getLogger("leafcast")
 
 
-async def run_node(config: RunConfig, folder: Path, health: HealthForm | None = None) -> None:
+async def run_node(config: RunConfig, folder: Path, health: HealthAddress | None = None) -> None:
     """Run the relay, or the edge with its cluster. Raises CredentialsUnusable, PortTaken."""
     path, clock = config.node, SystemClock()
     credentials = load_credentials(folder, path)

@@ -10,9 +10,8 @@ from dataclasses import replace
 from leafcast.join.bundle import Bundle
 from leafcast.join.folder import JoinedFolder
 from leafcast.local.freed_memory import give_back_freed
-from leafcast.local.health_endpoint import HealthEndpoint
+from leafcast.local.health_endpoint import HealthAddress, HealthEndpoint
 from leafcast.local.node_runtime import NodeRuntime, World
-from leafcast.local.run_config import HealthForm
 from leafcast.space_settings import SpaceSetting
 from relay.adapters.jetstream.rekeying import rekey_streams
 from relay.adapters.server.guard import Guard
@@ -51,7 +50,7 @@ class JoinedNode:
         dice: Dice,
         say: Callable[[str], None],
         attached: Settings | SpaceSetting | None = None,
-        health: HealthForm | None = None,
+        health: HealthAddress | None = None,
     ) -> None:
         self.bundle = bundle
         self._place = place

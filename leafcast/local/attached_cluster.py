@@ -16,6 +16,7 @@ from relay.ports import Clock, Dice, Space
 from relay.syncer.applying import ContentMissing
 from relay.syncer.record import DoneStore
 from relay.syncer.syncer import Syncer
+from relay.syncer.upsyncer import CopiesBus, Upsyncer
 from schemas.blobs import Reference
 from schemas.identity import NodePath, TreeId
 
@@ -25,6 +26,10 @@ CLUSTER_BUCKET = "wec"
 def attachment(setting: SpaceSetting) -> Settings | SpaceSetting:
     """What a node is attached to by its configuration."""
     return setting if setting.is_kubernetes else Settings()
+
+
+class EdgeBus(DoneStore, CopiesBus, Protocol):
+    """What of a node's bus a cluster needs."""
 
 
 class Host(Protocol):
@@ -66,7 +71,7 @@ class AttachedCluster:
         self,
         host: Host,
         driver: Driver,
-        bus: DoneStore,
+        bus: EdgeBus,
         stack: AsyncExitStack,
         group: asyncio.TaskGroup,
     ) -> None:
@@ -83,11 +88,18 @@ class AttachedCluster:
             space, bus, content, self._clock, self._dice, driver.observe, tree=self._tree
         )
 
+        upsyncer = Upsyncer(space, bus, self._clock, driver.observe)
+
         async def sync() -> None:
             await driver.started.wait()
             await syncer.run()
 
+        async def bring_up() -> None:
+            await driver.started.wait()
+            await upsyncer.run(lambda: driver.node, driver.progress)
+
         group.create_task(sync(), name=f"syncer {host.path}")
+        group.create_task(bring_up(), name=f"upsync {host.path}")
 
     async def _open(self, host: Host, stack: AsyncExitStack, group: asyncio.TaskGroup) -> Space:
         async def simulated() -> Space:

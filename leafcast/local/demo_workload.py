@@ -21,16 +21,9 @@ from leafcast.manifest_sources import (
     BadManifests,
     read_manifests,
 )
-from schemas.api import (
-    CONTROL_GROUPS,
-    GROUP,
-    VERSION,
-    BindingPolicy,
-    CustomTransform,
-    EdgePlacement,
-    parse_kind,
-)
+from schemas.api import BindingPolicy, CustomTransform, EdgePlacement, parse_kind
 from schemas.faults import InvalidObject
+from schemas.groups import CONTROL_GROUPS, GROUP, VERSION
 from schemas.manifests import LoadedObject, load_manifests
 from schemas.objects import (
     ALWAYS_THERE,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 
 ANSWER_SECONDS = 5.0
 REQUEST_BYTES_MAX = 8_192
@@ -19,6 +20,14 @@ Checks = Callable[[], Mapping[str, str]]
 
 _WORDS = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed"}
 _UNREADY = 503
+
+
+@dataclass(frozen=True, slots=True)
+class HealthAddress:
+    """Where liveness and readiness are asked for: this machine only, unless a host is named."""
+
+    port: int
+    host: str = LOOPBACK
 
 
 class PortTaken(Exception):

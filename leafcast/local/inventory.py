@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from schemas.api import GROUP, PATH_ANNOTATION, VERSION
+from schemas.groups import GROUP, PATH_ANNOTATION, VERSION
 from schemas.identity import NodePath
 
 

@@ -35,7 +35,7 @@ from relay.core.config import NodeConfig
 from relay.core.effects import Noted
 from relay.core.node import Node
 from relay.driver import Driver
-from relay.ports import BusBroken, Clock, Dice, Space, SpaceError, first_of
+from relay.ports import BusBroken, Clock, CopiesPage, Dice, Space, SpaceError, first_of
 from relay.syncer.customizing import customized_address
 from schemas.codec import from_json
 from schemas.identity import KeyId, NodePath, TreeId, random_id
@@ -143,6 +143,10 @@ class NodeRuntime:
     def cluster(self) -> Space | None:
         """The cluster of an edge, while it runs."""
         return self._attached.space if self._attached else None
+
+    async def read_copies(self, child: str, first: int) -> CopiesPage:
+        """What a child brought up; see relay.ports.Bus."""
+        return await self._bus.read_copies(child, first) if self._bus else CopiesPage()
 
     def unready(self) -> dict[str, str]:
         """What keeps the node from its work now: each part by name, "" if it does its own."""

@@ -20,6 +20,7 @@ from pydantic import (
     ValidationError,
 )
 
+from leafcast.local.health_endpoint import LOOPBACK, HealthAddress
 from leafcast.space_settings import (
     EMBEDDED,
     SIMULATED,
@@ -67,10 +68,15 @@ class ServerForm(_Form):
 
 
 class HealthForm(_Form):
-    """Where liveness and readiness are asked for: this machine only, unless a host is named."""
+    """As HealthAddress."""
 
-    host: str = "127.0.0.1"
+    host: str = LOOPBACK
     port: Annotated[int, Field(ge=1, le=65535)]
+
+    @property
+    def address(self) -> HealthAddress:
+        """The same, for those who read no such file."""
+        return HealthAddress(self.port, self.host)
 
 
 _CentreSpace = Annotated[

@@ -31,7 +31,6 @@ from relay.adapters.kube_servers.local_kube import LocalKube
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.logged_process import ServerFailed
 from relay.ports import Clock, Dice
-from schemas.crds import custom_resource_definitions
 from schemas.identity import NodePath
 
 CENTRE, ALL = "centre", "all"
@@ -126,7 +125,11 @@ class TreeKube:
 
     async def _define(self, centre: ApiServer) -> None:
         """Define our kinds there, and wait until they are served."""
-        for definition in custom_resource_definitions():
+        # Here, as every `leafcast up` would build the models of our kinds, which takes 0.1 s.
+        from schemas.crds import custom_resource_definitions  # noqa: PLC0415
+
+        definitions = custom_resource_definitions()
+        for definition in definitions:
             name = definition["metadata"]["name"]
             path = f"{_DEFINITIONS}/{name}"
             wish = f"{path}?fieldManager={INSTALLER}&force=true"
@@ -135,7 +138,7 @@ class TreeKube:
             if status not in {HTTPStatus.OK, HTTPStatus.CREATED}:
                 raise ServerFailed(f"{centre.url} does not take {name}: {_message(said)}", [])
         until = self._clock.now().seconds + ESTABLISHED_SECONDS
-        for definition in custom_resource_definitions():
+        for definition in definitions:
             name = definition["metadata"]["name"]
             while not _established((await centre.request("GET", f"{_DEFINITIONS}/{name}"))[1]):
                 if self._clock.now().seconds > until:

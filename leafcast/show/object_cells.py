@@ -204,3 +204,33 @@ def _port(port: Any) -> str:
     node = at(port, "nodePort")
     number = f"{at(port, 'port')}:{node}" if node else str(at(port, "port"))
     return f"{number}/{text(at(port, 'protocol'), 'TCP')}"
+
+
+def collected_object(obj: Fields) -> str:
+    """What a CombinedStatus is about: `deployments/web`."""
+    labels = at(obj, "metadata", "labels")
+    said = labels if isinstance(labels, Mapping) else {}
+    named = (said.get(f"status.kubestellar.io/{name}") for name in ("resource", "name"))
+    return "/".join(str(word) for word in named if word) or NONE
+
+
+def collectors(obj: Fields) -> str:
+    """The collectors that a CombinedStatus has results of."""
+    return " ".join(str(each.get("name", "")) for each in _results(obj)) or NONE
+
+
+def collected_rows(obj: Fields) -> str:
+    """How many rows each of them has."""
+    return " ".join(str(len(each.get("rows") or ())) for each in _results(obj)) or NONE
+
+
+def collector_problem(obj: Fields) -> str:
+    """The first that is wrong with a StatusCollector."""
+    errors = at(obj, "status", "errors")
+    return str(errors[0]) if isinstance(errors, list) and errors else NONE
+
+
+def _results(obj: Fields) -> list[Fields]:
+    results = obj.get("results")
+    listed = results if isinstance(results, list) else []
+    return [each for each in listed if isinstance(each, Mapping)]

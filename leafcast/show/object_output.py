@@ -10,6 +10,7 @@ from typing import Any, Literal
 from leafcast.ask.resource_names import ResourceKind
 from leafcast.show.object_tables import (
     Column,
+    annotation_column,
     columns_of,
     labels_column,
     laid_out,
@@ -17,6 +18,7 @@ from leafcast.show.object_tables import (
     rows_of,
     widths_of,
 )
+from schemas.upsync import AS_OF_ANNOTATION, EDGE_ANNOTATION
 from schemas.yaml_writing import write_yaml
 
 Format = Literal["table", "wide", "yaml", "json", "name"]
@@ -41,11 +43,16 @@ class TableStyle:
     namespaces: bool = False
     labels: bool = False
     headers: bool = True
+    # Of copies: whose they are, and of which moment.
+    edges: bool = False
+    as_of: bool = False
 
     def columns(self, kind: ResourceKind) -> list[Column]:
         own = columns_of(kind.group, kind.resource, wide=self.wide)
         first = [namespace_column()] if self.namespaces and kind.namespaced else []
-        return [*first, *own, *([labels_column()] if self.labels else [])]
+        whose = [annotation_column("EDGE", EDGE_ANNOTATION)] if self.edges else []
+        when = [annotation_column("AS OF", AS_OF_ANNOTATION)] if self.as_of else []
+        return [*whose, *first, *own, *when, *([labels_column()] if self.labels else [])]
 
 
 def table_lines(groups: Sequence[Group], style: TableStyle, now_ms: int) -> Iterator[str]:
@@ -98,3 +105,8 @@ def yaml_text(value: Any) -> str:
 
 def json_text(value: Any) -> str:
     return json.dumps(value, indent=4, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def json_line(value: Any) -> str:
+    """JSON in one line, for what comes one by one."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)

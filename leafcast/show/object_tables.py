@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from leafcast.show import object_cells as cell
 from leafcast.show.durations import age_text
 from leafcast.show.object_cells import Fields, at, text
-from schemas.api import CONTROL_GROUP, GROUP, PATH_ANNOTATION
+from schemas.groups import CONTROL_GROUP, GROUP, PATH_ANNOTATION
 from schemas.objects import CRD_GROUP, RBAC_GROUP
 
 _GAP = "   "
+_STATUS_LABEL = "status.kubestellar.io/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,11 @@ def columns_of(group: str, resource: str, *, wide: bool) -> list[Column]:
     own = _TABLES.get((group, resource), (AGE,))
     name = Column("NAME", lambda obj, _: str(at(obj, "metadata", "name")))
     return [name, *(column for column in own if wide or not column.wide)]
+
+
+def annotation_column(header: str, name: str) -> Column:
+    """The value of an annotation."""
+    return _field(header, "metadata", "annotations", name)
 
 
 def rows_of(
@@ -268,6 +274,20 @@ _OWN: Mapping[tuple[str, str], tuple[Column, ...]] = {
     ),
     (GROUP, "singleplacementslices"): (
         _said("DESTINATIONS", lambda obj: cell.entries(obj, "destinations")),
+        AGE,
+    ),
+    (CONTROL_GROUP, "combinedstatuses"): (
+        _said("OBJECT", cell.collected_object),
+        _field("PLACEMENT", "metadata", "labels", f"{_STATUS_LABEL}binding-policy"),
+        _said("COLLECTORS", cell.collectors),
+        _said("ROWS", cell.collected_rows),
+        _field("COMPLETE", "metadata", "annotations", "leafcast.io/complete"),
+        AGE,
+    ),
+    (CONTROL_GROUP, "statuscollectors"): (
+        _field("SCOPE", "spec", "scope", missing="Object"),
+        _field("LIMIT", "spec", "limit", missing="20"),
+        _said("PROBLEM", cell.collector_problem),
         AGE,
     ),
     (GROUP, "synctargets"): (

@@ -105,8 +105,6 @@ def placement_view(form: Form, now_ms: int) -> RenderableType:
     parts += [Text(form[why], style="red") for why in ("problem", "lack") if form[why]]
     if form.get("acts"):
         parts.append(Text(form["acts"], style="yellow"))
-    if form["notSupported"]:
-        parts.append(Text(f"not supported yet: {', '.join(form['notSupported'])}", style="yellow"))
     parts.append(Text(f"  objects:   {form['selected']} selected"))
     counted = _counted("delivered", form["states"]), _counted("working", form["health"])
     parts += [Text(f"  {line}") for line in counted if line and not _selects_nothing(form)]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from relay.core.effects import DropReport, Noted
+from relay.core.audience import HERE
+from relay.core.collecting.ports import Member, Standing
+from relay.core.effects import DropReport, Noted, OpenCopies
 from relay.core.events import HelloArrived, ReportArrived
+from relay.core.link.session import Presence
 from relay.core.records.acceptance import Refuse
 from relay.core.records.accepted import is_delta
 from relay.core.records.judge import VerifiedSnapshot
@@ -12,6 +15,7 @@ from relay.core.reports.intake import ReportIntake
 from relay.core.rooms import Rooms
 from schemas.identity import MailKey, NodePath
 from schemas.link import Hello, Progress
+from schemas.records import Profile
 from schemas.refusals import RecordRefused
 from schemas.reports import PART_MAX_BYTES, Report, ReportPart, decode
 
@@ -28,6 +32,7 @@ class Downstream:
         self._acceptance = rooms.acceptance
         self._children = rooms.children
         self._reports = rooms.reports
+        self._collecting = rooms.collecting
         self._joined = rooms.joined
         self._out = rooms.out
         self._intake = ReportIntake(path, self._sent_generation, self._arms_of)
@@ -49,6 +54,10 @@ class Downstream:
         for key in hello.wants:
             if key in self._book.by_key:
                 self._children.answer_wants(key)
+        child = self._children.by_name[name]
+        if hello.copies and not child.has_copies:
+            child.has_copies = True
+            self._out.append(OpenCopies(name))
         if not hello.shown:
             return None
         verified = self._acceptance.snapshot(hello.shown)
@@ -67,8 +76,10 @@ class Downstream:
                 case Progress() as progress:
                     kept, progressed = True, self._progress(name, progress)
                 case Report() as report:
+                    self._check_collected(report)
                     kept = self._reports.take(name, report)
                 case ReportPart() as part:
+                    self._check_collected(part)
                     kept = self._reports.take_part(name, part)
                 case None:
                     pass
@@ -79,6 +90,25 @@ class Downstream:
         if not kept and event.sequence:
             self._out.append(DropReport(name, event.key, event.sequence))
         return progressed
+
+    def standing(self, child: str, key: MailKey) -> Standing:
+        """The same for who merges rows: whether the child is there, and who it is if it is one."""
+        if child == HERE:
+            return Standing(self._audience.expected(key, HERE), there=True, in_step=True, edge=None)
+        facts = self.facts(child, key)
+        there = facts.presence in (Presence.IN_STEP, Presence.CATCHING_UP)
+        edge = next(iter(self.members(child, key)), None) if facts.edge else None
+        in_step = facts.presence is Presence.IN_STEP
+        return Standing(facts.expected, there=there, in_step=in_step, edge=edge)
+
+    def members(self, child: str, key: MailKey) -> list[Member]:
+        """The destinations at and below a child that a placement is meant for."""
+        records = (self._book.by_key[each].record for each in self._audience.profiles(key, child))
+        return [Member(r.source.name, r.destination) for r in records if isinstance(r, Profile)]
+
+    def concerned(self, key: MailKey) -> list[str]:
+        """The children that a placement concerns, the node itself among them."""
+        return [*self._audience.concerned(key), HERE]
 
     def facts(self, child: str, key: MailKey) -> Facts:
         """What is known of a child and a placement, besides the child's report."""
@@ -91,6 +121,13 @@ class Downstream:
             self._children.presence(child),
             expected == 1 and self._book.is_edge(child),
         )
+
+    def _check_collected(self, report: Report | ReportPart) -> None:
+        """Refuse rows that are none; raises RecordRefused."""
+        if report.collected:
+            held = self._book.get(report.key)
+            current = held is not None and held.generation == report.generation
+            self._collecting.admits(report.key, report.collected, current=current)
 
     def _progress(self, name: str, progress: Progress) -> bool:
         child, now = self._children.by_name[name], self._clock().seconds

@@ -146,6 +146,13 @@ class RemoveChild:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenCopies:
+    """Have room for what a child brings up; once it is there, opening it again does nothing."""
+
+    child: str
+
+
+@dataclass(frozen=True, slots=True)
 class CountChanged:
     """At the centre: what is counted of a placement is another, or is exact now."""
 
@@ -188,6 +195,7 @@ Effect = (
     | SendWelcome
     | AddChild
     | RemoveChild
+    | OpenCopies
     | CountChanged
     | SnapshotShown
     | WantsChanged

@@ -174,6 +174,41 @@ class ObjectObserved:
 
 
 @dataclass(frozen=True, slots=True)
+class UpsyncFault:
+    """An object that is to come up and does not, and why."""
+
+    key: ObjectKey
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnservedKind:
+    """A kind that is to come up, and of which the space tells nothing."""
+
+    group: str
+    resource: str
+    reason: str
+
+    @property
+    def text(self) -> str:
+        return f"{self.resource}.{self.group}" if self.group else self.resource
+
+
+@dataclass(frozen=True, slots=True)
+class UpsyncObserved:
+    """How the copies at the parent stand to the space.
+
+    `stated` says that all were said in this run; then they are as the space was at the monotonic
+    second `behind_since`, or as it is now (None). Of many faults the first few.
+    """
+
+    stated: bool = False
+    behind_since: float | None = None
+    faults: tuple[UpsyncFault, ...] = ()
+    unserved: tuple[UnservedKind, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """Time passed; sent when `Node.deadline` is reached."""
 
@@ -194,6 +229,7 @@ Event = (
     | SnapshotIssued
     | MailWritten
     | ObjectObserved
+    | UpsyncObserved
     | Tick
     | Ending
 )

@@ -9,7 +9,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import assert_never
 
-from relay.core.audience import Audience
+from relay.core.audience import HERE, Audience
+from relay.core.collecting.collecting import CollectingRoom
+from relay.core.collecting.ports import Evaluator, Seen, Surroundings
 from relay.core.config import NodeConfig
 from relay.core.content.content import Content
 from relay.core.content.sweeping import Sweeper
@@ -31,6 +33,7 @@ from relay.core.events import (
     ReportArrived,
     SnapshotIssued,
     Tick,
+    UpsyncObserved,
     Welcomed,
 )
 from relay.core.link.children import Children
@@ -51,6 +54,7 @@ from relay.core.view import NodeView
 from schemas.blobs import Reference
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, MailKey
 from schemas.link import Cursor
+from schemas.objects import ObjectKey
 from schemas.records import LocationRecord, Profile
 from schemas.refusals import RecordRefused
 from schemas.reports import Done, decode
@@ -61,8 +65,14 @@ class Node(NodeView):
     """One node. Feed it events in order, carry out the effects in order, wake it at `deadline`."""
 
     def __init__(
-        self, config: NodeConfig, remembered: Remembered, done: Iterable[Done], now: Instant
+        self,
+        config: NodeConfig,
+        remembered: Remembered,
+        done: Iterable[Done],
+        now: Instant,
+        evaluator: Evaluator | None = None,
     ) -> None:
+        """Without an evaluator nothing is collected here."""
         self.config = config
         self._now = now
         self._out: list[Effect] = []
@@ -79,7 +89,8 @@ class Node(NodeView):
         )
         self._children = Children(config.incarnation, self._targets, self._out, self._child_changed)
         self._places: dict[str, int] = {}
-        self._reports = ChildReports(self._place, self._facts)
+        self._collecting = CollectingRoom(self._content, evaluator)
+        self._reports = ChildReports(self._place, self._facts, self._collecting)
         self._sender = ReportSender(config.incarnation, self._out)
         self._throttle = ReportThrottle()
         # At the centre, placements whose count was not exact when it was said last.
@@ -88,6 +99,7 @@ class Node(NodeView):
         rooms = self._rooms(set(remembered.heard))
         self._propagation = Propagation(path, rooms)
         self._downstream = Downstream(path, rooms)
+        self._collecting.settle(self._surroundings())
         self._upstream: Upstream | None = None
         if not is_root:
             self._upstream = Upstream(config, cursor, rooms, self._propagation)
@@ -120,6 +132,7 @@ class Node(NodeView):
             self._targets,
             self._children,
             self._reports,
+            self._collecting,
             self._sender,
             self._destination,
             joined,
@@ -161,6 +174,7 @@ class Node(NodeView):
         self._audience.check()
         self._children.check()
         self._reports.check()
+        self._collecting.check()
         self._sender.check()
         if self._upstream is not None:
             self._upstream.link.reader.check()
@@ -200,6 +214,8 @@ class Node(NodeView):
                 self._children.written(event, now)
             case ObjectObserved():
                 self._observed(event)
+            case UpsyncObserved():
+                self._upsync_observed(event)
             case Tick():
                 if self._destination is not None:
                     for key in self._destination.tick(now):
@@ -218,8 +234,11 @@ class Node(NodeView):
         if upstream is not None:
             upstream.read_snapshots()
         if destination is not None and destination.is_stale:
+            if destination.upsync.is_news and upstream is not None:
+                upstream.hurry()
             touched, wants_changed = destination.resolve()
             for key in touched:
+                self._collecting.stale(key, HERE)
                 self._reports.touch(key)
             if wants_changed:
                 self._out.append(WantsChanged())
@@ -241,6 +260,9 @@ class Node(NodeView):
         self._sweeper.arrived(event)
         if self._upstream is not None:
             self._upstream.content_arrived(event)
+        else:
+            for owner in self._content.arrived(event, self._now.seconds):
+                self._collecting.supplied(owner)
         for owner in self._content.take_troubled():
             key = owner.partition("/")[2]
             if key:
@@ -289,10 +311,21 @@ class Node(NodeView):
     def _observed(self, event: ObjectObserved) -> None:
         if self._destination is None:
             return
-        for key in self._destination.observe(event):
+        claimers = self._destination.observe(event)
+        self._collecting.observed(event.key, claimers)
+        for key in claimers:
             self._reports.touch(key)
             if "pending" not in self._destination.summary(key, self._now).states:
                 self._throttle.hurry(self._now.seconds)
+
+    def _upsync_observed(self, event: UpsyncObserved) -> None:
+        if self._destination is None:
+            return
+        stated = self._destination.upsync.observed.stated
+        for key in self._destination.observe_upsync(event):
+            self._reports.touch(key)
+        if event.stated != stated and self._upstream is not None:
+            self._upstream.hurry()
 
     # Reports.
 
@@ -343,6 +376,7 @@ class Node(NodeView):
             key,
             summary,
             self._reports.results(key, own).values(),
+            self._collecting.collected(key),
             generation=held.generation if held is not None else 0,
             gone=gone,
         )
@@ -367,6 +401,27 @@ class Node(NodeView):
 
     def _child_changed(self, name: str) -> None:
         self._propagation.child_changed(name)
+
+    def _surroundings(self) -> Surroundings:
+        """What collecting asks of the other rooms; nothing of it before they are there."""
+        downstream = self._downstream
+        return Surroundings(
+            downstream.standing,
+            downstream.concerned,
+            downstream.members,
+            self._own,
+            lambda key, obj: self._destination is not None and self._destination.books(key, obj),
+            self._reports.touch,
+            lambda: self._now.wall_ms,
+        )
+
+    def _own(self, key: MailKey, obj: ObjectKey) -> Seen | None:
+        """What the destination here returned of an object; None if it has nothing to say of it."""
+        destination = self._destination
+        status = destination.returned(key, obj) if destination is not None else None
+        if status is None or destination is None or destination.profile is None:
+            return None
+        return Seen(destination.profile.source.name, status or None)
 
     def _facts(self, child: str, key: MailKey) -> Facts:
         return self._downstream.facts(child, key)

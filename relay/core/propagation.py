@@ -27,6 +27,7 @@ class Propagation:
         self._reports = rooms.reports
         self._content = rooms.content
         self._destination = rooms.destination
+        self._collecting = rooms.collecting
         # The children of which anything was ever heard, by any run of this node.
         self._joined = rooms.joined
         self._out = rooms.out
@@ -75,6 +76,7 @@ class Propagation:
             case _ if is_delta(former):
                 self._audience.put_placement(key, None)
                 self._content.end(mail_owner(key))
+                self._collecting.drop(key)
                 if self._destination is not None:
                     self._destination.drop(key)
                 self._reports.touch(key)
@@ -137,6 +139,7 @@ class Propagation:
             destination.read_properties()
         for accepted in self._book.deltas():
             self._evaluate(accepted, cause, now)
+            self._collecting.stale(accepted.key, HERE)
             self._reports.touch(accepted.key)
 
     def _evaluate(self, accepted: Accepted, cause: int, now: float) -> None:
@@ -152,6 +155,7 @@ class Propagation:
         self._audience.put_placement(key, alternatives)
         self._mark_all_concerned(accepted, cause)
         self._evaluate(accepted, accepted.last_loss or accepted.generation, now)
+        self._collecting.put(key, accepted.body)
         self._reports.touch(key)
 
     def _mark_all_concerned(self, accepted: Accepted, cause: int) -> None:
@@ -170,6 +174,10 @@ class Propagation:
         """Mark a profile for the child it goes to, and for the one it went to."""
         touched = self._concerned(accepted)
         touched |= self._concerned(former) if former is not None else {}
+        if isinstance(accepted.record, Profile):
+            # Who hangs there may be another, and the numbers the same.
+            for name in touched:
+                self._collecting.stale_child(name)
         self._announce(touched, accepted.key, former, accepted, cause)
 
     def _concerned(self, accepted: Accepted) -> dict[str, None]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from relay.core.audience import Audience
+from relay.core.collecting.collecting import CollectingRoom
 from relay.core.content.content import Content
 from relay.core.destination.destination import Destination
 from relay.core.effects import Effect
@@ -36,6 +37,7 @@ class Rooms:
     targets: Targets
     children: Children
     reports: ChildReports
+    collecting: CollectingRoom
     sender: ReportSender
     # None where no space is attached.
     destination: Destination | None

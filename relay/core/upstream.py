@@ -39,7 +39,7 @@ from relay.core.records.snapshot import Interest, Listed, Unread
 from relay.core.records.verdict import admits_new
 from relay.core.rooms import Rooms
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, MailKey
-from schemas.link import WANTS_MAX, Cursor, Welcome
+from schemas.link import WANTS_MAX, Cursor, Welcome, copies_word
 from schemas.records import LocationRecord
 from schemas.refusals import CodecError
 from schemas.reports import encode
@@ -83,6 +83,7 @@ class Upstream:
         self._sender = rooms.sender
         self._propagation = propagation
         self._destination = rooms.destination
+        self._collecting = rooms.collecting
         self._out = rooms.out
         self._watermark = Watermark()
         # Whether reports may reflect more of the mailbox than was said last.
@@ -179,6 +180,10 @@ class Upstream:
         if due is not None and due <= now:
             self._say_hello()
             self.link.session.said(now)
+
+    def hurry(self) -> None:
+        """Say hello now: it says something that the parent is to act on."""
+        self.link.session.hurry(self._clock().seconds)
 
     def farewell(self) -> None:
         """Tell the parent that this run ends, so that it need not wait for it."""
@@ -360,6 +365,8 @@ class Upstream:
                 self._take_nodes()
             elif kind == "mail":
                 self._children.supplied(MailKey(key))
+            elif self._collecting.supplied(owner):
+                pass
             elif self._destination is not None:
                 self._destination.content_ready(MailKey(key))
                 self._reports.touch(MailKey(key))
@@ -513,10 +520,18 @@ class Upstream:
             refused=self.refused,
             orphaned=len(self._judge.standings.orphaned),
             farewell=farewell,
+            copies=self._copies_word(),
         )
         self._out.append(SendHello(encode(hello)))
         # It may have been lost, and who has nothing new to report says none again.
         self._sender.repeat_progress()
+
+    def _copies_word(self) -> int:
+        if self._destination is None or not self._destination.upsync.in_use:
+            return 0
+        seen, now = self._destination.upsync.observed, self._clock().seconds
+        behind = 0.0 if seen.behind_since is None else now - seen.behind_since
+        return copies_word(stated=seen.stated, behind_seconds=behind)
 
     def _wants(self) -> set[MailKey]:
         """Deltas and Locations in force that are missing here, or to a child that is there."""

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from relay.core.asks.asking import Heard
 from relay.core.audience import HERE, Audience
+from relay.core.collecting.collecting import CollectingRoom, Result
 from relay.core.config import NodeConfig
 from relay.core.content.content import Content
 from relay.core.destination.claims import DesiredObject
@@ -28,6 +29,7 @@ from schemas.objects import ObjectKey
 from schemas.records import LocationRecord, Profile, Record
 from schemas.reports import Count, ExceptionSample, ObjectResult, Summary
 from schemas.signing import Envelope
+from schemas.upsync import UpsyncClause
 
 OUTDATED = "Withheld: a newer version is in force, and missing from the mailbox at the parent"
 WITHHELD = "Withheld: it is in force here, and its content is missing from the mailbox"
@@ -57,6 +59,7 @@ class NodeView:
     _judge: SnapshotJudge
     _children: Children
     _reports: ChildReports
+    _collecting: CollectingRoom
     _destination: Destination | None
     _upstream: Upstream | None
     _downstream: Downstream
@@ -81,6 +84,23 @@ class NodeView:
     def wanted(self) -> Mapping[ObjectKey, DesiredObject]:
         """At an edge: what its space shall hold."""
         return self._destination.wanted if self._destination is not None else {}
+
+    @property
+    def upsync(self) -> frozenset[UpsyncClause]:
+        """At an edge: what of its space comes up."""
+        return self._destination.upsync.clauses if self._destination is not None else frozenset()
+
+    @property
+    def knows_upsync(self) -> bool:
+        """Whether that is all that its parent has told, content included."""
+        destination = self._destination
+        return destination is not None and self.ready and not destination.awaits_content
+
+    @property
+    def session(self) -> str:
+        """The run of the parent that welcomed this node; "" out of session."""
+        upstream = self._upstream
+        return upstream.link.reader.incarnation if upstream and upstream.welcomed else ""
 
     def may_prune(self, key: ObjectKey) -> bool:
         """Whether the removal of an object that is wanted no more is settled."""
@@ -125,6 +145,10 @@ class NodeView:
         """The objects' returned states in this subtree."""
         own = self._destination.results(key) if self._destination is not None else ()
         return self._reports.results(key, own)
+
+    def collected(self, key: MailKey) -> list[Result]:
+        """What collectors collected of a placement in this subtree."""
+        return self._collecting.results(key)
 
     def child_counts(self, key: MailKey) -> dict[str, Summary]:
         """What each child counts for now in a placement, by name."""

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from relay.objects.stored_object import INVALID, NOT_FOUND, Refused
-from schemas.not_supported import kind_not_supported
 from schemas.objects import (
     ALWAYS_THERE,
     BUILT_IN_KINDS,
@@ -53,8 +52,6 @@ class Serving:
     def admitted(self, obj: Mapping[str, Any]) -> ObjectKey:
         """The key of an object whose kind is served in its version; raises Refused."""
         group, kind, said = group_of(obj), str(obj["kind"]), str(obj["apiVersion"])
-        if why := kind_not_supported(group, kind):
-            raise Refused(NOT_FOUND, f'no matches for kind "{kind}" in version "{said}"; {why}')
         if said.rpartition("/")[2] not in self.versions(group, kind):
             told = f'no matches for kind "{kind}" in version "{said}"'
             raise Refused(NOT_FOUND, f"{told}; {self._remedy(group, kind)}")

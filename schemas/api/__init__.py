@@ -3,9 +3,10 @@
 `parse_kind` reads them; a field that is not known is reported by its path, never swallowed.
 """
 
+from schemas.api.collectors import CombinedStatus, StatusCollector
 from schemas.api.customizer import Customizer, Replacement
-from schemas.api.denatured import DENATURED_GROUP, DENATURED_VERSION, Denatured
-from schemas.api.inventory import PATH_ANNOTATION, Location, SyncTarget
+from schemas.api.denatured import Denatured
+from schemas.api.inventory import Location, SyncTarget
 from schemas.api.parsing import Kind, parse_kind
 from schemas.api.placement import (
     Destination,
@@ -17,31 +18,30 @@ from schemas.api.placement import (
     UpsyncSet,
 )
 from schemas.api.policy import Binding, BindingPolicy, BindingPolicySpec, PolicyClause
-from schemas.api.shared import (
+from schemas.api.shared import Condition, ObjectMeta
+from schemas.api.transform import CustomTransform
+from schemas.groups import (
     CONTROL_GROUP,
     CONTROL_GROUPS,
     CONTROL_VERSION,
+    DENATURED_GROUP,
     GROUP,
-    OLDER_VERSION,
+    PATH_ANNOTATION,
     VERSION,
-    Condition,
-    ObjectMeta,
 )
-from schemas.api.transform import CustomTransform
 
 __all__ = [
     "CONTROL_GROUP",
     "CONTROL_GROUPS",
     "CONTROL_VERSION",
     "DENATURED_GROUP",
-    "DENATURED_VERSION",
     "GROUP",
-    "OLDER_VERSION",
     "PATH_ANNOTATION",
     "VERSION",
     "Binding",
     "BindingPolicy",
     "BindingPolicySpec",
+    "CombinedStatus",
     "Condition",
     "CustomTransform",
     "Customizer",
@@ -57,6 +57,7 @@ __all__ = [
     "PolicyClause",
     "Replacement",
     "SinglePlacementSlice",
+    "StatusCollector",
     "SyncTarget",
     "UpsyncSet",
     "parse_kind",

@@ -7,12 +7,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import PlainValidator, WithJsonSchema
 
-from schemas.api.shared import CONTROL_GROUP, GROUP, NamedObject, Value
+from schemas.api.shared import NamedObject, Value
 from schemas.faults import Fault, Faulty
+from schemas.groups import CONTROL_GROUP, DENATURED_GROUP, GROUP
 from schemas.objects import group_of, object_faults
 
-DENATURED_GROUP = "leafcast.io"
-DENATURED_VERSION = "v1alpha1"
 _OURS = (CONTROL_GROUP, GROUP, DENATURED_GROUP)
 
 

@@ -23,10 +23,10 @@ from schemas.api.shared import (
     checked,
 )
 from schemas.faults import Fault, Faulty
+from schemas.groups import PATH_ANNOTATION
 from schemas.identity import NodePath
 from schemas.refusals import BadIdentity
 
-PATH_ANNOTATION = "leafcast.io/path"
 LABEL_KEY_MAX = 255
 
 _LabelKey = Annotated[

@@ -11,14 +11,15 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from schemas.api.collectors import CombinedStatus, StatusCollector
 from schemas.api.customizer import Customizer
-from schemas.api.denatured import DENATURED_GROUP, Denatured
+from schemas.api.denatured import Denatured
 from schemas.api.inventory import Location, SyncTarget
 from schemas.api.placement import EdgePlacement, SinglePlacementSlice
 from schemas.api.policy import Binding, BindingPolicy
-from schemas.api.shared import CONTROL_GROUP, GROUP
 from schemas.api.transform import CustomTransform
 from schemas.faults import Fault, Faulty, InvalidObject
+from schemas.groups import CONTROL_GROUP, DENATURED_GROUP, GROUP
 from schemas.objects import object_faults, served_versions, title_of
 
 Kind = (
@@ -31,6 +32,8 @@ Kind = (
     | CustomTransform
     | Customizer
     | Denatured
+    | StatusCollector
+    | CombinedStatus
 )
 
 _KINDS: Mapping[tuple[str, str], type[Kind]] = {
@@ -43,6 +46,8 @@ _KINDS: Mapping[tuple[str, str], type[Kind]] = {
     (GROUP, "SinglePlacementSlice"): SinglePlacementSlice,
     (GROUP, "SyncTarget"): SyncTarget,
     (DENATURED_GROUP, "Denatured"): Denatured,
+    (CONTROL_GROUP, "StatusCollector"): StatusCollector,
+    (CONTROL_GROUP, "CombinedStatus"): CombinedStatus,
 }
 _EXPECTED: Mapping[str, tuple[str, str]] = {
     "bool_type": ("a boolean", "write true or false"),

@@ -20,13 +20,6 @@ from schemas import names
 from schemas.faults import Fault, Faulty
 from schemas.selectors import OPERATORS, LabelSelector
 
-GROUP = "edge.kubestellar.io"
-VERSION = "v2alpha1"
-OLDER_VERSION = "v1alpha1"
-"""Of EdgePlacement only."""
-CONTROL_GROUP, CONTROL_VERSION = "control.kubestellar.io", "v1alpha1"
-CONTROL_GROUPS = frozenset({CONTROL_GROUP, GROUP})
-"""Of objects that say what becomes of others, and go nowhere themselves."""
 ANY = "*"
 
 Item = TypeVar("Item")

@@ -110,18 +110,6 @@ def test_what_no_placement_selects_is_told_to_stay(tree, apply):
     assert "Placements:   <none> (it stays at the centre)" in told
 
 
-def test_what_is_not_supported_is_named_and_the_rest_works(tree, apply):
-    text = PLACEMENT.format(
-        name="more", clauses="{objectNames: [more]}", more="upsync: [{resources: [events]}]"
-    )
-    told = apply(f"{text}---\n{SETTINGS.format(name='more', more='')}").stderr
-    assert "edgeplacement.edge.kubestellar.io/more: spec.upsync has no effect" in told
-    did(tree, "wait", "more", "--for", "synced")
-    said = did(tree, "describe", "epl", "more").stdout
-    assert "spec.upsync has no effect" in said
-    did(tree, "delete", "epl", "more")
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [

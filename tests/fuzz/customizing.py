@@ -47,7 +47,7 @@ TRAVELLING = Customizer("shop/by", Syntax(True, True), (WRITTEN,))
 def said(data: bytes) -> None:
     """An object, a Customizer and a ConfigMap, as people write them."""
     try:
-        form = json.loads(data)
+        form = json.loads(data, parse_constant=_no_json)
     except (ValueError, RecursionError):
         return
     match form:
@@ -65,6 +65,10 @@ def said(data: bytes) -> None:
     assert known.missing("shop") or not known.lacks(KEY, obj)
     if casting.template and not casting.faults:
         _made(obj, known.asked_by(KEY, obj))
+
+
+def _no_json(text: str) -> Any:
+    raise ValueError(text)
 
 
 def _made(obj: dict[str, Any], by: Customizer | None) -> None:

@@ -9,7 +9,8 @@ from contextlib import suppress
 
 from controllers.core.transforms import TransformFailed, Transforms, transform
 from leafcast.ask.api import Api
-from leafcast.ask.decode import BadAnswer, read_objects, read_orphans
+from leafcast.ask.copies_answer import read_after
+from leafcast.ask.decode import BadAnswer, read_copies, read_objects, read_orphans
 from leafcast.ask.destinations import page_of
 from leafcast.ask.handlers import read_selector
 from leafcast.ask.remote import checked_answer
@@ -170,6 +171,11 @@ def told(data: bytes) -> None:
     for read in (read_objects, read_orphans):
         with suppress(BadAnswer):
             read(answer, "")
+    with suppress(BadAnswer):
+        copies, _, following = read_copies(answer, PATH, "")
+        assert all(copy.path.parent == PATH for copy in copies)
+        with suppress(BadAsk):
+            read_after(following)
 
 
 async def nothing(**_: object) -> None:
@@ -210,6 +216,13 @@ ANSWERS = (
     {"children": [CHILD], "next": "s1", "known": True},
     {"orphans": [ORPHAN], "children": ["s1"], "next": "k"},
     {"objects": [{"kind": "Pod", "metadata": {"name": "a"}}], "next": ""},
+    {
+        "copies": [
+            {"path": str(PATH.child("s1")), "asOfMs": 7, "object": {"metadata": {"name": "a"}}}
+        ],
+        "relays": ["r"],
+        "next": "s1/7",
+    },
 )
 FORMS = (
     {"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "k", "operator": "Exists"}]},

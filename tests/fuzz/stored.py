@@ -14,6 +14,7 @@ from relay.adapters.jetstream.connection import ApiError, checked
 from relay.adapters.jetstream.delivery import place_of
 from relay.adapters.jetstream.publish import sequence_of
 from relay.adapters.jetstream.reading import Stored
+from relay.adapters.jetstream.reconnecting_client import ReconnectingClient
 from relay.adapters.jetstream.records import hops_of, mail_slot, own_record, reported
 from relay.adapters.jetstream.uplink import links_of, mailbox_info
 from relay.adapters.server.nats_config import BadServerSettings, check_child, render
@@ -168,7 +169,20 @@ ANSWERS = (
     b'{"delivered":{"consumer_seq":3,"stream_seq":4},"num_pending":2}',
     b'{"leafnodes":1}',
 )
+
+
+def headers(data: bytes) -> None:
+    """Read as the library reads them, where a name can be written at all."""
+    ours, theirs = (kind._parse_header_lines(data) for kind in (ReconnectingClient, Client))
+    read, meant = (
+        {name: value for name, value in found.items() if name.isprintable() and name}
+        for found in (ours, theirs)
+    )
+    assert read == meant
+
+
 TARGETS = {
+    "headers": Target(headers, lambda: [b"\r\n".join(it.encode() + b": a b" for it in HEADERS)]),
     "stored": Target(stored, lambda: [stored_object.encode(STORED)], Form.MSGPACK),
     "admitted": Target(admitted, lambda: [json.dumps(it).encode() for it in WISHES], Form.JSON),
     "server": Target(server, lambda: ["\n".join(SERVER).encode()], bytes_max=4096),

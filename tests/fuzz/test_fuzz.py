@@ -34,6 +34,7 @@ EXEMPT = {
     "leafcast/local/backup.py::_add_files": "load_or_make_keys read it before",
     "leafcast/local/demo_workload.py::load_files": "read_manifests reads it",
     "leafcast/local/demo_workload.py::load_shop": "of this package",
+    "relay/adapters/jetstream/copies.py::_written_ms": "of the own server",
     "relay/adapters/jetstream/stream_backup.py::_api": "of the own server",
     "relay/adapters/jetstream/stream_backup.py::restore_stream": "of the own server",
     "relay/core/records/accepted.py::Accepted.held": "its term was checked when it was read",

@@ -7,13 +7,14 @@ import json
 from contextlib import suppress
 from typing import Any
 
-from schemas import blobs, chunks, codec, identity, snapshots, subjects
+from schemas import blobs, chunks, codec, identity, snapshots, subjects, upsync
 from schemas.asks import AnswerPart, AskFault, answer_parts
 from schemas.blobs import Reference
 from schemas.carried import CARRIED_MAX_BYTES, with_carried, without_carried
 from schemas.identity import NodePath
 from schemas.link import Cursor, Hello, Progress, Welcome
 from schemas.moves import MOVED_ANNOTATION, after_move, former_paths
+from schemas.objects import ObjectKey
 from schemas.records import (
     API_ASK,
     AskRecord,
@@ -116,6 +117,17 @@ def lists(data: bytes) -> None:
                 assert entry.reference
 
 
+def copy(data: bytes) -> None:
+    """What an edge brought up."""
+    with suppress(RecordRefused):
+        found = upsync.read_copy(data)
+        obj = upsync.open_copy(found)
+        assert obj["metadata"]["name"] == found.key.name
+        with suppress(CodecError):
+            # Of an object that is no canonical one, too, the key is what it lies under.
+            upsync.read_copy(upsync.encode_copy(found.key, obj), upsync.copy_key(found.key))
+
+
 def snapshot(data: bytes) -> None:
     """A snapshot's record, its terms, or a node of its tree."""
     read = SNAPSHOT_READERS[data[0] % len(SNAPSHOT_READERS)] if data else snapshots.read_snapshot
@@ -206,6 +218,12 @@ def blob_seeds() -> list[bytes]:
     return found
 
 
+def copy_seeds() -> list[bytes]:
+    key = ObjectKey("", "configmaps", "shop", "a")
+    said = {"metadata": {"namespace": "shop", "name": "a"}}
+    return [upsync.encode_copy(key, {**said, "data": {"k": "v" * size}}) for size in (1, 3000)]
+
+
 def list_seeds() -> list[bytes]:
     made = [
         *chunks.build_manifest([golden.entry("a"), golden.entry("b")]),
@@ -259,6 +277,7 @@ TARGETS = {
         Form.MSGPACK,
         chosen=1,
     ),
+    "copy": Target(copy, copy_seeds, Form.MSGPACK),
     "lists": Target(lists, list_seeds, Form.MSGPACK),
     "snapshot": Target(
         snapshot,

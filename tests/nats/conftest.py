@@ -135,7 +135,7 @@ async def until_answered(client: Client, subject: str) -> None:
 
 
 async def make_streams(relay: Client, path: NodePath, *children: str) -> None:
-    """The streams of a relay, and a mail consumer for each child."""
+    """The streams of a relay, and for each child a mail consumer and the stream of its copies."""
     for name, subjects in stream_subjects(path).items():
         config = {
             "name": name,
@@ -151,6 +151,9 @@ async def make_streams(relay: Client, path: NodePath, *children: str) -> None:
         assert "error" not in await call(relay, f"$JS.API.STREAM.CREATE.{name}", config)
     for child in children:
         await make_mail_consumer(relay, path, child)
+        subjects = [f"{path.child(child).prefix}._up.*"]
+        config = {"name": child, "subjects": subjects, "allow_direct": True}
+        assert "error" not in await call(relay, f"$JS.API.STREAM.CREATE.{child}", config)
 
 
 async def make_mail_consumer(relay: Client, path: NodePath, child: str) -> None:

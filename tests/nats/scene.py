@@ -34,7 +34,7 @@ class Scene:
     async def stored(self) -> dict[str, object]:
         """All that is kept and is not a report of the intruder's own; consumers of others too."""
         found: dict[str, object] = {}
-        for stream in STREAMS:
+        for stream in (*STREAMS, "ea", "eb"):
             info = await call(
                 self.relay, f"$JS.API.STREAM.INFO.{stream}", {"deleted_details": True}
             )

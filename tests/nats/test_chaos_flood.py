@@ -22,7 +22,6 @@ CHANGE_SECONDS_MAX, CHANGE_LOADED_SECONDS_MAX = 3.0, 20.0
 """For an honest change meanwhile; without what processes of the machine had to wait for others."""
 SETTINGS = {
     "relay.adapters.jetstream.streams.STAT_MAX_BYTES": 16_000_000,
-    "relay.adapters.jetstream.streams.UP_MAX_BYTES": 4_000_000,
 }
 ERASED_SECONDS_MAX = 150.0
 """Twenty thousand messages, one after the other, behind all else: 45 s on an idle machine."""

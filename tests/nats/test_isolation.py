@@ -35,7 +35,17 @@ API_ATTEMPTS = {
     "DIRECT.GET.MAIL.lc.eb._mail.k": {},
     "DIRECT.GET.MAIL.lc.ea._mail.k": {},
     "DIRECT.GET.STAT.lc.eb._stat.k": {},
-    "DIRECT.GET.UP.lc.eb._up.k": {},
+    "DIRECT.GET.eb.lc.eb._up.k": {},
+    "DIRECT.GET.eb": {"multi_last": ["lc.>"]},
+    "STREAM.INFO.eb": {"subjects_filter": ">"},
+    "STREAM.PURGE.eb": {"filter": "lc.eb._up.k"},
+    "STREAM.MSG.GET.eb": {"seq": 1},
+    "STREAM.MSG.DELETE.eb": {"seq": 1},
+    "STREAM.DELETE.eb": {},
+    "STREAM.DELETE.ea": {},
+    "STREAM.UPDATE.ea": {"name": "ea", "subjects": ["lc.eb._up.*"], "max_bytes": -1},
+    "STREAM.CREATE.ea": {"name": "ea", "subjects": ["lc.eb._up.*"]},
+    "CONSUMER.CREATE.eb": {"stream_name": "eb", "config": {"deliver_subject": "lc._d.ea.m"}},
     "DIRECT.GET.OWN.lc._own.k": {},
     "DIRECT.GET.BLOB": {"multi_last": ["lc.>"]},
     "CONSUMER.NAMES.MAIL": {},
@@ -153,6 +163,9 @@ async def test_permitted_requests_launder_nothing_into_anothers_subjects(grove):
             ("up.reset", b'{"seq":1}'),
             ("up.reset", b"nonsense"),
             ("up.info", b""),
+            ("up.copies", b'{"subjects_filter":">"}'),
+            ("up.erase", b'{"filter":"lc.eb._up.k"}'),
+            ("up.erase", b"{}"),
             (f"up.blob.{HASH}", b""),
             ("up.blob.missing", b""),
             (own, b"+NXT"),
@@ -163,6 +176,7 @@ async def test_permitted_requests_launder_nothing_into_anothers_subjects(grove):
             *FOREIGN_SUBJECTS,
             "$JS.API.STREAM.PURGE.MAIL",
             "$JS.API.STREAM.PURGE.STAT",
+            "$JS.API.STREAM.PURGE.eb",
             "$JS.API.CONSUMER.DELETE.MAIL.eb",
             "$JS.FC.MAIL.eb.x",
             scene.victim_mail[0].reply,
@@ -258,10 +272,14 @@ async def test_a_child_does_all_that_is_its_own(grove):
         for subject, stream in (
             ("lc.ea._stat.k", "STAT"),
             ("lc.ea._node.self", "STAT"),
-            ("lc.ea._up.k", "UP"),
+            ("lc.ea._up.k", "ea"),
         ):
             assert (await call(child, subject, b"mine"))["stream"] == stream
         assert (await child.request(f"up.blob.{HASH}", timeout=30)).data == b"of the centre"
+
+        assert (await call(child, "up.copies"))["state"]["messages"] == 1
+        assert (await call(child, "up.erase", {"filter": "lc.ea._up.k"}))["purged"] == 1
+        assert (await call(child, "up.copies"))["state"]["messages"] == 0
 
         mail = await child.subscribe("lc._d.ea.m")
         await in_force(child)

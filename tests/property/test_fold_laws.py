@@ -179,11 +179,11 @@ def test_results_in_parts_are_all_there_and_each_part_fits(statuses, key):
     ]
     count, parts = split_results(listed)
     assert all(1 <= number <= count for number in parts)
-    found = {r.key: r for part in parts.values() for r in part}
+    found = {r.key: r for part in parts.values() for r in part.results}
     assert found == {r.key: r for r in listed}
-    assert sum(map(len, parts.values())) == len(listed)
+    assert sum(len(part.results) for part in parts.values()) == len(listed)
     for number, part in parts.items():
-        report = ReportPart(key, number, "r" * 64, 2**60, 2**60, part)
+        report = ReportPart(key, number, "r" * 64, 2**60, 2**60, *part)
         assert len(encode(report)) <= PART_MAX_BYTES
 
 
@@ -193,10 +193,10 @@ def test_results_that_cannot_all_fit_are_still_counted(objects, size):
         ObjectResult(ObjectKey("", "x", "n", str(at)), 1, "d", bytes(size)) for at in range(objects)
     ]
     _, parts = split_results(listed)
-    found = {r.key: r.count for part in parts.values() for r in part}
+    found = {r.key: r.count for part in parts.values() for r in part.results}
     assert found == {r.key: 1 for r in listed}
     for number, part in parts.items():
         assert (
-            len(encode(ReportPart("0" * 32, number, "r" * 64, 2**60, 2**60, part)))
+            len(encode(ReportPart("0" * 32, number, "r" * 64, 2**60, 2**60, *part)))
             <= PART_MAX_BYTES
         )

@@ -24,6 +24,7 @@ from schemas.records import (
 )
 from schemas.reports import Done, ExceptionSample, ObjectResult, Report, ReportPart, Summary
 from schemas.selectors import LabelSelector, Requirement
+from schemas.upsync import Copy, UpsyncClause
 from schemas.wire import INT_MAX, encode
 
 numbers = st.integers(0, INT_MAX)
@@ -107,6 +108,7 @@ entries = st.builds(
     numbers,
     texts,
 )
+clauses = st.builds(UpsyncClause, texts, several(texts), several(texts), several(texts))
 unsigned = {
     Hello: st.builds(
         Hello,
@@ -122,7 +124,9 @@ unsigned = {
         numbers,
         numbers,
         st.booleans(),
+        numbers,
     ),
+    Copy: st.builds(Copy, object_keys, numbers, st.binary(max_size=20)),
     Welcome: st.builds(
         Welcome,
         texts,
@@ -144,6 +148,7 @@ unsigned = {
             numbers,
             st.just(bits),
             st.lists(references, min_size=1 << bits, max_size=1 << bits).map(tuple),
+            several(clauses),
         )
     ),
 }

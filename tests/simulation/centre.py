@@ -42,6 +42,7 @@ from tests.simulation.model import (
     node_draft,
     placement_draft,
     placement_key,
+    programs_of,
     target_draft,
 )
 from tests.simulation.world import World
@@ -274,6 +275,9 @@ class Centre(Books):
                 self._keep(self._values[content.reference.address])
             stored = build_manifest([manifest_entry(key, content) for key, content in arm.contents])
             self._keep(values_of(*stored))
+        programs = programs_of(placed) if placed is not None else None
+        if programs is not None:
+            self._keep(programs.values)
 
     def _issue(
         self,

@@ -29,6 +29,7 @@ from schemas.blobs import Reference
 from schemas.identity import MailKey, NodePath
 from schemas.link import Welcome
 from schemas.wire import decode
+from tests.simulation.collectors import EVALUATOR
 from tests.simulation.customizing import customize
 from tests.simulation.disk import looked_up, read_back, staged
 from tests.simulation.space import EdgeSpace
@@ -92,7 +93,8 @@ class Host:
             customize=self.world.ports.customize(self, customize),
         )
         now = self.instant()
-        node = Node(config, read_back(self.streams), list(self.streams.done.values()), now)
+        done = list(self.streams.done.values())
+        node = Node(config, read_back(self.streams), done, now, EVALUATOR)
         self.node = node
         self._tick_at, self._busy, self._reports_read = None, False, 0
         self.linked = False

@@ -13,6 +13,7 @@ from tests.simulation import (
     lives_customizing,
     lives_hostile,
     lives_moves,
+    lives_rows,
     lives_schedules,
 )
 from tests.simulation.faults import NO_FAULTS
@@ -22,7 +23,14 @@ from tests.simulation.scenes import A, B, C, everywhere, put
 from tests.simulation.signatures import cheap_signatures
 from tests.simulation.sizes import SMALL
 
-ROOMS = (lives_centre, lives_moves, lives_hostile, lives_schedules, lives_customizing)
+ROOMS = (
+    lives_centre,
+    lives_moves,
+    lives_hostile,
+    lives_schedules,
+    lives_customizing,
+    lives_rows,
+)
 LIVES: dict[str, Callable[[Run], None]] = {
     life.__name__: life for room in ROOMS for life in room.LIVES
 }

@@ -225,13 +225,8 @@ def mail_without_content(one: Run) -> None:
         del region.streams.blobs[address]
     region.start()
     one.world.heal(edge.path)
-    until(
-        one,
-        lambda: str(edge.path) in holding(one, D),
-        NO_LOSS,
-        "what was lost is never fetched",
-        MINUTE,
-    )
+    said = "what was lost is never fetched"
+    until(one, lambda: str(edge.path) in holding(one, D), NO_LOSS, said, MINUTE)
 
 
 def orphan_for_long(one: Run) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from controllers.core.drafts import Draft
 from schemas import blobs
-from schemas.blobs import Reference
+from schemas.blobs import Reference, StoredBlob
 from schemas.chunks import TEMPLATE, ManifestEntry
 from schemas.identity import (
     DestinationId,
@@ -41,6 +41,7 @@ from schemas.records import (
 )
 from schemas.selectors import LabelSelector
 from schemas.signing import Signer
+from tests.simulation.collectors import programs_over
 from tests.simulation.signatures import public_key_of
 
 TREE = TreeId(random_id(b"simulated tree  "))
@@ -208,6 +209,11 @@ def keys_of(placed: Placed | None, *, common: bool = False) -> set[ObjectKey]:
     return set.intersection(*found) if common else set.union(*found)
 
 
+def programs_of(placed: Placed) -> StoredBlob | None:
+    """What is collected of a placement: of all that its last arm has."""
+    return programs_over(key for key, _ in placed.arm.contents)
+
+
 def _common(source: Source) -> tuple[Source, int, str, str, tuple[Reference, ...]]:
     return (source, 0, "", "", ())
 
@@ -221,7 +227,9 @@ def _gates(placed: Placed) -> tuple[Gate, ...]:
 
 def _body(placed: Placed) -> bytes:
     roots = dict.fromkeys(arm.root for arm in arms_of(placed))
-    return DeltaBody(tuple(roots), _gates(placed)).encode()
+    programs = programs_of(placed)
+    collectors = () if programs is None else (programs.reference,)
+    return DeltaBody((*roots, *collectors), _gates(placed), collectors).encode()
 
 
 def _head(name: str, placed: Placed, last_loss: int) -> DeltaHead:

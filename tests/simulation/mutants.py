@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.simulation import planted
+from tests.simulation import planted, planted_rows
 from tests.simulation.lives import is_life, play
 from tests.simulation.ports import Ports
 from tests.simulation.run import Outcome, run
@@ -51,6 +51,11 @@ def _run(name: str, ports: Ports) -> Outcome:
 
 
 MUTANTS = (
+    Mutant(planted_rows.MovedRowTwice),
+    Mutant(planted_rows.LeavingRowKept),
+    Mutant(planted_rows.NoBlankRow, ("absent_rows",)),
+    Mutant(planted_rows.CutBeforeMerging),
+    Mutant(planted_rows.SumsRounded),
     Mutant(planted.PruneAtOnce, ("moved_between",)),
     Mutant(planted.PruneNever),
     Mutant(planted.PruneBeforeRead, ("slept", "old_edge")),

@@ -30,6 +30,7 @@ from schemas.records import DeltaHead, NodeRecord, Profile
 from schemas.signing import decode_envelope
 from schemas.snapshots import read_snapshot
 from tests.simulation.centre import NOTES, Centre
+from tests.simulation.collected import collected_faults
 from tests.simulation.content import missing
 from tests.simulation.customizing import form_of
 from tests.simulation.host import Host
@@ -444,6 +445,7 @@ class Oracle(Watcher):
         """Everything is as it should be; raises LawBroken with all that is not."""
         wanted = prescribed(self.centre)
         faults = [*self._space_faults(wanted), *self._count_faults()]
+        faults = faults or collected_faults(self.centre)
         faults += [*self._leftovers(), *self._stale_words()] if leftovers else []
         if faults:
             raise LawBroken(CONVERGENCE, "\n    ".join(faults[:12]))

@@ -8,6 +8,7 @@ from relay.core.events import ObjectObserved
 from relay.syncer.plan import Apply, DesiredObject, Prune, plan
 from schemas.objects import ObjectKey
 from schemas.reports import Done
+from tests.simulation.collectors import status_of
 
 if TYPE_CHECKING:
     from tests.simulation.host import Host
@@ -159,7 +160,7 @@ class EdgeSpace:
             address=done.address if done and fits else "",
             error=error,
             health="healthy" if present else "unknown",
-            status=None,
+            status=status_of(held[0]) if held is not None and present else None,
         )
         if gone:
             self._said.pop(key, None)

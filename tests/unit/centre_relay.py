@@ -27,6 +27,7 @@ class LedgerRelay:
         self.blob_writes = []
         self.counts = {}
         self.returned = {}
+        self.rows = {}
         self._news = asyncio.Condition()
         self._changed = set()
         self._shown = asyncio.Queue()
@@ -75,6 +76,9 @@ class LedgerRelay:
 
     def results(self, key):
         return self.returned.get(key, ())
+
+    def collected(self, key):
+        return self.rows.get(key, ())
 
     async def counts_changed(self):
         async with self._news:

@@ -1,6 +1,6 @@
 """What a placement names and is not there, and what it asks for that is not supported yet."""
 
-from controllers.core.missing import Missing, NotSupported
+from controllers.core.missing import Missing
 from controllers.core.workloads import Workloads, placement_key
 from schemas.api import parse_kind
 from schemas.objects import BUILT_IN_KINDS, ObjectKey
@@ -91,17 +91,6 @@ def test_a_change_concerns_only_the_placements_that_name_the_namespace():
     assert found.remove_namespace("a") == {"a"}
     found.remove("a")
     assert found.put_namespace("a") == frozenset()
-
-
-def test_fields_without_effect_are_named_one_by_one():
-    found = NotSupported()
-    clause = {"apiGroup": "", "statusCollectors": ["c"], "wantMultiWECReportedState": True}
-    upsync = [{"resources": ["events"]}]
-    found.put("shop", placement(downsync=[{"apiGroup": "apps"}, clause], upsync=upsync))
-    fields = ["spec.upsync", "spec.downsync[1].statusCollectors"]
-    assert found.of("shop") == (*fields, "spec.downsync[1].wantMultiWECReportedState")
-    found.put("shop", placement(clause={**clause, "statusCollectors": []}, upsync=[]))
-    assert found.of("shop") == ("spec.downsync[0].wantMultiWECReportedState",)
 
 
 def test_every_resource_that_kubernetes_has_is_known_by_its_plural():

@@ -9,7 +9,17 @@ import msgspec
 import pytest
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "protocol.md").read_text()
-RECORD_MODULES = ("asks", "blobs", "chunks", "link", "records", "reports", "snapshots")
+RECORD_MODULES = (
+    "asks",
+    "blobs",
+    "chunks",
+    "collectors",
+    "link",
+    "records",
+    "reports",
+    "snapshots",
+    "upsync",
+)
 UNITS = {"": 1, "s": 1, "min": 60, "h": 3600, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 DIAGRAM = re.compile(r"^```mermaid\nstateDiagram-v2\n(.*?)^```$", re.MULTILINE | re.DOTALL)

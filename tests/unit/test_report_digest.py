@@ -5,6 +5,8 @@ import tracemalloc
 
 import pytest
 
+from relay.core.collecting.collecting import CollectingRoom
+from relay.core.content.content import Content
 from relay.core.effects import SendReport
 from relay.core.link.session import Presence
 from relay.core.reports import digest
@@ -26,6 +28,7 @@ from schemas.reports import (
 from schemas.subjects import PROGRESS_KEY
 from tests.unit.test_reporting import facts, report, reports
 
+NOT_COLLECTED = CollectingRoom(Content((), []), None)
 KEYS = [short_key(bytes([n]) * 20) for n in range(4)]
 FACTS = Facts(expected=1, sent=True, generation=9, presence=Presence.IN_STEP, edge=True)
 
@@ -40,7 +43,7 @@ class Link:
         self.start_child("r0")
 
     def start_parent(self):
-        self.parent = ChildReports(lambda _child: 0, lambda _child, _key: FACTS)
+        self.parent = ChildReports(lambda _child: 0, lambda _child, _key: FACTS, NOT_COLLECTED)
         for slot, data in self.slots.items():
             self.arrive(slot, data)
 

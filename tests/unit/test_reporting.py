@@ -2,6 +2,8 @@
 
 import pytest
 
+from relay.core.collecting.collecting import CollectingRoom
+from relay.core.content.content import Content
 from relay.core.link.session import Presence
 from relay.core.reports.counting import UNSENT_MAX, ChildReports, Facts
 from relay.core.reports.reduce import EMPTY, times
@@ -9,6 +11,7 @@ from schemas.identity import short_key
 from schemas.objects import ObjectKey
 from schemas.reports import NEVER_JOINED, ObjectResult, Report, ReportPart, Summary, part_key
 
+NOT_COLLECTED = CollectingRoom(Content((), []), None)
 KEY = short_key(bytes(20))
 UNSENT = [short_key(at.to_bytes(20, "big")) for at in range(1, UNSENT_MAX + 2)]
 DONE = Summary({"synced": 1}, {"healthy": 1}, {"arm": 1})
@@ -26,7 +29,9 @@ def report(revision=1, generation=7, run="r", summary=DONE, parts=0, gone=False,
 
 def reports(known):
     """The reports of children whose first run is `r`, and who are as `known`."""
-    found = ChildReports(lambda child: ord(child) - ord("a"), lambda _child, _key: known)
+    found = ChildReports(
+        lambda child: ord(child) - ord("a"), lambda _child, _key: known, NOT_COLLECTED
+    )
     for child in "ab":
         found.expect_all(child, "r")
     return found
@@ -107,7 +112,7 @@ def test_a_report_of_another_run_than_the_present_one_is_not_kept():
 
 
 def test_what_came_before_the_hello_counts_once_its_run_is_the_present_one():
-    found = ChildReports(lambda child: 0, lambda _child, _key: facts())
+    found = ChildReports(lambda child: 0, lambda _child, _key: facts(), NOT_COLLECTED)
     found.take("a", report())
     assert found.summary(KEY) == PENDING
     found.expect_all("a", "r")
@@ -177,7 +182,7 @@ def test_only_what_its_present_run_said_is_gone_is_gone():
 
 def test_what_a_child_was_not_sent_counts_for_nothing_but_belongs_to_its_digest():
     known = {KEY: facts(), **dict.fromkeys(UNSENT, facts(expected=0, sent=False))}
-    found = ChildReports(lambda _child: 0, lambda _child, key: known[key])
+    found = ChildReports(lambda _child: 0, lambda _child, key: known[key], NOT_COLLECTED)
     found.expect_all("a", "r")
     for at, key in enumerate(UNSENT[:-1], 1):
         assert found.take("a", report(at, key=key))

@@ -9,12 +9,11 @@ from controllers.core.status import (
     error_text,
     placement_status,
     singleton,
-    takes_status,
 )
 from schemas import codec
 from schemas.api import EdgePlacement
 from schemas.faults import Fault
-from schemas.objects import ObjectKey
+from schemas.objects import ObjectKey, takes_status
 from schemas.reports import AT_WORK, NEVER_JOINED, Count, ExceptionSample, ObjectResult, Summary
 
 NOW_MS = 1_800_000_000_000
@@ -224,14 +223,3 @@ def test_what_lacks_something_is_never_synced_whatever_is_counted():
     assert reasons(again)["Synced"] == ("True", "Synced")
     assert "ObjectsSelected" not in reasons(again)
     assert again["selectedObjects"] == 7
-
-
-def test_what_has_no_effect_is_named_and_the_rest_counts():
-    facts = PlacementFacts(3, 2, selected=1, not_supported=("spec.upsync", "spec.x"))
-    said = status(Summary({"synced": 2}, {"healthy": 2}), facts)
-    assert reasons(said)["NotSupported"] == ("True", "NotSupported")
-    assert reasons(said)["Synced"] == ("True", "Synced")
-    (found,) = [item for item in said["conditions"] if item["type"] == "NotSupported"]
-    assert found["message"] == (
-        "spec.upsync, spec.x have no effect: not supported yet; all else works"
-    )

@@ -66,7 +66,6 @@ def placement(name, *, children=(), unreachable=(), problem="", lack="", selecte
         "problem": problem,
         "selected": selected,
         "lack": lack,
-        "notSupported": [],
         "unreachable": list(unreachable),
         "children": list(children),
         **counts(**more),
@@ -187,13 +186,3 @@ def test_what_selects_nothing_is_delivered_nowhere_and_comes_first():
     one = shown(placement_view(empty, NOW))
     assert one.startswith("z-empty  no object is selected\n")
     assert lack in one
-
-
-def test_what_has_no_effect_is_named_beside_the_counts():
-    form = {**placement("shop", synced=2, healthy=2), "notSupported": ["spec.upsync"]}
-    said = shown(placement_view(form, NOW)).splitlines()
-    assert said[:3] == [
-        "shop  delivered to 2 of 2, working at 2 of 2",
-        "not supported yet: spec.upsync",
-        "  objects:   3 selected",
-    ]

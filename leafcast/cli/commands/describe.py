@@ -23,7 +23,7 @@ from leafcast.cli.session_calls import in_session
 from leafcast.show.description import described
 from leafcast.show.sanitize import sanitize
 from relay.ports import Object
-from schemas.api import CONTROL_GROUPS
+from schemas.groups import CONTROL_GROUPS
 from schemas.objects import DEFAULT_NAMESPACE, ObjectKey
 from schemas.selectors import LabelSelector
 

@@ -10,9 +10,10 @@ from typing import Any
 
 import click
 
-from leafcast.ask.object_readers import NotFound, reader_of
+from leafcast.ask.object_readers import EdgeReader, NotFound, reader_of
 from leafcast.ask.resource_names import ResourceKind
 from leafcast.ask.session import Session
+from leafcast.cli.edge_copies import show_all_edges
 from leafcast.cli.location_instances import with_instances
 from leafcast.cli.object_options import (
     at_option,
@@ -61,6 +62,7 @@ class Asked:
     watch: bool = False
     ignore_not_found: bool = False
     loaded: tuple[LoadedObject, ...] = ()
+    all_edges: bool = False
 
     @property
     def where(self) -> str:
@@ -68,6 +70,7 @@ class Asked:
         return DEFAULT_NAMESPACE if self.namespace is None else self.namespace
 
 
+COPIES = "this is what it brought up"
 NOT_HERE = (
     "Note: nothing runs at the centre; see: leafcast status PLACEMENT, "
     "or --at PATH for one edge's copy"
@@ -90,6 +93,7 @@ class _Output(click.Choice[str]):
 )
 @click.option("-w", "--watch", is_flag=True, help="After listing, go on and show each change.")
 @at_option
+@click.option("--all-edges", is_flag=True, help="What all edges brought up, edge by edge.")
 @click.option("--show-labels", is_flag=True, help="Labels as the last column.")
 @click.option("--no-headers", is_flag=True, help="Tables without their header.")
 @click.option("--ignore-not-found", is_flag=True, help="Exit code 0 if an object is not there.")
@@ -105,25 +109,34 @@ def get(  # noqa: PLR0913 - click passes options by name
     output: Format,
     watch: bool,
     at: str | None,
+    all_edges: bool,
     show_labels: bool,
     no_headers: bool,
     ignore_not_found: bool,
     data_dir: Path | None,
 ) -> None:
-    """Show objects at the centre, or the copies of one edge.
+    """Show objects at the centre, or at one edge.
+
+    Of an edge that is away it shows what it brought up (`spec.upsync`), and as of when; of all of
+    them at once --all-edges.
 
     Kinds go by their names, plurals and short names: deploy, svc, cm, ns, epl (EdgePlacement),
     loc (Location), synctargets, and those of custom kinds that were applied.
     """
     if watch and at is not None:
         raise click.UsageError("an edge's copy cannot be watched; leave out --watch or --at")
+    if all_edges and (watch or at is not None or files):
+        raise click.UsageError("--all-edges shows what came up: leave out --watch, --at and -f")
     if files and (objects or watch or all_namespaces or selector is not None):
         raise click.UsageError("files say which objects are meant: leave out names, -l, -A and -w")
     style = TableStyle(output == "wide", all_namespaces, show_labels, not no_headers)
+    style.edges = style.as_of = all_edges
     where = "" if all_namespaces else namespace
     with refusals():
         loaded = tuple(load_files(files, recursive=recursive)) if files else ()
-        asked = Asked(objects, where, selector, output, style, at, watch, ignore_not_found, loaded)
+        asked = Asked(
+            objects, where, selector, output, style, at, watch, ignore_not_found, loaded, all_edges
+        )
         missing = in_session(data_dir, lambda session: show(session, asked))
     if missing and not ignore_not_found:
         raise click.exceptions.Exit(1)
@@ -132,6 +145,9 @@ def get(  # noqa: PLR0913 - click passes options by name
 async def show(session: Session, asked: Asked) -> int:
     """Print what is asked for; how many named objects are not there."""
     meant = await _meant(session, asked)
+    if asked.all_edges:
+        found = (asked.selector, asked.style, asked.format)
+        return 0 if await show_all_edges(session, meant, *found) else 1
     groups, missing = await _read(session, asked, meant)
     if asked.at is None and asked.format in ("table", "wide"):
         groups = [await with_instances(session.inventory, group) for group in groups]
@@ -149,11 +165,14 @@ async def _meant(session: Session, asked: Asked) -> list[tuple[Meant, str]]:
     """Kinds and names, each with its namespace; raises BadArguments, BadManifests, UnknownKind."""
     if asked.loaded:
         return await meant_by(session, asked.loaded, asked.namespace)
-    meant = await with_kinds(session, lambda kinds: read_arguments(kinds, asked.arguments))
+    at_edges = asked.all_edges or asked.at is not None
+    meant = await with_kinds(
+        session, lambda kinds: read_arguments(kinds, asked.arguments, unknown=at_edges)
+    )
     named = any(one.names for one in meant)
     if named and asked.selector is not None:
         raise BadArguments("a name and a selector are given; leave out one of them")
-    if named and not asked.where:
+    if named and not asked.where and not asked.all_edges:
         raise BadArguments("a resource cannot be retrieved by name across all namespaces; use -n")
     if asked.watch and len(meant) > 1:
         raise BadArguments("only one kind can be watched at a time; name one")
@@ -178,6 +197,9 @@ async def _read(
                     click.echo(str(error), err=True)
         if not one.names:
             listed += await reader.all_of(one.kind, where, asked.selector)
+    if isinstance(reader, EdgeReader) and reader.away:
+        asked.style.as_of = True
+        click.echo(f"Note: {sanitize(reader.away[0].message)}; {COPIES}", err=True)
     return [Group(kind, listed) for kind, listed in found.items() if listed], missing
 
 

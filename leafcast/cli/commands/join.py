@@ -15,7 +15,7 @@ from leafcast.join.bundle import read_bundle
 from leafcast.join.folder import cluster_of, default_folder, joined_folder
 from leafcast.join.joined_node import JoinedNode
 from leafcast.local.attached_cluster import attachment
-from leafcast.local.run_config import HealthForm
+from leafcast.local.health_endpoint import HealthAddress
 from leafcast.signals import Ended, run_until_signal
 from leafcast.space_settings import SIMULATED, SpaceSetting
 from relay.adapters.clock import SystemClock, SystemDice
@@ -42,7 +42,7 @@ def join(
     context: str | None,
     simulated: bool,  # noqa: FBT001 - click
     log_format: str,
-    health: HealthForm | None,
+    health: HealthAddress | None,
 ) -> None:
     """Join the tree that BUNDLE comes from, until Ctrl-C.
 

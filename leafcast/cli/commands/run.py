@@ -11,7 +11,8 @@ from leafcast.daemon.daemon import Daemon
 from leafcast.daemon.logs import log_format_option, set_up_logs
 from leafcast.data_dir import DataDir
 from leafcast.join.external_node import run_node
-from leafcast.local.run_config import HealthForm, RunConfig, RunConfigRefused, read_run_config
+from leafcast.local.health_endpoint import HealthAddress
+from leafcast.local.run_config import RunConfig, RunConfigRefused, read_run_config
 from leafcast.local.views import TreeShape
 from leafcast.signals import Ended, run_until_signal
 
@@ -29,7 +30,7 @@ NO_NODES_HERE = TreeShape(regions=0, sites=0)
 )
 @log_format_option
 @health_options
-def run(role: str, file: Path, log_format: str, health: HealthForm | None) -> None:
+def run(role: str, file: Path, log_format: str, health: HealthAddress | None) -> None:
     """Run one node until it is told to end, on a nats-server that you run.
 
     `leafcast layout` writes the files of a whole tree, for the nodes and for their servers. The
@@ -40,7 +41,7 @@ def run(role: str, file: Path, log_format: str, health: HealthForm | None) -> No
     _check(file, config, role)
     set_up_logs(log_format)
     folder = file.absolute().parent
-    asked = health or config.health
+    asked = health or (config.health.address if config.health else None)
     try:
         if role == "center":
             _run_centre(config, folder, asked)
@@ -51,7 +52,7 @@ def run(role: str, file: Path, log_format: str, health: HealthForm | None) -> No
         return
 
 
-def _run_centre(config: RunConfig, folder: Path, health: HealthForm | None) -> None:
+def _run_centre(config: RunConfig, folder: Path, health: HealthAddress | None) -> None:
     place = DataDir(folder.parent)
     with place.locked():
         place.write_spaces(config.centre_spaces(folder))

@@ -18,6 +18,7 @@ from relay.adapters.jetstream.asks import AskLines
 from relay.adapters.jetstream.blobs import Blobs
 from relay.adapters.jetstream.child_reports import ChildReports
 from relay.adapters.jetstream.connection import ApiError, Connection
+from relay.adapters.jetstream.copies import OwnCopies, read_copies
 from relay.adapters.jetstream.publish import Publisher
 from relay.adapters.jetstream.reading import Stored, StreamReader
 from relay.adapters.jetstream.records import (
@@ -33,6 +34,7 @@ from relay.adapters.jetstream.streams import (
     delete_message,
     delete_messages,
     erase_child,
+    make_copies,
     make_mail_consumer,
     make_streams,
     purge_all,
@@ -48,7 +50,7 @@ from relay.core.events import (
     Remembered,
 )
 from relay.inbox import Inbox
-from relay.ports import BusBroken, Clock, Dice
+from relay.ports import BusBroken, Clock, CopiesPage, CopiesPlace, Dice
 from schemas import subjects
 from schemas.blobs import Reference
 from schemas.identity import ContentHash, NodePath
@@ -117,6 +119,7 @@ class JetStreamBus:
             self._connections.append(up)
             self._uplink = Uplink(up, path, self.inbox, clock, dice)
             self._uplink.system = self._system
+        self._copies = OwnCopies(self._uplink, path) if self._uplink is not None else None
         uplink = self._connections[-1] if self._uplink is not None else None
         self._asks = AskLines(path, self._below, uplink)
         self._blobs = Blobs(self._relay, path, self._uplink)
@@ -243,6 +246,25 @@ class JetStreamBus:
 
     async def send_answer(self, ask: str, data: bytes) -> bool:
         return await self._asks.send_answer(ask, data)
+
+    async def copies_place(self) -> CopiesPlace | None:
+        return await self._copies.place() if self._copies is not None else None
+
+    async def put_copy(self, key: str, data: bytes) -> int:
+        return await self._copies.put(key, data) if self._copies is not None else 0
+
+    async def erase_copies(self, *, key: str = "", before: int = 0) -> bool:
+        return self._copies is not None and await self._copies.erase(key, before)
+
+    async def open_copies(self, child: str) -> None:
+        try:
+            await make_copies(self._relay, self.path, child)
+        except ApiError as error:
+            # Then the child finds no room, and says so; all else goes on.
+            logger.warning("%s: no room for what %s brings up: %s", self.path, child, error)
+
+    async def read_copies(self, child: str, first: int) -> CopiesPage:
+        return await read_copies(self._relay, self.path, child, first)
 
     async def add_child(self, name: str, nkey: str) -> None:
         await self._server.add_child(name, nkey)

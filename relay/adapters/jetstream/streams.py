@@ -12,6 +12,7 @@ from relay.ports import BusBroken, first_of
 from schemas import subjects
 from schemas.identity import NodePath
 from schemas.reports import PART_MAX_BYTES
+from schemas.upsync import EDGE_MAX_BYTES, EDGE_MAX_OBJECTS
 
 MESSAGE_MAX_BYTES = 1024 * 1024
 MAIL_MAX_BYTES = MESSAGE_MAX_BYTES - 4096
@@ -20,7 +21,7 @@ DUPLICATE_WINDOW_SECONDS = 0.1
 """The least there is: the server keeps the ids of so long in memory, beyond all limits."""
 SAID_MAX_BYTES = PART_MAX_BYTES + 1024
 """What children may say in a message: a part of a report, and room for headers."""
-STAT_MAX_BYTES, UP_MAX_BYTES = 1024 * 1024 * 1024, 64 * 1024 * 1024
+STAT_MAX_BYTES = 1024 * 1024 * 1024
 """What children can make their parent store before it has erased what is not to be kept.
 
 Beyond, the oldest goes first; that was read long ago, and a new session says it again.
@@ -32,8 +33,12 @@ ACK_PENDING_MAX = -1
 IDLE_HEARTBEAT_SECONDS = 30
 ACK_WAIT_SECONDS = 300
 
+COPIES_CONSUMERS_MAX = 1
+"""None is made: copies are read by direct get."""
+
 _SECOND = 1_000_000_000
 _NAME_IN_USE, _NO_CONSUMER, _NO_MESSAGE, _NO_STORAGE = 10058, 10014, 10057, 10047
+_NO_STREAM = 10059
 DELETED_AT_ONCE = 64
 
 
@@ -49,6 +54,8 @@ and a child that may replace could erase what others reported.
 
 async def make_streams(connection: Connection, path: NodePath) -> None:
     """Make the node's streams, or give those that are there today's settings."""
+    # Of a version that had one stream for what all children bring up, and put nothing into it.
+    await _delete(connection, "UP")
     for name, captured in subjects.stream_subjects(path).items():
         await make_stream(connection, name, captured)
 
@@ -73,12 +80,40 @@ async def make_stream(connection: Connection, name: str, captured: Iterable[str]
     }
     if name in REPLACING:
         config |= {"max_msgs_per_subject": REPLACED_MAX, "allow_rollup_hdrs": True}
-    said = {"STAT": STAT_MAX_BYTES, "UP": UP_MAX_BYTES}.get(name)
-    if said is None:
-        return await _make(connection, name, config)
-    config["max_msg_size"] = SAID_MAX_BYTES
+    if name == "STAT":
+        config["max_msg_size"] = SAID_MAX_BYTES
+        await _make_bounded(connection, name, config, STAT_MAX_BYTES)
+    else:
+        await _make(connection, name, config)
+
+
+async def make_copies(connection: Connection, path: NodePath, child: str) -> None:
+    """Make the stream of what a child brings up: one of its own, so that it crowds out no other.
+
+    It is called as the child, so that the child's account reaches it and no other. What is too
+    much takes the place of the oldest, which is the child's own.
+    """
+    config: dict[str, Any] = {
+        "name": child,
+        "subjects": [subjects.copy(path.child(child), "*")],
+        "storage": "file",
+        "retention": "limits",
+        "discard": "old",
+        "max_msgs_per_subject": 1,
+        "max_msgs": EDGE_MAX_OBJECTS,
+        "max_msg_size": MESSAGE_MAX_BYTES,
+        "max_consumers": COPIES_CONSUMERS_MAX,
+        "allow_direct": True,
+        "duplicate_window": int(DUPLICATE_WINDOW_SECONDS * _SECOND),
+    }
+    await _make_bounded(connection, child, config, EDGE_MAX_BYTES)
+
+
+async def _make_bounded(
+    connection: Connection, name: str, config: dict[str, Any], most: int
+) -> None:
     try:
-        await _make(connection, name, {**config, "max_bytes": said})
+        await _make(connection, name, {**config, "max_bytes": most})
     except ApiError as error:
         if error.code != _NO_STORAGE:
             raise
@@ -93,6 +128,14 @@ async def _make(connection: Connection, name: str, config: dict[str, Any]) -> No
         if error.code != _NAME_IN_USE:
             raise
         await connection.api(f"STREAM.UPDATE.{name}", **config)
+
+
+async def _delete(connection: Connection, name: str) -> None:
+    try:
+        await connection.api(f"STREAM.DELETE.{name}")
+    except ApiError as error:
+        if error.code != _NO_STREAM:
+            raise
 
 
 async def make_mail_consumer(connection: Connection, path: NodePath, child: str) -> None:
@@ -115,7 +158,7 @@ async def make_mail_consumer(connection: Connection, path: NodePath, child: str)
 
 
 async def erase_child(connection: Connection, path: NodePath, child: str) -> None:
-    """Delete the child's consumer, its mail and its reports."""
+    """Delete the child's consumer, its mail, its reports and its copies."""
     try:
         await connection.api(f"CONSUMER.DELETE.MAIL.{child}")
     except ApiError as error:
@@ -125,6 +168,7 @@ async def erase_child(connection: Connection, path: NodePath, child: str) -> Non
     await purge(connection, "MAIL", subjects.child_mail(whole))
     await purge(connection, "STAT", subjects.stat(whole, "*"))
     await purge(connection, "STAT", subjects.node_self(whole))
+    await _delete(connection, child)
 
 
 async def purge(connection: Connection, stream: str, subject: str) -> None:

@@ -166,13 +166,17 @@ class Uplink:
                         if not limit.expired():
                             limit.reschedule(0)
 
-    async def _ask(self, subject: str, seconds: float) -> Msg | None:
+    async def ask(self, subject: str, seconds: float, data: bytes = b"") -> Msg | None:
+        """The parent's answer to what is no part of the session; None if there is none."""
+        return await self._ask(subject, seconds, data) if self.linked else None
+
+    async def _ask(self, subject: str, seconds: float, data: bytes = b"") -> Msg | None:
         """The parent's answer; None if it has none in time, or the link is lost meanwhile."""
         limit = asyncio.timeout(seconds)
         try:
             async with limit:
                 self._waiting.add(limit)
-                return await self._connection.request(subject, seconds=seconds)
+                return await self._connection.request(subject, data, seconds)
         except TimeoutError:
             return None
         finally:

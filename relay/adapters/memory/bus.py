@@ -10,6 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 
+from relay.adapters.memory.copies import ChildCopies
 from relay.adapters.memory.streams import Kept, MemoryStreams
 from relay.core.asks.asking import AnswerArrived, AskArrived
 from relay.core.effects import AckMail, ClearMail, DropReport, StoreOwn, WriteMail
@@ -27,7 +28,7 @@ from relay.core.events import (
     Welcomed,
 )
 from relay.inbox import Inbox
-from relay.ports import BusBroken, MailConflict
+from relay.ports import BusBroken, CopiesPage, CopiesPlace, MailConflict
 from schemas.blobs import Reference, parts_of
 from schemas.carried import with_carried, without_carried
 from schemas.identity import ContentHash, MailKey, NodePath
@@ -343,6 +344,34 @@ class MemoryBus:
             parent.asked(AnswerArrived(self.path.name, data))
         return True
 
+    async def copies_place(self) -> CopiesPlace | None:
+        copies = self._own_copies()
+        return copies.place() if copies is not None else None
+
+    async def put_copy(self, key: str, data: bytes) -> int:
+        copies = self._own_copies()
+        return copies.put(key, data) if copies is not None else 0
+
+    async def erase_copies(self, *, key: str = "", before: int = 0) -> bool:
+        copies = self._own_copies()
+        if copies is not None:
+            copies.erase(key, before)
+        return copies is not None
+
+    async def open_copies(self, child: str) -> None:
+        if child not in self._streams.copies:
+            self._streams.copies_made += 1
+            self._streams.copies[child] = ChildCopies(str(self._streams.copies_made))
+
+    async def read_copies(self, child: str, first: int) -> CopiesPage:
+        copies, hello = self._streams.copies.get(child), self._streams.stat.get((child, _HELLO))
+        return copies.page(first, hello.data if hello else b"") if copies else CopiesPage()
+
+    def _own_copies(self) -> ChildCopies | None:
+        if not self._linked:
+            return None
+        return self._network.streams(self.path.parent).copies.get(self.path.name)
+
     async def add_child(self, name: str, nkey: str) -> None:
         self._streams.children[name] = nkey
         self._network.link_changed(self.path.child(name))
@@ -352,6 +381,7 @@ class MemoryBus:
         self._streams.acknowledged.pop(name, None)
         self._streams.mail.erase_child(name)
         self._streams.stat.erase_child(name)
+        self._streams.copies.pop(name, None)
         self._network.link_changed(self.path.child(name))
 
     async def load_done(self) -> list[Done]:

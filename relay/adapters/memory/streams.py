@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
+from relay.adapters.memory.copies import ChildCopies
 from relay.core.effects import WriteMail
 from relay.core.events import OwnRecord
 from schemas.identity import ContentHash
@@ -109,6 +110,9 @@ class MemoryStreams:
     done: dict[str, Done] = field(default_factory=dict)
     children: dict[str, str] = field(default_factory=dict)
     acknowledged: dict[str, int] = field(default_factory=dict)
+    copies: dict[str, ChildCopies] = field(default_factory=dict)
+    # How many of them were made, so that each has a name of its own.
+    copies_made: int = 0
 
     def copy(self) -> MemoryStreams:
         """The same on another disk."""

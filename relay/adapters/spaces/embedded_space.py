@@ -41,9 +41,9 @@ from relay.ports import (
     SpaceError,
     Tell,
 )
-from schemas.api import parse_kind
 from schemas.faults import InvalidObject
 from schemas.identity import random_id
+from schemas.kind_check import check_kind
 from schemas.objects import ObjectKey
 from schemas.refusals import CodecError
 from schemas.selectors import LabelSelector
@@ -250,7 +250,7 @@ class EmbeddedSpace:
         """As it is kept; raises Refused if it is of our kinds and says what they do not have."""
         whole = self._serving.made_whole(key, said)
         try:
-            parse_kind({field: value for field, value in whole.items() if field != "status"})
+            check_kind({field: value for field, value in whole.items() if field != "status"})
         except InvalidObject as error:
             raise Refused(rules.INVALID, str(error)) from error
         return whole

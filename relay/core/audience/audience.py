@@ -187,6 +187,14 @@ class Audience:
             for number in self._select(selection.alternatives, below):
                 yield NodePath.parse(self._paths[number])
 
+    def profiles(self, placement: MailKey, child: str) -> Iterator[MailKey]:
+        """The destinations at and below a child that a placement means, by their profiles."""
+        selection, held = self._placements.get(placement), self._numbering.by_child.get(child)
+        if selection is not None and held is not None:
+            below = BitMap(range(held.start, held.stop))
+            for number in self._select(selection.alternatives, below):
+                yield self._keys[number]
+
     def bears_on(self, record: Profile | LocationRecord, placement: MailKey) -> bool:
         """Whether an inventory record, in force or not, matches an alternative of a placement.
 

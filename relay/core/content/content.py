@@ -6,7 +6,7 @@ done when nothing is missing any more. Each value is checked against its address
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
@@ -18,6 +18,7 @@ from schemas.chunks import ManifestEntry, read_manifest_chunk, read_root
 from schemas.identity import ContentHash
 from schemas.refusals import WireRefused
 from schemas.snapshots import SNAPSHOT_INNER, read_inner
+from schemas.upsync import UpsyncClause
 
 RETRY_FIRST_SECONDS = 0.5
 RETRY_MAX_SECONDS = 30.0
@@ -36,8 +37,14 @@ class Walk:
     seen: set[ContentHash] = field(default_factory=set)
     plains: dict[ContentHash, bytes] | None = None
     expand: bool = True
+    # Whether objects are read, too.
+    objects: bool = False
     refused_since: float | None = None
     noted: set[str] = field(default_factory=set)
+
+    def reads(self, reference: Reference) -> bool:
+        """Whether the plain bytes of this are kept."""
+        return self.plains is not None and (self.objects or reference.kind != blobs.OBJECT)
 
 
 @dataclass(slots=True)
@@ -88,14 +95,15 @@ class Content:
         *,
         read: bool = False,
         expand: bool = True,
+        objects: bool = False,
     ) -> bool:
         """Walk for an owner, in place of its former walk; whether all is here already.
 
-        With `read` the plain bytes of the structure are kept for `plains`; without `expand` only
-        the references themselves are fetched.
+        With `read` the plain bytes of the structure are kept for `plains`, with `objects` those of
+        objects, too; without `expand` only the references themselves are fetched.
         """
         self.end(owner)
-        walk = self._walks[owner] = Walk(plains={} if read else None, expand=expand)
+        walk = self._walks[owner] = Walk({}, set(), {} if read else None, expand, objects)
         for reference in references:
             self._visit(owner, walk, reference)
         return not walk.missing
@@ -199,7 +207,7 @@ class Content:
             return
         walk.seen.add(address)
         branching = walk.expand and reference.kind in _BRANCHING
-        reads = walk.plains is not None and reference.kind != blobs.OBJECT
+        reads = walk.reads(reference)
         if address in self._held and (address in self._whole or not branching) and not reads:
             return
         walk.missing[address] = None
@@ -216,7 +224,7 @@ class Content:
         for owner in want.owners:
             walk = self._walks[owner]
             walk.missing.pop(address, None)
-            if walk.plains is not None and want.reference.kind != blobs.OBJECT:
+            if walk.plains is not None and walk.reads(want.reference):
                 walk.plains[address] = plain
             for child in children if walk.expand else ():
                 self._visit(owner, walk, child)
@@ -280,6 +288,11 @@ def entries_of(plains: dict[ContentHash, bytes], root: Reference) -> tuple[Manif
     """The manifest's entries, from what a reading walk kept."""
     chunks = read_root(plains[root.address]).chunks
     return tuple(entry for c in chunks for entry in read_manifest_chunk(plains[c.address]))
+
+
+def upsync_of(plains: Mapping[ContentHash, bytes], root: Reference) -> tuple[UpsyncClause, ...]:
+    """What the manifest says comes up."""
+    return read_root(plains[root.address]).upsync
 
 
 def references_in(kind: str, plain: bytes) -> tuple[Reference, ...]:

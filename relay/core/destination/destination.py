@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from relay.core.content.content import Content, entries_of
+from relay.core.content.content import Content, entries_of, upsync_of
 from relay.core.destination.claim_history import ClaimHistory
 from relay.core.destination.claims import DesiredObject, ObjectOwnership
 from relay.core.destination.customizing import (
@@ -23,7 +23,8 @@ from relay.core.destination.customizing import (
 )
 from relay.core.destination.removals import DROPPED, RemovalCauses
 from relay.core.destination.tally import Judged, Tally
-from relay.core.events import Instant, ObjectObserved
+from relay.core.destination.upsync import UpsyncWishes
+from relay.core.events import Instant, ObjectObserved, UpsyncObserved
 from schemas.blobs import Reference
 from schemas.chunks import ManifestEntry
 from schemas.identity import MailKey, NodePath
@@ -147,6 +148,7 @@ class Destination:
         self._observed: dict[ObjectKey, ObjectObserved] = {}
         self._history = ClaimHistory()
         self._causes = RemovalCauses(last_loss)
+        self.upsync = UpsyncWishes()
         for item in done:
             self._causes.lost([item.key], last_loss)
             for placement in item.placements:
@@ -205,6 +207,8 @@ class Destination:
             self._changed[key] = None
         gate = next(gate for gate in body.gates if self._admits(gate))
         assignment = _following(former, gate.arm, head.priority, cause)
+        if gate.arm is None:
+            self.upsync.put(key, ())
         if not self._customizing.is_current(assignment.forms):
             assignment = replace(assignment, entries=None, former=assignment.in_force)
         if former != assignment:
@@ -221,6 +225,7 @@ class Destination:
     def drop(self, key: MailKey, cause: int = DROPPED) -> None:
         """The placement is not meant for this destination any more."""
         self._content.end(owner_of(key))
+        self.upsync.put(key, ())
         self._withheld.pop(key, None)
         self._withheld_unsaid.pop(key, None)
         self._frozen.pop(key, None)
@@ -240,12 +245,14 @@ class Destination:
             return
         plains = self._content.plains(owner_of(key))
         entries = entries_of(plains, assignment.arm)
+        clauses = upsync_of(plains, assignment.arm)
         forms, failed = self._customizing.forms(entries, plains)
         plains.clear()
         if failed:
             self._freeze(key, failed)
             return
         self._frozen.pop(key, None)
+        self.upsync.put(key, clauses)
         for entry in entries:
             self._history.add(key, entry.key)
             self._look_at_left(entry.key)
@@ -259,7 +266,7 @@ class Destination:
     @property
     def is_stale(self) -> bool:
         """Whether `resolve` is due."""
-        return bool(self._changed)
+        return bool(self._changed) or self.upsync.is_news
 
     def resolve(self) -> Resolution:
         """Choose again what is wanted."""
@@ -278,7 +285,8 @@ class Destination:
                 touched[key] = None
                 self._release(key, [object_key])
             self._look_at_left(object_key)
-        return Resolution(touched, delta.wants)
+        news, self.upsync.is_news = self.upsync.is_news, False
+        return Resolution(touched, delta.wants or news)
 
     # What follows for the syncer.
 
@@ -324,6 +332,10 @@ class Destination:
             self._tallies[placement].stale((key,))
         return claimers
 
+    def observe_upsync(self, event: UpsyncObserved) -> Iterable[MailKey]:
+        """Take a word on what comes up; the placements whose report changes."""
+        return self.upsync.observe(event)
+
     # What is reported.
 
     def is_clean(self, key: MailKey) -> bool:
@@ -366,10 +378,11 @@ class Destination:
         left = self._left_samples(key)
         if not assignment.entries and self._history.left(key):
             return self._leaving(key, now_ms)
+        left += self.upsync.samples(key, str(self.path))
         tally, claims = self._tallies[key], self._ownership.of(key)
         tally.refresh(lambda obj: self._judged(key, obj) if obj in claims else None)
         state = tally.state
-        if left:
+        if any(sample.severity == 0 for sample in left):
             state = "failing"
         elif state == "synced" and self._history.left(key):
             # What it lost is still to be pruned.
@@ -386,6 +399,24 @@ class Destination:
         booked = sorted(self._ownership.booked.get(key, ()))
         seen = ((obj, self._observed.get(obj)) for obj in booked)
         return [ObjectResult(obj, 1, who, saw.status if saw else None) for obj, saw in seen]
+
+    def returned(self, key: MailKey, obj: ObjectKey) -> bytes | None:
+        """The status that its copy of an object has, for a placement that lists it; b"" is none.
+
+        None if the placement has no such object here, or not yet, or no one to speak for it.
+        """
+        assignment = self._assigned.get(key)
+        if assignment is None or self.profile is None or self.profile.path != self.path:
+            return None
+        if obj not in self._ownership.of(key):
+            return None
+        observed = self._observed.get(obj)
+        lost = self._ownership.winner_over(key, obj) is not None
+        return b"" if observed is None or lost else observed.status or b""
+
+    def books(self, key: MailKey, obj: ObjectKey) -> bool:
+        """Whether what an object returns is said under this placement."""
+        return obj in self._ownership.booked.get(key, ())
 
     def check(self) -> None:
         """Assert that what is derived agrees with what it is derived from."""

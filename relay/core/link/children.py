@@ -74,6 +74,8 @@ class Child:
     refused: int = 0
     # How often another home's run asked for its place.
     contests: int = 0
+    # Whether there is room for what it brings up.
+    has_copies: bool = False
 
 
 class Children:

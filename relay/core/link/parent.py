@@ -60,7 +60,7 @@ class ParentLink:
         self.say_again = self.say_again or welcome.repair == Repair.SAY
         return self.reader.begin(welcome)
 
-    def hello(
+    def hello(  # noqa: PLR0913 - each is a field of it
         self,
         snapshot: int,
         shown: tuple[int, bytes],
@@ -70,6 +70,7 @@ class ParentLink:
         refused: int,
         orphaned: int,
         farewell: bool = False,
+        copies: int = 0,
     ) -> Hello:
         """What to say now; `shown` is the newest snapshot seen here or below, with generation."""
         reader = self.reader
@@ -87,6 +88,7 @@ class ParentLink:
             refused=refused,
             orphaned=orphaned,
             farewell=farewell,
+            copies=copies,
         )
 
     def _parent_is_new(self, now: float) -> None:

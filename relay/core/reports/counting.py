@@ -7,12 +7,13 @@ signed inventory expects there (link.md, section 3).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from relay.core.link.session import Presence
 from relay.core.reports import reduce
 from relay.core.reports.digest import PartRoom, ReportDigests, run_number, size_of
 from relay.core.reports.fold import NOTHING, Counted, Fold, Reported, Shapes
+from schemas.collectors import Collected
 from schemas.identity import MailKey
 from schemas.objects import ObjectKey
 from schemas.reports import (
@@ -48,13 +49,36 @@ class Facts(NamedTuple):
     edge: bool
 
 
+class CollectedTaker(Protocol):
+    """Keeps what collectors collected."""
+
+    def take(self, key: MailKey, child: str, part: int, said: tuple[Collected, ...]) -> None:
+        """Keep what a child says in a part, in place of what it said there."""
+
+    def stale(self, key: MailKey, child: str) -> None:
+        """Something else is known of a child and a placement."""
+
+    def stale_child(self, child: str) -> None:
+        """Something else is known of a child in all placements."""
+
+    def forget_child(self, child: str) -> None:
+        """The child is none any more."""
+
+
 class ChildReports:
     """All reports of all children, folded by placement."""
 
-    def __init__(self, place: Callable[[str], int], facts: Callable[[str, MailKey], Facts]) -> None:
+    def __init__(
+        self,
+        place: Callable[[str], int],
+        facts: Callable[[str, MailKey], Facts],
+        collecting: CollectedTaker,
+    ) -> None:
         """`place` gives each child a small number of its own while it is a child."""
         self._place = place
         self._facts = facts
+        # What collectors collected is kept there, as long as the slot that says it.
+        self._collecting = collecting
         self._names: list[str] = []
         self._folds: dict[MailKey, Fold] = {}
         self._shapes = Shapes()
@@ -89,6 +113,7 @@ class ChildReports:
             report.gone,
         )
         self._replace(fold, place, report.key, said)
+        self._collecting.take(report.key, child, 0, () if report.gone else report.collected)
         for part in [n for n in self._parts.of(place, report.key) if n > report.parts]:
             self._drop_part(fold, place, report.key, part)
         if report.gone:
@@ -105,7 +130,7 @@ class ChildReports:
         held = self._parts.of(place, part.key).get(part.part)
         if held is not None and held[0] == run and part.revision < held[1]:
             return True
-        size, slot = size_of(part.results), part_key(part.key, part.part)
+        size, slot = size_of(part), part_key(part.key, part.part)
         if not self._parts.admits(place, part.key, part.part, size):
             return False
         fold = self._fold(part.key)
@@ -114,6 +139,7 @@ class ChildReports:
         self._parts.put(place, part.key, part.part, (run, part.revision, size))
         self._digests.add(place, slot, run, part.revision)
         fold.set_results(place, {**fold.results_of(place), part.part: part.results})
+        self._collecting.take(part.key, child, part.part, part.collected)
         if not fold.stands(place):
             fold.stale(place)
         self.touch(part.key)
@@ -143,6 +169,7 @@ class ChildReports:
             held = fold.reported(place)
             if held.is_there and not self._is_said(place, held):
                 self._replace(fold, place, key, NOTHING)
+                self._collecting.take(key, child, 0, ())
                 slots.append(key)
                 self._count(fold, key, place)
             self._tidy(key)
@@ -182,11 +209,13 @@ class ChildReports:
     def refresh(self, child: str, key: MailKey) -> None:
         """Look again at what a child counts for: its facts for this placement changed."""
         self._fold(key).stale(self._at(child))
+        self._collecting.stale(key, child)
         self.touch(key)
 
     def refresh_child(self, child: str) -> None:
         """Look again at a child in all that it has a row in: its presence changed."""
         place = self._at(child)
+        self._collecting.stale_child(child)
         for key, fold in self._folds.items():
             if fold.stands(place):
                 fold.stale(place)
@@ -202,6 +231,7 @@ class ChildReports:
                 fold.count(place, None)
                 self.touch(key)
                 self._tidy(key)
+        self._collecting.forget_child(child)
         self._digests.forget_child(place)
         self._parts.forget_child(place)
         self._unsent.pop(place, None)
@@ -348,6 +378,7 @@ class ChildReports:
         said = self._parts.take(place, key, part)
         assert said is not None
         self._digests.remove(place, part_key(key, part), said[0], said[1])
+        self._collecting.take(key, self._names[place], part, ())
         left = {n: listed for n, listed in fold.results_of(place).items() if n != part}
         fold.set_results(place, left)
         self.touch(key)

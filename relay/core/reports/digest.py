@@ -14,7 +14,7 @@ from functools import lru_cache
 from schemas import codec
 from schemas.identity import MailKey
 from schemas.records import DIGEST_MODULUS, digest_term
-from schemas.reports import ObjectResult, Report, encode, part_key
+from schemas.reports import Report, ReportPart, encode, part_key
 
 PARTS_OF_CHILD_MAX, PARTS_BYTES_MAX = 4096, 64 * 1024 * 1024
 """So many later parts one child may have in all placements: what it can make its parent hold."""
@@ -44,13 +44,15 @@ def content_of(report: Report, results: object) -> bytes:
     counts = (said.states, said.health, said.arms)
     fields: list[object] = [sorted(count.items()) for count in counts]
     fields += [[encode(each) for each in said.exceptions], repr(results)]
-    fields += [report.generation, report.gone]
+    fields += [report.generation, report.gone, [encode(each) for each in report.collected]]
     return hashlib.sha256(codec.pack(fields)).digest()
 
 
-def size_of(results: Iterable[ObjectResult]) -> int:
+def size_of(part: ReportPart) -> int:
     """How many bytes of memory a later part takes, about; it may be a fortieth on the wire."""
-    return RESULT_BYTES + sum(RESULT_BYTES + len(item.status or b"") for item in results)
+    statuses = sum(RESULT_BYTES + len(item.status or b"") for item in part.results)
+    rows = (RESULT_BYTES + len(item.rows) + len(item.unreached) for item in part.collected)
+    return RESULT_BYTES + statuses + sum(rows)
 
 
 @dataclass(slots=True)

@@ -1,11 +1,13 @@
-"""Results of objects, spread over report parts that each fit a message."""
+"""Results of objects, and what collectors collected, over report parts that each fit a message."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from schemas.collectors import Collected
 from schemas.objects import ObjectKey
 from schemas.reports import PART_MAX_BYTES, ObjectResult, encode
 from schemas.wire import replace
@@ -13,17 +15,38 @@ from schemas.wire import replace
 ENVELOPE_BYTES = 512
 ROOM_BYTES = PART_MAX_BYTES - ENVELOPE_BYTES
 PARTS_MAX = 256
+INLINE_MAX_BYTES = 4096
+"""What collectors collected goes along with the counts if it is no more than this."""
+
+
+class Part(NamedTuple):
+    """What one later part of a report says."""
+
+    results: tuple[ObjectResult, ...] = ()
+    collected: tuple[Collected, ...] = ()
+
+
+def inlined(
+    collected: Sequence[Collected],
+) -> tuple[tuple[Collected, ...], tuple[Collected, ...]]:
+    """What of it goes along with the counts, and what into later parts: all, or nothing."""
+    size = sum(len(item.rows) + len(item.unreached) for item in collected)
+    if size <= INLINE_MAX_BYTES and len(encode(list(collected))) <= INLINE_MAX_BYTES:
+        return tuple(collected), ()
+    return (), tuple(collected)
 
 
 def split_results(
-    results: Iterable[ObjectResult],
-) -> tuple[int, dict[int, tuple[ObjectResult, ...]]]:
-    """How many parts there are, and the results in each; all of one object are in one part.
+    results: Iterable[ObjectResult], collected: Iterable[Collected] = ()
+) -> tuple[int, dict[int, Part]]:
+    """How many parts there are, and what is in each; all of one object is in one part.
 
     The part is chosen by the object key's hash, so an object stays where it is while the number of
-    parts does. A status that finds no room, alone or among PARTS_MAX parts, is only counted.
+    parts does. A status that finds no room, alone or among PARTS_MAX parts, is only counted; so
+    are the rows of a collector.
     """
-    sized = [_Sized.of(result) for result in sorted(results, key=lambda result: result.key)]
+    listed: list[_Item] = [*results, *collected]
+    sized = [_Sized.of(item) for item in sorted(listed, key=lambda item: item.key)]
     if not sized:
         return 0, {}
     count = 1
@@ -36,26 +59,31 @@ def split_results(
         count *= 2
 
 
+_Item = ObjectResult | Collected
+
+
 @dataclass(frozen=True, slots=True)
 class _Sized:
-    result: ObjectResult
+    item: _Item
     size: int
     hash: int
 
     @classmethod
-    def of(cls, result: ObjectResult) -> _Sized:
-        return cls(result, len(encode(result)), _hash(result.key))
+    def of(cls, item: _Item) -> _Sized:
+        return cls(item, len(encode(item)), _hash(item.key))
 
     def counted(self) -> _Sized:
-        return _Sized.of(replace(self.result, status=None))
+        if isinstance(self.item, Collected):
+            return _Sized.of(replace(self.item, rows=b"", unreached=b""))
+        return _Sized.of(replace(self.item, status=None))
 
 
 def _fits(listed: list[_Sized]) -> bool:
     return len(listed) == 1 or sum(item.size for item in listed) <= ROOM_BYTES
 
 
-def _crowded(listed: list[_Sized]) -> tuple[ObjectResult, ...]:
-    """What fits one part: the largest statuses go, then whole results from the end."""
+def _crowded(listed: list[_Sized]) -> Part:
+    """What fits one part: the largest statuses and rows go, then whole results from the end."""
     kept, size = list(listed), sum(item.size for item in listed)
     for at in sorted(range(len(kept)), key=lambda at: kept[at].size, reverse=True):
         if size <= ROOM_BYTES:
@@ -65,7 +93,11 @@ def _crowded(listed: list[_Sized]) -> tuple[ObjectResult, ...]:
         size += kept[at].size
     while size > ROOM_BYTES:
         size -= kept.pop().size
-    return tuple(item.result for item in kept)
+    items = [each.item for each in kept]
+    return Part(
+        tuple(item for item in items if isinstance(item, ObjectResult)),
+        tuple(item for item in items if isinstance(item, Collected)),
+    )
 
 
 def _hash(key: ObjectKey) -> int:

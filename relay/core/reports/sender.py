@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from relay.core.effects import Effect, SendReport
 from relay.core.reports.digest import content_of, digest_bytes, report_term, run_number
 from relay.core.reports.intake import bounded
-from relay.core.reports.parts import split_results
+from relay.core.reports.parts import Part, inlined, split_results
+from schemas.collectors import Collected
 from schemas.identity import MailKey
 from schemas.link import Progress
 from schemas.records import DIGEST_MODULUS
@@ -51,6 +52,7 @@ class ReportSender:
         key: MailKey,
         summary: Summary,
         results: Iterable[ObjectResult] = (),
+        collected: Sequence[Collected] = (),
         *,
         generation: int,
         gone: bool = False,
@@ -61,18 +63,19 @@ class ReportSender:
         """
         if not self._incarnation:
             return
-        count, parts = split_results(() if gone else results)
+        beside, later = inlined(() if gone else collected)
+        count, parts = split_results(() if gone else results, later)
         revision = self._revision + 1
         fitted = bounded(summary)
-        report = Report(key, 0, self._run, revision, generation, gone, count, fitted)
+        report = Report(key, 0, self._run, revision, generation, gone, count, fitted, beside)
         content = content_of(report, parts)
         if self._sent.get(key) == content:
             return
         self._revision = revision
         for part in range(1, max(count, self._parts.get(key, 0)) + 1):
-            later = ReportPart(key, part, self._run, revision, generation, parts.get(part, ()))
+            said = ReportPart(key, part, self._run, revision, generation, *parts.get(part, Part()))
             is_there = part <= count
-            self._say(part_key(key, part), encode(later) if is_there else b"", is_there=is_there)
+            self._say(part_key(key, part), encode(said) if is_there else b"", is_there=is_there)
         self._say(key, encode(report), is_there=not gone)
         if gone:
             self._sent.pop(key, None)

@@ -1,0 +1,155 @@
+"""Each placement's CombinedStatuses say what its collectors collected, of each object one."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+from controllers.core.collectors import COMBINED
+from controllers.core.combined_status import (
+    COMPLETE_ANNOTATION,
+    PLACEMENT_ANNOTATION,
+    REPORT_NAMESPACE,
+    Subject,
+    combined_status,
+)
+from controllers.core.selection import STAYS_LABEL
+from controllers.core.workloads import Object
+from controllers.placement_translator import PlacementTranslator
+from controllers.ports import CentreRelay
+from controllers.work_queue import WorkQueue
+from relay.core.collecting.collecting import Result
+from relay.ports import Clock, Space, SpaceError
+from schemas.collectors import WHOLE
+from schemas.objects import ObjectKey
+from schemas.placements import placement_key, title
+
+MANAGER = "leafcast-collectors"
+GAP_SECONDS, MOVING_GAP_SECONDS = 0.5, 5.0
+"""Between two writes of one placement's: when all is counted, and while it is not."""
+
+_Written = dict[ObjectKey, Mapping[str, Any]]
+
+
+class CombinedStatuses:
+    """Keeps the CombinedStatuses of one workload description space."""
+
+    def __init__(
+        self,
+        relay: CentreRelay,
+        space: Space,
+        clock: Clock,
+        queue: WorkQueue[str],
+        translator: PlacementTranslator,
+    ) -> None:
+        self._relay = relay
+        self._space = space
+        self._clock = clock
+        self._queue = queue
+        self._translator = translator
+        # What lies in the space, by the placement's title; None before that was looked at.
+        self._written: dict[str, _Written] | None = None
+        self._written_at: dict[str, float] = {}
+        self._has_namespace = False
+
+    async def write(self, name: str, *, hurried: bool) -> bool:
+        """Bring those of one placement up to date; False if that is to be tried again."""
+        if not self._translator.known:
+            return False
+        written = self._all().get(title(name), {})
+        placement = self._translator.workloads.objects.get(name)
+        if placement is None or self._translator.workloads.collectors.missing(name) is None:
+            return await self._keep_only({}, name)
+        key = self._translator.source(name).key
+        count = self._relay.count(key)
+        if count is None:
+            return True
+        wanted = self._wanted(name, placement, complete=count.exact)
+        if {key: _said(obj) for key, obj in wanted.items()} == written:
+            return True
+        gap = GAP_SECONDS if count.exact else MOVING_GAP_SECONDS
+        wait = self._written_at.get(name, float("-inf")) + gap - self._clock.now().seconds
+        if wait > 0 and not hurried:
+            self._queue.add_later(name, wait)
+            return True
+        self._written_at[name] = self._clock.now().seconds
+        for key_, obj in wanted.items():
+            if _said(obj) != written.get(key_) and not await self._put(name, key_, obj):
+                return False
+        return await self._keep_only(wanted, name)
+
+    def _wanted(self, name: str, placement: Object, *, complete: bool) -> dict[ObjectKey, Object]:
+        """What the collectors say of each object that is still selected, and of the placement."""
+        workloads, found = self._translator.workloads, defaultdict[ObjectKey, list[Result]](list)
+        named = workloads.resolver.collectors(name)
+        for result in self._relay.collected(self._translator.source(name).key):
+            program, whole = result.program, result.key == WHOLE
+            of_object = result.program.name in named.get(result.key, ())
+            if program == workloads.collectors.programs.get(program.name) and (whole or of_object):
+                found[result.key].append(result)
+        whole_subject = _subject(placement_key(name), placement)
+        wanted: dict[ObjectKey, Object] = {}
+        for key, results in found.items():
+            about = whole_subject
+            if key != WHOLE:
+                about = _subject(key, workloads.resolver.objects[key])
+            obj = combined_status(
+                about, whole_subject, results, title=title(name), complete=complete
+            )
+            metadata = obj["metadata"]
+            wanted[ObjectKey(*COMBINED, metadata["namespace"], metadata["name"])] = obj
+        return wanted
+
+    async def _put(self, name: str, key: ObjectKey, obj: Object) -> bool:
+        try:
+            if key.namespace == REPORT_NAMESPACE and not self._has_namespace:
+                await self._make_namespace()
+            await self._space.apply(dict(obj), MANAGER)
+        except SpaceError:
+            return False
+        self._all().setdefault(title(name), {})[key] = _said(obj)
+        return True
+
+    async def _make_namespace(self) -> None:
+        """Make the namespace of reports, unless it is there: `leafcast install` makes it, too."""
+        if await self._space.get(ObjectKey("", "namespaces", "", REPORT_NAMESPACE)) is None:
+            metadata = {"name": REPORT_NAMESPACE, "labels": {STAYS_LABEL: "true"}}
+            namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+            await self._space.apply(namespace, MANAGER)
+        self._has_namespace = True
+
+    async def _keep_only(self, wanted: Mapping[ObjectKey, Object], name: str) -> bool:
+        written = self._all().get(title(name), {})
+        for key in [key for key in written if key not in wanted]:
+            try:
+                await self._space.delete(key)
+            except SpaceError:
+                return False
+            del written[key]
+        return True
+
+    def _all(self) -> dict[str, _Written]:
+        if self._written is None:
+            self._written = {}
+            resolver = self._translator.workloads.resolver
+            for key in resolver.of_kind(COMBINED):
+                obj = resolver.objects[key]
+                named = (obj["metadata"].get("annotations") or {}).get(PLACEMENT_ANNOTATION)
+                if named is not None:
+                    self._written.setdefault(named, {})[key] = _said(obj)
+        return self._written
+
+
+def _said(obj: Object) -> Mapping[str, Any]:
+    """What makes a CombinedStatus another one."""
+    metadata = obj["metadata"]
+    complete = (metadata.get("annotations") or {}).get(COMPLETE_ANNOTATION)
+    return {"results": obj.get("results"), "complete": complete}
+
+
+def _subject(key: ObjectKey, obj: Object) -> Subject:
+    _, _, version = str(obj.get("apiVersion", "")).rpartition("/")
+    uid = str(obj["metadata"].get("uid", ""))
+    kind = str(obj.get("kind", ""))
+    return Subject(key.group, version, kind, key.resource, key.namespace, key.name, uid)

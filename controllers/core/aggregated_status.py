@@ -1,0 +1,88 @@
+"""The aggregate of a status over destinations, as the object's own status says it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from relay.core.collecting.aggregates import Aggregate, AggregateAlgebra
+from relay.objects.status_merging import has_conditions, known_numbers
+from schemas import codec
+from schemas.merging import CONDITIONS, DIFFER, FIELDS, FIRST, Node
+from schemas.objects import ObjectKey
+from schemas.refusals import CodecError
+
+_CONDITION_TEXTS = ("lastTransitionTime", "reason", "message")
+
+
+def aggregated(key: ObjectKey, aggregates: Iterable[Aggregate]) -> dict[str, Any]:
+    """The status of all copies; `{}` of none, and what the only one said of one.
+
+    What cannot be merged is left out.
+    """
+    whole = AggregateAlgebra().merge(list(aggregates))
+    if not whole.count:
+        return {}
+    if whole.status is not None:
+        return _mapping(_unpacked(whole.status))
+    said = _mapping(_value(whole.merged, whole.count))
+    for name in known_numbers(key):
+        said.setdefault(name, 0)
+    if has_conditions(key):
+        found = said.get("conditions")
+        said["conditions"] = [found] if isinstance(found, Mapping) else []
+    return said
+
+
+def _value(node: Node, count: int) -> Any:
+    match node[0]:
+        case 4:
+            assert node[0] == FIELDS
+            inner = {name: _value(item, count) for name, item in node[1].items()}
+            return {name: value for name, value in inner.items() if value is not None}
+        case 5:
+            assert node[0] == CONDITIONS
+            return [_condition(type_, item, count) for type_, item in sorted(node[1].items())]
+        case 6:
+            assert node[0] == FIRST
+            return _parsed(node[1])
+        case 7:
+            assert node[0] == DIFFER
+            return None
+        case _:
+            return _as_json(node[1])
+
+
+def _condition(type_: str, item: Node, count: int) -> dict[str, str]:
+    """False where any says so, True where all do; the texts of the latest transition."""
+    false, true, _, texts = item
+    status = "False" if false else "True" if true == count else "Unknown"
+    said = {name: text for name, text in zip(_CONDITION_TEXTS, texts, strict=True) if text}
+    return {"type": type_, "status": status, **said}
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def _unpacked(status: bytes) -> Any:
+    try:
+        value = codec.unpack(status, codec.RECORD_MAX_BYTES)
+        codec.canonical(value)  # Who returned it may be anyone; a space takes JSON only.
+    except CodecError:
+        return None
+    return _as_json(value)
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return dict(value) if isinstance(value, Mapping) else {}
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _as_json(item) for key, item in value.items()}
+    return [_as_json(item) for item in value] if isinstance(value, (list, tuple)) else value

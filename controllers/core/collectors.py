@@ -1,0 +1,90 @@
+"""The StatusCollectors of a workload description space, as placements name them.
+
+One that is invalid counts as one that is not there; creating or correcting it fills in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from relay.objects.expressions.programs import program_faults
+from schemas.api import BindingPolicySpec, EdgePlacementSpec, StatusCollector, parse_kind
+from schemas.collectors import Program
+from schemas.faults import InvalidObject
+from schemas.objects import ObjectKey
+
+COLLECTORS = ("control.kubestellar.io", "statuscollectors")
+COMBINED = ("control.kubestellar.io", "combinedstatuses")
+
+Object = Mapping[str, Any]
+
+
+class Collectors:
+    """What collectors there are, and who names them."""
+
+    def __init__(self) -> None:
+        self.programs: dict[str, Program] = {}
+        self.invalid: dict[str, tuple[str, ...]] = {}
+        self.objects: dict[str, Object] = {}
+        self._naming: dict[str, frozenset[str]] = {}
+
+    def put(self, name: str, obj: Object) -> frozenset[str]:
+        """Learn what a collector says; the placements that name it, if that is another program."""
+        before, was_there = self.programs.get(name), self.objects.get(name)
+        self.objects[name] = obj
+        if was_there is not None and was_there.get("spec") == obj.get("spec"):
+            return frozenset()
+        self.programs.pop(name, None)
+        self.invalid.pop(name, None)
+        try:
+            parsed = parse_kind({field: obj[field] for field in obj if field != "status"})
+            assert isinstance(parsed, StatusCollector)
+        except InvalidObject as error:
+            self.invalid[name] = tuple(str(fault) for fault in error.faults)
+        else:
+            faults = program_faults(parsed.program)
+            if faults:
+                self.invalid[name] = tuple(str(fault) for fault in faults)
+            else:
+                self.programs[name] = parsed.program
+        return frozenset() if before == self.programs.get(name) else self._who_names(name)
+
+    def remove(self, name: str) -> frozenset[str]:
+        """Learn that a collector is gone; the placements that name it."""
+        self.objects.pop(name, None)
+        self.invalid.pop(name, None)
+        gone = self.programs.pop(name, None)
+        return frozenset() if gone is None else self._who_names(name)
+
+    def put_placement(self, name: str, spec: EdgePlacementSpec | BindingPolicySpec) -> None:
+        """Learn which collectors a placement names."""
+        named = frozenset(each for clause in spec.downsync for each in clause.status_collectors)
+        if named:
+            self._naming[name] = named
+        else:
+            self._naming.pop(name, None)
+
+    def remove_placement(self, name: str) -> None:
+        self._naming.pop(name, None)
+
+    def missing(self, name: str) -> tuple[str, ...] | None:
+        """The collectors that a placement names and that are not there; None if it names none."""
+        named = self._naming.get(name)
+        return None if named is None else tuple(sorted(named - self.programs.keys()))
+
+    def of(self, named: Mapping[ObjectKey, Iterable[str]]) -> dict[ObjectKey, tuple[Program, ...]]:
+        """The programs that are there of those that each object has, by object."""
+        found = {
+            key: tuple(self.programs[name] for name in sorted(names) if name in self.programs)
+            for key, names in named.items()
+        }
+        return {key: programs for key, programs in found.items() if programs}
+
+    def _who_names(self, name: str) -> frozenset[str]:
+        return frozenset(who for who, named in self._naming.items() if name in named)
+
+
+def collectors_among(keys: Iterable[ObjectKey]) -> frozenset[str]:
+    """The collectors among these objects, by name."""
+    return frozenset(key.name for key in keys if (key.group, key.resource) == COLLECTORS)

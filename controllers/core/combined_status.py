@@ -1,0 +1,285 @@
+"""CombinedStatus: what collectors collected of one object, as users of the field read it."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from relay.core.collecting.cells import (
+    average,
+    distinct_estimate,
+    from_units,
+    quantile_bucket,
+)
+from relay.core.collecting.collecting import Result
+from relay.core.collecting.tables import Row, Table
+from relay.objects.expressions.sketch import value_of
+from schemas.api import CONTROL_GROUP, CONTROL_VERSION
+from schemas.collectors import (
+    DISTINCT_HASHES,
+    QUANTILE_ACCURACY,
+    CombinedField,
+    Program,
+)
+from schemas.ordered_values import unpack_values
+from schemas.refusals import CodecError
+from schemas.reports import COUNT_MAX
+
+REPORT_NAMESPACE = "kubestellar-report"
+"""Of what is said about cluster-scoped objects."""
+LABEL_PREFIX = "status.kubestellar.io/"
+PLACEMENT_LABEL = f"{LABEL_PREFIX}binding-policy"
+COMPLETE_ANNOTATION = "leafcast.io/complete"
+PLACEMENT_ANNOTATION = "leafcast.io/placement"
+"""The placement, with its kind: two kinds may have one of a name."""
+LABEL_MAX_CHARACTERS = 63
+NO_VALUES = "no values to average"
+_HASH_CHARACTERS = 8
+_EXPONENT_MIN, _EXPONENT_FROM = -4, 21
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a CombinedStatus is about: an object, or the placement as a whole."""
+
+    group: str
+    version: str
+    kind: str
+    resource: str
+    namespace: str
+    name: str
+    uid: str
+
+
+def combined_status(
+    subject: Subject,
+    placement: Subject,
+    results: Iterable[Result],
+    *,
+    title: str,
+    complete: bool,
+) -> dict[str, Any]:
+    """One object's CombinedStatus; `complete` if all that is expected is counted in it.
+
+    The placement goes by the title.
+    """
+    labels, full = _labels(
+        {
+            "api-group": subject.group,
+            "resource": subject.resource,
+            "namespace": subject.namespace,
+            "name": subject.name,
+            "binding-policy": placement.name,
+        }
+    )
+    owner = {
+        "apiVersion": "/".join(filter(None, (subject.group, subject.version))),
+        "kind": subject.kind,
+        "name": subject.name,
+        "uid": subject.uid,
+    }
+    metadata = {
+        "name": f"{subject.uid}.{placement.uid}",
+        "namespace": subject.namespace or REPORT_NAMESPACE,
+        "labels": labels,
+        "annotations": {
+            **full,
+            COMPLETE_ANNOTATION: str(complete).lower(),
+            PLACEMENT_ANNOTATION: title,
+        },
+        "ownerReferences": [owner],
+    }
+    listed = sorted(results, key=lambda result: result.program.name)
+    return {
+        "apiVersion": f"{CONTROL_GROUP}/{CONTROL_VERSION}",
+        "kind": "CombinedStatus",
+        "metadata": metadata,
+        "results": [_result(item.program, item.rows) for item in listed],
+    }
+
+
+def label_text(text: str) -> str:
+    """A text as the value of a label: one that is too long for one ends in its hash."""
+    if len(text) <= LABEL_MAX_CHARACTERS:
+        return text
+    digest = hashlib.sha256(text.encode()).hexdigest()[:_HASH_CHARACTERS]
+    kept = text[: LABEL_MAX_CHARACTERS - _HASH_CHARACTERS - 1].rstrip("-._")
+    return f"{kept}-{digest}"
+
+
+def number_text(number: float) -> str:
+    """A number as Go's shortest `g` writes it, with an exponent from 1e+21 on."""
+    if math.isnan(number):
+        return "NaN"
+    if math.isinf(number):
+        return "+Inf" if number > 0 else "-Inf"
+    sign, digits, exponent = Decimal(repr(number)).normalize().as_tuple()
+    assert isinstance(exponent, int)
+    text = "".join(map(str, digits))
+    point = len(text) + exponent
+    minus = "-" if sign else ""
+    if not number:
+        return f"{minus}0"
+    if not _EXPONENT_MIN <= point - 1 < _EXPONENT_FROM:
+        rest = f".{text[1:]}" if len(text) > 1 else ""
+        return f"{minus}{text[0]}{rest}e{point - 1:+03d}"
+    if point <= 0:
+        return f"{minus}0.{'0' * -point}{text}"
+    if point >= len(text):
+        return f"{minus}{text}{'0' * (point - len(text))}"
+    return f"{minus}{text[:point]}.{text[point:]}"
+
+
+def value_form(value: Any) -> dict[str, Any]:
+    """A value in the form that CombinedStatus has for it."""
+    match value:
+        case None:
+            return {"type": "Null"}
+        case bool():
+            return {"type": "Bool", "bool": value}
+        case int():
+            exact = abs(value) < 10**_EXPONENT_FROM
+            return {"type": "Number", "float": str(value) if exact else number_text(float(value))}
+        case float():
+            return {"type": "Number", "float": number_text(value)}
+        case str():
+            return {"type": "String", "string": value}
+        case list() | tuple():
+            return {"type": "Array", "array": list(value)}
+        case _:
+            return {"type": "Object", "object": value}
+
+
+def _labels(said: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The labels, and those in full that are too long for one, as annotations."""
+    labels = {LABEL_PREFIX + name: label_text(text) for name, text in said.items()}
+    full = {
+        LABEL_PREFIX + name: text for name, text in said.items() if len(text) > LABEL_MAX_CHARACTERS
+    }
+    return labels, full
+
+
+def _result(program: Program, table: Table) -> dict[str, Any]:
+    said: dict[str, Any] = {"name": program.name, "columnNames": list(program.columns)}
+    groups = dict(table.rows)
+    if program.combined and not program.group_by and not groups and table.rest is None:
+        groups[b""] = Row(0, tuple(_EMPTY[item.type] for item in program.combined))
+    rows, notes = [], dict[str, str]()
+    for key in sorted(groups):
+        row, empty = _row(program, key, groups[key])
+        rows.append(row)
+        notes |= dict.fromkeys(empty, NO_VALUES)
+    if table.rest is not None:
+        row, _ = _row(program, None, table.rest)
+        rows.append({**row, "rest": number_text(float(table.rest.count))})
+    said["rows"] = rows
+    troubles = [table.troubles[place] for place in sorted(table.troubles)]
+    if row_errors := [
+        {
+            "wec": {"clusterId": _who(item.who)},
+            "columnName": item.column,
+            "error": item.text,
+            "count": str(item.count),
+        }
+        for item in troubles
+        if item.of_row
+    ]:
+        said["rowErrors"] = row_errors
+    faults = {
+        item.column: f"{item.text} (at {_who(item.who)})" for item in troubles if not item.of_row
+    }
+    if errors := [
+        {"columnName": column, "error": text} for column, text in sorted((notes | faults).items())
+    ]:
+        said["aggregationErrors"] = errors
+    if told := [
+        {"columnName": f.name, "note": _NOTES[f.type]} for f in program.combined if f.type in _NOTES
+    ]:
+        said["notes"] = told
+    if table.truncated:
+        said["truncated"] = True
+    return said
+
+
+def _row(program: Program, key: bytes | None, row: Row) -> tuple[dict[str, Any], list[str]]:
+    """A row, without a key the rest; and the columns that have no values to combine."""
+    if not program.combined:
+        told = _values(row.cells[0], len(program.select)) if row.cells else None
+        values = told or [None] * len(program.select)
+        return {"columns": [value_form(value) for value in values]}, []
+    groups: Sequence[Any] = [None] * len(program.group_by)
+    if key is not None:
+        groups = _values(key, len(program.group_by)) or groups
+    columns, empty = [value_form(value) for value in groups], []
+    for item, cell in zip(program.combined, row.cells, strict=True):
+        value = _combined(item, row.count, cell)
+        columns.append(value_form(value))
+        if isinstance(value, float) and math.isnan(value):
+            empty.append(item.name)
+    return {"columns": columns}, empty
+
+
+def _combined(item: CombinedField, count: int, cell: Any) -> Any:
+    match item.type:
+        case "COUNT":
+            return min(count, COUNT_MAX)
+        case "SUM":
+            return from_units(cell)
+        case "AVG":
+            return average(cell) if cell[1] else math.nan
+        case "MIN":
+            return math.inf if cell is None else from_units(cell)
+        case "MAX":
+            return -math.inf if cell is None else from_units(cell)
+        case "QUANTILE":
+            bucket = quantile_bucket(cell, Fraction(item.quantile))
+            return math.nan if bucket is None else value_of(bucket)
+        case "TOP":
+            return [
+                {"clusterId": _who(who), "value": number_text(from_units(units))}
+                for units, who in cell
+            ]
+        case "DISTINCT":
+            return distinct_estimate(cell)
+
+
+_EMPTY: Mapping[str, Any] = {
+    "COUNT": None,
+    "SUM": 0,
+    "AVG": (0, 0),
+    "MIN": None,
+    "MAX": None,
+    "QUANTILE": (),
+    "TOP": (),
+    "DISTINCT": (),
+}
+_NOTES: Mapping[str, str] = {
+    "QUANTILE": f"off by {QUANTILE_ACCURACY:.0%} of the value at most",
+    "DISTINCT": f"exact below {DISTINCT_HASHES}; above, an estimate with a standard error of "
+    f"{1 / math.sqrt(DISTINCT_HASHES - 2):.1%}",
+}
+
+
+def _values(packed: bytes, count: int) -> Sequence[Any] | None:
+    """The values of columns; None if whoever said them said nonsense."""
+    try:
+        values = unpack_values(packed)
+    except CodecError:
+        return None
+    return values if len(values) == count else None
+
+
+def _who(packed: bytes) -> str:
+    """The name of a destination, by what its rows are ordered by."""
+    try:
+        values = unpack_values(packed)
+    except CodecError:
+        return ""
+    return str(values[0]) if values else ""

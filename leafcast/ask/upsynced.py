@@ -1,0 +1,135 @@
+"""Copies of what arises at edges, asked of the edges' parents: one edge's, or all of the tree's.
+
+Of the tree they come relay by relay and page by page, and are never held whole. A page that is not
+answered is asked for again; a relay that stays silent is named at the end, by an error.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from leafcast.ask.decode import BadAnswer, CopyForm, read_copies
+from leafcast.ask.resource_names import ResourceKind
+from leafcast.ask.session import CallFailed, Session
+from relay.ports import Object
+from schemas.asks import UPSYNCED
+from schemas.identity import NodePath
+from schemas.selectors import LabelSelector
+
+ATTEMPTS, AGAIN_SECONDS = 3, 0.5
+RELAYS_MAX = 100_000
+_PASSING = frozenset({"Busy", "NoAnswer", "NotReady", "NotServed", "Restarting", "Timeout"})
+"""Why a question may have an answer in a moment."""
+
+
+class Unreached(Exception):
+    """Relays that did not answer: what lies there, and below, is missing. `paths` names them."""
+
+    def __init__(self, reasons: Mapping[NodePath, str]) -> None:
+        named = "; ".join(f"{path}: {reason}" for path, reason in sorted(reasons.items()))
+        super().__init__(f"not all of the tree answered: {named}")
+        self.paths = tuple(sorted(reasons))
+        self.reasons = dict(reasons)
+
+
+@dataclass(frozen=True, slots=True)
+class Upsynced:
+    """An object of the edge at `path`, as it was there at `as_of`."""
+
+    path: NodePath
+    as_of: dt.datetime
+    object: Object
+
+
+@dataclass(frozen=True, slots=True)
+class CopiesWanted:
+    """Which copies are asked for; `namespace` and `name` "" are all of them."""
+
+    group: str
+    resource: str
+    namespace: str = ""
+    name: str = ""
+    selector: LabelSelector | None = None
+
+    @classmethod
+    def of_kind(
+        cls, kind: ResourceKind, namespace: str, name: str, selector: LabelSelector | None
+    ) -> CopiesWanted:
+        """The namespace counts only if the kind lives in namespaces."""
+        within = namespace if kind.namespaced else ""
+        return cls(kind.group, kind.resource, within, name, selector)
+
+    def arguments(self) -> dict[str, str]:
+        said = {"group": self.group, "resource": self.resource}
+        said |= {"namespace": self.namespace, "name": self.name}
+        if self.selector is not None:
+            said["selector"] = json.dumps(self.selector.to_kubernetes())
+        return said
+
+
+async def copies_of_edge(
+    session: Session, path: NodePath, wanted: CopiesWanted
+) -> AsyncIterator[Upsynced]:
+    """What one edge brought up; raises CallFailed."""
+    if path.is_root:
+        raise CallFailed("ask", "NoCopies", "the centre brings up nothing", "name an edge")
+    after = ""
+    while True:
+        copies, _, after = await _page(session, path.parent, wanted, path.name, after)
+        for copy in copies:
+            yield _upsynced(copy)
+        if not after:
+            return
+
+
+async def copies_of_tree(session: Session, wanted: CopiesWanted) -> AsyncIterator[Upsynced]:
+    """What all edges brought up; after all that could be had, raises Unreached."""
+    waiting, missing = [NodePath()], dict[NodePath, str]()
+    seen = 1
+    while waiting:
+        path, after = waiting.pop(), ""
+        while True:
+            try:
+                copies, relays, after = await _page(session, path, wanted, "", after)
+            except CallFailed as failed:
+                missing[path] = failed.message
+                break
+            for copy in copies:
+                yield _upsynced(copy)
+            seen += len(relays)
+            if seen <= RELAYS_MAX:
+                waiting += [path.child(name) for name in reversed(relays)]
+            if not after:
+                break
+    if seen > RELAYS_MAX:
+        missing[NodePath()] = f"more than {RELAYS_MAX} relays are named"
+    if missing:
+        raise Unreached(missing)
+
+
+async def _page(
+    session: Session, path: NodePath, wanted: CopiesWanted, child: str, after: str
+) -> tuple[list[CopyForm], list[str], str]:
+    """A page of what a relay has; asked for again if that may help. Raises CallFailed."""
+    arguments: dict[str, Any] = {**wanted.arguments(), "child": child, "after": after}
+    for attempt in range(ATTEMPTS):
+        try:
+            answer = await session.call("ask", path=str(path), verb=UPSYNCED, **arguments)
+            return read_copies(answer, path, after)
+        except CallFailed as failed:
+            if failed.code not in _PASSING or attempt + 1 == ATTEMPTS:
+                raise
+            await session.clock.sleep(AGAIN_SECONDS * 2**attempt)
+        except BadAnswer as error:
+            said = f"what {path} answers is no answer: {error}"
+            raise CallFailed("ask", "BadAnswer", said, "see its log") from error
+    raise AssertionError
+
+
+def _upsynced(copy: CopyForm) -> Upsynced:
+    as_of = dt.datetime.fromtimestamp(copy.as_of_ms / 1000, dt.UTC)
+    return Upsynced(copy.path, as_of, copy.object)

@@ -1,0 +1,325 @@
+"""All that is collected at one node: by placement, object and program.
+
+What children reported is kept as it came; what each counts for is looked at when it is asked for.
+A destination of which nothing is reported counts with its blank row; one for which the placement is
+not meant any more has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from relay.core.collecting.items import Item
+from relay.core.collecting.ports import HERE, Evaluator, Seen, Surroundings
+from relay.core.content.content import Content, entries_of
+from schemas.blobs import Reference
+from schemas.collectors import (
+    SCOPE_PLACEMENT,
+    WHOLE,
+    Collected,
+    Program,
+    ProgramSet,
+    read_program_set,
+)
+from schemas.identity import MailKey
+from schemas.objects import ObjectKey
+from schemas.records import DeltaBody
+from schemas.refusals import RecordRefused
+from schemas.wire import replace
+
+NAMES_MAX = 20_000
+_PROGRAMS, _OBJECTS = "collect/", "collected/"
+
+Place = tuple[ObjectKey, str]
+"""An object, or WHOLE, and a program by its id."""
+
+
+class Result(NamedTuple):
+    """What a program collected of an object; `rows` is a table, or an aggregate."""
+
+    key: ObjectKey
+    program: Program
+    rows: Any
+
+
+@dataclass(slots=True)
+class _Placement:
+    """What is collected of one placement; no items before its content is here."""
+
+    programs: tuple[Reference, ...]
+    arms: tuple[Reference, ...]
+    found: ProgramSet | None = None
+    references: dict[ObjectKey, Reference] = field(default_factory=dict)
+    items: dict[Place, Item] = field(default_factory=dict)
+    by_object: dict[ObjectKey, list[Item]] = field(default_factory=dict)
+    # Children to be looked at in all items.
+    stale: dict[str, None] = field(default_factory=dict)
+
+
+class CollectedReports:
+    """What children reported, by placement and place, as it came."""
+
+    def __init__(self) -> None:
+        self._parts: dict[MailKey, dict[str, dict[int, dict[Place, Collected]]]] = {}
+        self._places: dict[MailKey, dict[Place, dict[str, Collected]]] = {}
+        self._names: dict[Place, Place] = {}
+
+    def at(self, key: MailKey, place: Place) -> dict[str, Collected]:
+        """What children say of a place, by child."""
+        return self._places.get(key, {}).get(place, {})
+
+    def put(
+        self, key: MailKey, child: str, part: int, said: tuple[Collected, ...]
+    ) -> Iterator[Place]:
+        """Keep what a child says in a part; the places of which it says something else."""
+        now = dict(map(self._shared, said))
+        former = self._swap(key, child, part, now)
+        places = self._places.setdefault(key, {})
+        for place in former.keys() - now.keys():
+            if places.get(place, {}).get(child) is former[place]:
+                del places[place][child]
+                if not places[place]:
+                    del places[place]
+                yield place
+        for place, item in now.items():
+            if former.get(place) != item or places.get(place, {}).get(child) != item:
+                places.setdefault(place, {})[child] = item
+                yield place
+        if not places:
+            del self._places[key]
+
+    def _shared(self, each: Collected) -> tuple[Place, Collected]:
+        """A row under names that all children's rows share: there may be very many."""
+        place = (each.key, each.program)
+        known = self._names.get(place)
+        if known is None:
+            if len(self._names) >= NAMES_MAX:
+                self._names.clear()
+            known = self._names[place] = place
+        return known, replace(each, key=known[0], program=known[1])
+
+    def _swap(
+        self, key: MailKey, child: str, part: int, said: dict[Place, Collected]
+    ) -> dict[Place, Collected]:
+        """Keep what a part says; what it said before."""
+        children = self._parts.setdefault(key, {})
+        parts = children.setdefault(child, {})
+        former = parts.pop(part, {})
+        if said:
+            parts[part] = said
+        if not parts:
+            del children[child]
+            if not children:
+                del self._parts[key]
+        return former
+
+    def parts_of(self, child: str) -> list[tuple[MailKey, int]]:
+        """The parts in which a child says something."""
+        return [(key, part) for key, said in self._parts.items() for part in said.get(child, ())]
+
+    def children(self, key: MailKey) -> Iterable[str]:
+        return self._parts.get(key, {})
+
+
+class CollectingRoom:
+    """What is collected at one node; without an evaluator nothing is."""
+
+    def __init__(self, content: Content, evaluator: Evaluator | None) -> None:
+        self._content = content
+        self._evaluator = evaluator
+        self._around: Surroundings
+        self._own_status: Callable[[MailKey, ObjectKey], Seen | None]
+        # What the destination here returned of each object, and since when it says so.
+        self._returned: dict[ObjectKey, tuple[bytes | None, int]] = {}
+        self._placements: dict[MailKey, _Placement] = {}
+        self._reports = CollectedReports()
+
+    def settle(self, around: Surroundings) -> None:
+        """Learn what is around, once all of that is there."""
+        self._around = around._replace(own=self._own)
+        self._own_status = around.own
+
+    # What is in force.
+
+    def put(self, key: MailKey, body: DeltaBody | None) -> None:
+        """Take a delta in force; what it collects begins when its content is here."""
+        if body is None or not body.collectors or self._evaluator is None:
+            self.drop(key)
+            return
+        arms = tuple(gate.arm for gate in body.gates if gate.arm is not None)
+        held = self._placements.get(key)
+        if held is not None and (held.programs, held.arms) == (body.collectors, arms):
+            return
+        placement = _Placement(body.collectors, arms)
+        if held is not None:
+            # What was collected before stays until the new content is here.
+            placement.items, placement.by_object = held.items, held.by_object
+            placement.stale = held.stale
+        self._placements[key] = placement
+        self._content.end(_OBJECTS + key)
+        if self._content.begin(_PROGRAMS + key, (*body.collectors, *arms), read=True):
+            self._programs_ready(key)
+
+    def drop(self, key: MailKey) -> None:
+        """The placement is none any more, or collects nothing."""
+        if self._placements.pop(key, None) is not None:
+            self._content.end(_PROGRAMS + key)
+            self._content.end(_OBJECTS + key)
+
+    def supplied(self, owner: str) -> bool:
+        """Go on with an owner's content, if it is this room's."""
+        for prefix, ready in ((_PROGRAMS, self._programs_ready), (_OBJECTS, self._objects_ready)):
+            if owner.startswith(prefix):
+                ready(MailKey(owner.removeprefix(prefix)))
+                return True
+        return False
+
+    # What changed.
+
+    def take(self, key: MailKey, child: str, part: int, said: tuple[Collected, ...]) -> None:
+        """Keep what a child says in a part of its report, in place of what it said there."""
+        if not said and child not in self._reports.children(key):
+            return
+        for place in self._reports.put(key, child, part, said):
+            self._stale_at(key, place, child)
+
+    def forget_child(self, child: str) -> None:
+        """The child is none any more."""
+        for key, part in self._reports.parts_of(child):
+            self.take(key, child, part, ())
+        for key in self._placements:
+            self.stale(key, child)
+
+    def stale(self, key: MailKey, child: str) -> None:
+        """Look at a child again: what is known of it, or who is meant below it, changed."""
+        placement = self._placements.get(key)
+        if placement is not None:
+            placement.stale[child] = None
+
+    def stale_child(self, child: str) -> None:
+        """The same in all placements: its presence changed."""
+        for key in self._placements:
+            self.stale(key, child)
+
+    def observed(self, obj: ObjectKey, placements: Iterable[MailKey]) -> None:
+        """The destination here returned something else of an object."""
+        for key in placements:
+            placement = self._placements.get(key)
+            for item in placement.by_object.get(obj, ()) if placement is not None else ():
+                item.stale(HERE)
+
+    def admits(self, key: MailKey, said: Sequence[Collected], *, current: bool) -> None:
+        """Refuse rows that no merge could take, or of a collector that `current` content has not.
+
+        Raises RecordRefused.
+        """
+        placement = self._placements.get(key)
+        if placement is None or placement.found is None:
+            return
+        for each in said:
+            item = placement.items.get((each.key, each.program))
+            if item is not None:
+                item.check_rows(each)
+            elif current and placement.items and not self._content.knows(_OBJECTS + key):
+                raise RecordRefused(f"rows of {each.program[:40]!r}, which nothing collects by")
+
+    # What follows.
+
+    def collected(self, key: MailKey) -> tuple[Collected, ...]:
+        """What the subtree says of a placement, in order."""
+        items = self._looked_at(key)
+        said = ((item.collected(self._reports.at(key, place))) for place, item in items)
+        return tuple(each for each in said if each is not None)
+
+    def results(self, key: MailKey) -> list[Result]:
+        """The same as values."""
+        return [
+            Result(item.key, item.program, item.total(self._reports.at(key, place)))
+            for place, item in self._looked_at(key)
+        ]
+
+    def check(self) -> None:
+        """Assert that what is merged is the merge of what is there."""
+        for key, placement in self._placements.items():
+            for place, item in self._looked_at(key):
+                item.collected(self._reports.at(key, place))
+                item.check()
+            assert not placement.stale
+
+    def _looked_at(self, key: MailKey) -> list[tuple[Place, Item]]:
+        placement = self._placements.get(key)
+        if placement is None:
+            return []
+        stale, placement.stale = placement.stale, {}
+        for child in stale:
+            for item in placement.items.values():
+                item.stale(child)
+        return list(placement.items.items())
+
+    def _own(self, key: MailKey, obj: ObjectKey) -> Seen | None:
+        """What the destination here returned, and when; and that this is reported now."""
+        seen, now_ms = self._own_status(key, obj), self._around.wall_ms()
+        if seen is None:
+            return None
+        status, since = self._returned.get(obj, (None, 0))
+        if seen.status is None:
+            self._returned.pop(obj, None)
+            since = 0
+        elif status != seen.status:
+            since = now_ms
+            self._returned[obj] = (seen.status, now_ms)
+        return seen._replace(returned_ms=since, reported_ms=now_ms)
+
+    def _stale_at(self, key: MailKey, place: Place, child: str) -> None:
+        placement = self._placements.get(key)
+        item = placement.items.get(place) if placement is not None else None
+        if item is not None:
+            item.stale(child)
+
+    def _programs_ready(self, key: MailKey) -> None:
+        """The programs and the list of objects are here: have the objects themselves read."""
+        placement, plains = self._placements[key], self._content.plains(_PROGRAMS + key)
+        try:
+            placement.found = read_program_set(plains[placement.programs[0].address])
+        except RecordRefused:
+            placement.found = ProgramSet(1, (), ())
+        wanted = {item.key for item in placement.found.objects}
+        placement.references = {
+            entry.key: entry.reference
+            for arm in placement.arms
+            for entry in entries_of(plains, arm)
+            if entry.key in wanted
+        }
+        self._content.end(_PROGRAMS + key)
+        references = tuple(dict.fromkeys(placement.references.values()))
+        if self._content.begin(_OBJECTS + key, references, read=True, expand=False, objects=True):
+            self._objects_ready(key)
+
+    def _objects_ready(self, key: MailKey) -> None:
+        """All content is here: begin anew with what is collected now."""
+        placement, plains = self._placements[key], self._content.plains(_OBJECTS + key)
+        assert placement.found is not None
+        assert self._evaluator is not None
+        sources: dict[tuple[ObjectKey, Program], dict[ObjectKey, bytes]] = {}
+        for collecting in placement.found.objects:
+            reference = placement.references.get(collecting.key)
+            for at in collecting.programs if reference is not None else ():
+                program = placement.found.programs[at]
+                whole = program.scope == SCOPE_PLACEMENT
+                place = (WHOLE if whole else collecting.key, program)
+                assert reference is not None
+                sources.setdefault(place, {})[collecting.key] = plains[reference.address]
+        self._content.end(_OBJECTS + key)
+        former, placement.items, placement.by_object = placement.items, {}, {}
+        for (obj, program), objects in sources.items():
+            item = former.get((obj, program.id))
+            if item is None or not item.is_over(objects):
+                item = Item(key, obj, program, objects, self._around, self._evaluator)
+            placement.items[obj, item.id] = item
+            for each in objects:
+                placement.by_object.setdefault(each, []).append(item)
+        for child in self._around.children(key):
+            placement.stale[child] = None
+        self._around.touch(key)

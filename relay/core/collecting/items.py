@@ -1,0 +1,274 @@
+"""One program over one object of a placement: what each child has of it, and their merge."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+from relay.core.collecting.aggregates import Aggregate, AggregateAlgebra
+from relay.core.collecting.merge_tree import MergeTree
+from relay.core.collecting.ports import HERE, Bound, Evaluator, Member, Seen, Surroundings
+from relay.core.collecting.tables import Outcome, Table, TableAlgebra
+from schemas.collectors import MEMBERS_BYTES, WHOLE, Collected, Program
+from schemas.identity import DestinationId, MailKey
+from schemas.objects import ObjectKey
+from schemas.ordered_values import pack_values
+from schemas.records import DIGEST_MODULUS
+from schemas.refusals import RecordRefused
+
+BLANKS_MAX = 2000
+"""So many blank rows that differ are evaluated for one child; the rest are only counted."""
+READ_MAX = 256
+
+
+class Algebra(Protocol):
+    """What merges: tables of rows, or aggregates of a status."""
+
+    @property
+    def empty(self) -> Any: ...
+
+    def merge(self, values: Sequence[Any]) -> Any: ...
+
+    def write(self, value: Any) -> bytes: ...
+
+    def read(self, data: bytes) -> Any: ...
+
+
+class Share(NamedTuple):
+    """What some destinations have: `unreached` counts while nobody hears from them, if given."""
+
+    members: int
+    rows: Any
+    unreached: Any = None
+
+
+class Item:
+    """The merge of all children's shares; evaluates what only this node knows."""
+
+    def __init__(
+        self,
+        placement: MailKey,
+        key: ObjectKey,
+        program: Program,
+        plains: dict[ObjectKey, bytes],
+        around: Surroundings,
+        evaluator: Evaluator,
+    ) -> None:
+        self.key, self.program, self.id = key, program, program.id
+        self._placement = placement
+        self._plains = plains
+        self._around = around
+        self._evaluator = evaluator
+        self._tables = TableAlgebra(program)
+        self._algebra: Algebra = AggregateAlgebra() if program.is_aggregate else self._tables
+        self._tree: MergeTree[Share] = MergeTree(self._merge)
+        self._stale: dict[str, None] = {}
+        self._bound: dict[ObjectKey, Bound] = {}
+        self._blanks: dict[tuple[ObjectKey, bool], Outcome] = {}
+        self._read: dict[bytes, Any] = {}
+        self._said: Collected | None = None
+
+    def is_over(self, plains: dict[ObjectKey, bytes]) -> bool:
+        """Whether these are the objects that it is over."""
+        return self._plains == plains
+
+    def stale(self, child: str) -> None:
+        """Look again at what a child has."""
+        self._stale[child] = None
+
+    def check_rows(self, said: Collected) -> None:
+        """Refuse rows that no merge could take; raises RecordRefused."""
+        for data in (said.rows, said.unreached):
+            if data:
+                self._value(data)
+
+    def collected(self, said_by: dict[str, Collected]) -> Collected | None:
+        """What the subtree says; None if it has no destination that the placement is meant for."""
+        share = self._share(said_by)
+        if share is None:
+            self._said = None
+        elif self._said is None:
+            self._said = self._written(share)
+        return self._said
+
+    def total(self, said_by: dict[str, Collected]) -> Any:
+        """The rows of the subtree, merged."""
+        share = self._share(said_by)
+        return self._algebra.empty if share is None else share.rows
+
+    def check(self) -> None:
+        self._tree.check()
+
+    def _share(self, said_by: dict[str, Collected]) -> Share | None:
+        if self._stale:
+            for child in self._stale:
+                share = self._of_child(child, said_by.get(child))
+                if share != self._tree.get(child):
+                    self._tree.set(child, share)
+                    self._said = None
+            self._stale = {}
+        return self._tree.total()
+
+    def _written(self, share: Share) -> Collected:
+        rows = self._algebra.write(share.rows)
+        unreached = b"" if share.unreached is None else self._algebra.write(share.unreached)
+        members = share.members.to_bytes(MEMBERS_BYTES, "big")
+        return Collected(self.key, self.id, members, rows, b"" if unreached == rows else unreached)
+
+    def _merge(self, shares: Sequence[Share]) -> Share:
+        if len(shares) == 1:
+            return shares[0]
+        merge = self._algebra.merge
+        unreached = None
+        if any(share.unreached is not None for share in shares):
+            unreached = merge([s.rows if s.unreached is None else s.unreached for s in shares])
+        members = sum(share.members for share in shares) % DIGEST_MODULUS
+        return Share(members, merge([share.rows for share in shares]), unreached)
+
+    def _of_child(self, child: str, said: Collected | None) -> Share | None:
+        """What a child counts for now; None if the placement is meant for nobody there."""
+        standing = self._around.standing(child, self._placement)
+        if not standing.expected:
+            return None
+        if child == HERE:
+            members = self._around.members(HERE, self._placement)
+            return self._of_this_node(members[0]) or self._blank(members, there=True)
+        if said is not None:
+            share = self._reported(child, said, standing.edge, in_step=standing.in_step)
+            if share is not None:
+                if standing.there or share.unreached is None:
+                    return share
+                return Share(share.members, share.unreached)
+        if standing.edge is not None:
+            return self._blank([standing.edge], there=standing.there)
+        members = self._around.members(child, self._placement)
+        return self._blank(members, there=standing.there)
+
+    def _reported(
+        self, child: str, said: Collected, edge: Member | None, *, in_step: bool
+    ) -> Share | None:
+        """What a child reported, if it counts just the destinations that are there.
+
+        Of a child in step that is settled by its progress; of an edge, and of one that is away,
+        by the sum of who is meant.
+        """
+        members = int.from_bytes(said.members, "big")
+        if edge is not None:
+            if members != member_hash(edge.destination):
+                return None
+        elif not in_step and members != self._sum(self._around.members(child, self._placement)):
+            return None
+        if not said.rows:
+            # It found no room on its way: that many are known, and no more of them.
+            return Share(members, self._untold(child))
+        try:
+            rows = self._value(said.rows)
+            unreached = self._value(said.unreached) if said.unreached else None
+        except RecordRefused:
+            return None
+        said_tables = [table for table in (rows, unreached) if isinstance(table, Table)]
+        if edge is not None and not all(self._is_of(edge.who, table) for table in said_tables):
+            return None
+        return Share(members, rows, unreached)
+
+    def _untold(self, child: str) -> Any:
+        if self.program.is_aggregate:
+            return Aggregate()
+        expected = self._around.standing(child, self._placement).expected
+        return Table(expected * len(self._plains), truncated=True)
+
+    def _is_of(self, who: bytes, table: Table) -> bool:
+        """Whether a table of one destination names no other one."""
+        named = [trouble.who for trouble in table.troubles.values()]
+        if self.program.select:
+            named += table.rows
+        for row in table.rows.values():
+            pairs = zip(self.program.combined, row.cells, strict=False)
+            named += [entry[1] for field, cell in pairs if field.type == "TOP" for entry in cell]
+        return all(each.startswith(who) for each in named)
+
+    def _value(self, data: bytes) -> Any:
+        """A table that was read before is the same object; raises RecordRefused."""
+        known = self._read.get(data)
+        if known is None:
+            known = self._algebra.read(data)
+            if len(self._read) >= READ_MAX:
+                self._read.clear()
+            self._read[data] = known
+        return known
+
+    def _of_this_node(self, member: Member) -> Share | None:
+        """The share of the destination at this node, from what its space returned."""
+        tables, others = [], []
+        for key in self._plains:
+            seen = self._around.own(self._placement, key)
+            if seen is None:
+                return None
+            if self.program.is_aggregate:
+                aggregate = self._aggregate(key, seen)
+                return Share(member_hash(member.destination), aggregate)
+            bound, place = self._bind(key), self._place(key)
+            named = seen._replace(name=member.name)
+            tables.append(self._tables.leaf(bound.outcome(named), member.who, place))
+            if bound.uses_reachable:
+                away = bound.outcome(named._replace(reachable=False))
+                others.append(self._tables.leaf(away, member.who, place))
+        rows = self._tables.merge(tables)
+        return Share(
+            member_hash(member.destination), rows, self._tables.merge(others) if others else None
+        )
+
+    def _aggregate(self, key: ObjectKey, seen: Seen) -> Aggregate:
+        if seen.status is None or not self._around.books(self._placement, key):
+            return Aggregate()
+        return Aggregate(1, seen.status, self._evaluator.merging(key, seen.status))
+
+    def _blank(self, members: Sequence[Member], *, there: bool) -> Share:
+        """What counts for destinations of which nothing is reported."""
+        total = self._sum(members)
+        if self.program.is_aggregate:
+            return Share(total, Aggregate())
+        rows = self._blank_rows(members, reachable=there)
+        if not there or not any(self._bind(key).uses_reachable for key in self._plains):
+            return Share(total, rows)
+        return Share(total, rows, self._blank_rows(members, reachable=False))
+
+    def _blank_rows(self, members: Sequence[Member], *, reachable: bool) -> Table:
+        tables = []
+        for key in self._plains:
+            bound, place = self._bind(key), self._place(key)
+            if bound.uses_inventory:
+                for member in members[:BLANKS_MAX]:
+                    seen = Seen(member.name, reachable=reachable)
+                    tables.append(self._tables.leaf(bound.outcome(seen), member.who, place))
+                if len(members) > BLANKS_MAX:
+                    tables.append(Table(len(members) - BLANKS_MAX, truncated=True))
+                continue
+            outcome = self._blanks.get((key, reachable))
+            if outcome is None:
+                outcome = bound.outcome(Seen("", reachable=reachable))
+                self._blanks[key, reachable] = outcome
+            whos = [member.who + place for member in members]
+            tables.append(self._tables.many(outcome, sorted(whos)))
+        return self._tables.merge(tables) if tables else self._tables.empty
+
+    def _bind(self, key: ObjectKey) -> Bound:
+        bound = self._bound.get(key)
+        if bound is None:
+            bound = self._bound[key] = self._evaluator.bind(self.program, self._plains[key])
+        return bound
+
+    def _place(self, key: ObjectKey) -> bytes:
+        if self.key != WHOLE:
+            return b""
+        return pack_values([key.group, key.resource, key.namespace, key.name])
+
+    @staticmethod
+    def _sum(members: Sequence[Member]) -> int:
+        return sum(member_hash(member.destination) for member in members) % DIGEST_MODULUS
+
+
+def member_hash(destination: DestinationId) -> int:
+    """What a destination adds to the sum of who is counted."""
+    return int.from_bytes(hashlib.sha256(destination.encode()).digest()[:MEMBERS_BYTES], "big")

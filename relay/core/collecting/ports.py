@@ -1,0 +1,93 @@
+"""What collecting needs of others: expressions, and what is known of children and of this node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from relay.core.collecting.tables import Outcome
+from schemas.collectors import Program
+from schemas.identity import DestinationId, MailKey
+from schemas.objects import ObjectKey
+from schemas.ordered_values import pack_values
+
+HERE = ""
+"""The child that is the node itself."""
+
+
+class Member(NamedTuple):
+    """A destination as rows name it."""
+
+    name: str
+    destination: DestinationId
+
+    @property
+    def who(self) -> bytes:
+        """What its rows are ordered by."""
+        return pack_values([self.name, self.destination])
+
+
+class Seen(NamedTuple):
+    """What an expression may look at besides the object; nothing was `returned` in a blank row."""
+
+    name: str
+    status: bytes | None = None
+    # When the status came to be as it is, and when this was reported: ms since 1970, 0 for never.
+    returned_ms: int = 0
+    reported_ms: int = 0
+    reachable: bool = True
+
+
+class Bound(Protocol):
+    """A program, ready for one object."""
+
+    @property
+    def uses_inventory(self) -> bool:
+        """Whether what it says may differ between destinations that returned the same."""
+
+    @property
+    def uses_reachable(self) -> bool:
+        """Whether it makes a difference that a destination cannot be reached."""
+
+    def outcome(self, seen: Seen) -> Outcome:
+        """What the program says of one destination; pure, and of bounded cost."""
+
+
+class Evaluator(Protocol):
+    """Knows how expressions are evaluated, and what objects mean."""
+
+    def bind(self, program: Program, plain: bytes) -> Bound:
+        """A program for an object, of its canonical bytes; what is wrong becomes its outcome."""
+
+    def merging(self, key: ObjectKey, status: bytes) -> tuple[Any, ...]:
+        """How the fields of an object's status are merged: a node of an aggregate."""
+
+
+class Standing(NamedTuple):
+    """What a node knows of one child and one placement, besides what the child reported."""
+
+    # For how many destinations at and below the child the placement is meant.
+    expected: int
+    # Whether the child is there; whether all that it reported counts.
+    there: bool
+    in_step: bool
+    # The child itself, if it is one destination.
+    edge: Member | None
+
+
+class Surroundings(NamedTuple):
+    """What collecting asks of the node around it; HERE is the child that is the node itself."""
+
+    standing: Callable[[str, MailKey], Standing]
+    # The children that a placement concerns, HERE among them.
+    children: Callable[[MailKey], Iterable[str]]
+    # The destinations at and below a child that a placement is meant for.
+    members: Callable[[str, MailKey], Sequence[Member]]
+    # What the destination here returned of an object; None if it does not have it to look after.
+    own: Callable[[MailKey, ObjectKey], Seen | None]
+    # Whether the destination here books the object under this placement.
+    books: Callable[[MailKey, ObjectKey], bool]
+    # Something else is to be reported of a placement.
+    touch: Callable[[MailKey], None]
+    # The time, ms since 1970.
+    wall_ms: Callable[[], int]

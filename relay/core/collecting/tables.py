@@ -1,0 +1,299 @@
+"""Rows of one collector over some destinations, as a value that merges.
+
+The rows kept are the least by key, at most as many as the collector's limit; `cut` is the last key
+up to which they are whole, and all beyond it are combined in `rest`. Whoever cuts holds that many
+smaller keys, so the rows kept at the end are exact, and so is the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from relay.core.collecting.cells import CELLS, Sample
+from schemas.collectors import (
+    COLUMNS_MAX,
+    RESULT_MAX_BYTES,
+    TABLE_MAX_BYTES,
+    CombinedField,
+    Program,
+)
+from schemas.refusals import CodecError, RecordRefused
+from schemas.reports import COUNT_MAX, TEXT_MAX_BYTES
+from schemas.wire import Natural, WireRecord, decode, encode
+
+KEY_MAX_BYTES = 2 * RESULT_MAX_BYTES
+TROUBLES_MAX = 2 * COLUMNS_MAX + 1
+FILTER = ""
+"""The column of what went wrong in a filter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A group, or one destination's columns: how many rows it stands for, and what it keeps."""
+
+    count: int
+    cells: tuple[Any, ...]
+
+
+class Trouble(WireRecord, frozen=True):
+    """What went wrong in a column: for how many rows, and the text of the first one.
+
+    With `of_row` the row could not be computed and is left out; else a value was no number and
+    counts as 0.
+    """
+
+    column: str
+    of_row: bool
+    who: bytes
+    text: str
+    count: Natural
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What a collector has of some destinations; `counted` are all rows, those filtered out too.
+
+    `truncated` says that fewer rows are kept than the limit, because they found no room.
+    """
+
+    counted: int = 0
+    rows: Mapping[bytes, Row] = field(default_factory=dict)
+    cut: bytes | None = None
+    rest: Row | None = None
+    truncated: bool = False
+    troubles: Mapping[tuple[str, bool], Trouble] = field(default_factory=dict)
+
+
+class Outcome(NamedTuple):
+    """What the expressions say of one destination and object.
+
+    A row that is `kept` has the key of its group and a sample for each combined field, or its
+    columns as one value. `failed` and `faults` are columns and texts.
+    """
+
+    kept: bool
+    group: bytes = b""
+    samples: tuple[Sample, ...] = ()
+    columns: bytes = b""
+    failed: tuple[tuple[str, str], ...] = ()
+    faults: tuple[tuple[str, str], ...] = ()
+
+
+class _Row(WireRecord, frozen=True):
+    key: bytes
+    count: Natural
+    cells: tuple[bytes, ...]
+
+
+class _Table(WireRecord, frozen=True):
+    counted: Natural
+    rows: tuple[_Row, ...]
+    cut: bytes | None
+    rest: _Row | None
+    truncated: bool
+    troubles: tuple[Trouble, ...]
+
+
+EMPTY = Table()
+
+
+class TableAlgebra:
+    """The merge of one program's tables: associative, commutative, with EMPTY as identity."""
+
+    def __init__(self, program: Program) -> None:
+        self._limit = max(program.limit, 1)
+        self._fields: tuple[CombinedField, ...] = program.combined
+        self._kinds = tuple(CELLS[item.type] for item in program.combined)
+        self._selects = not program.combined
+
+    @property
+    def empty(self) -> Table:
+        return EMPTY
+
+    def leaf(self, outcome: Outcome, who: bytes, place: bytes = b"") -> Table:
+        """One destination's table; `place` tells its rows of several objects apart."""
+        troubles = {
+            (column, of_row): Trouble(column, of_row, who, text, 1)
+            for of_row, listed in ((True, outcome.failed), (False, outcome.faults))
+            for column, text in listed
+        }
+        if not outcome.kept:
+            return Table(1, troubles=troubles)
+        if self._selects:
+            return Table(1, {who + place: Row(1, (outcome.columns,))}, troubles=troubles)
+        pairs = zip(self._kinds, outcome.samples, strict=True)
+        row = Row(1, tuple(kind.of(sample, who + place) for kind, sample in pairs))
+        return Table(1, {outcome.group: row}, troubles=troubles)
+
+    def merge(self, tables: Sequence[Table]) -> Table:
+        """The table of disjoint sets of rows."""
+        if len(tables) == 1:
+            return tables[0]
+        grouped: dict[bytes, list[Row]] = {}
+        rests, cuts, troubles = [], [], dict[tuple[str, bool], Trouble]()
+        counted, truncated = 0, False
+        for table in tables:
+            counted += table.counted
+            truncated = truncated or table.truncated
+            for key, row in table.rows.items():
+                grouped.setdefault(key, []).append(row)
+            if table.rest is not None:
+                rests.append(table.rest)
+            if table.cut is not None:
+                cuts.append(table.cut)
+            for place, trouble in table.troubles.items():
+                held = troubles.get(place)
+                troubles[place] = trouble if held is None else _both(held, trouble)
+        rows = {
+            key: listed[0] if len(listed) == 1 else self._combined(listed)
+            for key, listed in grouped.items()
+        }
+        whole = Table(
+            min(counted, COUNT_MAX),
+            rows,
+            min(cuts, default=None),
+            self._combined(rests) if rests else None,
+            truncated,
+            troubles,
+        )
+        return self._cut(whole, self._limit)
+
+    def times(self, table: Table, count: int) -> Table:
+        """The table of so many disjoint sets of rows, at least one, of which each says the same."""
+        if count == 1:
+            return table
+        return Table(
+            min(table.counted * count, COUNT_MAX),
+            {key: self._times(row, count) for key, row in table.rows.items()},
+            table.cut,
+            None if table.rest is None else self._times(table.rest, count),
+            table.truncated,
+            {
+                place: Trouble(t.column, t.of_row, t.who, t.text, min(t.count * count, COUNT_MAX))
+                for place, t in table.troubles.items()
+            },
+        )
+
+    def many(self, outcome: Outcome, whos: Sequence[bytes]) -> Table:
+        """The table of destinations that all have this outcome, in the order of their keys."""
+        # Only these are told from each other by who they are.
+        few = max((item.top for item in self._fields if item.type == "TOP"), default=1)
+        if self._selects:
+            few = self._limit
+        first = [self.leaf(outcome, who) for who in whos[:few]]
+        if len(whos) > few:
+            first.append(self.times(self.leaf(outcome, whos[few]), len(whos) - few))
+        return self.merge(first) if first else EMPTY
+
+    def write(self, table: Table) -> bytes:
+        """The table's bytes, with fewer rows if all find no room."""
+        data = encode(self._said(table))
+        rows = len(table.rows)
+        while len(data) > TABLE_MAX_BYTES and rows:
+            rows //= 2
+            table = self._cut(table, rows, truncated=True)
+            data = encode(self._said(table))
+        if len(data) > TABLE_MAX_BYTES:
+            data = encode(self._said(Table(table.counted, truncated=True)))
+        return data
+
+    def read(self, data: bytes) -> Table:
+        """What such bytes say; raises RecordRefused, whatever they are."""
+        said = decode(_Table, data, TABLE_MAX_BYTES, "rows")
+        keys = [row.key for row in said.rows]
+        if len(keys) > self._limit:
+            raise RecordRefused(f"{len(keys)} rows, at most {self._limit}")
+        if any(first >= second for first, second in pairwise(keys)):
+            raise RecordRefused("rows that are not in ascending order")
+        if said.cut is not None and keys and keys[-1] > said.cut:
+            raise RecordRefused("rows beyond the last one that is whole")
+        if len(said.troubles) > TROUBLES_MAX or said.counted > COUNT_MAX:
+            raise RecordRefused("more is said than there can be")
+        for trouble in said.troubles:
+            _check_trouble(trouble)
+        try:
+            rows = {row.key: self._read_row(row) for row in said.rows}
+            rest = None if said.rest is None else self._read_row(said.rest)
+        except CodecError as error:
+            raise RecordRefused(f"rows: {error}") from error
+        troubles = {(item.column, item.of_row): item for item in said.troubles}
+        return Table(said.counted, rows, said.cut, rest, said.truncated, troubles)
+
+    def _combined(self, rows: Sequence[Row]) -> Row:
+        count = min(sum(row.count for row in rows), COUNT_MAX)
+        if self._selects:
+            return Row(count, (min(row.cells[0] for row in rows),) if rows[0].cells else ())
+        pairs = enumerate(zip(self._kinds, self._fields, strict=True))
+        return Row(
+            count, tuple(kind.merge([row.cells[at] for row in rows], f) for at, (kind, f) in pairs)
+        )
+
+    def _times(self, row: Row, count: int) -> Row:
+        if self._selects:
+            return Row(min(row.count * count, COUNT_MAX), row.cells)
+        pairs = zip(self._kinds, row.cells, strict=True)
+        cells = tuple(kind.times(cell, count) for kind, cell in pairs)
+        return Row(min(row.count * count, COUNT_MAX), cells)
+
+    def _cut(self, table: Table, limit: int, *, truncated: bool = False) -> Table:
+        """Keep the first so many rows, and none beyond what is whole."""
+        cut = table.cut
+        if len(table.rows) > limit:
+            ranked = sorted(table.rows)
+            last = ranked[limit - 1] if limit else b""
+            cut = last if cut is None else min(cut, last)
+        elif cut is None or all(key <= cut for key in table.rows):
+            return table
+        kept = {key: row for key, row in table.rows.items() if key <= cut and limit}
+        beyond = [row for key, row in table.rows.items() if key not in kept]
+        if self._selects:
+            beyond = [Row(row.count, ()) for row in beyond]
+        if table.rest is not None:
+            beyond.append(table.rest)
+        rest = self._combined(beyond)
+        return Table(table.counted, kept, cut, rest, table.truncated or truncated, table.troubles)
+
+    def _said(self, table: Table) -> _Table:
+        return _Table(
+            table.counted,
+            tuple(self._said_row(key, table.rows[key]) for key in sorted(table.rows)),
+            table.cut,
+            None if table.rest is None else self._said_row(b"", table.rest),
+            table.truncated,
+            tuple(table.troubles[place] for place in sorted(table.troubles)),
+        )
+
+    def _said_row(self, key: bytes, row: Row) -> _Row:
+        if self._selects:
+            return _Row(key, row.count, row.cells)
+        pairs = zip(self._kinds, row.cells, strict=True)
+        return _Row(key, row.count, tuple(kind.write(cell) for kind, cell in pairs))
+
+    def _read_row(self, row: _Row) -> Row:
+        if row.count > COUNT_MAX or len(row.key) > KEY_MAX_BYTES:
+            raise CodecError("", "a row out of bounds")
+        if self._selects:
+            if len(row.cells) > 1:
+                raise CodecError("", "a row of more than its columns")
+            return Row(row.count, row.cells)
+        if len(row.cells) != len(self._kinds):
+            raise CodecError("", f"{len(row.cells)} columns instead of {len(self._kinds)}")
+        pairs = zip(self._kinds, row.cells, strict=True)
+        return Row(row.count, tuple(kind.read(cell) for kind, cell in pairs))
+
+
+def _both(first: Trouble, second: Trouble) -> Trouble:
+    least = min(first, second, key=lambda item: (item.who, item.text))
+    count = min(first.count + second.count, COUNT_MAX)
+    return Trouble(least.column, least.of_row, least.who, least.text, count)
+
+
+def _check_trouble(trouble: Trouble) -> None:
+    texts = (trouble.column, trouble.text)
+    if any(len(text.encode()) > TEXT_MAX_BYTES for text in texts):
+        raise RecordRefused(f"a text over {TEXT_MAX_BYTES} bytes")
+    if trouble.count > COUNT_MAX or len(trouble.who) > KEY_MAX_BYTES:
+        raise RecordRefused("an error out of bounds")

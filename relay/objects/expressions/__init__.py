@@ -1,0 +1,1 @@
+"""Expressions of users, evaluated: CEL within bounds, and the sketch of quantiles."""

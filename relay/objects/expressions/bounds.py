@@ -1,0 +1,112 @@
+"""What an expression may cost at most, told from its text: CEL itself has no limits.
+
+An evaluation cannot be stopped, and nothing else runs meanwhile. So what could take long is refused
+before: by its loops and the sizes of what it may loop over.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from schemas.collectors import EXPRESSION_MAX_BYTES
+
+LOOPS_DEEP_MAX = 2
+BRACKETS_DEEP_MAX = 32
+STEPS_MAX = 200_000
+"""About 80 ms."""
+VALUES_MAX = 5_000_000
+JOINED_BYTES_MAX = 16 * 1024 * 1024
+_LOOPS = [[".", macro, "("] for macro in ("all", "exists", "exists_one", "filter", "map")]
+_TOKEN = re.compile(
+    r"""
+    (?P<space> \s+ | //[^\n]* )
+  | (?P<text> [rRbB]{0,2}
+      (?: \"{3}.*?\"{3} | '{3}.*?'{3} | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*' ) )
+  | (?P<name> [A-Za-z_][A-Za-z0-9_]* )
+  | (?P<number> [0-9][0-9A-Za-z.]* )
+  | (?P<mark> . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_OPEN, _CLOSE = "([{", ")]}"
+
+
+class TooCostly(ValueError):
+    """An expression that is refused for what it could cost; says what, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What the text of an expression tells of its cost, and which names it binds itself."""
+
+    tokens: int
+    deep: int
+    joins: int
+    bound: frozenset[str]
+    # What stands behind each use of a variable, as `.name`; "" if no plain field does.
+    fields: Mapping[str, frozenset[str]]
+
+    def check(self, largest: int, size: int) -> None:
+        """Refuse to evaluate over values of which the largest list or map has so many items.
+
+        `size` are their bytes in all. Raises TooCostly.
+        """
+        loops = max(largest, 1) ** self.deep
+        if loops * self.tokens > STEPS_MAX:
+            raise TooCostly(
+                f"too costly: {self.deep} nested loops over up to {largest} items; narrow the lists"
+            )
+        if self.deep and loops * max(largest, 1) * self.tokens > VALUES_MAX:
+            raise TooCostly(f"too costly: it may make too many values out of {largest} items")
+        if self.joins and (self.joins + 1) * loops * size > JOINED_BYTES_MAX:
+            raise TooCostly(f"too costly: it may join more than {JOINED_BYTES_MAX} bytes")
+
+
+def shape_of(text: str) -> Shape:
+    """The shape of an expression; raises TooCostly for one that is too costly on any values."""
+    if len(text.encode()) > EXPRESSION_MAX_BYTES:
+        raise TooCostly(f"{len(text.encode())} bytes, at most {EXPRESSION_MAX_BYTES} are allowed")
+    tokens = list(_tokens(text))
+    stack: list[bool] = []
+    deep = deepest = 0
+    bound: set[str] = set()
+    fields: dict[str, set[str]] = {}
+    for at, token in enumerate(tokens):
+        if token in _OPEN:
+            loops = tokens[max(at - 2, 0) : at + 1] in _LOOPS
+            if loops and at + 1 < len(tokens):
+                bound.add(tokens[at + 1])
+            stack.append(loops)
+            deep += loops
+            deepest = max(deepest, deep)
+        elif token in _CLOSE and stack:
+            deep -= stack.pop()
+        if len(stack) > BRACKETS_DEEP_MAX:
+            raise TooCostly(f"brackets nested deeper than {BRACKETS_DEEP_MAX}; write it plainer")
+        if token.isidentifier() and (not at or tokens[at - 1] != "."):
+            follows = tokens[at + 2] if tokens[at + 1 : at + 2] == ["."] else ""
+            fields.setdefault(token, set()).add(follows)
+    if deepest > LOOPS_DEEP_MAX:
+        raise TooCostly(f"{deepest} nested loops, at most {LOOPS_DEEP_MAX} are allowed")
+    joins = tokens.count("+")
+    frozen = {name: frozenset(used) for name, used in fields.items()}
+    return Shape(max(len(tokens), 1), deepest, joins, frozenset(bound), frozen)
+
+
+def largest_in(values: Iterable[object]) -> int:
+    """How many items the largest list or map among and in these values has."""
+    largest, waiting = 0, list(values)
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, (dict, list, tuple)):
+            largest = max(largest, len(value))
+            waiting.extend(value.values() if isinstance(value, dict) else value)
+    return largest
+
+
+def _tokens(text: str) -> Iterator[str]:
+    for found in _TOKEN.finditer(text):
+        if found.lastgroup != "space":
+            yield "''" if found.lastgroup == "text" else found[0]

@@ -1,0 +1,121 @@
+"""CEL, by the package `common-expression-language`: the one importer of it.
+
+Only its extension module is loaded, and only for the first expression: the package itself would
+load its command line, 30 MB.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from functools import cache
+from importlib.machinery import PathFinder
+from types import ModuleType
+from typing import Any
+
+from relay.objects.expressions.bounds import Shape, TooCostly, shape_of
+
+VARIABLES = ("inventory", "obj", "propagation", "returned")
+_KNOWN = (
+    "bytes contains double duration dyn endsWith getDate getDayOfMonth getDayOfWeek getDayOfYear "
+    "getFullYear getHours getMilliseconds getMinutes getMonth getSeconds int matches size "
+    "startsWith string timestamp type uint"
+)
+_FUNCTIONS = frozenset(_KNOWN.split())
+TEXT_MAX_CHARACTERS = 200
+_EXTENSION = "cel.cel"
+
+
+class ExpressionRefused(ValueError):
+    """An expression that is not evaluated; says why, and what to do."""
+
+
+class EvaluationFailed(ValueError):
+    """An expression that gives nothing for these values."""
+
+
+class CompiledExpression:
+    """An expression that was checked: it names only what there is."""
+
+    def __init__(self, text: str) -> None:
+        """Raise ExpressionRefused for one that is wrong or too costly."""
+        try:
+            self.shape: Shape = shape_of(text)
+            self._program = _extension().compile(text)
+            referenced = self._program.references()
+        except TooCostly as error:
+            raise ExpressionRefused(str(error)) from error
+        except (ValueError, RuntimeError, TypeError) as error:
+            raise ExpressionRefused(_parse_error(error)) from error
+        unknown = sorted({*referenced["variables"]} - {*VARIABLES} - self.shape.bound)
+        if unknown:
+            known = ", ".join(VARIABLES)
+            raise ExpressionRefused(f'unknown variable "{unknown[0]}"; there are {known}')
+        called = {name for name in referenced["functions"] if name.isidentifier()}
+        if missing := sorted(called - _FUNCTIONS):
+            known = ", ".join(sorted(_FUNCTIONS))
+            raise ExpressionRefused(f'unknown function "{missing[0]}"; there are {known}')
+        self.variables = frozenset(referenced["variables"]) & frozenset(VARIABLES)
+
+    def value(self, values: ExpressionValues) -> Any:
+        """What it gives for these values, in JSON's types; raises EvaluationFailed."""
+        try:
+            return _plain(self._program.execute(values.context))
+        except KeyError as error:
+            raise EvaluationFailed(f"no such key: {error.args[0]}") from error
+        except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
+            raise EvaluationFailed(str(error)[:TEXT_MAX_CHARACTERS]) from error
+
+
+class ExpressionValues:
+    """The variables of expressions; what is put once need not be converted again."""
+
+    def __init__(self) -> None:
+        self.context = _extension().Context()
+
+    def put(self, name: str, value: object) -> None:
+        self.context.add_variable(name, value)
+
+
+@cache
+def _extension() -> ModuleType:
+    # It can be begun once in a process, whoever does it.
+    if _EXTENSION in sys.modules:
+        return sys.modules[_EXTENSION]
+    package = importlib.util.find_spec("cel")
+    if package is None:
+        raise ImportError("common-expression-language is not installed")
+    places: Iterable[str] = package.submodule_search_locations or ()
+    spec = PathFinder.find_spec(_EXTENSION, list(places))
+    if spec is None or spec.loader is None:
+        raise ImportError("common-expression-language has no extension for this machine")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    sys.modules[_EXTENSION] = module
+    return module
+
+
+def _parse_error(error: Exception) -> str:
+    """The first line of what is wrong, and where."""
+    text = str(error).partition("ERROR: <input>:")[2] or str(error)
+    return f"not CEL: at {text.splitlines()[0]}"[:TEXT_MAX_CHARACTERS]
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case datetime():
+            return value.isoformat().replace("+00:00", "Z")
+        case timedelta():
+            return f"{value.total_seconds():.9f}".rstrip("0").rstrip(".") + "s"
+        case list():
+            return [_plain(item) for item in value]
+        case dict() if all(isinstance(key, str) for key in value):
+            return {key: _plain(item) for key, item in value.items()}
+        case dict():
+            raise EvaluationFailed("a map whose keys are not strings; make strings of them")
+        case _:
+            raise EvaluationFailed(f"a {type(value).__name__} has no form; make a string of it")

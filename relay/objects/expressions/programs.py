@@ -1,0 +1,49 @@
+"""The expressions of a collector, compiled; what is wrong with them, by field."""
+
+from __future__ import annotations
+
+from relay.objects.expressions.cel import CompiledExpression, ExpressionRefused
+from schemas.collectors import Program
+from schemas.faults import Fault
+
+FILTER = ""
+"""The column of what goes wrong in a filter."""
+
+
+class Expressions:
+    """All expressions of a program; `faults` are those that cannot be evaluated."""
+
+    def __init__(self, program: Program) -> None:
+        self.faults: list[tuple[str, Fault]] = []
+        self.filter = self._compiled(FILTER, "spec.filter", program.filter)
+        self.groups = [
+            self._compiled(item.name, f"spec.groupBy[{at}].def", item.definition)
+            for at, item in enumerate(program.group_by)
+        ]
+        self.subjects = [
+            self._compiled(item.name, f"spec.combinedFields[{at}].subject", item.subject)
+            for at, item in enumerate(program.combined)
+        ]
+        self.selected = [
+            self._compiled(item.name, f"spec.select[{at}].def", item.definition)
+            for at, item in enumerate(program.select)
+        ]
+
+    @property
+    def all(self) -> list[CompiledExpression]:
+        listed = (self.filter, *self.groups, *self.subjects, *self.selected)
+        return [each for each in listed if each is not None]
+
+    def _compiled(self, column: str, field: str, text: str) -> CompiledExpression | None:
+        if not text:
+            return None
+        try:
+            return CompiledExpression(text)
+        except ExpressionRefused as error:
+            self.faults.append((column, Fault(field, str(error), "correct the expression")))
+            return None
+
+
+def program_faults(program: Program) -> list[Fault]:
+    """What is wrong with a program's expressions, by field of the StatusCollector."""
+    return [fault for _, fault in Expressions(program).faults]

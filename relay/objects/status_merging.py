@@ -1,0 +1,119 @@
+"""How the status of each kind is merged over destinations (kubestellar, multi-WEC aggregation)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from schemas.merging import ALL_TRUE, CONDITIONS, FIELDS, FIRST, LEAST, MOST, SAME, Node
+from schemas.objects import ObjectKey
+
+
+class _Rule:
+    """The numbers of a kind: the least of these, the greatest of those; one sort of condition."""
+
+    def __init__(
+        self, least: str, most: str = "", condition: tuple[str, str] | None = None
+    ) -> None:
+        self.least, self.most = frozenset(least.split()), frozenset(most.split())
+        self.condition = condition
+
+
+_RULES: Mapping[tuple[str, str], _Rule] = {
+    ("apps", "deployments"): _Rule(
+        "replicas updatedReplicas availableReplicas readyReplicas observedGeneration",
+        "unavailableReplicas",
+        ("Progressing", "ProgressDeadlineExceeded"),
+    ),
+    ("apps", "replicasets"): _Rule(
+        "replicas fullyLabeledReplicas readyReplicas availableReplicas observedGeneration",
+        condition=("ReplicaFailure", ""),
+    ),
+    ("apps", "daemonsets"): _Rule(
+        "currentNumberScheduled desiredNumberScheduled numberReady observedGeneration "
+        "updatedNumberScheduled numberAvailable",
+        "numberMisscheduled",
+    ),
+}
+_CONDITION_TEXTS = ("lastTransitionTime", "reason", "message")
+DEPTH_MAX = 16
+
+
+def merging(key: ObjectKey, status: Any) -> Node:
+    """How the fields of an object's status are merged.
+
+    Deployments, ReplicaSets and DaemonSets by the rules that users of the field know; of all others
+    numbers by the least, booleans by AND, conditions by type, all else while it is the same.
+    """
+    if not isinstance(status, Mapping):
+        return (SAME, status)
+    rule = _RULES.get((key.group, key.resource))
+    if rule is None:
+        return _generic(status, 0)
+    # A number that is missing everywhere is 0, and one that is missing here is ignored.
+    fields: dict[str, Node] = {
+        name: (op, number)
+        for op, names in ((LEAST, rule.least), (MOST, rule.most))
+        for name in names
+        if isinstance(number := status.get(name), int) and not isinstance(number, bool)
+    }
+    found = _matching(status.get("conditions"), rule.condition)
+    if found is not None:
+        fields["conditions"] = (FIRST, json.dumps(found, sort_keys=True))
+    return (FIELDS, fields)
+
+
+def known_numbers(key: ObjectKey) -> frozenset[str]:
+    """The numbers that the aggregate of this kind always has: 0 where nobody says one."""
+    rule = _RULES.get((key.group, key.resource))
+    return rule.least | rule.most if rule is not None else frozenset()
+
+
+def has_conditions(key: ObjectKey) -> bool:
+    """Whether the aggregate of this kind always has a list of conditions."""
+    rule = _RULES.get((key.group, key.resource))
+    return rule is not None and rule.condition is not None
+
+
+def _matching(conditions: Any, wanted: tuple[str, str] | None) -> Mapping[str, Any] | None:
+    if wanted is None or not isinstance(conditions, (list, tuple)):
+        return None
+    for condition in conditions:
+        if not isinstance(condition, Mapping) or condition.get("type") != wanted[0]:
+            continue
+        if wanted[1] in ("", condition.get("reason")):
+            return condition
+    return None
+
+
+def _generic(value: Any, depth: int, name: str = "") -> Node:
+    match value:
+        case bool():
+            return (ALL_TRUE, value)
+        case int() | float():
+            return (LEAST, value)
+        case Mapping() if depth < DEPTH_MAX:
+            inner = {each: _generic(item, depth + 1, each) for each, item in value.items()}
+            return (FIELDS, inner)
+        case list() | tuple() if name == "conditions" and _are_conditions(value):
+            return (CONDITIONS, {item["type"]: _condition(item) for item in value})
+        case _:
+            return (SAME, value)
+
+
+def _are_conditions(listed: Any) -> bool:
+    return bool(listed) and all(
+        isinstance(item, Mapping)
+        and isinstance(item.get("type"), str)
+        and isinstance(item.get("status"), str)
+        for item in listed
+    )
+
+
+def _condition(item: Mapping[str, Any]) -> Node:
+    """How many say False, True and anything else, and the texts of the latest transition."""
+    status = item["status"]
+    counts = (int(status == "False"), int(status == "True"), int(status not in ("False", "True")))
+    texts = tuple(str(item.get(name) or "") for name in _CONDITION_TEXTS)
+    return (*counts, texts)

@@ -1,0 +1,142 @@
+"""Collectors as they travel: programs down in a blob of each placement, rows up in its reports.
+
+What users write of them is in `schemas.api.collectors`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Final, Literal
+
+from schemas import blobs
+from schemas.blobs import StoredBlob
+from schemas.objects import ObjectKey
+from schemas.wire import Natural, WireRecord, decode, encode
+
+FieldType = Literal["COUNT", "SUM", "AVG", "MIN", "MAX", "QUANTILE", "TOP", "DISTINCT"]
+
+LIMIT_DEFAULT, LIMIT_MAX = 20, 1000
+"""How many rows, or groups, a collector keeps: the least by a fixed order."""
+EXPRESSION_MAX_BYTES, RESULT_MAX_BYTES = 4096, 16 * 1024
+COLUMNS_MAX = 32
+TABLE_MAX_BYTES = 48 * 1024
+"""Of one collector's rows of one object, as a report carries them."""
+TOP_DEFAULT, TOP_MAX = 5, 20
+DISTINCT_HASHES = 256
+QUANTILE_ACCURACY = 0.01
+BUCKETS_MAX = 1024
+"""Of a QUANTILE: the highest; lower ones are counted in the last of these."""
+PROGRAM_CHARACTERS = 16
+MEMBERS_BYTES = 16
+
+WHOLE: Final = ObjectKey("", "", "", "")
+"""In the place of an object: the collector is over all objects of the placement."""
+SCOPE_OBJECT, SCOPE_PLACEMENT = "Object", "Placement"
+
+
+class Expression(WireRecord, frozen=True):
+    """A column, and the expression that gives it."""
+
+    name: str
+    definition: str
+
+
+class CombinedField(WireRecord, frozen=True):
+    """A column of a group: how it is combined, of which subject."""
+
+    name: str
+    type: FieldType
+    subject: str = ""
+    # Of a QUANTILE, as it was written: a number from 0 to 1.
+    quantile: str = ""
+    # Of a TOP: how many.
+    top: Natural = TOP_DEFAULT
+
+
+class Program(WireRecord, frozen=True):
+    """One collector. Without anything to collect it is the aggregate of an object's status."""
+
+    name: str
+    filter: str = ""
+    group_by: tuple[Expression, ...] = ()
+    combined: tuple[CombinedField, ...] = ()
+    select: tuple[Expression, ...] = ()
+    limit: Natural = LIMIT_DEFAULT
+    scope: str = SCOPE_OBJECT
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns: of the groups first."""
+        if not self.combined:
+            return tuple(item.name for item in self.select)
+        groups = (item.name for item in self.group_by)
+        return (*groups, *(item.name for item in self.combined))
+
+    @property
+    def is_aggregate(self) -> bool:
+        """Whether it merges the status itself, as `wantMultiWECReportedState` asks."""
+        return not self.combined and not self.select
+
+    @property
+    def id(self) -> str:
+        """What reports call it: rows of another version of it are not this one's."""
+        return hashlib.sha256(encode(self)).hexdigest()[:PROGRAM_CHARACTERS]
+
+
+AGGREGATE: Final = Program("")
+"""What stands for the status of each copy."""
+
+
+class Collecting(WireRecord, frozen=True):
+    """An object, and which of the programs collect over it, by their places."""
+
+    key: ObjectKey
+    programs: tuple[Natural, ...]
+
+
+class ProgramSet(WireRecord, frozen=True):
+    """What is collected of one placement: a blob of type `program`."""
+
+    version: Natural
+    programs: tuple[Program, ...]
+    objects: tuple[Collecting, ...]
+
+    def __post_init__(self) -> None:
+        if self.version != 1:
+            raise ValueError(f"collectors of version {self.version}, this program reads 1")
+        highest = max((at for item in self.objects for at in item.programs), default=-1)
+        if highest >= len(self.programs):
+            raise ValueError(f"program {highest} of {len(self.programs)}")
+
+
+class Collected(WireRecord, frozen=True):
+    """What one subtree says of one object and one program: rows merged, groups combined.
+
+    `members` is the sum modulo 2^128 of a hash of each destination that it counts; `rows` is a
+    table as `relay.core.collecting` writes it, `unreached` the one that counts while nobody hears
+    from there, if that is another.
+    """
+
+    key: ObjectKey
+    program: str
+    members: bytes
+    rows: bytes
+    unreached: bytes = b""
+
+
+def program_set(collecting: Mapping[ObjectKey, tuple[Program, ...]]) -> StoredBlob:
+    """The blob of what is collected, the same whatever the order."""
+    named = {(p.name, p.id): p for programs in collecting.values() for p in programs}
+    places = {key: at for at, key in enumerate(sorted(named))}
+    objects = tuple(
+        Collecting(key, tuple(sorted(places[p.name, p.id] for p in collecting[key])))
+        for key in sorted(collecting)
+    )
+    programs = tuple(named[key] for key in sorted(named))
+    return blobs.store(blobs.PROGRAM, encode(ProgramSet(1, programs, objects)))
+
+
+def read_program_set(plain: bytes) -> ProgramSet:
+    """What such a blob says; raises RecordRefused."""
+    return decode(ProgramSet, plain, blobs.BLOB_MAX_BYTES, "program")

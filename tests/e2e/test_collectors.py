@@ -1,0 +1,239 @@
+"""Collectors on real servers: YAML of the field in, CombinedStatus and aggregated statuses out."""
+
+import json
+
+import pytest
+import yaml
+
+from tests.awaiting import until
+from tests.e2e.test_object_commands import did
+from tests.e2e.test_up import Program
+
+pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(240)]
+
+EDGES = ("--regions", "2", "--sites", "2")
+WORKLOAD = """\
+apiVersion: v1
+kind: Namespace
+metadata: {name: shop}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop, labels: {version: v2}}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: "shop/web:2"}]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: shop-reader, labels: {app: shop}}
+rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]
+---
+apiVersion: edge.kubestellar.io/v2alpha1
+kind: EdgePlacement
+metadata: {name: shop}
+spec:
+  locationSelectors: [{}]
+  downsync:
+  - {apiGroup: "", resources: [namespaces], objectNames: [shop]}
+  - namespaces: [shop]
+    statusCollectors: [ready, where, later, all]
+    wantMultiWECReportedState: true
+  - {resources: [clusterroles], objectNames: [shop-reader], statusCollectors: [where, all]}
+"""
+COLLECTORS = """\
+apiVersion: control.kubestellar.io/v1alpha1
+kind: StatusCollector
+metadata: {name: ready}
+spec:
+  filter: has(returned.status)
+  limit: 20
+  groupBy: [{name: v, def: obj.metadata.labels.version}]
+  combinedFields:
+  - {name: n, type: COUNT}
+  - {name: replicas, type: SUM, subject: returned.status.readyReplicas}
+  - {name: mean, type: AVG, subject: returned.status.readyReplicas}
+  - {name: least, type: MIN, subject: returned.status.readyReplicas}
+  - {name: most, type: MAX, subject: returned.status.readyReplicas}
+  - {name: median, type: QUANTILE, subject: returned.status.readyReplicas, quantile: "0.5"}
+  - {name: worst, type: TOP, subject: "-returned.status.readyReplicas", top: 1}
+  - {name: kinds, type: DISTINCT, subject: returned.status.readyReplicas}
+---
+apiVersion: control.kubestellar.io/v1alpha1
+kind: StatusCollector
+metadata: {name: where}
+spec:
+  limit: 3
+  select:
+  - {name: edge, def: inventory.name}
+  - {name: there, def: propagation.reachable}
+  - {name: list, def: "[1, 2]"}
+---
+apiVersion: control.kubestellar.io/v1alpha1
+kind: StatusCollector
+metadata: {name: all}
+spec:
+  scope: Placement
+  groupBy: [{name: kind, def: obj.kind}]
+  combinedFields: [{name: n, type: COUNT}]
+"""
+LATER = """\
+apiVersion: control.kubestellar.io/v1alpha1
+kind: StatusCollector
+metadata: {name: later}
+spec: {combinedFields: [{name: n, type: SUM, subject: returned.status.phase}]}
+"""
+BAD = """\
+apiVersion: control.kubestellar.io/v1alpha1
+kind: StatusCollector
+metadata: {name: bad}
+spec: {filter: "returned.status ==", combinedFields: [{name: n, type: COUNT}]}
+"""
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    program = Program(tmp_path_factory.mktemp("collectors"))
+    did(program, "up", *EDGES)
+    yield program
+    program.run("down")
+
+
+@pytest.fixture
+def apply(tree, tmp_path):
+    def applied(text, code=0):
+        file = tmp_path / "m.yaml"
+        file.write_text(text)
+        return did(tree, "apply", "-f", str(file), code=code)
+
+    return applied
+
+
+def combined(tree, namespace, resource=None):
+    said = yaml.safe_load(did(tree, "get", "combinedstatus", "-n", namespace, "-o", "yaml").stdout)
+    listed = said["items"] if said["kind"].endswith("List") else [said]
+    label = "status.kubestellar.io/resource"
+    return [o for o in listed if resource in (None, o["metadata"]["labels"][label])]
+
+
+def rows(obj, collector):
+    found = [result for result in obj["results"] if result["name"] == collector]
+    return [
+        [next((c[k] for k in c if k != "type"), None) for c in row["columns"]]
+        for result in found
+        for row in result["rows"]
+    ]
+
+
+def test_collectors_say_what_all_copies_say(tree, apply):
+    apply(COLLECTORS + "---\n" + WORKLOAD)
+    did(tree, "wait", "shop", "--for", "healthy")
+    top = [{"clusterId": "region-1-site-1", "value": "-2"}]
+
+    def ready():
+        return [rows(obj, "ready") for obj in combined(tree, "shop", "deployments")]
+
+    def whole():
+        return ready() and ready()[0] and ready()[0][0][:3] == ["v2", "4", "8"]
+
+    until(whole, ready)
+    [[[*counts, median, worst, kinds]]] = ready()
+    assert counts == ["v2", "4", "8", "2", "2", "2"]
+    assert (worst, kinds) == (top, "1")
+    assert abs(float(median) - 2) <= 0.02
+    [web] = combined(tree, "shop", "deployments")
+    [first, second, third, rest] = rows(web, "where")
+    assert [first, second, third] == [
+        ["region-1-site-1", True, [1, 2]],
+        ["region-1-site-2", True, [1, 2]],
+        ["region-2-site-1", True, [1, 2]],
+    ]
+    assert rest == [None, None, None]
+    [where] = [result for result in web["results"] if result["name"] == "where"]
+    assert where["rows"][3]["rest"] == "1"
+    assert where["rows"][0]["columns"][2]["type"] == "Array"
+    metadata = web["metadata"]
+    assert metadata["annotations"]["leafcast.io/complete"] == "true"
+    assert metadata["labels"] == {
+        "status.kubestellar.io/api-group": "apps",
+        "status.kubestellar.io/resource": "deployments",
+        "status.kubestellar.io/namespace": "shop",
+        "status.kubestellar.io/name": "web",
+        "status.kubestellar.io/binding-policy": "shop",
+    }
+    plain = json.loads(did(tree, "get", "deploy/web", "-n", "shop", "-o", "json").stdout)
+    placed = json.loads(did(tree, "get", "epl/shop", "-o", "json").stdout)
+    uids = [obj["metadata"]["uid"] for obj in (plain, placed)]
+    assert metadata["name"] == ".".join(uids)
+    assert metadata["ownerReferences"][0]["uid"] == uids[0]
+    # Of cluster-scoped objects, and of the placement as a whole, in a namespace of their own.
+    [role] = combined(tree, "kubestellar-report", "clusterroles")
+    assert len(rows(role, "where")) == 4
+    [whole] = combined(tree, "kubestellar-report", "edgeplacements")
+    assert rows(whole, "all") == [["ClusterRole", "4"], ["Deployment", "4"]]
+    table = did(tree, "get", "combinedstatus", "-n", "shop").stdout
+    assert "deployments/web" in table
+    assert "ready where" in table
+    assert (
+        "region-2-site-1"
+        in did(tree, "describe", "combinedstatus", metadata["name"], "-n", "shop").stdout
+    )
+
+
+def test_all_copies_return_one_status_and_none_when_it_is_switched_off(tree, apply):
+    def status():
+        said = did(tree, "get", "deploy/web", "-n", "shop", "-o", "json").stdout
+        return json.loads(said).get("status") or {}
+
+    until(lambda: status().get("readyReplicas") == 2, status)
+    assert (status()["replicas"], status()["unavailableReplicas"]) == (2, 0)
+    assert status()["conditions"] == []
+    apply(WORKLOAD.replace("    wantMultiWECReportedState: true\n", ""))
+    until(lambda: not status(), status)
+
+
+def test_a_collector_that_is_missing_is_said_and_fills_in_when_it_comes(tree, apply):
+    def said():
+        [web] = combined(tree, "shop", "deployments")
+        later = [result for result in web["results"] if result["name"] == "later"]
+        conditions = json.loads(did(tree, "get", "epl/shop", "-o", "json").stdout)["status"]
+        [told] = [c for c in conditions["conditions"] if c["type"] == "StatusCollectorsAvailable"]
+        return told["message"], later
+
+    until(lambda: said() == ("Missing StatusCollector(s) [later]", []), said)
+    apply(LATER)
+    until(lambda: said()[0] == "All StatusCollector(s) are available" and said()[1], said)
+    until(lambda: "rowErrors" in said()[1][0], said)
+    [result] = said()[1]
+    # Every row fails, so the one group there is without groupBy has none.
+    assert result["rows"] == [{"columns": [{"type": "Number", "float": "0"}]}]
+    [error] = result["rowErrors"]
+    assert error == {
+        "wec": {"clusterId": "region-1-site-1"},
+        "columnName": "n",
+        "error": "no such key: phase",
+        "count": "4",
+    }
+    did(tree, "delete", "statuscollector", "later")
+    until(lambda: said() == ("Missing StatusCollector(s) [later]", []), said)
+
+
+def test_a_collector_that_is_wrong_is_refused_before_anything_is_written(tree, apply):
+    refused = apply(BAD, code=1).stderr
+    assert "spec.filter: not CEL: at 1:19" in refused
+    unknown = BAD.replace("returned.status ==", "self.status")
+    assert 'spec.filter: unknown variable "self"' in apply(unknown, code=1).stderr
+    both = BAD.replace("spec: {", "spec: {select: [{name: a, def: obj}], ").replace(" ==", "")
+    assert "groupBy and combinedFields must be empty if select is not" in apply(both, code=1).stderr
+    assert "bad" not in did(tree, "get", "statuscollectors").stdout
+
+
+def test_what_is_not_collected_any_more_goes(tree):
+    did(tree, "delete", "epl", "shop")
+    until(
+        lambda: "No resources found" in did(tree, "get", "combinedstatus", "-n", "shop").stderr,
+        lambda: did(tree, "get", "combinedstatus", "-A").stdout,
+    )

@@ -1,0 +1,131 @@
+"""What collectors are asked, and what comes back: programs, expressions, rows, aggregates."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+
+from controllers.core.aggregated_status import aggregated
+from controllers.core.combined_status import Subject, combined_status
+from relay.core.collecting.aggregates import Aggregate, AggregateAlgebra
+from relay.core.collecting.collecting import Result
+from relay.core.collecting.ports import Member, Seen
+from relay.core.collecting.tables import Table, TableAlgebra
+from relay.evaluator import CelEvaluator
+from relay.objects.expressions.cel import CompiledExpression, ExpressionRefused
+from schemas import codec
+from schemas.collectors import CombinedField, Expression, Program, program_set, read_program_set
+from schemas.identity import DestinationId
+from schemas.objects import ObjectKey
+from schemas.ordered_values import pack_values, unpack_values
+from schemas.refusals import CodecError, RecordRefused
+from tests.fuzz.inputs import text_of
+from tests.fuzz.target import Form, Target
+
+WEB = ObjectKey("apps", "deployments", "shop", "web")
+TYPES = ("COUNT", "SUM", "AVG", "MIN", "MAX", "QUANTILE", "TOP", "DISTINCT")
+NUMBER = "returned.status.n"
+GROUPED = Program(
+    "grouped",
+    group_by=(Expression("v", "obj.v"),),
+    combined=tuple(
+        CombinedField(t, t, "" if t == "COUNT" else NUMBER, "0.5" if t == "QUANTILE" else "")
+        for t in TYPES
+    ),
+)
+SELECTED = Program("selected", "returned.status.n > 0", select=(Expression("n", NUMBER),))
+PROGRAMS = (GROUPED, SELECTED)
+SUBJECT = Subject("apps", "v1", "Deployment", "deployments", "shop", "web", "u")
+STATUSES = (
+    {"replicas": 3, "conditions": [{"type": "Progressing", "reason": "ProgressDeadlineExceeded"}]},
+    {"ok": True, "phase": "a", "conditions": [{"type": "Ready", "status": "True"}], "in": {"n": 1}},
+)
+TEXTS = (
+    "1 +",
+    "obj.v == 'a'",
+    "returned.status.items.map(x, x.a + 1)",
+    "size(inventory.name) > 3 ? 1 : 2",
+)
+
+
+def rows(data: bytes) -> None:
+    for program in PROGRAMS:
+        algebra = TableAlgebra(program)
+        try:
+            table = algebra.read(data)
+        except RecordRefused:
+            continue
+        both = algebra.merge([table, table])
+        assert algebra.write(algebra.read(algebra.write(both)))
+        said = combined_status(
+            SUBJECT, SUBJECT, [Result(WEB, program, both)], title="epl/a", complete=True
+        )
+        json.dumps(said, allow_nan=False)
+
+
+def row_seeds() -> list[bytes]:
+    evaluator, seeds = CelEvaluator(), []
+    plain = codec.canonical({"v": "a"})
+    for program in PROGRAMS:
+        algebra, tables = TableAlgebra(program), list[Table]()
+        for at in range(3):
+            seen = Seen("s", codec.canonical({"n": at + 0.5}))
+            outcome = evaluator.bind(program, plain).outcome(seen)
+            member = Member(f"s{at}", DestinationId(f"i-mb-{at}"))
+            tables.append(algebra.leaf(outcome, member.who))
+        seeds += [algebra.write(tables[0]), algebra.write(algebra.merge(tables))]
+    return seeds
+
+
+def aggregate(data: bytes) -> None:
+    algebra = AggregateAlgebra()
+    try:
+        read = algebra.read(data)
+    except RecordRefused:
+        return
+    for merged in (read, algebra.merge([read, read])):
+        json.dumps(aggregated(WEB, [merged]), allow_nan=False)
+        assert algebra.read(algebra.write(merged)).count == merged.count
+
+
+def aggregate_seeds() -> list[bytes]:
+    algebra, seeds = AggregateAlgebra(), []
+    for status in STATUSES:
+        plain = codec.canonical(status)
+        for key in (WEB, ObjectKey("batch", "jobs", "shop", "job")):
+            leaf = Aggregate(1, plain, CelEvaluator().merging(key, plain))
+            seeds += [algebra.write(leaf), algebra.write(algebra.merge([leaf, leaf]))]
+    return seeds
+
+
+def programs(data: bytes) -> None:
+    try:
+        found = read_program_set(data)
+    except RecordRefused:
+        return
+    for program in found.programs[:4]:
+        CelEvaluator().bind(program, codec.canonical({"v": 1})).outcome(Seen("s", b"\x80"))
+
+
+def program_seeds() -> list[bytes]:
+    stored = program_set({WEB: PROGRAMS})
+    return [value[1:] for value in stored.values.values()]
+
+
+def values(data: bytes) -> None:
+    with suppress(CodecError):
+        pack_values(unpack_values(data))
+
+
+def expression(data: bytes) -> None:
+    with suppress(ExpressionRefused):
+        CompiledExpression(text_of(data))
+
+
+TARGETS = {
+    "rows": Target(rows, row_seeds, Form.MSGPACK),
+    "aggregate": Target(aggregate, aggregate_seeds, Form.MSGPACK),
+    "programs": Target(programs, program_seeds, Form.MSGPACK),
+    "values": Target(values, lambda: [pack_values([None, True, 1.5, "a", [1], {"a": 1}])]),
+    "expression": Target(expression, lambda: [it.encode() for it in TEXTS], bytes_max=4096),
+}

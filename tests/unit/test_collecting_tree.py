@@ -1,0 +1,118 @@
+"""Collectors over a whole tree in memory: YAML in, CombinedStatus out."""
+
+import asyncio
+
+import yaml
+
+from controllers.core.combined_status import PLACEMENT_ANNOTATION, PLACEMENT_LABEL
+from schemas.placements import placement_key
+from tests.memory_tree import memory_tree
+
+EDGES = ["/emea", "/emea/s1", "/emea/s2", "/apac", "/apac/s3"]
+READY = """
+apiVersion: control.kubestellar.io/v1alpha1
+kind: StatusCollector
+metadata: {name: ready}
+spec:
+  filter: has(returned.status)
+  groupBy: [{name: v, def: obj.metadata.labels.version}]
+  combinedFields:
+  - {name: n, type: COUNT}
+  - {name: sum, type: SUM, subject: returned.status.readyReplicas}
+"""
+EACH = """
+apiVersion: control.kubestellar.io/v1alpha1
+kind: StatusCollector
+metadata: {name: each}
+spec:
+  select:
+  - {name: who, def: inventory.name}
+  - {name: is, def: has(returned.status)}
+"""
+WEB = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop, labels: {version: v2}}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: web:2}]}
+"""
+PLACEMENT = """
+apiVersion: edge.kubestellar.io/v2alpha1
+kind: EdgePlacement
+metadata: {name: shop}
+spec:
+  locationSelectors: [{}]
+  downsync:
+  - {namespaces: [shop], statusCollectors: [ready, each, later]}
+"""
+
+
+async def combined(tree, met, seconds=20):
+    """Wait until the only CombinedStatus meets the condition."""
+    found = None
+    async with asyncio.timeout(seconds):
+        while True:
+            listing = await tree.workloads.list("control.kubestellar.io", "combinedstatuses")
+            if listing.objects:
+                found = listing.objects[0]
+                if met(found):
+                    return found
+            await asyncio.sleep(0.05)
+
+
+def rows(obj, name):
+    (result,) = [r for r in obj["results"] if r["name"] == name]
+    return [
+        [c.get("string", c.get("float", c.get("bool"))) for c in row["columns"]]
+        for row in result["rows"]
+    ]
+
+
+async def test_rows_of_all_edges_come_together(tmp_path):
+    async with memory_tree(tmp_path, EDGES) as tree:
+        await tree.apply(*[yaml.safe_load(text) for text in (READY, EACH, WEB, PLACEMENT)])
+        obj = await combined(tree, lambda obj: rows(obj, "ready") == [["v2", "3", "9"]])
+        assert rows(obj, "each") == [["apac-s3", True], ["emea-s1", True], ["emea-s2", True]]
+        assert obj["metadata"]["labels"][PLACEMENT_LABEL] == "shop"
+        placement = await tree.workloads.get(placement_key("shop"))
+        said = {c["type"]: c for c in placement["status"]["conditions"]}[
+            "StatusCollectorsAvailable"
+        ]
+        assert said["message"] == "Missing StatusCollector(s) [later]"
+
+
+POLICY = """
+apiVersion: control.kubestellar.io/v1alpha1
+kind: BindingPolicy
+metadata: {name: shop}
+spec:
+  clusterSelectors: [{matchLabels: {region: emea}}]
+  downsync: [{namespaces: [shop], statusCollectors: [each]}]
+"""
+
+
+async def test_a_policy_has_its_own_rows_beside_a_placement_of_its_name(tmp_path):
+    async with memory_tree(tmp_path, EDGES) as tree:
+        texts = (READY, EACH, WEB, PLACEMENT, POLICY)
+        await tree.apply(*[yaml.safe_load(text) for text in texts])
+
+        async def of_each():
+            found = await tree.workloads.list("control.kubestellar.io", "combinedstatuses")
+            return sorted(
+                (obj["metadata"]["annotations"][PLACEMENT_ANNOTATION], len(rows(obj, "each")))
+                for obj in found.objects
+                if any(result["name"] == "each" for result in obj["results"])
+            )
+
+        wanted = [("bindingpolicy/shop", 2), ("edgeplacement/shop", 3)]
+        async with asyncio.timeout(30):
+            while await of_each() != wanted:
+                await asyncio.sleep(0.05)
+        await tree.workloads.delete(placement_key("bindingpolicy/shop"))
+        async with asyncio.timeout(30):
+            while await of_each() != wanted[1:]:
+                await asyncio.sleep(0.05)

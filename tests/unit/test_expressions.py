@@ -1,0 +1,195 @@
+"""Expressions: what is refused before it runs, what fails at one row, and what it costs."""
+
+import pytest
+
+from relay.core.collecting.cells import in_units
+from relay.core.collecting.ports import Seen
+from relay.core.collecting.tables import FILTER
+from relay.evaluator import CelEvaluator
+from relay.objects.expressions.cel import CompiledExpression, ExpressionRefused
+from relay.objects.expressions.programs import program_faults
+from schemas import codec
+from schemas.collectors import CombinedField, Expression, Program
+from schemas.ordered_values import pack_values, unpack_values
+
+WEB = {
+    "kind": "Deployment",
+    "metadata": {"name": "web", "labels": {"version": "v2"}},
+    "spec": {"replicas": 3, "ports": list(range(300))},
+    "long": "x" * 40_000,
+}
+STATUS = {"readyReplicas": 2, "phase": "four", "items": [{"a": 1}, {"a": 2}]}
+COUNT = CombinedField("n", "COUNT")
+
+
+def outcome(program, status=STATUS, obj=WEB, **seen):
+    said = None if status is None else codec.canonical(status)
+    bound = CelEvaluator().bind(program, codec.canonical(obj))
+    return bound.outcome(Seen("s-001", said, **seen))
+
+
+def selected(text, **given):
+    return outcome(Program("p", select=(Expression("x", text),)), **given)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("1 +", "not CEL: at 1:4"),
+        ("object.spec", 'unknown variable "object"; there are inventory, obj'),
+        ("size(obj) > now()", 'unknown function "now"'),
+        ("obj.a.map(x, y)", 'unknown variable "y"'),
+        ("'" + "x" * 4096 + "'", "4098 bytes, at most 4096"),
+        ("(" * 40 + "1" + ")" * 40, "nested deeper than 32"),
+        ("obj.a.all(x, obj.b.all(y, obj.c.all(z, true)))", "3 nested loops, at most 2"),
+        ("uint(9223372036854775808)", "not CEL: at 1:6: invalid int literal"),
+    ],
+)
+def test_an_expression_that_is_wrong_is_refused_by_what_is_wrong(text, why):
+    with pytest.raises(ExpressionRefused, match=None) as refused:
+        CompiledExpression(text)
+    assert why in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "obj.a.map(x, obj.b.map(y, x + y)).size() > 0 && obj.c.exists(z, z == 1)",
+        "'(((((((((((((((((((((((((((((((((((((((((' == obj.a",
+        "has(obj.a) ? [1, 2].map(x, x * 2)[0] : 1",
+        "timestamp('2026-01-01T00:00:00Z') < propagation.lastReportTime",
+    ],
+)
+def test_an_expression_within_bounds_is_admitted(text):
+    CompiledExpression(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("returned.status.readyReplicas", 2),
+        ("obj.metadata.labels.version", "v2"),
+        ("inventory.name", "s-001"),
+        ("obj.spec.replicas != returned.status.readyReplicas", True),
+        ("returned.status.items.map(i, i.a)", [1, 2]),
+        ("obj.metadata.labels", {"version": "v2"}),
+        ("null", None),
+        ("1.5", 1.5),
+        ("timestamp('2026-01-02T03:04:05Z')", "2026-01-02T03:04:05Z"),
+        ("duration('90s')", "90s"),
+        ("propagation.reachable", True),
+        ("propagation.lastReturnedUpdateTimestamp == propagation.lastReportTime", True),
+        ("has(obj.status)", False),
+    ],
+)
+def test_an_expression_gives_a_value_of_json_types(text, value):
+    assert unpack_values(selected(text).columns) == [value]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("returned.status.missing", "no such key: missing"),
+        ("returned.status.readyReplicas + 1.5", "No such overload"),
+        ("9223372036854775807 + obj.spec.replicas", "overflow"),
+        ("obj.spec.replicas / 0", "division by zero"),
+        ("int(returned.status.phase)", "invalid digit"),
+        ("b'abc'", "a bytes has no form"),
+        ("obj.spec.ports.map(x, obj.spec.ports.map(y, obj.spec.ports))", "over up to 300 items"),
+        ("obj.spec.ports.map(x, " + "+".join(["obj.spec.ports"] * 90) + ")", "too many values"),
+        ("obj.spec.ports.map(x, 'x' + obj.long)", "it may join more than 16777216 bytes"),
+    ],
+)
+def test_what_fails_at_one_row_says_which_column_and_why(text, why):
+    said = selected(text)
+    assert not said.kept
+    ((column, error),) = said.failed
+    assert column in ("x", FILTER)
+    assert why in error
+
+
+def test_a_result_over_its_bound_is_an_error_of_its_row():
+    (failed,) = selected("obj.big", obj={"big": "x" * 17_000}).failed
+    assert failed == ("x", "a result of 17003 bytes, at most 16384 are allowed")
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"), [("null", False), ("has(returned.status)", True), ("false", False)]
+)
+def test_a_filter_of_null_is_false(text, kept):
+    said = outcome(Program("p", text, combined=(COUNT,)))
+    assert said.kept is kept
+    assert not said.failed
+
+
+def test_a_filter_that_is_neither_true_nor_false_is_an_error():
+    said = outcome(Program("p", "1", combined=(COUNT,)))
+    assert said.failed == ((FILTER, "the filter gives 1, not true or false"),)
+
+
+def test_a_blank_row_has_nothing_returned():
+    assert not outcome(Program("p", "has(returned.status)", combined=(COUNT,)), status=None).kept
+    assert selected("returned.status", status=None).failed == (("x", "no such key: status"),)
+
+
+@pytest.mark.parametrize(
+    ("text", "number", "fault"),
+    [
+        ("null", None, ""),
+        ("2", 2.0, ""),
+        ("'2.5'", 2.5, ""),
+        ("returned.status.phase", 0.0, '"four" is not a number'),
+        ("double('NaN')", 0.0, "NaN is not a finite number"),
+        ("true", 0.0, "true is not a number"),
+        ("9223372036854775808u", 2.0**63, ""),
+        ("'1_000'", 0.0, '"1_000" is not a number'),
+        ("'1e999'", 0.0, '"1e999" is not a finite number'),
+    ],
+)
+def test_a_subject_is_a_number_or_counts_as_0_and_is_told(text, number, fault):
+    said = outcome(Program("p", combined=(CombinedField("s", "SUM", text),)))
+    (sample,) = said.samples
+    assert said.kept
+    assert sample.number == (None if number is None else in_units(number))
+    assert said.faults == ((("s", fault),) if fault else ())
+
+
+def test_columns_of_a_group_are_its_key_and_a_failing_one_leaves_the_row_out():
+    groups = (Expression("v", "obj.metadata.labels.version"), Expression("r", "obj.spec.replicas"))
+    said = outcome(Program("p", group_by=groups, combined=(COUNT,)))
+    assert said.group == pack_values(["v2", 3])
+    failing = (*groups, Expression("z", "obj.zone"))
+    said = outcome(Program("p", group_by=failing, combined=(COUNT,)))
+    assert (said.kept, said.failed) == (False, (("z", "no such key: zone"),))
+
+
+def test_faults_of_a_program_name_their_fields():
+    program = Program(
+        "p",
+        "1 +",
+        (Expression("g", "what"),),
+        (CombinedField("s", "SUM", "obj.a.b("),),
+    )
+    fields = [fault.path for fault in program_faults(program)]
+    assert fields == ["spec.filter", "spec.groupBy[0].def", "spec.combinedFields[0].subject"]
+
+
+def test_a_program_that_cannot_be_evaluated_fails_by_column():
+    said = outcome(Program("p", "what", combined=(COUNT,)))
+    assert not said.kept
+    assert said.failed[0][0] == FILTER
+
+
+@pytest.mark.parametrize(
+    ("text", "inventory", "reachable"),
+    [
+        ("inventory.name", True, False),
+        ("propagation.reachable", False, True),
+        ("propagation.lastReportTime", False, False),
+        ("propagation", False, True),
+        ("obj.spec", False, False),
+    ],
+)
+def test_it_is_told_what_a_program_depends_on(text, inventory, reachable):
+    bound = CelEvaluator().bind(Program("p", select=(Expression("x", text),)), codec.canonical(WEB))
+    assert (bound.uses_inventory, bound.uses_reachable) == (inventory, reachable)

@@ -1,0 +1,53 @@
+"""A command loads what it needs, and starts fast: most of its time is spent on imports."""
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("aiohttp", "controllers", "jsonpath", "kubernetes", "pydantic")
+ASKING = (
+    "accept",
+    "apply",
+    "backup",
+    "delete",
+    "describe",
+    "diff",
+    "doctor",
+    "down",
+    "events",
+    "get",
+    "node",
+    "orphans",
+    "render",
+    "restore",
+    "status",
+    "tree",
+    "wait",
+    "withdraw",
+)
+LOADED = """
+import sys
+from leafcast.cli.main import cli
+for words in {commands}:
+    cli.main([*words, "--help"], standalone_mode=False)
+print("loaded:", *(name for name in {heavy} if sys.modules.get(name)))
+"""
+
+
+def loaded_by(*commands: tuple[str, ...]) -> str:
+    asked = LOADED.format(commands=commands, heavy=HEAVY)
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()[-1]
+
+
+def test_a_command_that_asks_a_running_tree_loads_no_model_and_no_client_of_api_servers():
+    assert loaded_by(*((name,) for name in ASKING)) == "loaded:"
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [("up", "loaded:"), ("join", "loaded: controllers"), ("crds", "loaded: pydantic")],
+)
+def test_a_command_that_runs_a_node_or_prints_kinds_loads_what_it_needs(command, expected):
+    assert loaded_by((command,)) == expected
