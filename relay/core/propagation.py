@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeGuard
 
 from relay.core.audience import HERE
 from relay.core.destination.removals import DROPPED
@@ -104,10 +105,15 @@ class Propagation:
     def spread(self, cause: int) -> None:
         """Follow what changed in who is meant."""
         for key, names in self._audience.drain().items():
-            placement = is_delta(self._book.get(key)) or self._reports.has_rows(key)
+            held = self._book.get(key)
+            placement = is_delta(held) or self._reports.has_rows(key)
+            having = set(self._children.having(key)) if _is_location(held) else set()
             for name in names:
                 if name == HERE:
                     continue
+                # What a Location says is put into copies: who is told of it first holds others.
+                if _is_location(held) and name not in having:
+                    self._children.moving(name, key, (held,))
                 self._children.mark(name, key, cause)
                 if placement:
                     self._reports.refresh(name, key)
@@ -256,3 +262,7 @@ class Propagation:
         self._reports.forget_child(name)
         self._out.append(RemoveChild(record.path))
         self.child_changed(name)
+
+
+def _is_location(accepted: Accepted | None) -> TypeGuard[Accepted]:
+    return accepted is not None and isinstance(accepted.record, LocationRecord)

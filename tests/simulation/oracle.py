@@ -101,6 +101,8 @@ class Oracle(Watcher):
         match effect:
             case fx.StoreOwn() if effect.key not in NOTES and effect.data is not None:
                 self._stored(host, effect.key, effect.data)
+            case fx.StoreOwn() if effect.data is None:
+                self._let_go(host, effect.key)
             case fx.WriteMail():
                 self._written(host, effect)
             case fx.CountChanged():
@@ -145,6 +147,15 @@ class Oracle(Watcher):
         if data in self.centre.issued:
             snapshot = read_snapshot(decode_envelope(data).payload).generation
             self._judged_by[host.path] = max(self._judged_by.get(host.path, 0), snapshot)
+
+    def _let_go(self, host: Host, key: str) -> None:
+        """Who let go of a head that no snapshot listed yet may be shown what was before it.
+
+        Only by a parent that was restored, and until that snapshot comes.
+        """
+        at = host.path, key
+        if self._highest.get(at, 0) > self._judged_by.get(host.path, 0):
+            self._highest.pop(at)
 
     def _stored(self, host: Host, key: str, data: bytes) -> None:
         if data not in self.centre.issued:
@@ -292,28 +303,24 @@ class Oracle(Watcher):
         return host is not None and all(
             host.space.objects.get(key, ("",))[0] == form
             or self._wins(path, key, form)
-            or self._outlives(host, key)
+            or self._outlives(host, key, placed)
             for key, form in forms
         )
 
-    def _outlives(self, host: Host, key: ObjectKey) -> bool:
-        """Whether the object there is what a placement brought that ended.
+    def _outlives(self, host: Host, key: ObjectKey, placed: object) -> bool:
+        """Whether the object there is what another placement brought, now or once.
 
-        A count reflects what was sent of its own placement. That another ended which won an object
-        of it is on its way; what is still so at rest is judged by convergence.
+        A count reflects what was sent of its own placement. That another lost an object which it
+        had won there is on its way; what is still so at rest is judged by convergence.
         """
-        held, past = host.space.objects.get(key, ("",))[0], self.centre.past
-        placed_now = {placement_key(name) for name in self.centre.model.placements}
-        ended = (
-            placed
-            for name, versions in past.placements.items()
-            if name not in placed_now
-            for placed in versions
-        )
+        held, placements = host.space.objects.get(key, ("",))[0], self.centre.model.placements
+        own = {placement_key(name) for name, it in placements.items() if it is placed}
         return any(
             held == form_of(content.reference, tier)
-            for placed in ended
-            for arm in arms_of(placed)
+            for name, versions in self.centre.past.placements.items()
+            if name not in own
+            for version in versions
+            for arm in arms_of(version)
             for at, content in arm.contents
             if at == key
             for tier in TIERS
