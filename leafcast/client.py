@@ -116,15 +116,20 @@ class Tree:
             for rows in read_combined(obj):
                 yield rows
 
-    async def destinations(self, placement: str) -> AsyncIterator[Destination]:
+    async def destinations(
+        self,
+        placement: str,
+        filter: str = "",  # noqa: A002 - the word that users know
+    ) -> AsyncIterator[Destination]:
         """What became of an EdgePlacement at each destination, relay by relay.
 
+        `filter` is CEL over `path`, `state`, `health`, `complete`, `object` and `reason`.
         Raises CallFailed if there is no such placement, and Unreached after what could be had.
         """
         await self._session.call("status", placement=placement)
         space = await self._session.workloads.identity()
         key, missing = mail_key(API_PLACEMENT, space, "", placement), dict[NodePath, str]()
-        async for form in destinations_of_tree(self._session, key, missing):
+        async for form in destinations_of_tree(self._session, key, missing, filter):
             yield Destination(
                 NodePath.parse(form["path"]),
                 form["state"],

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from relay.core.asks.answers import PAGE_BYTES_MAX, PAGE_MAX, BadArguments, redacted
-from relay.objects.expressions.object_filter import ObjectFilter
+from relay.objects.expressions.filters import Filter
 from relay.ports import CopiesPage, StoredCopy
 from schemas import codec
 from schemas.identity import NodePath
@@ -48,7 +48,7 @@ class Wanted:
     namespace: str = ""
     name: str = ""
     selector: LabelSelector | None = None
-    filter: ObjectFilter | None = None
+    filter: Filter | None = None
 
     def meets(self, copy: Copy) -> bool:
         key = copy.key
@@ -64,7 +64,7 @@ class Wanted:
             labels if isinstance(labels, Mapping) else {}
         ):
             return False
-        return self.filter is None or self.filter.takes(obj)
+        return self.filter is None or self.filter.takes({"returned": obj})
 
 
 class _Page:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
 from typing import Any
 
 from leafcast.ask.decode import BadAnswer
@@ -61,18 +62,20 @@ async def nodes_below(
 
 
 async def destinations_of_tree(
-    session: Session, key: str, missing: dict[NodePath, str]
-) -> AsyncIterator[Form]:
+    session: Session, key: str, missing: dict[NodePath, str], where: str = ""
+) -> AsyncGenerator[Form]:
     """A form for each destination of a placement as it is heard of; never more than a page is held.
 
-    Relays that did not answer are put into `missing`, with the reason.
+    `where` is CEL over what a form has, and runs at the destinations' parents. Relays that did not
+    answer are put into `missing`, with the reason.
     """
     waiting = [NodePath()]
     while waiting:
         path, after = waiting.pop(), ""
+        relays = list[NodePath]()
         while True:
             try:
-                question: dict[str, Any] = {"placement": key, "after": after}
+                question: dict[str, Any] = {"placement": key, "after": after, "filter": where}
                 answer = await session.call("ask", path=str(path), verb=STATUS, **question)
                 nodes, following = page_of(path, answer)
             except (CallFailed, BadAnswer) as error:
@@ -82,13 +85,28 @@ async def destinations_of_tree(
                 if node["role"] == "edge":
                     yield _destination(node)
                 else:
-                    waiting.append(NodePath.parse(node["path"]))
-            if len(waiting) > RELAYS_MAX:
+                    relays.append(NodePath.parse(node["path"]))
+            if len(waiting) + len(relays) > RELAYS_MAX:
                 missing[path] = f"more than {RELAYS_MAX} relays are named"
                 return
             if following <= after:
                 break
             after = following
+        waiting += reversed(relays)
+
+
+async def destinations_where(
+    session: Session, key: str, where: str, limit: int
+) -> tuple[list[Form], list[str], bool]:
+    """The first destinations of which an expression is true; who did not answer; if more follow."""
+    missing: dict[NodePath, str] = {}
+    found: list[Form] = []
+    async with aclosing(destinations_of_tree(session, key, missing, where)) as forms:
+        async for form in forms:
+            if len(found) == limit:
+                return found, list(map(str, missing)), True
+            found.append(form)
+    return found, list(map(str, missing)), False
 
 
 def page_of(path: NodePath, answer: Any) -> tuple[list[Form], str]:

@@ -17,7 +17,7 @@ from relay.core.reports.reduce import merge_all
 from relay.core.view import Orphan
 from relay.driver import Driver
 from relay.objects.expressions.cel import ExpressionRefused
-from relay.objects.expressions.object_filter import ObjectFilter
+from relay.objects.expressions.filters import DESTINATION, OBJECT, Filter
 from relay.ports import BusBroken, CopiesPage, Object, Space
 from schemas.asks import GET, NODE, ORPHANS, STATUS, UPSYNCED, AskFault
 from schemas.codec import from_json
@@ -89,7 +89,9 @@ def answerers(
     async def status(record: AskRecord) -> object:
         if runtime.node is None:
             raise AskFailed(AskFault("NotReady", f"{path} is starting", path))
-        return status_answer(runtime.node, path, record.arguments)
+        wanted = read_filter(record.arguments.get("filter", ""), DESTINATION)
+        takes = wanted.takes if wanted is not None else None
+        return status_answer(runtime.node, path, record.arguments, takes)
 
     async def get(record: AskRecord) -> object:
         return objects_answer(await _objects(runtime, record.arguments), record.arguments)
@@ -223,13 +225,14 @@ def _wanted(arguments: Mapping[str, str]) -> Wanted:
         arguments.get("namespace", ""),
         arguments.get("name", ""),
         read_selector(arguments.get("selector", "")),
-        _read_filter(arguments.get("filter", "")),
+        read_filter(arguments.get("filter", ""), OBJECT),
     )
 
 
-def _read_filter(text: str) -> ObjectFilter | None:
+def read_filter(text: str, variables: Collection[str]) -> Filter | None:
+    """An expression over these variables, none if nothing is said; raises BadArguments."""
     try:
-        return ObjectFilter(text) if text else None
+        return Filter(text, variables) if text else None
     except ExpressionRefused as error:
         raise BadArguments(f"filter: {error}") from error
 

@@ -139,6 +139,8 @@ def _destinations(form: Form, now_ms: int) -> Iterator[RenderableType]:
             _cut(wrong),
         )
     yield table
+    if form.get("more"):
+        yield Text("There are more: raise --limit, or narrow --filter.", style="dim")
     yield from _unasked(form)
 
 

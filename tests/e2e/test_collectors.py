@@ -135,6 +135,23 @@ async def from_python(tree, namespace):
         return [rows async for rows in client.combined_status(namespace)]
 
 
+def listed(tree, where, *more):
+    said = did(tree, "status", "shop", "--destinations", "--filter", where, "-o", "json", *more)
+    form = json.loads(said.stdout)
+    return [item["path"] for item in form["destinationList"]], form["more"]
+
+
+def test_destinations_are_told_of_which_an_expression_is_true(tree, apply):
+    apply(COLLECTORS + "---\n" + WORKLOAD)
+    did(tree, "wait", "shop", "--for", "healthy")
+    first = 'path.endsWith("site-1") && health == "healthy"'
+    assert listed(tree, first) == (["/region-1/site-1", "/region-2/site-1"], False)
+    assert listed(tree, first, "--limit", "1") == (["/region-1/site-1"], True)
+    assert listed(tree, 'state != "synced" || !complete || object.size() > 9') == ([], False)
+    wrong = did(tree, "status", "shop", "--destinations", "--filter", "helth", code=2).stderr
+    assert 'unknown variable "helth"; there are path, state, health, complete' in wrong
+
+
 def test_collectors_say_what_all_copies_say(tree, apply):
     apply(COLLECTORS + "---\n" + WORKLOAD)
     did(tree, "wait", "shop", "--for", "healthy")

@@ -8,7 +8,7 @@ from leafcast.ask import copies_answer as answering
 from leafcast.ask.copies_answer import Wanted, copies_answer
 from leafcast.ask.decode import BadAnswer, read_copies
 from relay.objects.expressions.cel import ExpressionRefused
-from relay.objects.expressions.object_filter import ObjectFilter
+from relay.objects.expressions.filters import OBJECT, Filter
 from relay.ports import CopiesPage, StoredCopy
 from schemas import codec
 from schemas.blobs import compress
@@ -124,22 +124,22 @@ async def test_what_is_wanted_is_told_of_and_nothing_else():
     by_y = LabelSelector.from_kubernetes({"matchLabels": {"by": "y"}})
     assert await names(selector=by_y) == ["b", "c"]
     assert (await relay.all(Wanted("apps", "deployments")))[0] == []
-    by_x = ObjectFilter('returned.metadata.labels.by == "x"')
+    by_x = Filter('returned.metadata.labels.by == "x"', OBJECT)
     assert await names(filter=by_x) == ["a"]
-    assert await names(filter=ObjectFilter("returned.data.missing > 0")) == []
+    assert await names(filter=Filter("returned.data.missing > 0", OBJECT)) == []
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("returned.", "not CEL"),
-        ("obj.a == 1", 'there is no "obj" here; there is returned'),
+        ("obj.a == 1", 'unknown variable "obj"; there are returned'),
         ("returned.a == " + "1" * 5000, "at most 4096 are allowed"),
     ],
 )
 def test_a_filter_that_is_wrong_is_refused(text, said):
     with pytest.raises(ExpressionRefused, match=said):
-        ObjectFilter(text)
+        Filter(text, OBJECT)
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
-from leafcast.ask.destinations import destinations_below, nodes_below
+from leafcast.ask.destinations import (
+    LISTED_MAX,
+    destinations_below,
+    destinations_where,
+    nodes_below,
+)
 from leafcast.ask.resource_names import UnknownKind
 from leafcast.ask.session import Session
 from leafcast.cli import shell_completion
@@ -27,45 +33,47 @@ from leafcast.show.tree_tables import placement_view, placements_view, worst_fir
 )
 @click.option("--tree", "by_node", is_flag=True, help="Every node of the tree, not only the first.")
 @click.option("--destinations", is_flag=True, help="Every destination, worst first.")
+@click.option(
+    "--filter",
+    "where",
+    metavar="CEL",
+    default="",
+    help="With --destinations, only those of which this is true, such as "
+    "'health != \"healthy\"'; over path, state, health, complete, object, reason.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, LISTED_MAX),
+    default=1000,
+    show_default=True,
+    help="With --filter, so many at most.",
+)
 @click.option("-w", "--watch", "stays", is_flag=True, help="Go on until Ctrl-C.")
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), help="How to print it.")
 @data_dir_option
 def status(
-    placement: str,
-    by_node: bool,  # noqa: FBT001 - click passes options by name
-    destinations: bool,  # noqa: FBT001
-    stays: bool,  # noqa: FBT001
+    stays: bool,  # noqa: FBT001 - click passes options by name
     output: str | None,
     data_dir: Path | None,
+    **said: Any,
 ) -> None:
     """Show what became of all placements, or of one.
 
     DELIVERED counts the destinations that hold what they should, WORKING those where it is healthy.
     Counts are exact unless they say "at least": then not all nodes have answered yet.
     """
-    if (by_node or destinations) and not placement:
-        raise click.UsageError("name a placement; `leafcast status` lists them")
+    asked = Asked(**said)
+    asked.check()
     try:
-        placement = placements_named([placement])[0] if placement else ""
+        placement = placements_named([asked.placement])[0] if asked.placement else ""
     except UnknownKind as error:
         raise click.UsageError(str(error)) from error
-    if by_node and destinations:
-        raise click.UsageError("--tree or --destinations, not both")
 
     async def ask(session: Session) -> Any:
         if not placement:
             found = await session.call("status")
             return {**found, "placements": worst_first(found["placements"])}
-        found = await session.call("status", placement=placement, by_node=by_node)
-        form = found["placements"][0]
-        if by_node and form.get("elsewhere"):
-            below, silent = await nodes_below(session, form["key"], form["elsewhere"])
-            form |= {"nodes": form["nodes"] + below, "elsewhere": silent}
-        if destinations:
-            found = await session.call("destinations", placement=placement, seconds=60)
-            below, silent = await destinations_below(session, found["key"], found["elsewhere"])
-            form |= {"destinationList": found["destinations"] + below, "elsewhere": silent}
-        return form
+        return await asked.form_of(session, placement)
 
     def draw(found: Any, now_ms: int) -> Any:
         if not placement:
@@ -73,3 +81,55 @@ def status(
         return placement_view(found, now_ms)
 
     (watch if stays else show)(data_dir, ask, draw, output)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a user wants to see."""
+
+    placement: str
+    by_node: bool
+    destinations: bool
+    where: str
+    limit: int
+
+    def check(self) -> None:
+        """Refuse what does not go together, or is no expression; raises UsageError."""
+        if (self.by_node or self.destinations) and not self.placement:
+            raise click.UsageError("name a placement; `leafcast status` lists them")
+        if self.by_node and self.destinations:
+            raise click.UsageError("--tree or --destinations, not both")
+        if self.where:
+            _check(self.where, destinations=self.destinations)
+
+    async def form_of(self, session: Session, placement: str) -> dict[str, Any]:
+        """A placement's form, with what was asked for besides; raises CallFailed."""
+        found = await session.call("status", placement=placement, by_node=self.by_node)
+        form: dict[str, Any] = found["placements"][0]
+        if self.by_node and form.get("elsewhere"):
+            below, silent = await nodes_below(session, form["key"], form["elsewhere"])
+            form |= {"nodes": form["nodes"] + below, "elsewhere": silent}
+        if not self.destinations:
+            return form
+        found = await session.call("destinations", placement=placement, seconds=60)
+        if self.where:
+            listed, silent, more = await destinations_where(
+                session, found["key"], self.where, self.limit
+            )
+            return form | {"destinationList": listed, "elsewhere": silent, "more": more}
+        below, silent = await destinations_below(session, found["key"], found["elsewhere"])
+        return form | {"destinationList": found["destinations"] + below, "elsewhere": silent}
+
+
+def _check(where: str, *, destinations: bool) -> None:
+    """Refuse an expression before the tree is asked; raises UsageError."""
+    if not destinations:
+        raise click.UsageError("--filter goes with --destinations")
+    # Here, as nobody else needs CEL.
+    from relay.objects.expressions.cel import ExpressionRefused  # noqa: PLC0415
+    from relay.objects.expressions.filters import DESTINATION, Filter  # noqa: PLC0415
+
+    try:
+        Filter(where, DESTINATION)
+    except ExpressionRefused as error:
+        raise click.UsageError(f"--filter: {error}") from error

@@ -7,6 +7,7 @@ what to name for the one that follows ("" at the end). Data of Secrets is never 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from typing import Any, Protocol, TypeVar
 
 from relay.objects.merge import copied
@@ -115,11 +116,17 @@ def node_answer(node: NodeView, path: str) -> Json:
     return {"path": path, "ready": node.ready, "children": children, **own}
 
 
-def status_answer(node: NodeView, path: str, arguments: Mapping[str, str]) -> Json:
+def status_answer(
+    node: NodeView,
+    path: str,
+    arguments: Mapping[str, str],
+    takes: Callable[[Mapping[str, object]], bool] | None = None,
+) -> Json:
     """The node's own summary of a placement, and what each child counts for.
 
     Arguments: `placement` (its mail key), `after` (a child's name), `limit`. A child with a
-    `destination` is an edge; one without is a relay, to be asked itself.
+    `destination` is an edge; one without is a relay, to be asked itself. Of edges only those are
+    told that `takes` takes, as `destination_row`.
     """
     key = _placement(arguments)
     held = node.records.get(key)
@@ -139,7 +146,16 @@ def status_answer(node: NodeView, path: str, arguments: Mapping[str, str]) -> Js
         told = {"silentSinceMs": standing.silent_since_ms, "left": standing.left}
         return {**found, **told, "joined": standing.joined}
 
-    page, following = paged(children, _limit(arguments), lambda item: item[0], said)
+    def wanted(child: tuple[str, Summary]) -> bool:
+        name, summary = child
+        if takes is None or not node.destination_of(name):
+            return True
+        exact = count.exact or name not in count.waiting_for
+        return takes(destination_row(f"{path.rstrip('/')}/{name}", summary, exact=exact))
+
+    limit = _limit(arguments)
+    told = list(islice(filter(wanted, children), limit + 1))
+    page, following = paged(told, limit, lambda item: item[0], said)
     return {
         "path": path,
         "known": True,
@@ -149,6 +165,19 @@ def status_answer(node: NodeView, path: str, arguments: Mapping[str, str]) -> Js
         **_counts(count.summary),
         "children": page,
         "next": following,
+    }
+
+
+def destination_row(path: str, summary: Summary, *, exact: bool) -> dict[str, object]:
+    """What became of a placement at one destination; `object` and `reason` name the worst."""
+    worst = summary.exceptions[0] if summary.exceptions else None
+    return {
+        "path": path,
+        "state": next(iter(summary.states), ""),
+        "health": next(iter(summary.health), ""),
+        "complete": exact,
+        "object": worst.object if worst else "",
+        "reason": worst.reason if worst else "",
     }
 
 

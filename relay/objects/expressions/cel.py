@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 from functools import cache
 from importlib.machinery import PathFinder
@@ -39,7 +39,7 @@ class EvaluationFailed(ValueError):
 class CompiledExpression:
     """An expression that was checked: it names only what there is."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, variables: Collection[str] = VARIABLES) -> None:
         """Raise ExpressionRefused for one that is wrong or too costly."""
         try:
             self.shape: Shape = shape_of(text)
@@ -49,15 +49,15 @@ class CompiledExpression:
             raise ExpressionRefused(str(error)) from error
         except (ValueError, RuntimeError, TypeError) as error:
             raise ExpressionRefused(_parse_error(error)) from error
-        unknown = sorted({*referenced["variables"]} - {*VARIABLES} - self.shape.bound)
+        unknown = sorted({*referenced["variables"]} - {*variables} - self.shape.bound)
         if unknown:
-            known = ", ".join(VARIABLES)
+            known = ", ".join(variables)
             raise ExpressionRefused(f'unknown variable "{unknown[0]}"; there are {known}')
         called = {name for name in referenced["functions"] if name.isidentifier()}
         if missing := sorted(called - _FUNCTIONS):
             known = ", ".join(sorted(_FUNCTIONS))
             raise ExpressionRefused(f'unknown function "{missing[0]}"; there are {known}')
-        self.variables = frozenset(referenced["variables"]) & frozenset(VARIABLES)
+        self.variables = frozenset(referenced["variables"]) & frozenset(variables)
 
     def value(self, values: ExpressionValues) -> Any:
         """What it gives for these values, in JSON's types; raises EvaluationFailed."""

@@ -1,0 +1,36 @@
+"""CEL expressions that say which of many things are wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from relay.objects.expressions.bounds import TooCostly, largest_in
+from relay.objects.expressions.cel import CompiledExpression, EvaluationFailed, ExpressionValues
+from schemas import codec
+from schemas.refusals import CodecError
+
+OBJECT = ("returned",)
+"""Of a filter of objects: the object."""
+DESTINATION = ("path", "state", "health", "complete", "object", "reason")
+"""Of a filter of what became of a placement at destinations."""
+
+
+class Filter:
+    """A thing of which the expression says neither true nor false is not wanted."""
+
+    def __init__(self, text: str, variables: Collection[str]) -> None:
+        """Raise ExpressionRefused for an expression that is wrong or too costly."""
+        self._expression = CompiledExpression(text, variables)
+        self._values = ExpressionValues()
+
+    def takes(self, values: Mapping[str, object]) -> bool:
+        """Whether it is true of these values, one for each variable that it may name."""
+        shape = self._expression.shape
+        try:
+            if shape.deep or shape.joins:
+                shape.check(largest_in(values.values()), len(codec.pack(dict(values))))
+            for name in self._expression.variables:
+                self._values.put(name, values[name])
+            return self._expression.value(self._values) is True
+        except (CodecError, EvaluationFailed, TooCostly):
+            return False
