@@ -108,7 +108,10 @@ class Tree:
             yield copy
 
     async def combined_status(self, namespace: str = "") -> AsyncIterator[CombinedRows]:
-        """What collectors say of the objects of a namespace, or of all; one for each collector."""
+        """What collectors say of the objects of a namespace, or of all; one for each collector.
+
+        Raises BadAnswer.
+        """
         listing = await self._session.workloads.list(
             CONTROL_GROUP, "combinedstatuses", namespace=namespace
         )

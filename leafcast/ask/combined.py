@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from leafcast.ask.decode import BadAnswer
 from relay.ports import Object
 from schemas.collectors import COMPLETE_ANNOTATION, LABEL_PREFIX, PLACEMENT_ANNOTATION
 from schemas.objects import ObjectKey
@@ -29,8 +30,15 @@ class CombinedRows:
     rest: int
 
 
-def read_combined(obj: Object) -> Iterator[CombinedRows]:
-    """What each collector says in a CombinedStatus."""
+def read_combined(obj: Object) -> list[CombinedRows]:
+    """What each collector says in a CombinedStatus; raises BadAnswer if it has another form."""
+    try:
+        return list(_rows(obj))
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+        raise BadAnswer(f"a CombinedStatus has another form: {error!r}") from error
+
+
+def _rows(obj: Object) -> Iterator[CombinedRows]:
     metadata = obj["metadata"]
     annotations = metadata.get("annotations") or {}
     said = {**(metadata.get("labels") or {}), **annotations}

@@ -7,12 +7,17 @@ from contextlib import suppress
 
 from controllers.core.aggregated_status import aggregated
 from controllers.core.combined_status import Subject, combined_status
+from leafcast.ask.combined import read_combined
+from leafcast.ask.decode import BadAnswer
+from leafcast.ask.handlers import read_filter
+from relay.core.asks.answers import BadArguments
 from relay.core.collecting.aggregates import Aggregate, AggregateAlgebra
 from relay.core.collecting.collecting import Result
 from relay.core.collecting.ports import Member, Seen
 from relay.core.collecting.tables import Table, TableAlgebra
 from relay.evaluator import CelEvaluator
 from relay.objects.expressions.cel import CompiledExpression, ExpressionRefused
+from relay.objects.expressions.filters import DESTINATION
 from schemas import codec
 from schemas.collectors import CombinedField, Expression, Program, program_set, read_program_set
 from schemas.identity import DestinationId
@@ -40,6 +45,8 @@ STATUSES = (
     {"replicas": 3, "conditions": [{"type": "Progressing", "reason": "ProgressDeadlineExceeded"}]},
     {"ok": True, "phase": "a", "conditions": [{"type": "Ready", "status": "True"}], "in": {"n": 1}},
 )
+DONE = dict(zip(DESTINATION, ("/a", "synced", "healthy", True, "", ""), strict=True))
+FILTERS = ('health != "healthy" && path.startsWith("/a")', "complete ? object.size() > 3 : true")
 TEXTS = (
     "1 +",
     "obj.v == 'a'",
@@ -122,7 +129,28 @@ def expression(data: bytes) -> None:
         CompiledExpression(text_of(data))
 
 
+def filtered(data: bytes) -> None:
+    """What a user asks of destinations, in any words."""
+    with suppress(BadArguments):
+        wanted = read_filter(text_of(data), DESTINATION)
+        assert wanted is None or wanted.takes(DONE) in {True, False}
+
+
+def read_back(data: bytes) -> None:
+    """A CombinedStatus as it lies in a space where others write."""
+    with suppress(BadAnswer, CodecError):
+        read_combined({"metadata": {}, "results": codec.from_json(data)})
+
+
+def read_back_seeds() -> list[bytes]:
+    results = [Result(WEB, program, Table()) for program in PROGRAMS]
+    said = combined_status(SUBJECT, SUBJECT, results, title="epl/a", complete=True)
+    return [json.dumps(said["results"]).encode()]
+
+
 TARGETS = {
+    "filtered": Target(filtered, lambda: [it.encode() for it in FILTERS], bytes_max=4096),
+    "combined": Target(read_back, read_back_seeds, Form.JSON),
     "rows": Target(rows, row_seeds, Form.MSGPACK),
     "aggregate": Target(aggregate, aggregate_seeds, Form.MSGPACK),
     "programs": Target(programs, program_seeds, Form.MSGPACK),
