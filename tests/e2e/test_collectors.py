@@ -114,6 +114,12 @@ def apply(tree, tmp_path):
     return applied
 
 
+@pytest.fixture(autouse=True)
+def workload(tree, apply):
+    apply(COLLECTORS + "---\n" + WORKLOAD)
+    until(lambda: combined(tree, "shop", "deployments"))
+
+
 def combined(tree, namespace, resource=None):
     said = yaml.safe_load(did(tree, "get", "combinedstatus", "-n", namespace, "-o", "yaml").stdout)
     listed = said["items"] if said["kind"].endswith("List") else [said]
@@ -142,7 +148,6 @@ def listed(tree, where, *more):
 
 
 def test_destinations_are_told_of_which_an_expression_is_true(tree, apply):
-    apply(COLLECTORS + "---\n" + WORKLOAD)
     did(tree, "wait", "shop", "--for", "healthy")
     first = 'path.endsWith("site-1") && health == "healthy"'
     assert listed(tree, first) == (["/region-1/site-1", "/region-2/site-1"], False)
@@ -153,7 +158,6 @@ def test_destinations_are_told_of_which_an_expression_is_true(tree, apply):
 
 
 def test_collectors_say_what_all_copies_say(tree, apply):
-    apply(COLLECTORS + "---\n" + WORKLOAD)
     did(tree, "wait", "shop", "--for", "healthy")
     top = [{"clusterId": "region-1-site-1", "value": "-2"}]
 

@@ -143,8 +143,14 @@ async def test_reports_are_read_through_a_killed_region_and_with_an_edge_away(tr
     with pytest.raises(CallFailed, match="no child e9"):
         [it async for it in from_python(tree, "/r1/e9")]
     async with connect(tree.centre.folder) as client:
-        there = {str(it.path): it.state async for it in client.destinations("reports")}
-        assert there == {e1: "synced", e2: "synced"}
+        there = dict[str, str]()
+
+        async def all_synced():
+            nonlocal there
+            there = {str(it.path): it.state async for it in client.destinations("reports")}
+            return there == {e1: "synced", e2: "synced"}
+
+        await until(all_synced, lambda: there)
         watching = client.watch("edgeplacements.edge.kubestellar.io")
         first = await anext(watching)
         assert (first.kind, first.key.name) == ("added", "reports")

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from relay.core.reports.fold import Shapes
+from relay.objects.expressions.cel import CompiledExpression, ExpressionValues
 from tests.simulation.faults import NO_FAULTS
 from tests.simulation.host import Host
 from tests.simulation.run import Run
@@ -126,4 +127,6 @@ class _Plain(pickle.Pickler):
             return str, ("function",)
         if isinstance(obj, Shapes):
             return str, ("shapes",)
+        if isinstance(obj, CompiledExpression | ExpressionValues):
+            return str, ("of CEL's, one for each that is asked for",)
         return NotImplemented
