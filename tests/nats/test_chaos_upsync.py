@@ -135,26 +135,7 @@ async def test_reports_are_read_through_a_killed_region_and_with_an_edge_away(tr
     region.start()
     await come(tree, {(e1, "one"): 4, (e2, "one"): 0, (e2, "new"): 2})
 
-    found = {(str(it.path), it.object["metadata"]["name"]) async for it in from_python(tree, None)}
-    assert found == {(e1, "one"), (e2, "one"), (e2, "new")}
-    failing = from_python(tree, None, "returned.summary.fail > 2")
-    assert [it.object["summary"]["fail"] async for it in failing] == [4]
-    [it async for it in from_python(tree, e1)]
-    with pytest.raises(CallFailed, match="no child e9"):
-        [it async for it in from_python(tree, "/r1/e9")]
-    async with connect(tree.centre.folder) as client:
-        there = dict[str, str]()
-
-        async def all_synced():
-            nonlocal there
-            there = {str(it.path): it.state async for it in client.destinations("reports")}
-            return there == {e1: "synced", e2: "synced"}
-
-        await until(all_synced, lambda: there)
-        watching = client.watch("edgeplacements.edge.kubestellar.io")
-        first = await anext(watching)
-        assert (first.kind, first.key.name) == ("added", "reports")
-        await watching.aclose()
+    await read_from_python(tree)
 
     edge = tree.members[e1]
     edge.strike_server()
@@ -182,6 +163,30 @@ async def test_reports_are_read_through_a_killed_region_and_with_an_edge_away(tr
 
     await tree.apply(placement([]))
     await come(tree, {})
+
+
+async def read_from_python(tree):
+    e1, e2 = EDGES
+    found = {(str(it.path), it.object["metadata"]["name"]) async for it in from_python(tree, None)}
+    assert found == {(e1, "one"), (e2, "one"), (e2, "new")}
+    failing = from_python(tree, None, "returned.summary.fail > 2")
+    assert [it.object["summary"]["fail"] async for it in failing] == [4]
+    [it async for it in from_python(tree, e1)]
+    with pytest.raises(CallFailed, match="no child e9"):
+        [it async for it in from_python(tree, "/r1/e9")]
+    async with connect(tree.centre.folder) as client:
+        there = dict[str, str]()
+
+        async def all_synced():
+            nonlocal there
+            there = {str(it.path): it.state async for it in client.destinations("reports")}
+            return there == {e1: "synced", e2: "synced"}
+
+        await until(all_synced, lambda: there)
+        watching = client.watch("edgeplacements.edge.kubestellar.io")
+        first = await anext(watching)
+        assert (first.kind, first.key.name) == ("added", "reports")
+        await watching.aclose()
 
 
 async def from_python(tree, at, where=""):
