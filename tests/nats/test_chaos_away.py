@@ -39,6 +39,14 @@ def pass_days(tree, days: int) -> None:
             member.set_clock(days * DAY_MS)
 
 
+async def remembering(tree) -> None:
+    """Objects come before the first snapshot is reached: with it, a node has memory and is in."""
+    for path in EDGES:
+        member = tree.members[path]
+        said = f"{path} is in session with its parent"
+        await until(lambda member=member, said=said: said in member.said, lambda said=said: said)
+
+
 async def test_an_edge_away_for_40_days_that_missed_deletions_holds_the_present(tree):
     await tree.place("shop")
     await tree.place("going")
@@ -48,6 +56,7 @@ async def test_an_edge_away_for_40_days_that_missed_deletions_holds_the_present(
     await tree.put("again", anew="1")
     before = await tree.exact(EDGES)
     await tree.counted("going", synced=2)
+    await remembering(tree)
     away = tree.members[EDGES[0]]
     await away.stop()
     await tree.withdraw("going")
@@ -74,6 +83,7 @@ async def test_an_edge_without_memory_takes_nothing_under_a_snapshot_that_expire
     await tree.place("shop")
     await tree.put("shop", kept="k", dropped="d")
     before = await tree.exact(EDGES)
+    await remembering(tree)
     wire, (kept, wiped) = tree.members[REGION].wire, (tree.members[path] for path in EDGES)
     wire.cut()
     try:
