@@ -80,7 +80,7 @@ async def announce_100_mb(port: int, seed: str) -> None:
         await hostile.open(port, seed, {})
         await hostile.taken_in()
         hostile.announce(f"{PREFIX}._stat.{short_key(bytes(20))}", HUGE)
-        with pytest.raises(ConnectionError, match="Maximum Payload|reset by peer"):
+        with pytest.raises(ConnectionError, match=r"Maximum Payload|reset by peer"):
             await hostile.taken_in()
     finally:
         hostile.close()
