@@ -33,6 +33,16 @@ async def tree(tmp_path_factory):
         yield grown
 
 
+@pytest_asyncio.fixture(autouse=True, loop_scope="module")
+async def clean(tree):
+    """Nothing is left of a former test: a namespace that is in use stays as if it were leaving."""
+    await apply(tree, list(placements("").values()))
+    for path in EDGES:
+        await until(lambda path=path: is_empty(tree, path), lambda path=path: path)
+    for name in ("left", "right"):
+        await tree.counted(name, synced=2)
+
+
 def placements(holder: str) -> dict[str, dict]:
     """Two placements; one of them selects all of the namespace, the other one nothing of it."""
     found = {}
@@ -82,6 +92,14 @@ async def uids(tree, path: str) -> tuple[str, str] | None:
         found = [await space.get(key) for key in (NAMESPACE, COPY)]
     first, second = (obj["metadata"]["uid"] if obj else "" for obj in found)
     return (first, second) if first and second else None
+
+
+async def is_empty(tree, path: str) -> bool:
+    try:
+        async with tree.members[path].space() as space:
+            return not [key for key in (NAMESPACE, COPY) if await space.get(key)]
+    except AWAY:
+        return False
 
 
 async def holds(tree, path: str, value: str) -> bool:
