@@ -135,10 +135,12 @@ def status_answer(
     after, count = arguments.get("after", ""), node.count(key)
     children = sorted(item for item in node.child_counts(key).items() if item[0] > after)
 
+    def exact(name: str) -> bool:
+        return count.exact or name not in count.waiting_for
+
     def said(child: tuple[str, Summary]) -> Json:
         name, summary = child
-        exact = count.exact or name not in count.waiting_for
-        found = {"name": name, "destination": node.destination_of(name) or "", "exact": exact}
+        found = {"name": name, "destination": node.destination_of(name) or "", "exact": exact(name)}
         found |= _counts(summary)
         standing = node.standing_of(name)
         if standing is None:
@@ -150,8 +152,7 @@ def status_answer(
         name, summary = child
         if takes is None or not node.destination_of(name):
             return True
-        exact = count.exact or name not in count.waiting_for
-        return takes(destination_row(f"{path.rstrip('/')}/{name}", summary, exact=exact))
+        return takes(destination_row(f"{path.rstrip('/')}/{name}", summary, exact=exact(name)))
 
     limit = _limit(arguments)
     told = list(islice(filter(wanted, children), limit + 1))
