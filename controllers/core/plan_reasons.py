@@ -96,10 +96,9 @@ class Reasons:
         if failed is None:
             fault = delivery.faults[verdict.key][0]
             return f"{delivery.title} stays as it is everywhere: {fault}", ()
-        fields = (failed.field,) if failed.field else ()
         if verdict.failing == verdict.key:
-            return failed.message, fields
-        return f"{delivery.title} stays as it is here: {verdict.failing}: {failed.message}", fields
+            return failed.message, (failed.field,) if failed.field else ()
+        return f"{delivery.title} is frozen here by {verdict.failing}", ()
 
     def _nothing(self, verdict: Verdict) -> str:
         before, after = verdict.before, verdict.after

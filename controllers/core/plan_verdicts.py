@@ -206,7 +206,9 @@ class Judge:
         for key in sorted({*crowd.keys, *implied, *frozen}):
             verdict = self._judge(key, before.wanted(key), after.wanted(key))
             if verdict.action == NONE:
-                verdict = frozen.get(key) or self._kept(crowd, verdict)
+                kept = frozen.get(key)
+                sides = {"before": verdict.before, "after": verdict.after}
+                verdict = kept._replace(**sides) if kept else self._kept(crowd, verdict)
             if verdict.action != NONE:
                 self.concerned |= _placements(verdict)
             if verdict.action != NONE or key in self._named:
