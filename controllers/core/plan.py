@@ -90,9 +90,8 @@ def plan(
 
 
 class _Pair(NamedTuple):
-    """One destination before and after; who moves and leaves all behind is two of them."""
+    """Who hangs at one place before and after; one who moves with all it has is where it goes."""
 
-    key: MailKey
     was: Profile | None
     now: Profile | None
 
@@ -107,9 +106,8 @@ class _Told(NamedTuple):
     """A destination where something is to be told, without what is known of it."""
 
     names: tuple[str, ...]
-    key: MailKey
-    was: bool
-    now: bool
+    was: MailKey | None
+    now: MailKey | None
     actions: frozenset[Action]
 
 
@@ -158,11 +156,11 @@ class _Survey:
             destinations += any(verdict.action != NONE for verdict in verdicts)
             if verdicts:
                 actions = frozenset(verdict.action for verdict in verdicts)
-                sides = pair.was is not None, pair.now is not None
+                was, now = (None if side is None else side.source.key for side in pair)
                 # Few sets of actions are shared by very many destinations.
                 actions = self._sets.setdefault(actions, actions)
-                self._told.append(_Told(pair.path.names, pair.key, *sides, actions))
-        self._told.sort(key=lambda told: told[:2])
+                self._told.append(_Told(pair.path.names, was, now, actions))
+        self._told.sort(key=lambda told: told.names)
         sample = (self._row(item[2], item[3]) for one in samples.values() for item in one.first())
         return Plan(
             {action: counts[action] for action in ACTIONS},
@@ -186,38 +184,42 @@ class _Survey:
             if told.names != path.names:
                 continue
             pair = self._pair(told)
-            destination = _name_of(pair)
             for verdict in self._verdicts(pair):
                 yield (
                     verdict.key,
-                    self._object(verdict.key, verdict.before, destination),
-                    self._object(verdict.key, verdict.after, destination),
+                    self._object(verdict.key, verdict.before, pair.was),
+                    self._object(verdict.key, verdict.after, pair.now),
                 )
 
     def _object(
-        self, key: ObjectKey, wanted: DesiredObject | None, destination: str
+        self, key: ObjectKey, wanted: DesiredObject | None, profile: Profile | None
     ) -> Mapping[str, Any] | None:
-        if wanted is None:
+        if wanted is None or profile is None:
             return None
-        return self._copies.object(key, wanted.reference, wanted.form, destination)
+        return self._copies.object(key, wanted.reference, wanted.form, profile.source.name)
 
     def _pairs(self) -> Iterator[_Pair]:
         before, after = self._before.profiles, self._after.profiles
+        # Who leaves a place and who comes to one may be two: the place has both.
+        leaving: dict[NodePath, Profile] = {}
+        coming: dict[NodePath, Profile] = {}
         for key, was in before.items():
             now = was if before is after else after.get(key)
-            if now is not None and now.path != was.path and not _takes_all(was, now):
-                yield _Pair(key, was, None)
-                yield _Pair(key, None, now)
-            else:
-                yield _Pair(key, was, now)
+            if now is not None and (now.path == was.path or _takes_all(was, now)):
+                yield _Pair(was, now)
+                continue
+            leaving[was.path] = was
+            if now is not None:
+                coming[now.path] = now
         if before is not after:
-            yield from (_Pair(key, None, after[key]) for key in after if key not in before)
+            coming |= {after[key].path: after[key] for key in after if key not in before}
+        for path in leaving.keys() | coming.keys():
+            yield _Pair(leaving.get(path), coming.get(path))
 
     def _pair(self, told: _Told) -> _Pair:
         return _Pair(
-            told.key,
-            self._before.profiles[told.key] if told.was else None,
-            self._after.profiles[told.key] if told.now else None,
+            None if told.was is None else self._before.profiles[told.was],
+            None if told.now is None else self._after.profiles[told.now],
         )
 
     def _row(self, pair: _Pair, verdict: Verdict) -> Row:
@@ -246,15 +248,9 @@ class _Survey:
 
     def _place(self, pair: _Pair) -> Place:
         were_at, are_at = self._audiences.located(pair.was, pair.now)
-        return Place(_name_of(pair), pair.was, pair.now, were_at, are_at, *self._meant(pair))
+        return Place(pair.was, pair.now, were_at, are_at, *self._meant(pair))
 
 
 def _takes_all(was: Profile, now: Profile) -> bool:
     """Whether a destination moves with all it has."""
     return was.path in former_paths(now.annotations)
-
-
-def _name_of(pair: _Pair) -> str:
-    profile = pair.now or pair.was
-    assert profile is not None
-    return profile.source.name

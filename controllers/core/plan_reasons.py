@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from controllers.core.plan_states import Delivery, State
 from controllers.core.plan_verdicts import UNKNOWN, Place, Verdict
 from controllers.core.planned_copies import Copies
 from controllers.core.what import DEFINITIONS
+from relay.core.destination.claims import DesiredObject
 from relay.objects.differences import differing_fields
 from relay.syncer.plan import NAMESPACES
 from schemas.identity import MailKey
@@ -47,16 +49,23 @@ class Reasons:
 
     def _update(self, verdict: Verdict, place: Place) -> Why:
         assert verdict.before is not None
-        assert verdict.after is not None
         if verdict.before.address.startswith(UNKNOWN):
             return "it was frozen here, and goes on", ()
-        old, new = (
-            self._copies.object(verdict.key, it.reference, it.form, place.name)
-            for it in (verdict.before, verdict.after)
-        )
+        if verdict.before.address == getattr(verdict.after, "address", ""):
+            return "it was left to its cluster, and is kept in step from now on", ()
+        old = self._object(verdict, verdict.before, place.was)
+        new = self._object(verdict, verdict.after, place.now)
         if old is None or new is None:
             return "its content is another", ()
         return "", differing_fields(old, new)
+
+    def _object(
+        self, verdict: Verdict, wanted: DesiredObject | None, profile: Profile | None
+    ) -> Mapping[str, Any] | None:
+        if wanted is None or profile is None:
+            return None
+        name = profile.source.name
+        return self._copies.object(verdict.key, wanted.reference, wanted.form, name)
 
     def _create(self, verdict: Verdict, place: Place) -> str:
         assert verdict.after is not None
@@ -64,8 +73,10 @@ class Reasons:
             return "what is to lie in it needs it"
         key = MailKey(verdict.after.placements[0])
         delivery, former = self._after.placements[key], self._before.placements.get(key)
-        if place.was is None:
-            return _came(place)
+        if place.now is None:
+            return ""
+        if place.was is None or place.was.source != place.now.source:
+            return f"SyncTarget {place.now.source.name} is new at {place.now.path}"
         if former is None:
             return f"{delivery.title} is new"
         if key not in place.meant_before:
@@ -76,8 +87,10 @@ class Reasons:
 
     def _delete(self, verdict: Verdict, place: Place) -> str:
         assert verdict.before is not None
-        if place.now is None:
-            return self._left(place)
+        if place.was is None:
+            return ""
+        if place.now is None or place.was.source != place.now.source:
+            return self._left(place.was)
         if not verdict.before.placements:
             return "nothing that lies in it is wanted any more"
         key = MailKey(verdict.before.placements[0])
@@ -114,20 +127,19 @@ class Reasons:
 
     # Who is meant.
 
-    def _left(self, place: Place) -> str:
+    def _left(self, was: Profile) -> str:
         """Why a destination is none any more at its place."""
-        assert place.was is not None
-        moved = self._after.profiles.get(place.was.source.key)
+        moved = self._after.profiles.get(was.source.key)
         if moved is not None:
-            return f"SyncTarget {place.name} hangs at {moved.path} then"
-        return f"SyncTarget {place.name} is deleted"
+            return f"SyncTarget {was.source.name} hangs at {moved.path} then"
+        return f"SyncTarget {was.source.name} is deleted, or loses its place"
 
     def _reached(self, delivery: Delivery, former: Delivery, place: Place) -> str:
         found = _selecting(delivery.alternatives, place.now, place.are_at)
         if _selecting(former.alternatives, place.now, place.are_at) is None:
             return f"{_selectors(delivery)} of {delivery.title} match it now"
         if found is None or found[1] is None:
-            return f"the labels of SyncTarget {place.name} match {delivery.title} now"
+            return f"the labels of its SyncTarget match {delivery.title} now"
         return f"it is at Location {found[1].source.name}, which {delivery.title} selects"
 
     def _lost(self, former: Delivery, delivery: Delivery, place: Place) -> str:
@@ -138,7 +150,7 @@ class Reasons:
         if _selecting(former.alternatives, place.now, place.are_at) is not None:
             return f"{_selectors(delivery)} of {delivery.title} do not match it any more"
         alternative, location = found
-        target = f"SyncTarget {place.name}"
+        target = f"SyncTarget {place.now.source.name}"
         if location is None:
             return _unmatched(alternative.selector, place.now.labels, target)
         whose = f"Location {location.source.name}"
@@ -153,11 +165,6 @@ class Reasons:
 
 def _kind(verdict: Verdict) -> tuple[str, str]:
     return verdict.key.group, verdict.key.resource
-
-
-def _came(place: Place) -> str:
-    assert place.now is not None
-    return f"SyncTarget {place.name} is new at {place.now.path}"
 
 
 def _selectors(delivery: Delivery) -> str:

@@ -61,9 +61,8 @@ class Verdict(NamedTuple):
 
 
 class Place(NamedTuple):
-    """One destination before and after: who it is, where it is, and what is meant for it."""
+    """One place before and after: who hangs there, where that is, and what is meant for it."""
 
-    name: str
     was: Profile | None
     now: Profile | None
     were_at: tuple[LocationRecord, ...]
@@ -190,10 +189,12 @@ class Judge:
         return found
 
     def _made(self, crowd: Crowd, place: Place | None) -> Iterator[dict[Slot, Copy]]:
-        for templates, values in zip(crowd.templates, _values(place), strict=True):
+        sides = (None, None) if place is None else (place.was, place.now)
+        places = zip(crowd.templates, sides, _values(place), strict=True)
+        for templates, profile, values in places:
+            name = "" if profile is None else profile.source.name
             yield {
-                (key, entry.key): self._copies.at(entry, values, place.name if place else "")
-                for key, entry in templates
+                (key, entry.key): self._copies.at(entry, values, name) for key, entry in templates
             }
 
     def _compare(
@@ -206,9 +207,7 @@ class Judge:
         for key in sorted({*crowd.keys, *implied, *frozen}):
             verdict = self._judge(key, before.wanted(key), after.wanted(key))
             if verdict.action == NONE:
-                kept = frozen.get(key)
-                sides = {"before": verdict.before, "after": verdict.after}
-                verdict = kept._replace(**sides) if kept else self._kept(crowd, verdict)
+                verdict = _over(verdict, frozen.get(key)) or self._kept(crowd, verdict)
             if verdict.action != NONE:
                 self.concerned |= _placements(verdict)
             if verdict.action != NONE or key in self._named:
@@ -252,9 +251,11 @@ class Judge:
         """Whether a copy stays as it is."""
         if after is None:
             return bool(before.placements) and self._copies.is_left_alone(key, before.reference)
-        if before.address == after.address or after.create_only:
+        if after.create_only or self._copies.is_left_alone(key, after.reference):
             return True
-        return self._copies.is_left_alone(key, after.reference)
+        # Of a copy that was not kept in step nobody knows how it is.
+        kept = not before.create_only and not self._copies.is_left_alone(key, before.reference)
+        return kept and before.address == after.address
 
     def _kept(self, crowd: Crowd, verdict: Verdict) -> Verdict:
         """The verdict on what does not change, if a placement keeps it from that."""
@@ -264,6 +265,11 @@ class Judge:
             if verdict.key in delivery.held and verdict.before is not None:
                 return verdict._replace(action=HELD, by=delivery.key)
         return verdict
+
+
+def _over(verdict: Verdict, frozen: Verdict | None) -> Verdict | None:
+    """That an object is kept back, beside what is wanted of it."""
+    return frozen and frozen._replace(before=verdict.before, after=verdict.after)
 
 
 def _placements(verdict: Verdict) -> set[MailKey]:

@@ -51,6 +51,20 @@ class Edge:
         """The placements that cannot be customized here."""
         return {key for key in self._deltas if "frozen" in self._edge.summary(key, NOW).states}
 
+    def kept_by(self, placements: set[MailKey]) -> set[ObjectKey]:
+        """What is wanted by one of these."""
+        wanted = self._edge.wanted.items()
+        return {key for key, want in wanted if not placements.isdisjoint(want.placements)}
+
+    def left_alone(self) -> set[ObjectKey]:
+        """What is not kept in step."""
+        created = {key for key, want in self._edge.wanted.items() if want.create_only}
+        return created | self.lasting
+
+    def left_behind(self) -> set[ObjectKey]:
+        """What is there and not wanted."""
+        return self.copies.keys() - with_namespaces(self._edge.wanted).keys()
+
     def follow(self) -> None:
         """Take all that is in force, and apply it."""
         self._content.keep(self._fleet.store)
@@ -139,18 +153,16 @@ class Fleet:
         places: set[ObjectKey] = set()
         for key, obj in changes.items():
             part = self.inventory if in_inventory(key) else self.objects
-            if obj is None:
-                if part.pop(key, None) is None:
-                    continue
-            else:
-                part[key] = obj = self._written(obj, part.get(key))
+            before = part.pop(key, None)
+            if obj is not None:
+                part[key] = self._written(obj, before)
+            elif before is None:
+                continue
             if in_inventory(key):
-                trial = self.registry.deleted(key) if obj is None else self.registry.put(key, obj)
-                places |= trial
-            elif obj is None:
-                names |= self.placements.deleted(key)
+                of, touched = self.registry, places
             else:
-                names |= self.placements.put(key, obj)
+                of, touched = self.placements, names
+            touched |= of.deleted(key) if obj is None else of.put(key, part[key])
         self._issue_inventory(places)
         self._issue(names)
         self.settle()
@@ -184,17 +196,20 @@ class Fleet:
     def copies(self) -> dict[str, dict[ObjectKey, str]]:
         return {path: dict(edge.copies) for path, edge in self.edges.items()}
 
-    def frozen(self) -> dict[str, set[ObjectKey]]:
-        """By path the objects of placements that are frozen there."""
-        return {
-            path: {
+    def unsure(self) -> dict[str, set[ObjectKey]]:
+        """By path the objects of placements that are frozen there, and what stays for good."""
+        found = {}
+        for path, edge in self.edges.items():
+            frozen = edge.frozen()
+            keys = edge.kept_by(frozen) | {
                 key
                 for name, issued in self.placements.standing().items()
-                if self.placements.source(name).key in edge.frozen()
+                if self.placements.source(name).key in frozen
                 for key in issued.entries or ()
             }
-            for path, edge in self.edges.items()
-        }
+            spaces = {ObjectKey("", "namespaces", "", key.namespace) for key in keys}
+            found[path] = edge.left_behind() | keys | spaces
+        return found
 
     def _written(self, obj: Object, before: Object | None) -> Object:
         self._revision += 1
