@@ -49,6 +49,18 @@ class Row(NamedTuple):
     fields: tuple[str, ...] = ()
 
 
+class Meant(NamedTuple):
+    """An object as it is meant at a destination before and after, None if not, or not known.
+
+    `kept` says whether its copy is kept in step.
+    """
+
+    key: ObjectKey
+    before: Mapping[str, Any] | None
+    after: Mapping[str, Any] | None
+    kept: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """How much would be done, the first rows of each action, and on demand all of them.
@@ -68,8 +80,8 @@ class Plan:
         yield from self._survey.rows(REMOVALS)
         yield from self._survey.rows(ACTIONS.keys() - REMOVALS)
 
-    def objects(self, path: NodePath) -> Iterator[tuple[ObjectKey, Any, Any]]:
-        """Of each row at a destination the object as it is meant there before, and after."""
+    def objects(self, path: NodePath) -> Iterator[Meant]:
+        """What the rows at a destination are about."""
         return self._survey.objects(path)
 
     @property
@@ -179,16 +191,17 @@ class _Survey:
                 if verdict.action in actions:
                     yield self._row(pair, verdict)
 
-    def objects(self, path: NodePath) -> Iterator[tuple[ObjectKey, Any, Any]]:
+    def objects(self, path: NodePath) -> Iterator[Meant]:
         for told in self._told:
             if told.names != path.names:
                 continue
             pair = self._pair(told)
             for verdict in self._verdicts(pair):
-                yield (
+                yield Meant(
                     verdict.key,
                     self._object(verdict.key, verdict.before, pair.was),
                     self._object(verdict.key, verdict.after, pair.now),
+                    self._judge.is_kept(verdict),
                 )
 
     def _object(

@@ -188,6 +188,10 @@ class Judge:
             crowd.settled[made] = found
         return found
 
+    def is_kept(self, verdict: Verdict) -> bool:
+        """Whether the copy that is there is kept in step now."""
+        return verdict.before is not None and self._in_step(verdict.key, verdict.before)
+
     def _made(self, crowd: Crowd, place: Place | None) -> Iterator[dict[Slot, Copy]]:
         sides = (None, None) if place is None else (place.was, place.now)
         places = zip(crowd.templates, sides, _values(place), strict=True)
@@ -254,8 +258,10 @@ class Judge:
         if after.create_only or self._copies.is_left_alone(key, after.reference):
             return True
         # Of a copy that was not kept in step nobody knows how it is.
-        kept = not before.create_only and not self._copies.is_left_alone(key, before.reference)
-        return kept and before.address == after.address
+        return self._in_step(key, before) and before.address == after.address
+
+    def _in_step(self, key: ObjectKey, wanted: DesiredObject) -> bool:
+        return not wanted.create_only and not self._copies.is_left_alone(key, wanted.reference)
 
     def _kept(self, crowd: Crowd, verdict: Verdict) -> Verdict:
         """The verdict on what does not change, if a placement keeps it from that."""
