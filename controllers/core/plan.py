@@ -230,18 +230,19 @@ class _Survey:
             yield _Pair(leaving.get(path), coming.get(path))
 
     def _pair(self, told: _Told) -> _Pair:
-        return _Pair(
-            None if told.was is None else self._before.profiles[told.was],
-            None if told.now is None else self._after.profiles[told.now],
-        )
+        before, after = self._before.profiles, self._after.profiles
+        was = None if told.was is None else before[told.was]
+        if before is after:
+            return _Pair(was, was)
+        return _Pair(was, None if told.now is None else after[told.now])
 
     def _row(self, pair: _Pair, verdict: Verdict) -> Row:
-        place = self._place(pair)
+        place = self._place(pair, self._audiences.meant(*pair))
         why, fields = self._reasons.of(verdict, place)
         return Row(pair.path, verdict.key, verdict.action, why, fields)
 
     def _verdicts(self, pair: _Pair) -> tuple[Verdict, ...]:
-        before, after = self._meant(pair)
+        meant = before, after = self._audiences.meant(*pair)
         same_place = pair.was is pair.now and self._before.locations is self._after.locations
         if same_place and before == after and self._judge.is_calm(after):
             return ()
@@ -253,15 +254,11 @@ class _Survey:
             crowd = self._crowds[known] = self._judge.crowd(before, after, same_place=same_place)
         if not crowd.customizes:
             return self._judge.verdicts(crowd, None)
-        return self._judge.verdicts(crowd, self._place(pair))
+        return self._judge.verdicts(crowd, self._place(pair, meant))
 
-    def _meant(self, pair: _Pair) -> tuple[tuple[MailKey, ...], tuple[MailKey, ...]]:
-        """The placements that are meant for a destination, before and after."""
-        return self._audiences.meant(pair.was, pair.now)
-
-    def _place(self, pair: _Pair) -> Place:
-        were_at, are_at = self._audiences.located(pair.was, pair.now)
-        return Place(pair.was, pair.now, were_at, are_at, *self._meant(pair))
+    def _place(self, pair: _Pair, meant: tuple[tuple[MailKey, ...], tuple[MailKey, ...]]) -> Place:
+        were_at, are_at = self._audiences.located(*pair)
+        return Place(pair.was, pair.now, were_at, are_at, *meant)
 
 
 def _takes_all(was: Profile, now: Profile) -> bool:

@@ -62,10 +62,10 @@ class Audiences:
         self, was: Profile | None, now: Profile | None
     ) -> tuple[tuple[LocationRecord, ...], tuple[LocationRecord, ...]]:
         """The Locations that a destination belongs to, before and after, by name."""
-        return (
-            _located(self._former, self._before.locations, was),
-            _located(self._later, self._after.locations, now),
-        )
+        found = _located(self._former, self._before.locations, was)
+        if self._shared and was is now:
+            return found, found
+        return found, _located(self._later, self._after.locations, now)
 
 
 def _audience(locations: Mapping[MailKey, LocationRecord]) -> Audience:

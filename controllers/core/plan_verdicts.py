@@ -284,11 +284,18 @@ def _placements(verdict: Verdict) -> set[MailKey]:
     return found | ({verdict.by} if verdict.by else set())
 
 
-def _values(place: Place | None) -> Iterator[Mapping[str, str]]:
+def _values(place: Place | None) -> tuple[Mapping[str, str], Mapping[str, str]]:
     """The properties of a destination, before and after."""
-    sides = () if place is None else ((place.was, place.were_at), (place.now, place.are_at))
-    for profile, locations in sides or ((None, ()), (None, ())):
-        yield {} if profile is None else properties_of(profile, locations).values
+    if place is None:
+        return {}, {}
+    were = _values_of(place.was, place.were_at)
+    if place.was is place.now and place.were_at is place.are_at:
+        return were, were
+    return were, _values_of(place.now, place.are_at)
+
+
+def _values_of(profile: Profile | None, locations: tuple[LocationRecord, ...]) -> Mapping[str, str]:
+    return {} if profile is None else properties_of(profile, locations).values
 
 
 def _differing(before: Delivery | None, after: Delivery | None) -> Iterator[ObjectKey]:

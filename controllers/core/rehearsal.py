@@ -259,8 +259,8 @@ def _references(before: State, after: State, named: AbstractSet[ObjectKey]) -> I
         for name in sorted(old.keys() | new.keys()):
             if old.get(name) != new.get(name):
                 yield from _of(entry for side in (old, new) if (entry := side.get(name)))
-    for delivery in later_.values():
-        yield from _of(delivery.entries[name] for name in named & delivery.entries.keys())
+    for standing in later_.values():
+        yield from _of(standing.entries[name] for name in named & standing.entries.keys())
     concerned = list({**former, **later_}) if inventory else changed
     for key in concerned:
         for delivery in (former.get(key), later_.get(key)):
