@@ -26,6 +26,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("README.md", "docs/quickstart.md", "docs/customization.md", "docs/operations.md")
 BLOCK = re.compile(r"^```(console|yaml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# ([a-z0-9-]+/)?[a-z0-9-]+\.yaml\n")
+# What a command says that ends with 1.
+DIFFERS = ("error: ", "Error from server", "diff -u", "at the centre: ")
 END = "end of command"
 LOOKS = re.compile(
     r"\bleafcast (status|tree|get|events|doctor|node list)\b[^|&;]*$|^docker compose down\b"
@@ -54,7 +56,7 @@ class Command:
     @property
     def code(self) -> int:
         return int(
-            any(line.startswith(("error: ", "Error from server", "diff -u")) for line in self.shown)
+            any(line.startswith(DIFFERS) for line in self.shown)
         )
 
 

@@ -150,8 +150,7 @@ class _Shown:
     async def _pages(self) -> AsyncIterator[list[Form]]:
         """The rows that are asked for, some at a time; none if there are none."""
         if not self.every:
-            rows = self.plan.summary["rows"]
-            if rows:
+            if rows := [row for row in self.plan.summary["rows"] if row["action"] in self._told()]:
                 yield await self._looked_at(rows)
             return
         page: list[Form] = []
@@ -169,8 +168,15 @@ class _Shown:
             await self.live.look(rows)
         return rows
 
+    def _told(self) -> frozenset[str]:
+        """Of what is told: what does not change only if nothing does, or all is asked for."""
+        counts = self.plan.summary["counts"]
+        words = frozenset(word for word in counts if counts[word])
+        return words if self.every or words == {"none"} else words - {"none"}
+
     def _more(self) -> int:
-        return int(sum(self.plan.summary["counts"].values())) - self.told
+        counts = self.plan.summary["counts"]
+        return int(sum(counts[word] for word in self._told())) - self.told
 
     def _silent(self) -> dict[str, str]:
         return {} if self.live is None else self.live.silent
