@@ -30,6 +30,8 @@ from schemas.chunks import ManifestEntry
 from schemas.identity import MailKey, NodePath
 from schemas.moves import former_paths
 from schemas.objects import ObjectKey
+from schemas.placements import placement_of as placement_of_record
+from schemas.placements import title
 from schemas.properties import properties_of
 from schemas.records import (
     BUCKETS,
@@ -40,6 +42,7 @@ from schemas.records import (
     Gate,
     LocationRecord,
     Profile,
+    Source,
     bucket,
 )
 from schemas.reports import (
@@ -62,6 +65,7 @@ WITHHELD_AFTER_SECONDS = 60.0
 FROZEN, CLASH = "Frozen", "Clash"
 SAMPLES_MAX = 20
 _OWNER = "edge/"
+_SPACE_CHARACTERS = 8
 
 
 class Inventory(NamedTuple):
@@ -134,6 +138,8 @@ class Destination:
         self._inventory = inventory
         self._content = content
         self._assigned: dict[MailKey, Assignment] = {}
+        # What people call these placements.
+        self._titles: dict[MailKey, str] = {}
         # Placements whose content is not all here, and since when only their head is.
         self._awaiting: dict[MailKey, None] = {}
         self._withheld: dict[MailKey, float] = {}
@@ -199,6 +205,7 @@ class Destination:
         if self.profile is None or not self._inventory.selects(self.profile, key):
             self.drop(key, cause)
             return
+        self._titles[key] = _title(head.source)
         if body is None:
             self._withhold(key, head, former, now)
             return
@@ -229,6 +236,7 @@ class Destination:
         self._withheld.pop(key, None)
         self._withheld_unsaid.pop(key, None)
         self._frozen.pop(key, None)
+        self._titles.pop(key, None)
         if self._assigned.pop(key, None) is not None:
             self._awaiting.pop(key, None)
             self._tallies.pop(key, None)
@@ -493,7 +501,9 @@ class Destination:
     def _state_of(self, key: MailKey, obj: ObjectKey) -> tuple[State, ExceptionSample | None]:
         winner = self._ownership.winner_over(key, obj)
         if winner is not None:
-            reason = f"Overridden: placement {winner[:8]} from another source has this object"
+            reason = (
+                f"Overridden: {self._titles[winner]} says otherwise; say the same, or rename it"
+            )
             return "failing", self._sample(1, str(obj), reason)
         observed = self._observed.get(obj)
         if observed is not None and observed.error:
@@ -546,6 +556,12 @@ class Destination:
         for key in keys:
             if key in self.wanted and key not in claimed:
                 self._history.remove(placement, key)
+
+
+def _title(source: Source) -> str:
+    """`edgeplacement/shop of space 1a2b3c4d`."""
+    name = title(placement_of_record(source) or source.name)
+    return f"{name} of space {source.space[:_SPACE_CHARACTERS]}"
 
 
 def owner_of(key: MailKey) -> str:
