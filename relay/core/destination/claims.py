@@ -32,7 +32,7 @@ class Claim:
     @property
     def address(self) -> ContentHash:
         """Of what it becomes here."""
-        return self.entry.address if self.form is None else self.form.address
+        return self.entry.reference.address if self.form is None else self.form.address
 
 
 @dataclass(frozen=True, slots=True)
