@@ -16,10 +16,12 @@ from typing import Any
 from leafcast.ask.api import Api
 from leafcast.ask.client import CentreAsks, register_asks
 from leafcast.ask.session import API_PREFIX, WORKLOADS_BUCKET
+from leafcast.daemon.admission import Admission, register_admission
 from leafcast.daemon.approvals import register_approvals
 from leafcast.daemon.backups import register_backups
 from leafcast.daemon.diagnosis import register_diagnosis
 from leafcast.daemon.event_log import EventLog, follow_conditions
+from leafcast.daemon.handed_out import HandedOutFiles
 from leafcast.daemon.logs import set_up_logs
 from leafcast.daemon.membership import Membership, register_membership
 from leafcast.daemon.orphans import register_orphans
@@ -40,6 +42,7 @@ from leafcast.spaces import open_space
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.request_reply import serve
 from relay.adapters.server.external_server import ServerPlace
+from relay.core.effects import Noted
 from relay.ports import Space
 from schemas.identity import NodePath, random_id
 
@@ -82,7 +85,19 @@ class Daemon:
         register_orphans(self.api, self.tree, asks)
         register_backups(self.api, self.tree, place, self._clock)
         register_asks(self.api, asks)
-        register_membership(self.api, Membership(centre, asks, verbs, self._clock, dice))
+        members = Membership(centre, asks, verbs, self._clock, dice)
+        register_membership(self.api, members)
+        self._admission = Admission(
+            centre,
+            members.enrolling,
+            members.changing,
+            HandedOutFiles(place.folder),
+            self._clock,
+            dice,
+            lambda *said: self.tree.noted(NodePath(), Noted(*said)),
+        )
+        register_admission(self.api, self._admission)
+        self.tree.decide = self._admission.decide
 
     async def run(self) -> None:
         """Keep the tree running until cancelled; raises what ends it, in groups."""
@@ -93,6 +108,7 @@ class Daemon:
                 group.create_task(self._answer(), name="api")
                 group.create_task(self._announce(), name="announce")
                 group.create_task(self._watch(), name="watch")
+                group.create_task(self._admission.run(), name="admission")
                 group.create_task(give_back_freed(self._clock), name="memory")
                 if (health := self._health) is not None:
                     endpoint = HealthEndpoint(self.tree.unready, health.port, health.host)

@@ -45,15 +45,20 @@ class Membership:
     """The verbs of a daemon that begin with `node-`."""
 
     def __init__(
-        self, tree: Tree, asks: CentreAsks, states: States, clock: Clock, dice: Dice
+        self,
+        tree: Tree,
+        asks: CentreAsks,
+        states: States,
+        clock: Clock,
+        dice: Dice,
     ) -> None:
         self._tree = tree
         self._asks = asks
         self._states = states
         self._clock = clock
         self._dice = dice
-        self._enrolling = Enrolment(tree, asks, states, clock, dice)
-        self._changing = asyncio.Lock()
+        self.enrolling = self._enrolling = Enrolment(tree, asks, states, clock, dice)
+        self.changing = self._changing = asyncio.Lock()
 
     async def add(
         self,
@@ -69,9 +74,9 @@ class Membership:
         Then a bundle made for it earlier is void, and who runs with it is cut off. Raises ApiError,
         NodeRefused.
         """
-        wanted = [Wanted(NodePath.parse(path), labels or {}, relay=relay)]
+        wanted = [Wanted(NodePath.parse(path), labels or {}, relay=relay, again=replace)]
         async with self._changing:
-            plan = await self._enrolling.plan(wanted, replace=replace)
+            plan = await self._enrolling.plan(wanted)
             for fault in plan.faults:
                 raise fault.error
             (added,) = await self._enrolling.add(plan, valid_seconds)
@@ -90,11 +95,9 @@ class Membership:
         Of each that cannot be added a fault says why, by its place in `nodes`; else there is of
         each what `add` answers. Raises ApiError.
         """
-        wanted = [
-            Wanted(NodePath.parse(it["path"]), relay=False, labels=it["labels"]) for it in nodes
-        ]
+        wanted = [Wanted(NodePath.parse(it["path"]), it["labels"], again=replace) for it in nodes]
         async with self._changing:
-            plan = await self._enrolling.plan(wanted, replace=replace)
+            plan = await self._enrolling.plan(wanted)
             if plan.faults or dry_run:
                 return {"faults": [fault.form for fault in plan.faults], "added": []}
             return {"faults": [], "added": await self._enrolling.add(plan, valid_seconds)}

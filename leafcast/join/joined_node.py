@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.2
 REFUSED_SECONDS = 3.0
-_REFUSED, _OPENED, _UNREACHED = "authorization violation", "leafnode connection created", "away"
+NOT_LET_IN, _OPENED, AWAY = "authorization violation", "leafnode connection created", "away"
 _STOPPED = "stopped"
 _LOST = ("error trying to connect as leafnode", "leafnode connection closed")
 
@@ -107,10 +107,10 @@ class JoinedNode:
         patient_until = self._clock.now().seconds + REFUSED_SECONDS
         while True:
             stopped = runtime.node is not None and runtime.node.stopped
-            trouble = _STOPPED if stopped else _trouble(runtime.server.log)
+            trouble = _STOPPED if stopped else trouble_of(runtime.server.log)
             ready = runtime.node is not None and runtime.node.ready
-            patient = trouble == _REFUSED and self._clock.now().seconds <= patient_until
-            if trouble == _REFUSED and not admitted and not patient:
+            patient = trouble == NOT_LET_IN and self._clock.now().seconds <= patient_until
+            if trouble == NOT_LET_IN and not admitted and not patient:
                 raise _void(self.bundle)
             if ready and not admitted:
                 admitted = self._keep(replace(self._place, admitted=True))
@@ -137,24 +137,24 @@ class JoinedNode:
     def _news(self, trouble: str) -> str:
         if not trouble:
             return f"{self.bundle.path} is in session with its parent"
-        if trouble == _REFUSED:
+        if trouble == NOT_LET_IN:
             return f"{_void(self.bundle)}; until then it keeps what it has"
         if trouble == _STOPPED:
             return _other_run(self.bundle)
         return f"its parent {self.bundle.path.parent} is not reached; trying again"
 
 
-def _trouble(log: Sequence[str]) -> str:
+def trouble_of(log: Sequence[str]) -> str:
     """What a node's own server said last about the link to the parent; "" if that is open."""
     trouble = ""
     for line in reversed(log):
         said = line.lower()
-        if _REFUSED in said:
-            return _REFUSED
+        if NOT_LET_IN in said:
+            return NOT_LET_IN
         if _OPENED in said:
             return trouble
         if any(loss in said for loss in _LOST):
-            trouble = _UNREACHED
+            trouble = AWAY
     return trouble
 
 

@@ -21,11 +21,12 @@ from leafcast.local.host_status import host_status
 from leafcast.local.known_children import KnownChildren
 from leafcast.space_settings import SpaceSetting
 from relay.adapters.jetstream.bus import BusAddress, JetStreamBus
+from relay.adapters.jetstream.entrance import Decide, Entrance, EntranceKeys
 from relay.adapters.server.external_server import ExternalServer, ServerPlace
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_config import AccountSeeds, ParentLink
 from relay.adapters.server.nats_server import EmbeddedServer
-from relay.adapters.server.nkey_pairs import new_user_nkey
+from relay.adapters.server.nkey_pairs import entrance_pair, new_user_nkey
 from relay.adapters.spaces.connection import Client, space_connection
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from relay.adapters.spaces.simulated_cluster import Settings
@@ -68,7 +69,7 @@ class NodeRuntime:
     `beside` is work on the relay that starts and ends with each of its runs; `home` tells this
     folder from another one with the same credentials, `former` are paths at which it hung before.
     `before` must have succeeded before the first run. `external` says where the node's server is
-    if someone else runs it.
+    if someone else runs it. `decide` answers, at the centre, those who ask to be let in.
     """
 
     def __init__(  # noqa: PLR0913 - what most nodes do without is named
@@ -84,8 +85,10 @@ class NodeRuntime:
         former: tuple[NodePath, ...] = (),
         before: Callable[[NodeRuntime], Coroutine[Any, Any, None]] | None = None,
         external: ServerPlace | None = None,
+        decide: Decide | None = None,
     ) -> None:
         self.path = path
+        self._decide = decide
         self.attached = attached is not None
         self._world = world
         self._folder = folder
@@ -213,7 +216,12 @@ class NodeRuntime:
         children = self._known.nkeys
         if self._external is not None:
             return ExternalServer(
-                self._external, self.path, self._seeds, parent=self._parent, children=children
+                self._external,
+                self.path,
+                self._seeds,
+                parent=self._parent,
+                children=children,
+                entrance=self._entrance_nkey(),
             )
         return EmbeddedServer(
             self._folder,
@@ -223,7 +231,12 @@ class NodeRuntime:
             clock=self._world.clock,
             parent=self._named_link(),
             children=children,
+            entrance=self._entrance_nkey(),
         )
+
+    def _entrance_nkey(self) -> str:
+        """The key of those who ask to be let in below this node; nothing hangs below an edge."""
+        return "" if self.attached else entrance_pair(self._world.tree)[1]
 
     def _named_link(self) -> ParentLink | None:
         """The link to the parent, under a name that a copy of this folder elsewhere has not."""
@@ -330,6 +343,10 @@ class NodeRuntime:
                 if told or driver.node.children():
                     await server.forget_others(driver.node.children())
                 group.create_task(asker.run(), name=f"asker {self.path}")
+                if not self.attached:
+                    keys = EntranceKeys(self._seeds.relay, uplink)
+                    entrance = Entrance(self.path, self.server.url, keys, world.clock, self._decide)
+                    group.create_task(entrance.run(), name=f"entrance {self.path}")
                 if self._beside is not None:
                     group.create_task(self._beside(driver), name=f"beside {self.path}")
         except asyncio.CancelledError:

@@ -34,6 +34,7 @@ from leafcast.show.plurals import many
 from leafcast.space_settings import SIMULATED, SpaceSetting
 from leafcast.spaces import open_space
 from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.jetstream.entrance import Decide
 from relay.adapters.jetstream.request_reply import CannotConnect
 from relay.adapters.server.external_server import ServerPlace
 from relay.adapters.server.guard import Guard
@@ -42,6 +43,7 @@ from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.core.effects import Noted
 from relay.driver import Driver
 from relay.ports import BusBroken, Space, SpaceError
+from schemas.enrolment import NO_WAY_UP, plain_answer
 from schemas.identity import NodePath
 from schemas.objects import BUILT_IN_KINDS
 
@@ -90,6 +92,7 @@ class LocalTree:
         self._ledger_lost = False
         self._changed = asyncio.Event()
         self.noted: Callable[[NodePath, Noted], None] = lambda _, __: None
+        self.decide: Decide = _no_one_decides
 
     async def run(self) -> None:
         """Start everything, run until cancelled, and stop the servers on the way out."""
@@ -160,6 +163,7 @@ class LocalTree:
             beside=self._control,
             before=self._restore,
             external=self._external,
+            decide=self.decide,
         )
         group.create_task(self._add(runtime).run(), name="centre")
         await self.centre_up.wait()
@@ -313,6 +317,10 @@ def streams_of(centre: NodeRuntime) -> CentreServer:
     """Where the centre's streams are."""
     seeds = {RELAY: centre.relay_seed, SPACE: centre.space_seed}
     return CentreServer(centre.server.url, seeds)
+
+
+async def _no_one_decides(_request: bytes) -> bytes:
+    return plain_answer(NO_WAY_UP)
 
 
 def _title(obj: Mapping[str, Any]) -> str:

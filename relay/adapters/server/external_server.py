@@ -21,6 +21,7 @@ from relay.adapters.server.nats_config import (
     ParentLink,
     ServerSettings,
     check_child,
+    loses_key,
     write_config,
 )
 from relay.ports import BusBroken
@@ -55,8 +56,10 @@ class ExternalServer:
         *,
         parent: ParentLink | None = None,
         children: Mapping[str, str] | None = None,
+        entrance: str = "",
     ) -> None:
         self.path = path
+        self._entrance = entrance
         self.url = place.url
         self.leaf_url = place.leaf_url
         self.log: list[str] = []
@@ -94,8 +97,9 @@ class ExternalServer:
             if old == nkey:
                 return
             check_child(self._settings(self._children), name, nkey)
+            cut = name if loses_key(old or "", nkey) else None
             # A new account's imports are dead until the reload after the one that made it (2.15.1).
-            await self._change({**self._children, name: nkey}, times=2, cut=name if old else None)
+            await self._change({**self._children, name: nkey}, times=2, cut=cut)
 
     async def remove_child(self, name: str) -> None:
         """Close the child's account and cut its leaf link; twice is harmless. Raises BusBroken."""
@@ -128,4 +132,5 @@ class ExternalServer:
             nkeys=self._nkeys,
             parent=self._parent,
             children=children,
+            entrance=self._entrance,
         )

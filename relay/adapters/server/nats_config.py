@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
@@ -59,6 +59,8 @@ class ParentLink:
 class ServerSettings:
     """All that a server's configuration depends on; `children` maps names to public nkeys.
 
+    A child may have two keys, with a space between, while one is replaced, and none (""), while it
+    is revoked. `entrance` is the public nkey with which strangers ask to be let in, "" without.
     `host` is the address of this machine that it listens on; who comes in needs a key anyway.
     """
 
@@ -72,6 +74,7 @@ class ServerSettings:
     host: str = "127.0.0.1"
     # Of this server alone, so that a second one with the same links cuts off neither; "": by path.
     name: str = ""
+    entrance: str = ""
 
 
 class BadServerSettings(ValueError):
@@ -88,7 +91,7 @@ def render(settings: ServerSettings) -> str:
 
     Raises BadIdentity, BadNkey or BadServerSettings.
     """
-    _check_users(settings)
+    _check_users(settings, settings.children)
     prefix = settings.path.prefix
     return _fill(
         "node",
@@ -107,9 +110,15 @@ def render(settings: ServerSettings) -> str:
         system_nkey=settings.nkeys.system,
         remote=_remote(settings.parent),
         children="".join(
-            _fill("child", name=settings.path.child(name).name, nkey=nkey, prefix=prefix)
-            for name, nkey in sorted(settings.children.items())
+            _fill(
+                "child",
+                name=settings.path.child(name).name,
+                users="".join(_fill("user", nkey=nkey) for nkey in keys.split()),
+                prefix=prefix,
+            )
+            for name, keys in sorted(settings.children.items())
         ),
+        entrance=_fill("entrance", nkey=settings.entrance) if settings.entrance else "",
     )
 
 
@@ -121,12 +130,17 @@ def write_config(file: Path, settings: ServerSettings) -> None:
 def check_child(settings: ServerSettings, name: str, nkey: str) -> None:
     """Refuse, without the cost of rendering, a child that `render` would refuse; same errors."""
     settings.path.child(name)
-    check_public_nkey(nkey, name)
-    own = settings.nkeys
-    others = (child for child, key in settings.children.items() if key == nkey and child != name)
-    holder = "this server" if nkey in (own.relay, own.uplink, own.space, own.system) else None
-    if holder := holder or next(others, None):
-        raise BadServerSettings(f"nkey of {name}", f"{holder} has the same; make a new one")
+    others = {child: key for child, key in settings.children.items() if child != name}
+    _check_users(replace(settings, children={}), {name: nkey})
+    for key in nkey.split():
+        holder = next((child for child, keys in others.items() if key in keys.split()), None)
+        if holder is not None:
+            raise BadServerSettings(f"nkey of {name}", f"{holder} has the same; make a new one")
+
+
+def loses_key(before: str, after: str) -> bool:
+    """Whether a child's link may be one of a key that it has no more."""
+    return not set(before.split()) <= set(after.split())
 
 
 def _remote(parent: ParentLink | None) -> str:
@@ -136,12 +150,14 @@ def _remote(parent: ParentLink | None) -> str:
     return _fill("remote", url=_quotable("parent url", parent.url), seed=parent.seed)
 
 
-def _check_users(settings: ServerSettings) -> None:
+def _check_users(settings: ServerSettings, children: Mapping[str, str]) -> None:
     """A key opens one account; the server would refuse the whole file otherwise."""
     own = settings.nkeys
     users = {"RELAY": own.relay, "UPLINK": own.uplink, "SPACE": own.space, "SYS": own.system}
+    users |= {"ENROL": settings.entrance} if settings.entrance else {}
     holder: dict[str, str] = {}
-    for name, nkey in [*users.items(), *settings.children.items()]:
+    each = [(name, nkey) for name, keys in children.items() for nkey in keys.split()]
+    for name, nkey in [*users.items(), *each]:
         check_public_nkey(nkey, name)
         if nkey in holder:
             rule = f"{holder[nkey]} has the same; make a new one"

@@ -21,6 +21,7 @@ from relay.adapters.server.nats_config import (
     ParentLink,
     ServerSettings,
     check_child,
+    loses_key,
     write_config,
 )
 from relay.adapters.server.port_holder import Holder, stranger_on
@@ -50,7 +51,7 @@ class EmbeddedServer:
     If it cannot be brought back the block is cancelled and ends with ServerFailed (in a group).
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what most servers do without is named
         self,
         folder: Path,
         path: NodePath,
@@ -60,8 +61,10 @@ class EmbeddedServer:
         clock: Clock,
         parent: ParentLink | None = None,
         children: Mapping[str, str] | None = None,
+        entrance: str = "",
     ) -> None:
         self.path = path
+        self._entrance = entrance
         self._name = parent.server_name if parent is not None else ""
         self._folder = folder
         self._config = folder / "nats.conf"
@@ -197,7 +200,8 @@ class EmbeddedServer:
     async def add_child(self, name: str, nkey: str) -> None:
         """Open an account for the child's public nkey; twice is harmless, another key replaces it.
 
-        Raises BadIdentity, BadNkey or BadServerSettings, and then nothing has changed.
+        Two keys, with a space between, are both good; with none ("") its link is cut. Raises
+        BadIdentity, BadNkey or BadServerSettings, and then nothing has changed.
         """
         old = self._children.get(name)
         if old == nkey:
@@ -205,7 +209,7 @@ class EmbeddedServer:
         check_child(self._settings(self._children), name, nkey)
         self._children[name] = nkey
         await self.reload()
-        if old is not None:
+        if loses_key(old or "", nkey):
             await self._cut_links(name)
 
     async def remove_child(self, name: str) -> None:
@@ -310,6 +314,7 @@ class EmbeddedServer:
             parent=self._parent,
             children=children,
             name=self._name,
+            entrance=self._entrance,
         )
 
     def _write_config(self) -> None:
