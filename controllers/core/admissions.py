@@ -1,8 +1,8 @@
-"""Who may be let in: tokens that were handed out, requests that came of them, and what became of each.
+"""Who may be let in: tokens that were handed out, requests that came of them, what became of each.
 
-A token is no node: until a request of it is granted there is neither a record nor inventory. Judging
-is idempotent: the same request by the same key gets the same verdict, whenever it comes again. Times
-are milliseconds since 1970, and arguments.
+A token is no node: until a request of it is granted there is neither a record nor inventory.
+Judging is idempotent: the same request by the same key gets the same verdict, whenever it comes
+again. Times are milliseconds since 1970, and arguments.
 """
 
 from __future__ import annotations

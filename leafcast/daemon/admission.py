@@ -1,7 +1,7 @@
 """Nodes that ask to be let in by a token: what the daemon does for those, and for who decides.
 
-A node's keys are made where it runs; what comes here is a request with their public halves. Granting
-many is done as one, so that their parents' servers take in all their accounts with few reloads.
+A node's keys are made where it runs; what comes here is a request with their public halves. Many
+are granted as one, so that their parents' servers take in all their accounts with few reloads.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from controllers.core.admissions import Admissions, HandedOut, Requested, TooManyTokens, Verdict
@@ -40,6 +41,8 @@ from schemas.tokens import SECRET_BYTES, Token, pin_of
 
 GATHER_SECONDS = 0.25
 """So long requests are gathered that nobody has to be asked about, to be granted as one."""
+SURE_SECONDS = 5.0
+"""So long one waits for its answer who will be granted what it asks."""
 GRANTED_AT_ONCE = 500
 AGAIN_SECONDS = 5.0
 PARENT_KNOWN_SECONDS = 10.0
@@ -75,6 +78,7 @@ class Admission:
         self._admissions = Admissions(files.read())
         self._parents: dict[NodePath, tuple[float, Json]] = {}
         self._to_grant = asyncio.Event()
+        self._granted = asyncio.Event()
         # What a former run did not come to.
         self._to_grant.set()
 
@@ -115,6 +119,11 @@ class Admission:
         self, one: HandedOut, request: SignedRequest, asked: JoinRequest
     ) -> JoinAnswer:
         verdict = self._judged(one, asked)
+        if verdict.state == PENDING and one.sure:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(SURE_SECONDS):
+                    await self._granted.wait()
+            verdict = self._judged(one, asked)
         state, grant = verdict.state, None
         if state == GRANTED:
             grant = await self._grant(self._admissions.tokens[one.token], asked)
@@ -230,7 +239,7 @@ class Admission:
         return found
 
     async def requests(self) -> Json:
-        """Who waits for a person: `{requests: [{path, said, nkey, askedMs, token, relay, ...}]}`."""
+        """Who waits for a person, the oldest first: `{requests: [{path, said, nkey, ...}]}`."""
         return {"requests": [_request_form(*pair) for pair in self._admissions.waiting()]}
 
     async def tokens(self) -> Json:
@@ -342,6 +351,8 @@ class Admission:
             self._admissions.decide(one.token, request.path, GRANTED, now)
         changed = dict.fromkeys(one.token for one, _ in done)
         self._files.keep([self._admissions.tokens[token] for token in changed])
+        granted, self._granted = self._granted, asyncio.Event()
+        granted.set()
         told = [{**fault.form, "path": str(wanted[fault.at].path)} for fault in faults]
         return [request.path for _, request in done], told
 

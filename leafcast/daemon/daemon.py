@@ -24,6 +24,7 @@ from leafcast.daemon.event_log import EventLog, follow_conditions
 from leafcast.daemon.handed_out import HandedOutFiles
 from leafcast.daemon.logs import set_up_logs
 from leafcast.daemon.membership import Membership, register_membership
+from leafcast.daemon.node_keys import NodeKeys, register_node_keys
 from leafcast.daemon.orphans import register_orphans
 from leafcast.daemon.running_centre import RunningCentre
 from leafcast.daemon.tree_facts import placement_of, reached
@@ -97,6 +98,9 @@ class Daemon:
             lambda *said: self.tree.noted(NodePath(), Noted(*said)),
         )
         register_admission(self.api, self._admission)
+        register_node_keys(
+            self.api, NodeKeys(centre, members.enrolling, members.changing, asks, self._clock)
+        )
         self.tree.decide = self._admission.decide
 
     async def run(self) -> None:

@@ -36,6 +36,7 @@ from schemas.identity import NodePath
 from schemas.objects import ObjectKey
 
 DRAIN_SECONDS_MAX = 60.0
+REVOKED = "revoked"
 DRAIN_POLL_SECONDS = 0.2
 
 Json = dict[str, Any]
@@ -167,7 +168,7 @@ class Membership:
                 {
                     "path": form["path"],
                     "syncTarget": hanging.get(form["path"], ""),
-                    "state": form["state"],
+                    "state": self._state(form),
                     "reached": form["state"] in IN_SESSION,
                     "sinceMs": form["silent_since_ms"] or 0,
                 }
@@ -175,6 +176,11 @@ class Membership:
                 if form["path"] != "/"
             ]
         }
+
+    def _state(self, form: Json) -> str:
+        """The state of a node by its line of the tree; of one whose key is void, that."""
+        record = self._enrolling.record(NodePath.parse(form["path"]))
+        return str(form["state"]) if record is None or record.nkey else REVOKED
 
     async def _moved(self, old: NodePath, new: NodePath, labels: Mapping[str, str]) -> list[Json]:
         """The inventory of an edge as it will be at its new place; raises NodeRefused, ApiError."""

@@ -14,13 +14,13 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from nats.errors import Error as NatsError
-
 from leafcast.data_dir import DataDir, DataDirUnusable
 from leafcast.join.bundle import Bundle, BundleRefused, read_bundle, write_bundle
 from leafcast.join.folder import BUNDLE_FILE, REQUEST_FILE, REQUEST_FOLDER
-from leafcast.join.joined_node import NOT_LET_IN, REFUSED_SECONDS, JoinFailed, trouble_of
+from leafcast.join.joined_node import REFUSED_SECONDS, JoinFailed
+from relay.adapters.jetstream.request_reply import Unanswered, ask
 from relay.adapters.server.guard import Guard
+from relay.adapters.server.link_trouble import NOT_LET_IN, trouble_of
 from relay.adapters.server.nats_config import AccountSeeds, ParentLink
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import (
@@ -175,11 +175,11 @@ class Asking:
     ) -> JoinAnswer | NoAnswer | RecordRefused | None:
         """The centre's answer, what there is in its place, or None: nobody took the request."""
         try:
-            message = await client.request("enrol.ask", encode(request), timeout=ANSWER_SECONDS)
-        except (NatsError, OSError, TimeoutError):
+            answer = await ask(client, "enrol.ask", encode(request), ANSWER_SECONDS)
+        except Unanswered:
             return None
         try:
-            return open_answer(self._token, request, message.data)
+            return open_answer(self._token, request, answer)
         except (NoAnswer, RecordRefused) as fault:
             return fault
 

@@ -1,4 +1,4 @@
-"""Where to ask, and with which token: from a command line, or from the file of `leafcast node add`."""
+"""Where to ask, and with which token: from a command line, or a file of `leafcast node add`."""
 
 from __future__ import annotations
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
-from leafcast.join.bundle import Bundle
-from leafcast.join.folder import JoinedFolder
+from leafcast.join.bundle import Bundle, write_bundle
+from leafcast.join.folder import BUNDLE_FILE, JoinedFolder
 from leafcast.local.freed_memory import give_back_freed
 from leafcast.local.health_endpoint import HealthAddress, HealthEndpoint
 from leafcast.local.node_runtime import NodeRuntime, World
 from leafcast.space_settings import SpaceSetting
 from relay.adapters.jetstream.rekeying import rekey_streams
 from relay.adapters.server.guard import Guard
+from relay.adapters.server.link_trouble import NOT_LET_IN, trouble_of
 from relay.adapters.server.nats_config import ParentLink
 from relay.adapters.spaces.simulated_cluster import Settings
 from relay.core.effects import Noted
@@ -25,9 +26,7 @@ logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.2
 REFUSED_SECONDS = 3.0
-NOT_LET_IN, _OPENED, AWAY = "authorization violation", "leafnode connection created", "away"
 _STOPPED = "stopped"
-_LOST = ("error trying to connect as leafnode", "leafnode connection closed")
 
 
 class JoinFailed(Exception):
@@ -75,6 +74,7 @@ class JoinedNode:
                     home=self._place.bound_home,
                     former=self._place.former,
                     before=self._arrive,
+                    keep_seed=self._keep_seed,
                 )
                 runtime.noted = self._tell
                 async with asyncio.TaskGroup() as group:
@@ -124,6 +124,11 @@ class JoinedNode:
         if noted.reason in (EXPIRED_VIEW, STALE_VIEW, FRESH_VIEW):
             self._say(f"{self.bundle.path}: {noted.detail}")
 
+    def _keep_seed(self, seed: str) -> None:
+        """Start with another key next time; raises OSError."""
+        self.bundle = replace(self.bundle, seed=seed)
+        write_bundle(self._place.folder / BUNDLE_FILE, self.bundle)
+
     def _keep(self, place: JoinedFolder) -> bool:
         """Write down what the folder is from now on; False while the disk takes nothing."""
         try:
@@ -144,24 +149,10 @@ class JoinedNode:
         return f"its parent {self.bundle.path.parent} is not reached; trying again"
 
 
-def trouble_of(log: Sequence[str]) -> str:
-    """What a node's own server said last about the link to the parent; "" if that is open."""
-    trouble = ""
-    for line in reversed(log):
-        said = line.lower()
-        if NOT_LET_IN in said:
-            return NOT_LET_IN
-        if _OPENED in said:
-            return trouble
-        if any(loss in said for loss in _LOST):
-            trouble = AWAY
-    return trouble
-
-
 def _void(bundle: Bundle) -> JoinFailed:
     reason = (
-        f"its parent {bundle.path.parent} does not know this bundle's key: a newer bundle was "
-        "made, the node was removed or moved, or the bundle is of another tree"
+        f"its parent {bundle.path.parent} does not know this bundle's key: a newer one was made, "
+        "the node was removed, moved or revoked, or the bundle is of another tree"
     )
     remedy = (
         "join with the newer bundle, or, if it was moved, with the one of its new place; or make a "

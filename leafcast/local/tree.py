@@ -24,7 +24,7 @@ from leafcast.ask.session import INVENTORY_BUCKET, NODE_MANAGER, USER_MANAGER, W
 from leafcast.data_dir import DataDir
 from leafcast.local.attached_cluster import attachment
 from leafcast.local.backup import RELAY, SPACE, CentreServer, restore_pending
-from leafcast.local.credentials import keep_credentials, load_credentials
+from leafcast.local.credentials import keep_credentials, keep_seed, load_credentials
 from leafcast.local.inventory import edge_objects
 from leafcast.local.node_runtime import NodeRuntime, World
 from leafcast.local.observation import observe_tree
@@ -258,7 +258,16 @@ class LocalTree:
         link = ParentLink(parent.server.leaf_url, credentials.seed)
         cluster = self._clusters.get(path, SIMULATED)
         attached = attachment(cluster) if edge else None
-        node = self._add(NodeRuntime(world, path, folder, parent=link, attached=attached))
+        node = self._add(
+            NodeRuntime(
+                world,
+                path,
+                folder,
+                parent=link,
+                attached=attached,
+                keep_seed=partial(keep_seed, folder, path),
+            )
+        )
         self._runs[path] = group.create_task(node.run(), name=str(path))
         await node.until(lambda node: node.ready)
 
@@ -289,7 +298,7 @@ class LocalTree:
             await enrol_node(issuer, world.tree, path, kept.nkey)
             return kept
         if kept is not None:
-            return kept if record is not None and record.nkey == kept.nkey else None
+            return kept if record is not None and kept.nkey in record.nkey.split() else None
         fresh = await add_node(issuer, world.tree, path, self._dice.entropy(32), new_user_nkey)
         if edge:
             # Before the credentials: for who has them this is not done again, so what people change

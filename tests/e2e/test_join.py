@@ -131,7 +131,7 @@ class Tree:
 
     def add(self, path: str, *options: str) -> Path:
         bundle = self.folder / f"{path.strip('/').replace('/', '-')}-{time.monotonic_ns()}.json"
-        self.run("node", "add", path, "-o", bundle, *options)
+        self.run("node", "add", path, "--bundle", "-o", bundle, *options)
         return bundle
 
     def reached(self) -> dict[str, bool]:

@@ -53,7 +53,7 @@ T = TypeVar("T")
 @click.option("--simulated", is_flag=True, help="Take a cluster that only pretends to run things.")
 @log_format_option
 @health_options
-def join(  # noqa: PLR0913 - click passes options by name
+def join(  # noqa: PLR0913, PLR0917 - click passes options by name
     source: str,
     token: str | None,
     path: str | None,
@@ -68,9 +68,9 @@ def join(  # noqa: PLR0913 - click passes options by name
 
     With a token it asks to be let in, with keys made here, and waits until that is approved. Then
     it runs until Ctrl-C: it starts a nats-server and, unless it is a relay, works on a cluster: the
-    one of --kubeconfig or --context, in a Pod the one that it runs in, else a simulated one. Started
-    again with the same line it goes on where it was, with the cluster that it had. A node that was
-    moved goes on with the bundle of its new place, and the folder that it has.
+    one of --kubeconfig or --context, in a Pod the one that it runs in, else a simulated one.
+    Started again with the same line it goes on where it was, with the cluster that it had. A node
+    that was moved goes on with the bundle of its new place, and the folder that it has.
     """
     named = _named(kubeconfig, context, simulated=simulated)
     clock, dice = SystemClock(), SystemDice()

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from controllers.core.admissions import USES_MAX
 from leafcast.cli import shell_completion
 from leafcast.cli.commands.node_keys import revoke, rotate
 from leafcast.cli.commands.node_list import add_listed, read_labels
@@ -18,7 +19,6 @@ from leafcast.cli.commands.node_requests import approve, deny, requests, tokens
 from leafcast.cli.hand_over import HandOver, add_bundle, add_token, labels_text, writable
 from leafcast.cli.options import NodeAt, NodesAt, data_dir_option
 from leafcast.cli.session_calls import call
-from controllers.core.admissions import USES_MAX
 from relay.atomic_file import atomic_write
 
 REMOVE_SECONDS = 90.0
@@ -97,7 +97,7 @@ _valid_option = click.option(
 )
 @_valid_option
 @data_dir_option
-def add(  # noqa: PLR0913 - click passes options by name
+def add(  # noqa: PLR0913, PLR0917 - click passes options by name
     path: str | None,
     file: Path | None,
     sites: Path | None,

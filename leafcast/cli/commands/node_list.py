@@ -82,12 +82,17 @@ def add_listed(
 
     faults, again = in_session(data_dir, work)
     _refuse_all(file, faults, len(rows))
+    _tell(folder, len(rows), again, handed)
+
+
+def _tell(folder: Path, rows: int, again: int, handed: HandOver) -> None:
+    """Say what was handed over, and what is to be done with it."""
     if handed.bundle:
-        click.echo(f"Added {many(len(rows) - again, 'node')}: bundles are in {folder}")
+        click.echo(f"Added {many(rows - again, 'node')}: bundles are in {folder}")
         if again:
             click.echo(f"{many(again, 'node')} existed: their earlier bundles are void.")
     else:
-        click.echo(f"{many(len(rows), 'node')} may {handed.may}: tokens are in {folder}")
+        click.echo(f"{many(rows, 'node')} may {handed.may}: tokens are in {folder}")
         if again:
             click.echo(f"{many(again, 'token')} made earlier for the same paths: void.")
     click.echo(f"Next, at each: leafcast join {bundle_name('PATH', bundle=handed.bundle)}")

@@ -1,4 +1,4 @@
-"""`leafcast node requests`, `tokens`, `approve` and `deny`: who may become a node, and who is let in."""
+"""`leafcast node requests`, `tokens`, `approve`, `deny`: who may become a node, who is let in."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -100,6 +100,13 @@ class ExternalServer:
             cut = name if loses_key(old or "", nkey) else None
             # A new account's imports are dead until the reload after the one that made it (2.15.1).
             await self._change({**self._children, name: nkey}, times=2, cut=cut)
+
+    async def link_with(self, seed: str) -> None:
+        """Be known to the parent by another key: the link is made anew. Raises BusBroken."""
+        async with self._changing:
+            assert self._parent is not None
+            self._parent = replace(self._parent, seed=seed)
+            await self._change(self._children, times=1, cut=None)
 
     async def remove_child(self, name: str) -> None:
         """Close the child's account and cut its leaf link; twice is harmless. Raises BusBroken."""

@@ -113,7 +113,7 @@ def render(settings: ServerSettings) -> str:
             _fill(
                 "child",
                 name=settings.path.child(name).name,
-                users="".join(_fill("user", nkey=nkey) for nkey in keys.split()),
+                users=",".join(_fill("user", nkey=nkey) for nkey in keys.split()),
                 prefix=prefix,
             )
             for name, keys in sorted(settings.children.items())

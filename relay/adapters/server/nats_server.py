@@ -10,6 +10,7 @@ import asyncio
 import logging
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -196,6 +197,12 @@ class EmbeddedServer:
         await process.stop()
         await self.next_start(seen)
         return True
+
+    async def link_with(self, seed: str) -> None:
+        """Be known to the parent by another key: the link is made anew. Raises as `reload`."""
+        assert self._parent is not None
+        self._parent = replace(self._parent, seed=seed)
+        await self.reload()
 
     async def add_child(self, name: str, nkey: str) -> None:
         """Open an account for the child's public nkey; twice is harmless, another key replaces it.
