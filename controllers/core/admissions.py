@@ -16,7 +16,7 @@ from schemas.identity import KeyId, NodePath
 from schemas.tokens import token_id
 
 TOKENS_MAX = 20_000
-USES_MAX = 10_000
+USES_MAX = 1_000
 KEPT_MS = 30 * 86_400_000
 """So long it is told what became of a token: who comes with it afterwards holds an unknown one."""
 AGAIN_SECONDS_MIN = 2
@@ -69,9 +69,9 @@ class HandedOut:
         return "*" in self.where
 
     @property
-    def waits(self) -> bool:
-        """Whether a request of it waits to be decided."""
-        return not self.void_ms and any(it.state == PENDING for it in self.requests)
+    def waiting(self) -> int:
+        """How many of its requests wait to be decided."""
+        return 0 if self.void_ms else sum(it.state == PENDING for it in self.requests)
 
     def admits(self, path: NodePath) -> bool:
         """Whether it is for this path; a star stands for any part of one name."""
@@ -96,7 +96,7 @@ class HandedOut:
         """In one word for people."""
         if self.void_ms:
             return "void"
-        if self.waits:
+        if self.waiting:
             return "asked"
         if len(self.requests) >= self.uses:
             return "used"
@@ -106,7 +106,7 @@ class HandedOut:
         """Since when nothing can come of it any more; 0 while something can."""
         if self.void_ms:
             return self.void_ms
-        if self.waits:
+        if self.waiting:
             return 0
         if len(self.requests) >= self.uses:
             return max(it.decided_ms for it in self.requests)
@@ -132,7 +132,9 @@ class Admissions:
 
     def __init__(self, tokens: Iterable[HandedOut] = ()) -> None:
         self.tokens: dict[str, HandedOut] = {}
-        self._waiting: set[str] = set()
+        # How many requests of each token wait to be decided; those of which none does are left out.
+        self._waiting: dict[str, int] = {}
+        self._waiting_all = 0
         self._newest: dict[str, str] = {}
         for one in tokens:
             self._put(one)
@@ -157,10 +159,12 @@ class Admissions:
         newest = self.tokens.get(self._newest.get(one.where, ""))
         if newest is None or newest.made_ms <= one.made_ms:
             self._newest[one.where] = one.token
-        if one.waits:
-            self._waiting.add(one.token)
-        else:
-            self._waiting.discard(one.token)
+        self._count(one.token, one.waiting)
+
+    def _count(self, token: str, waiting: int) -> None:
+        self._waiting_all += waiting - self._waiting.pop(token, 0)
+        if waiting:
+            self._waiting[token] = waiting
 
     def judge(self, token: str, request: JoinRequest, now_ms: int) -> Verdict:
         """What a request comes to, made by who holds the token; it is remembered if it is new."""
@@ -237,25 +241,27 @@ class Admissions:
         ]
         for token in gone:
             one = self.tokens.pop(token)
-            self._waiting.discard(token)
+            self._count(token, 0)
             if self._newest.get(one.where) == token:
                 del self._newest[one.where]
         return gone
 
     def again_seconds(self) -> int:
         """When one that waits is to ask again, so that many do not ask too often."""
-        return max(AGAIN_SECONDS_MIN, len(self._waiting) // ASKED_A_SECOND)
+        return max(AGAIN_SECONDS_MIN, self._waiting_all // ASKED_A_SECOND)
 
     def check(self) -> None:
         """Assert what always holds."""
         assert len(self.tokens) <= TOKENS_MAX
+        assert self._waiting_all == sum(self._waiting.values())
+        assert all(self._waiting.values())
         for token, one in self.tokens.items():
             assert token == one.token
             assert len(one.requests) <= one.uses <= USES_MAX
             assert len({it.path for it in one.requests}) == len(one.requests)
             assert all(one.admits(it.path) for it in one.requests)
             assert not (one.sure and one.reusable)
-            assert one.waits == (token in self._waiting)
+            assert one.waiting == self._waiting.get(token, 0)
             for it in one.requests:
                 assert it.state in (PENDING, GRANTED, DENIED)
                 assert bool(it.decided_ms) == (it.state != PENDING)

@@ -18,6 +18,7 @@ from leafcast.ask.api import Api, ApiError
 from leafcast.daemon.enrolment import Enrolment, Fault, Plan, Tree, Wanted
 from leafcast.daemon.handed_out import HandedOutFiles
 from leafcast.daemon.token_wishes import TokenWish, read_wishes
+from leafcast.doctor.findings import Expiry
 from relay.adapters.server.nkey_pairs import BadNkey, check_public_nkey
 from relay.ports import BusBroken, Clock, Dice, SpaceError
 from schemas.enrolment import (
@@ -262,6 +263,23 @@ class Admission:
                 for one in ones
             ]
         }
+
+    def expiries(self) -> list[Expiry]:
+        """The tokens that someone may still come with, for the doctor."""
+        now = self._clock.now().wall_ms
+        return [
+            Expiry(
+                f"the token for {one.where}",
+                one.made_ms,
+                one.expires_ms,
+                "nobody joined with it yet, and nobody can afterwards",
+                f"join with it, make another with leafcast node add {one.where}, or leafcast node "
+                f"deny {one.token}",
+                needed=False,
+            )
+            for one in self._admissions.tokens.values()
+            if one.open(now)
+        ]
 
     async def approve(self, paths: list[str], *, everyone: bool = False) -> Json:
         """Let in who asked: `{approved: [path], faults}`; of paths that are named all or none.

@@ -81,7 +81,6 @@ class Daemon:
         centre = RunningCentre(self.tree)
         asks = CentreAsks(centre.asker, centre.keys, self._clock, dice)
         verbs = register_tree_verbs(self.api, self.tree, self.events, asks, self._clock)
-        register_diagnosis(self.api, self.tree, asks, self._clock)
         register_approvals(self.api, self.tree)
         register_orphans(self.api, self.tree, asks)
         register_backups(self.api, self.tree, place, self._clock)
@@ -98,6 +97,7 @@ class Daemon:
             lambda *said: self.tree.noted(NodePath(), Noted(*said)),
         )
         register_admission(self.api, self._admission)
+        register_diagnosis(self.api, self.tree, asks, self._clock, self._admission.expiries)
         register_node_keys(
             self.api, NodeKeys(centre, members.enrolling, members.changing, asks, self._clock)
         )

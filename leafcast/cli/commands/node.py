@@ -11,7 +11,6 @@ from typing import Any
 
 import click
 
-from controllers.core.admissions import USES_MAX
 from leafcast.cli import shell_completion
 from leafcast.cli.commands.node_keys import revoke, rotate
 from leafcast.cli.commands.node_list import add_listed, read_labels
@@ -78,7 +77,7 @@ _valid_option = click.option(
 @click.option("--approved", is_flag=True, help="Approve in advance: who uses the token is in.")
 @click.option(
     "--uses",
-    type=click.IntRange(1, USES_MAX),
+    type=click.IntRange(min=1),
     default=1,
     help="With a pattern such as /emea/store-*: how many nodes may ask with the token.",
 )

@@ -123,7 +123,7 @@ class ExternalServer:
                 for _ in range(times):
                     await reload_config(system)
                 if cut is not None:
-                    await cut_links(system, cut)
+                    await cut_links(system, cut, children.get(cut, "").split())
         except (ConfigRefused, NatsError, OSError, TimeoutError) as error:
             self._children = before
             self.write_config()

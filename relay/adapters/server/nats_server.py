@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -217,7 +217,7 @@ class EmbeddedServer:
         self._children[name] = nkey
         await self.reload()
         if loses_key(old or "", nkey):
-            await self._cut_links(name)
+            await self._cut_links(name, nkey.split())
 
     async def remove_child(self, name: str) -> None:
         """Close the child's account, cut its connections and its leaf link; twice is harmless."""
@@ -327,7 +327,7 @@ class EmbeddedServer:
     def _write_config(self) -> None:
         write_config(self._config, self._settings(self._children))
 
-    async def _cut_links(self, child: str) -> None:
+    async def _cut_links(self, child: str, keep: Collection[str] = ()) -> None:
         await self._up()
         async with system_connection(self.url, self._system_seed) as system:
-            await cut_links(system, child)
+            await cut_links(system, child, keep)
