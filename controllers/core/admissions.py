@@ -87,7 +87,7 @@ class HandedOut:
         others = tuple(it for it in self.requests if it.path != request.path)
         return replace(self, requests=(*others, request))
 
-    def open(self, now_ms: int) -> bool:
+    def usable(self, now_ms: int) -> bool:
         """Whether someone new may still ask with it."""
         left = len(self.requests) < self.uses
         return left and not self.void_ms and now_ms < self.expires_ms

@@ -278,7 +278,7 @@ class Admission:
                 needed=False,
             )
             for one in self._admissions.tokens.values()
-            if one.open(now)
+            if one.usable(now)
         ]
 
     async def approve(self, paths: list[str], *, everyone: bool = False) -> Json:

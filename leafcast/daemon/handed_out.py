@@ -45,7 +45,7 @@ class HandedOutFiles:
         """Write these down; raises OSError."""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         for one in ones:
-            atomic_write(self._file(one.token), json.dumps(_form(one)) + "\n")
+            atomic_write(self._file(one.token), handed_out_text(one))
 
     def forget(self, tokens: Iterable[str]) -> None:
         for token in tokens:
@@ -99,8 +99,9 @@ def _requested(form: dict[str, Any]) -> Requested:
     )
 
 
-def _form(one: HandedOut) -> dict[str, Any]:
-    return {
+def handed_out_text(one: HandedOut) -> str:
+    """What a file says of it."""
+    form = {
         "format": FORMAT,
         "public": _text(one.public),
         "where": one.where,
@@ -128,6 +129,7 @@ def _form(one: HandedOut) -> dict[str, Any]:
             for it in one.requests
         ],
     }
+    return json.dumps(form) + "\n"
 
 
 def _text(data: bytes) -> str:

@@ -66,7 +66,7 @@ _NOT_REACHED, _NO_WAY, _WAITS = "not reached", "no way", "waits"
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class Asked:
     """What a folder remembers of its request; the seed goes to the bundle once it is granted."""
 
     token: str
@@ -208,23 +208,22 @@ class Asking:
             self._told = what
             self._say(said)
 
-    def _remembered(self) -> _Asked:
+    def _remembered(self) -> Asked:
         """The request of an earlier start with this token, or a new one, written down."""
         asked = self._asked_before()
         if asked is None or asked.token != self._token.token_id or not asked.seed:
             seed, _ = new_user_nkey(self._dice.entropy(32))
-            asked = _Asked(self._token.token_id, str(self._path), seed)
+            asked = Asked(self._token.token_id, str(self._path), seed)
             self._keep(asked)
         if asked.path != str(self._path):
             reason = f"it asked with this token to be {asked.path}, not {self._path}"
             raise DataDirUnusable(self._folder, reason, "name that path, or another --data-dir")
         return asked
 
-    def _keep(self, asked: _Asked) -> None:
-        text = json.dumps({"format": FORMAT, **asdict(asked)}) + "\n"
-        atomic_write(self._folder / REQUEST_FILE, text)
+    def _keep(self, asked: Asked) -> None:
+        atomic_write(self._folder / REQUEST_FILE, asked_text(asked))
 
-    def _asked_before(self) -> _Asked | None:
+    def _asked_before(self) -> Asked | None:
         """What the folder remembers; nothing if it is damaged, for then a new key is asked with."""
         try:
             return read_asked((self._folder / REQUEST_FILE).read_bytes())
@@ -247,12 +246,17 @@ class Asking:
         )
 
 
-def read_asked(data: bytes) -> _Asked:
+def asked_text(asked: Asked) -> str:
+    """What the file of a request says."""
+    return json.dumps({"format": FORMAT, **asdict(asked)}) + "\n"
+
+
+def read_asked(data: bytes) -> Asked:
     """What a file of a request says; raises ValueError, KeyError, TypeError or BadNkey."""
     form = from_json(data)
     if form["format"] != FORMAT:
         raise ValueError("it is of another version")
-    asked = _Asked(str(form["token"]), str(form["path"]), str(form["seed"]))
+    asked = Asked(str(form["token"]), str(form["path"]), str(form["seed"]))
     NodePath.parse(asked.path)
     if asked.seed:
         public_nkey(asked.seed)

@@ -99,7 +99,7 @@ class JoinedFolder:
                 former.rename(self.node_folder)
 
 
-def folder_named(tree: TreeId, path: NodePath) -> Path:
+def default_folder_of(tree: TreeId, path: NodePath) -> Path:
     """The folder of the node at a path of a tree, unless told otherwise."""
     return DataDir.default().folder / "joined" / f"{tree[:8]}-{path.domain}"
 
@@ -109,10 +109,10 @@ def default_folder(bundle: Bundle) -> Path:
 
     A node that was moved stays in the folder it has.
     """
-    own = folder_named(bundle.tree, bundle.path)
+    own = default_folder_of(bundle.tree, bundle.path)
     if own.exists():
         return own
-    for folder in (folder_named(bundle.tree, path) for path in reversed(bundle.former)):
+    for folder in (default_folder_of(bundle.tree, path) for path in reversed(bundle.former)):
         with suppress(DataDirUnusable):
             if _kept(DataDir(folder), bundle) is not None:
                 return folder

@@ -19,7 +19,7 @@ from leafcast.join.folder import (
     BUNDLE_FILE,
     cluster_of,
     default_folder,
-    folder_named,
+    default_folder_of,
     joined_folder,
 )
 from leafcast.join.invitation import TOKEN_VARIABLE, invitation_of
@@ -82,7 +82,7 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
         found = read_bundle(file)
         folder = data_dir or default_folder(found)
     else:
-        folder = data_dir or folder_named(invited.token.tree, invited.path)
+        folder = data_dir or default_folder_of(invited.token.tree, invited.path)
         file = folder / BUNDLE_FILE
         asking = Asking(invited.url, invited.token, invited.path, folder, clock, dice, say)
         found = asking.granted_before() or _until_ended(asking.run(), again)
