@@ -70,7 +70,7 @@ class JoinedNode:
                     world,
                     bundle.path,
                     self._place.node_folder,
-                    parent=ParentLink(bundle.parents[0], bundle.seed),
+                    parent=ParentLink(bundle.parents, bundle.seed),
                     attached=None if bundle.relay else self._attached,
                     home=self._place.bound_home,
                     former=self._place.former,

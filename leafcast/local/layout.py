@@ -74,7 +74,7 @@ class Layout:
         for child in credentials.values():
             if child.path.parent == path:
                 known.put(child.path.name, child.nkey)
-        link = ParentLink(config.parent, credentials[path].seed) if config.parent else None
+        link = ParentLink((config.parent,), credentials[path].seed) if config.parent else None
         ExternalServer(
             config.server_place(folder),
             path,

@@ -251,7 +251,7 @@ class LocalTree:
         if credentials is None:
             return
         await parent.until(lambda node: path.name in node.children())
-        link = ParentLink(parent.server.leaf_url, credentials.seed)
+        link = ParentLink((parent.server.leaf_url,), credentials.seed)
         cluster = self._clusters.get(path, SIMULATED)
         attached = attachment(cluster) if edge else None
         node = self._add(NodeRuntime(world, path, folder, parent=link, attached=attached))

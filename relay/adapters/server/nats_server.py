@@ -10,6 +10,7 @@ import asyncio
 import logging
 import shutil
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -17,9 +18,11 @@ from typing import Self
 from relay.adapters.server.admin import cut_links, system_connection
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_config import (
+    LOOPBACK,
     AccountSeeds,
     ParentLink,
     ServerSettings,
+    TlsFiles,
     check_child,
     write_config,
 )
@@ -29,6 +32,7 @@ from relay.adapters.server.process import ServerFailed, ServerProcess, server_bi
 from relay.ports import Clock
 from schemas.identity import NodePath
 
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - with TLS, which the configuration insists on
 READY_SECONDS = 60.0
 """A store of a million subjects is back in two seconds; slow disks take their time."""
 CRASHES_MAX = 10
@@ -42,6 +46,19 @@ PORT_WAIT_SECONDS = 15.0
 PORT_RETRY_SECONDS = 0.25
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How servers of children elsewhere dial in: the `urls` that they are told.
+
+    With `tls` that is a port on all addresses of this machine; else one of 127.0.0.1, of WebSockets
+    that a proxy passes on.
+    """
+
+    urls: tuple[str, ...]
+    port: int
+    tls: TlsFiles | None = None
 
 
 class EmbeddedServer:
@@ -60,8 +77,10 @@ class EmbeddedServer:
         clock: Clock,
         parent: ParentLink | None = None,
         children: Mapping[str, str] | None = None,
+        reach: Reach | None = None,
     ) -> None:
         self.path = path
+        self._reach = reach
         self._name = parent.server_name if parent is not None else ""
         self._folder = folder
         self._config = folder / "nats.conf"
@@ -90,8 +109,19 @@ class EmbeddedServer:
 
     @property
     def leaf_url(self) -> str:
-        """Where the children's servers connect; the same for the life of the folder."""
-        return f"nats://127.0.0.1:{self._ports.leaf}"
+        """Where children's servers on this machine connect; the same for the life of the folder."""
+        scheme = "nats" if self._reach is None or self._reach.tls is None else "tls"
+        return f"{scheme}://{LOOPBACK}:{self._leaf_port}"
+
+    @property
+    def leaf_urls(self) -> tuple[str, ...]:
+        """Where children's servers connect, wherever they are."""
+        return self._reach.urls if self._reach is not None else (self.leaf_url,)
+
+    @property
+    def _leaf_port(self) -> int:
+        reach = self._reach
+        return reach.port if reach is not None and reach.tls is not None else self._ports.leaf
 
     @property
     def pid(self) -> int:
@@ -241,7 +271,8 @@ class EmbeddedServer:
 
     async def _stranger(self) -> Holder | None:
         """Another program that listens on one of the ports."""
-        for port in (self._ports.client, self._ports.leaf):
+        reach = self._reach.port if self._reach is not None else self._leaf_port
+        for port in (self._ports.client, self._leaf_port, reach):
             if found := await stranger_on(port, self._config, self._name or self.path.domain):
                 return found
         return None
@@ -301,10 +332,15 @@ class EmbeddedServer:
             await self._process.stop()
 
     def _settings(self, children: Mapping[str, str]) -> ServerSettings:
+        reach = self._reach
+        tls = reach.tls if reach is not None else None
         return ServerSettings(
             path=self.path,
             port=self._ports.client,
-            leaf_port=self._ports.leaf,
+            leaf_host=LOOPBACK if tls is None else EVERYWHERE,
+            leaf_port=self._leaf_port,
+            tls=tls,
+            websocket_port=reach.port if reach is not None and tls is None else 0,
             store_dir=self._store_dir,
             nkeys=self._nkeys,
             parent=self._parent,
