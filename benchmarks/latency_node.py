@@ -112,7 +112,7 @@ async def run(said: dict[str, str]) -> None:
             await _stored(said["kubeconfig"], stack, group),
         )
         telling = None if children else group.create_task(_tell_applied(driver))
-        _say("ready", runtime.leaf_url)
+        _say("ready", runtime.server.leaf_url)
         await _obey({"open": raw.open, "serve": raw.serve})
         await raw.close()
         if telling is not None:

@@ -21,7 +21,15 @@ STOP_SECONDS = 30.0
 STRANGE_SECONDS = 3.0
 LOG_LINES_SHOWN = 8
 _OURS = frozenset(
-    {"lock", "daemon.log", "daemon.json", "daemon.json.new", "tree.json.new", "joined"}
+    {
+        "listen.json",
+        "lock",
+        "daemon.log",
+        "daemon.json",
+        "daemon.json.new",
+        "tree.json.new",
+        "joined",
+    }
 )
 
 

@@ -26,6 +26,7 @@ from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_config import AccountSeeds, ParentLink
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import new_user_nkey
+from relay.adapters.server.reach import Reach
 from relay.adapters.spaces.connection import Client, space_connection
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from relay.adapters.spaces.simulated_cluster import Settings
@@ -68,7 +69,8 @@ class NodeRuntime:
     `beside` is work on the relay that starts and ends with each of its runs; `home` tells this
     folder from another one with the same credentials, `former` are paths at which it hung before.
     `before` must have succeeded before the first run. `external` says where the node's server is
-    if someone else runs it.
+    if someone else runs it, `reach` how children elsewhere get to it, and `authorities` (PEM text)
+    whom they are to believe.
     """
 
     def __init__(  # noqa: PLR0913 - what most nodes do without is named
@@ -84,8 +86,12 @@ class NodeRuntime:
         former: tuple[NodePath, ...] = (),
         before: Callable[[NodeRuntime], Coroutine[Any, Any, None]] | None = None,
         external: ServerPlace | None = None,
+        reach: Reach | None = None,
+        authorities: str = "",
     ) -> None:
         self.path = path
+        self._reach = reach
+        self.authorities = authorities
         self.attached = attached is not None
         self._world = world
         self._folder = folder
@@ -116,6 +122,11 @@ class NodeRuntime:
         return self._server
 
     @property
+    def serves(self) -> bool:
+        """Whether its server was started."""
+        return self._server is not None
+
+    @property
     def driver(self) -> Driver | None:
         """The relay of the run now; None between runs."""
         return self._driver
@@ -131,9 +142,9 @@ class NodeRuntime:
         return self._known.nkeys
 
     @property
-    def leaf_url(self) -> str:
+    def leaf_urls(self) -> tuple[str, ...]:
         """Where servers of children dial in."""
-        return self.server.leaf_url
+        return self.server.leaf_urls
 
     @property
     def objects_applied(self) -> int:
@@ -223,6 +234,7 @@ class NodeRuntime:
             clock=self._world.clock,
             parent=self._named_link(),
             children=children,
+            reach=self._reach,
         )
 
     def _named_link(self) -> ParentLink | None:

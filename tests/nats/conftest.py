@@ -16,8 +16,9 @@ from nats.errors import TimeoutError as NatsTimeout
 from relay.adapters.clock import SystemClock
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_config import AccountSeeds, ParentLink
-from relay.adapters.server.nats_server import EmbeddedServer, Reach
+from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import new_user_nkey
+from relay.adapters.server.reach import Reach
 from schemas.identity import NodePath
 from schemas.subjects import stream_subjects
 from tests.awaiting import eventually

@@ -1,4 +1,4 @@
-"""Links with TLS on real servers: who is believed, and certificates that change under open links."""
+"""Links with TLS on real servers: who is believed, and certificates that change meanwhile."""
 
 import asyncio
 import socket
@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from relay.adapters.server.nats_config import ParentLink, TlsFiles
-from relay.adapters.server.nats_server import Reach
+from relay.adapters.server.nats_config import ParentLink
 from relay.adapters.server.ports import free_port
+from relay.adapters.server.reach import Reach, TlsFiles
 from relay.adapters.tls.authority import Authority, new_key, signing_request
 from tests.awaiting import eventually
 from tests.nats.conftest import Grove, Node, make_streams

@@ -9,18 +9,17 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from relay.adapters.server.nkey_pairs import check_public_nkey, public_nkey
+from relay.adapters.server.reach import LOOPBACK, TlsFiles, is_loopback
 from relay.atomic_file import atomic_write
 from schemas.identity import NodePath
 
 _INSTALLED = Path(__file__).with_name("server_config")
 _CHECKOUT = Path(__file__).parents[3] / "nats"
 # Only the form in braces is a placeholder: NATS's own subjects begin with a bare dollar sign.
-LOOPBACK = "127.0.0.1"
 TLS_SCHEMES = frozenset({"tls", "wss"})
 _PLACEHOLDER = re.compile(r"\$\{([a-z_]+)\}")
 
@@ -47,14 +46,6 @@ class AccountSeeds:
     def public(self) -> AccountNkeys:
         """Raises BadNkey if one of them is no user's seed."""
         return AccountNkeys(*map(public_nkey, (self.relay, self.uplink, self.space, self.system)))
-
-
-@dataclass(frozen=True, slots=True)
-class TlsFiles:
-    """A server's certificate, with its chain behind it, and its key: files of PEM text."""
-
-    certificate: Path
-    key: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,14 +177,6 @@ def _remote_tls(parent: ParentLink) -> str:
     elif all(is_loopback(urlsplit(url).hostname or "") for url in parent.urls):
         said.append("insecure: true")
     return f", tls: {{ {', '.join([*said, 'timeout: 10'])} }}"
-
-
-def is_loopback(host: str) -> bool:
-    """Whether nobody but this machine reaches the host."""
-    try:
-        return ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _check_hosts(settings: ServerSettings) -> None:

@@ -10,7 +10,6 @@ import asyncio
 import logging
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -18,17 +17,16 @@ from typing import Self
 from relay.adapters.server.admin import cut_links, system_connection
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_config import (
-    LOOPBACK,
     AccountSeeds,
     ParentLink,
     ServerSettings,
-    TlsFiles,
     check_child,
     write_config,
 )
 from relay.adapters.server.port_holder import Holder, stranger_on
 from relay.adapters.server.ports import PortTaken, ServerPorts, free_ports, keep_ports, kept_ports
 from relay.adapters.server.process import ServerFailed, ServerProcess, server_binary
+from relay.adapters.server.reach import LOOPBACK, Reach
 from relay.ports import Clock
 from schemas.identity import NodePath
 
@@ -48,26 +46,13 @@ PORT_RETRY_SECONDS = 0.25
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """How servers of children elsewhere dial in: the `urls` that they are told.
-
-    With `tls` that is a port on all addresses of this machine; else one of 127.0.0.1, of WebSockets
-    that a proxy passes on.
-    """
-
-    urls: tuple[str, ...]
-    port: int
-    tls: TlsFiles | None = None
-
-
 class EmbeddedServer:
     """A nats-server that runs from `async with` on, and again soon after each crash.
 
     If it cannot be brought back the block is cancelled and ends with ServerFailed (in a group).
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what most servers do without is named
         self,
         folder: Path,
         path: NodePath,

@@ -33,8 +33,8 @@ def check_pair(
 ) -> None:
     """Refuse what children that trust these authorities would not take at these names.
 
-    `certificate` may have its chain behind it; `what` names it in the error, with its file. Raises
-    CertificateUnusable.
+    `certificate` may have its chain behind it; without `authorities` it is not asked who signed it.
+    `what` names it in the error, with its file. Raises CertificateUnusable.
     """
     chain = _certificates(certificate, what)
     own = chain[0]
@@ -45,6 +45,8 @@ def check_pair(
             said = ", ".join(_names(own)) or "no name"
             remedy = f"have one made for {name}, or name the address that it is for"
             raise CertificateUnusable(what, f"it is for {said}, not for {name}", remedy)
+    if not authorities:
+        return
     trusted = _certificates(authorities, f"the authorities of {what}")
     if not _leads_to(own, chain[1:], trusted):
         issuer = own.issuer.rfc4514_string()
