@@ -68,7 +68,7 @@ class Layout:
         self, path: NodePath, keys: CentreKeys, credentials: dict[NodePath, NodeCredentials]
     ) -> None:
         folder = self._place.node(path)
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         config = self._config(path, keys)
         known = KnownChildren(folder)
         for child in credentials.values():

@@ -383,7 +383,7 @@ def account_seeds(folder: Path, dice: Dice) -> AccountSeeds:
     if path.exists():
         return _kept_seeds(path)
     seeds = AccountSeeds(*(new_user_nkey(dice.entropy(32))[0] for _ in range(4)))
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     _keep_seeds(folder, seeds)
     return seeds
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import click
 from leafcast.cli.health_options import health_options
 from leafcast.cli.kubernetes_options import context_option, kubeconfig_option
 from leafcast.daemon.logs import log_format_option, set_up_logs
+from leafcast.daemon.process import OTHERS
 from leafcast.join.bundle import read_bundle
 from leafcast.join.folder import cluster_of, default_folder, joined_folder
 from leafcast.join.joined_node import JoinedNode
@@ -53,6 +55,7 @@ def join(
     """
     named = _named(kubeconfig, context, simulated=simulated)
     found = read_bundle(bundle)
+    os.umask(OTHERS)
     clock, dice = SystemClock(), SystemDice()
     folder = data_dir or default_folder(found)
     with joined_folder(folder, bundle, found, clock, dice) as place:

@@ -136,7 +136,7 @@ class EmbeddedServer:
         return self._starts
 
     async def __aenter__(self) -> Self:
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
             await self._first_start()
         except BaseException:
@@ -200,7 +200,7 @@ class EmbeddedServer:
 
         A folder that was removed is made again, with the same ports: children know them.
         """
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if shutil.disk_usage(self._folder).free < ROOM_BYTES_MIN:
             return False
         keep_ports(self._folder, self._ports)
