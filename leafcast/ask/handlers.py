@@ -48,8 +48,13 @@ class AskedNode(Protocol):
     def objects_applied(self) -> int: ...
 
     @property
-    def leaf_url(self) -> str:
+    def leaf_urls(self) -> tuple[str, ...]:
         """Where servers of children dial in."""
+        ...
+
+    @property
+    def authorities(self) -> str:
+        """Whom those are to believe: PEM text, "" for their system's authorities."""
         ...
 
     @property
@@ -83,7 +88,8 @@ def answerers(
             **said,
             "role": "centre" if runtime.path.is_root else role,
             "version": version("leafcast"),
-            "leafUrl": runtime.leaf_url,
+            "leafUrls": list(runtime.leaf_urls),
+            "authorities": runtime.authorities,
             "objectsApplied": runtime.objects_applied,
             "mailWritten": driver.counters.mail_written,
             "noted": dict(driver.counters.noted),

@@ -163,21 +163,21 @@ class Admission:
             tree=self._tree.tree_id(),
             path=path,
             relay=one.relay,
-            parents=(await self._leaf_url(path),),
+            parents=await self._leaf_urls(path),
             roots=dict(one.roots),
             authority=one.authority,
             labels=labels,
             former=former_paths(annotations),
         )
 
-    async def _leaf_url(self, path: NodePath) -> str:
+    async def _leaf_urls(self, path: NodePath) -> tuple[str, ...]:
         """Where the parent of a path listens for it, as it said not long ago; raises ApiError."""
         now = self._clock.now().seconds
         until, said = self._parents.get(path.parent, (0.0, {}))
         if now >= until:
             said = await self._enrolling.parent(path)
             self._parents[path.parent] = (now + PARENT_KNOWN_SECONDS, said)
-        return str(said["leafUrl"])
+        return tuple(said["leafUrls"])
 
     async def add(
         self,
@@ -201,12 +201,13 @@ class Admission:
             plan = await self._enrolling.plan([it.wanted for it in wishes])
             if plan.faults or dry_run:
                 return {"faults": [fault.form for fault in plan.faults], "added": []}
-            made = [self._token(wish, valid_seconds) for wish in wishes]
+            made = [self._token(plan, wish, valid_seconds) for wish in wishes]
             return {"faults": [], "added": self._handed_out(plan, wishes, made)}
 
-    def _token(self, wish: TokenWish, valid_seconds: int) -> tuple[Token, HandedOut]:
+    def _token(self, plan: Plan, wish: TokenWish, valid_seconds: int) -> tuple[Token, HandedOut]:
         tree, roots, now = self._tree.tree_id(), dict(self._tree.roots()), self._clock.now().wall_ms
-        pin = pin_of(tree, roots, b"")
+        authority = str(plan.parents[wish.wanted.path.parent]["authorities"]).encode()
+        pin = pin_of(tree, roots, authority)
         token = Token(self._dice.entropy(SECRET_BYTES), tree, pin, wish.path)
         return token, HandedOut(
             public=token.public,
@@ -219,6 +220,7 @@ class Admission:
             relay=wish.wanted.relay,
             again=wish.wanted.again and wish.path is not None,
             labels=dict(wish.wanted.labels),
+            authority=authority,
         )
 
     def _handed_out(
@@ -230,7 +232,7 @@ class Admission:
             for wish, (token, one) in zip(wishes, made, strict=True):
                 old = self._admissions.hand_out(one, now)
                 void += old
-                url = plan.parents[wish.wanted.path.parent]["leafUrl"]
+                url = plan.parents[wish.wanted.path.parent]["leafUrls"][0]
                 form = {"path": wish.where, "token": token.text, "id": one.token, "url": url}
                 found.append({**form, "untilMs": one.expires_ms, "void": len(old)})
         except TooManyTokens as error:

@@ -177,7 +177,8 @@ class Enrolment:
             tree=self._tree.tree_id(),
             path=credentials.path,
             relay=not objects,
-            parents=(parent["leafUrl"],),
+            parents=tuple(parent["leafUrls"]),
+            authorities=parent["authorities"],
             seed=credentials.seed,
             roots=self._tree.roots(),
             issued_ms=now_ms,
@@ -247,7 +248,7 @@ class Enrolment:
             return
         remedy = "add nodes below it when it is back"
         answer = await self.answer(parent, remedy)
-        if not answer["leafUrl"]:
+        if not answer["leafUrls"]:
             message = f"{parent} does not say where servers of children dial in"
             raise ApiError("BadAnswer", message, remedy)
         plan.parents[parent] = answer

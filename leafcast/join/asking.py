@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from leafcast.data_dir import DataDir, DataDirUnusable
+from leafcast.data_dir import DataDir, DataDirUnusable, make_private
 from leafcast.join.bundle import Bundle, BundleRefused, read_bundle, write_bundle
 from leafcast.join.folder import BUNDLE_FILE, REQUEST_FILE, REQUEST_FOLDER
 from leafcast.join.joined_node import REFUSED_SECONDS, JoinFailed
@@ -111,7 +111,7 @@ class Asking:
 
         Raises JoinFailed if it is not granted, DataDirUnusable if the folder is another's.
         """
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(self._folder)
         place = DataDir(self._folder.absolute())
         if place.tree() is not None:
             reason = "a whole tree of `leafcast up` lies there"
@@ -140,7 +140,8 @@ class Asking:
             accounts,
             guard=(guard := Guard()),
             clock=self._clock,
-            parent=ParentLink(self._url, seed, name),
+            # Whom it believes is told by the answer: whoever else is there can answer nothing.
+            parent=ParentLink((self._url,), seed, name, unchecked=True),
         )
         async with guard, server, space_connection(server.url, accounts.uplink, name) as client:
             return await self._until_granted(server, client, request)
@@ -243,6 +244,7 @@ class Asking:
             expires_ms=now_ms + VALID_MS,
             labels=grant.labels,
             former=grant.former,
+            authorities=grant.authority.decode(),
         )
 
 

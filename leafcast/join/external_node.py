@@ -32,7 +32,7 @@ async def run_node(config: RunConfig, folder: Path, health: HealthAddress | None
             world,
             path,
             folder,
-            parent=ParentLink(config.parent, credentials.seed),
+            parent=ParentLink((config.parent,), credentials.seed),
             attached=attachment(config.cluster.seen_from(folder)) if config.edge else None,
             home=config.home,
             external=config.server_place(folder),

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from leafcast.data_dir import LOCK_FILE, DataDir, DataDirUnusable
+from leafcast.data_dir import LOCK_FILE, DataDir, DataDirUnusable, make_private
 from leafcast.join.bundle import Bundle, BundleRefused, check_expiry, read_bundle, write_bundle
 from leafcast.space_settings import IN_CLUSTER, SIMULATED, SpaceSetting, edge_cluster
 from relay.atomic_file import atomic_write
@@ -132,7 +132,7 @@ def joined_folder(
     if found is None or not found.admitted:
         check_expiry(file, bundle, clock.now().wall_ms)
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(folder)
         if place.in_use():
             remedy = "stop the other `leafcast join`, or name another --data-dir"
             raise DataDirUnusable(folder, "another process uses it", remedy)

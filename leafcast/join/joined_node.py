@@ -18,12 +18,14 @@ from relay.adapters.server.guard import Guard
 from relay.adapters.server.link_trouble import NOT_LET_IN, trouble_of
 from relay.adapters.server.nats_config import ParentLink
 from relay.adapters.spaces.simulated_cluster import Settings
+from relay.atomic_file import atomic_write
 from relay.core.effects import Noted
 from relay.core.upstream import EXPIRED_VIEW, FRESH_VIEW, STALE_VIEW
 from relay.ports import Clock, Dice
 
 logger = logging.getLogger(__name__)
 
+AUTHORITIES_FILE = "authorities.pem"
 LOOK_SECONDS = 0.2
 REFUSED_SECONDS = 3.0
 _STOPPED = "stopped"
@@ -69,7 +71,7 @@ class JoinedNode:
                     world,
                     bundle.path,
                     self._place.node_folder,
-                    parent=ParentLink(bundle.parents[0], bundle.seed),
+                    parent=self._link(),
                     attached=None if bundle.relay else self._attached,
                     home=self._place.bound_home,
                     former=self._place.former,
@@ -86,6 +88,14 @@ class JoinedNode:
                         group.create_task(endpoint.run(), name="health")
         except* JoinFailed as failed:
             raise _first(failed) from None
+
+    def _link(self) -> ParentLink:
+        """The way to the parent; whom to believe there lies in a file for the server."""
+        bundle, file = self.bundle, self._place.folder / AUTHORITIES_FILE
+        if not bundle.authorities:
+            return ParentLink(bundle.parents, bundle.seed)
+        atomic_write(file, bundle.authorities)
+        return ParentLink(bundle.parents, bundle.seed, authorities=file)
 
     async def _arrive(self, runtime: NodeRuntime) -> None:
         """Carry over what the streams of a node keep that was moved here; raises BusBroken."""

@@ -42,6 +42,6 @@ def keep_seed(folder: Path, path: NodePath, seed: str) -> None:
 
 def keep_credentials(folder: Path, credentials: NodeCredentials) -> None:
     """Keep them for the next start, whole or not at all."""
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     form = {"path": str(credentials.path), "seed": credentials.seed}
     atomic_write(folder / FILE, json.dumps(form))

@@ -68,13 +68,13 @@ class Layout:
         self, path: NodePath, keys: CentreKeys, credentials: dict[NodePath, NodeCredentials]
     ) -> None:
         folder = self._place.node(path)
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         config = self._config(path, keys)
         known = KnownChildren(folder)
         for child in credentials.values():
             if child.path.parent == path:
                 known.put(child.path.name, child.nkey)
-        link = ParentLink(config.parent, credentials[path].seed) if config.parent else None
+        link = ParentLink((config.parent,), credentials[path].seed) if config.parent else None
         ExternalServer(
             config.server_place(folder),
             path,

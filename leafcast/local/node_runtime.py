@@ -29,6 +29,7 @@ from relay.adapters.server.nats_config import AccountSeeds, ParentLink
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import entrance_pair, new_user_nkey
 from relay.adapters.server.process import ServerFailed
+from relay.adapters.server.reach import Reach
 from relay.adapters.spaces.connection import Client, space_connection
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from relay.adapters.spaces.simulated_cluster import Settings
@@ -73,7 +74,8 @@ class NodeRuntime:
     `beside` is work on the relay that starts and ends with each of its runs; `home` tells this
     folder from another one with the same credentials, `former` are paths at which it hung before.
     `before` must have succeeded before the first run. `external` says where the node's server is
-    if someone else runs it. `decide` answers, at the centre, those who ask to be let in.
+    if someone else runs it, `reach` how children elsewhere get to it, and `authorities` (PEM text)
+    whom they are to believe. `decide` answers, at the centre, those who ask to be let in.
     `keep_seed` writes down another key, by which the parent is to know it from the next start on.
     """
 
@@ -90,11 +92,15 @@ class NodeRuntime:
         former: tuple[NodePath, ...] = (),
         before: Callable[[NodeRuntime], Coroutine[Any, Any, None]] | None = None,
         external: ServerPlace | None = None,
+        reach: Reach | None = None,
+        authorities: str = "",
         decide: Decide | None = None,
         keep_seed: Callable[[str], None] | None = None,
     ) -> None:
         self.path = path
         self._decide = decide
+        self._reach = reach
+        self.authorities = authorities
         self.attached = attached is not None
         self._world = world
         self._folder = folder
@@ -129,6 +135,11 @@ class NodeRuntime:
         return self._server
 
     @property
+    def serves(self) -> bool:
+        """Whether its server was started."""
+        return self._server is not None
+
+    @property
     def driver(self) -> Driver | None:
         """The relay of the run now; None between runs."""
         return self._driver
@@ -144,9 +155,9 @@ class NodeRuntime:
         return self._known.nkeys
 
     @property
-    def leaf_url(self) -> str:
+    def leaf_urls(self) -> tuple[str, ...]:
         """Where servers of children dial in."""
-        return self.server.leaf_url
+        return self.server.leaf_urls
 
     @property
     def objects_applied(self) -> int:
@@ -273,6 +284,7 @@ class NodeRuntime:
             parent=self._named_link(),
             children=children,
             entrance=self._entrance_nkey(),
+            reach=self._reach,
         )
 
     def _entrance_nkey(self) -> str:
@@ -434,7 +446,7 @@ def account_seeds(folder: Path, dice: Dice) -> AccountSeeds:
     if path.exists():
         return _kept_seeds(path)
     seeds = AccountSeeds(*(new_user_nkey(dice.entropy(32))[0] for _ in range(4)))
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     _keep_seeds(folder, seeds)
     return seeds
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,6 +14,7 @@ from leafcast.cli.health_options import health_options
 from leafcast.cli.kubernetes_options import context_option, kubeconfig_option
 from leafcast.cli.options import NodeAt
 from leafcast.daemon.logs import log_format_option, set_up_logs
+from leafcast.daemon.process import OTHERS
 from leafcast.join.asking import Asking
 from leafcast.join.bundle import read_bundle
 from leafcast.join.folder import (
@@ -73,6 +75,7 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
     that was moved goes on with the bundle of its new place, and the folder that it has.
     """
     named = _named(kubeconfig, context, simulated=simulated)
+    os.umask(OTHERS)
     clock, dice = SystemClock(), SystemDice()
     say = click.echo if log_format == "text" else _logging(log_format)
     again = _again(source, path, data_dir)

@@ -62,6 +62,7 @@ class ExternalServer:
         self._entrance = entrance
         self.url = place.url
         self.leaf_url = place.leaf_url
+        self.leaf_urls = (place.leaf_url,)
         self.log: list[str] = []
         """Nothing: what the server says is with the one who runs it."""
         self._place = place
@@ -113,6 +114,11 @@ class ExternalServer:
         async with self._changing:
             rest = {child: key for child, key in self._children.items() if child != name}
             await self._change(rest, times=1 if name in self._children else 0, cut=name)
+
+    async def reload(self) -> None:
+        """Have the server read its certificate again; raises BusBroken."""
+        async with self._changing:
+            await self._change(self._children, times=1, cut=None)
 
     async def _change(self, children: Mapping[str, str], *, times: int, cut: str | None) -> None:
         before = self._children

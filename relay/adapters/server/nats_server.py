@@ -28,9 +28,11 @@ from relay.adapters.server.nats_config import (
 from relay.adapters.server.port_holder import Holder, stranger_on
 from relay.adapters.server.ports import PortTaken, ServerPorts, free_ports, keep_ports, kept_ports
 from relay.adapters.server.process import ServerFailed, ServerProcess, server_binary
+from relay.adapters.server.reach import LOOPBACK, Reach
 from relay.ports import Clock
 from schemas.identity import NodePath
 
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - with TLS, which the configuration insists on
 READY_SECONDS = 60.0
 """A store of a million subjects is back in two seconds; slow disks take their time."""
 CRASHES_MAX = 10
@@ -63,9 +65,11 @@ class EmbeddedServer:
         parent: ParentLink | None = None,
         children: Mapping[str, str] | None = None,
         entrance: str = "",
+        reach: Reach | None = None,
     ) -> None:
         self.path = path
         self._entrance = entrance
+        self._reach = reach
         self._name = parent.server_name if parent is not None else ""
         self._folder = folder
         self._config = folder / "nats.conf"
@@ -94,8 +98,19 @@ class EmbeddedServer:
 
     @property
     def leaf_url(self) -> str:
-        """Where the children's servers connect; the same for the life of the folder."""
-        return f"nats://127.0.0.1:{self._ports.leaf}"
+        """Where children's servers on this machine connect; the same for the life of the folder."""
+        scheme = "nats" if self._reach is None or self._reach.tls is None else "tls"
+        return f"{scheme}://{LOOPBACK}:{self._leaf_port}"
+
+    @property
+    def leaf_urls(self) -> tuple[str, ...]:
+        """Where children's servers connect, wherever they are."""
+        return self._reach.urls if self._reach is not None else (self.leaf_url,)
+
+    @property
+    def _leaf_port(self) -> int:
+        reach = self._reach
+        return reach.port if reach is not None and reach.tls is not None else self._ports.leaf
 
     @property
     def pid(self) -> int:
@@ -125,7 +140,7 @@ class EmbeddedServer:
         return self._starts
 
     async def __aenter__(self) -> Self:
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
             await self._first_start()
         except BaseException:
@@ -189,7 +204,7 @@ class EmbeddedServer:
 
         A folder that was removed is made again, with the same ports: children know them.
         """
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if shutil.disk_usage(self._folder).free < ROOM_BYTES_MIN:
             return False
         keep_ports(self._folder, self._ports)
@@ -252,7 +267,8 @@ class EmbeddedServer:
 
     async def _stranger(self) -> Holder | None:
         """Another program that listens on one of the ports."""
-        for port in (self._ports.client, self._ports.leaf):
+        reach = self._reach.port if self._reach is not None else self._leaf_port
+        for port in (self._ports.client, self._leaf_port, reach):
             if found := await stranger_on(port, self._config, self._name or self.path.domain):
                 return found
         return None
@@ -312,10 +328,15 @@ class EmbeddedServer:
             await self._process.stop()
 
     def _settings(self, children: Mapping[str, str]) -> ServerSettings:
+        reach = self._reach
+        tls = reach.tls if reach is not None else None
         return ServerSettings(
             path=self.path,
             port=self._ports.client,
-            leaf_port=self._ports.leaf,
+            leaf_host=LOOPBACK if tls is None else EVERYWHERE,
+            leaf_port=self._leaf_port,
+            tls=tls,
+            websocket_port=reach.port if reach is not None and tls is None else 0,
             store_dir=self._store_dir,
             nkeys=self._nkeys,
             parent=self._parent,
