@@ -101,6 +101,8 @@ class Change:
     names: tuple[str, ...]
     source: str = ""
     """Which Customizer said so; empty for the object itself."""
+    places: int = 1
+    """In how many places of the object; 0 if there is none that its path leads to."""
 
 
 @dataclass(slots=True)
@@ -213,10 +215,11 @@ class _Work:
         path = self._expand(customizer.syntax, item.path, f"{named}.path", used)
         value = self._expand(customizer.syntax, item.value, f"{named}.value", used)
         try:
-            JsonPath(path).replace(self._made.object, _json(value))
+            places = JsonPath(path).replace(self._made.object, _json(value))
         except ValueError as error:
             raise self._failed(named, str(error)) from error
-        change = Change(path, item.value, value, tuple(used), f"Customizer {customizer.name}")
+        by = f"Customizer {customizer.name}"
+        change = Change(path, item.value, value, tuple(used), by, places)
         self._made.changes.append(change)
 
     def check(self, before: Mapping[str, Any]) -> None:
