@@ -55,9 +55,7 @@ class Command:
 
     @property
     def code(self) -> int:
-        return int(
-            any(line.startswith(DIFFERS) for line in self.shown)
-        )
+        return int(any(line.startswith(DIFFERS) for line in self.shown))
 
 
 def steps(page: str) -> Iterator[Command | tuple[Path, str]]:
