@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from controllers.core.plan_audiences import Audiences
+from controllers.core.plan_audiences import Audiences, Meant
 from controllers.core.plan_reasons import Reasons
 from controllers.core.plan_states import Contents, State
 from controllers.core.plan_verdicts import (
@@ -49,7 +49,7 @@ class Row(NamedTuple):
     fields: tuple[str, ...] = ()
 
 
-class Meant(NamedTuple):
+class Objects(NamedTuple):
     """An object as it is meant at a destination before and after, None if not, or not known.
 
     `kept` says whether its copy is kept in step.
@@ -80,7 +80,7 @@ class Plan:
         yield from self._survey.rows(REMOVALS)
         yield from self._survey.rows(ACTIONS.keys() - REMOVALS)
 
-    def objects(self, path: NodePath) -> Iterator[Meant]:
+    def objects(self, path: NodePath) -> Iterator[Objects]:
         """What the rows at a destination are about."""
         return self._survey.objects(path)
 
@@ -151,7 +151,7 @@ class _Survey:
         self._judge = Judge(before, after, self._copies, named)
         self._reasons = Reasons(before, after, self._copies)
         self._audiences = Audiences(before, after)
-        self._crowds: dict[tuple[Any, ...], Crowd] = {}
+        self._crowds: dict[Meant, Crowd] = {}
         # Where something is to be told: in the order of paths once all were looked at.
         self._told: list[_Told] = []
         self._sets: dict[frozenset[Action], frozenset[Action]] = {}
@@ -191,13 +191,13 @@ class _Survey:
                 if verdict.action in actions:
                     yield self._row(pair, verdict)
 
-    def objects(self, path: NodePath) -> Iterator[Meant]:
+    def objects(self, path: NodePath) -> Iterator[Objects]:
         for told in self._told:
             if told.names != path.names:
                 continue
             pair = self._pair(told)
             for verdict in self._verdicts(pair):
-                yield Meant(
+                yield Objects(
                     verdict.key,
                     self._object(verdict.key, verdict.before, pair.was),
                     self._object(verdict.key, verdict.after, pair.now),
@@ -242,23 +242,22 @@ class _Survey:
         return Row(pair.path, verdict.key, verdict.action, why, fields)
 
     def _verdicts(self, pair: _Pair) -> tuple[Verdict, ...]:
-        meant = before, after = self._audiences.meant(*pair)
-        same_place = pair.was is pair.now and self._before.locations is self._after.locations
+        meant = self._audiences.meant(*pair)
+        before, after, same_place = meant
         if same_place and before == after and self._judge.is_calm(after):
             return ()
-        known = before, after, same_place
-        crowd = self._crowds.get(known)
+        crowd = self._crowds.get(meant)
         if crowd is None:
             if len(self._crowds) >= CROWDS_MAX:
                 self._crowds.clear()
-            crowd = self._crowds[known] = self._judge.crowd(before, after, same_place=same_place)
+            crowd = self._crowds[meant] = self._judge.crowd(before, after, same_place=same_place)
         if not crowd.customizes:
             return self._judge.verdicts(crowd, None)
         return self._judge.verdicts(crowd, self._place(pair, meant))
 
-    def _place(self, pair: _Pair, meant: tuple[tuple[MailKey, ...], tuple[MailKey, ...]]) -> Place:
+    def _place(self, pair: _Pair, meant: Meant) -> Place:
         were_at, are_at = self._audiences.located(*pair)
-        return Place(pair.was, pair.now, were_at, are_at, *meant)
+        return Place(pair.was, pair.now, were_at, are_at, meant.before, meant.after)
 
 
 def _takes_all(was: Profile, now: Profile) -> bool:
