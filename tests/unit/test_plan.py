@@ -186,6 +186,12 @@ def test_what_could_be_customized_nowhere_freezes_all(fleet):
     assert why.startswith("edgeplacement/shop stays as it is everywhere: configmaps/shop/one: data")
 
 
+def test_of_two_placements_the_newer_content_counts_where_one_is_frozen(fleet):
+    fleet.apply(policy() | placement({"region": "n"}, objectNames=["one"]))
+    fleet.apply(config("two", "{{ wrong }}", **EXPANDED))
+    assert told(fleet, config("one", "2"))[A, "one"] == ("update", "", ("data.text",))
+
+
 def test_a_changed_property_touches_exactly_who_uses_it(fleet):
     fleet.apply(config("one", "{{ .zone }}", **EXPANDED))
     found = told(fleet, target("a", A, zone="w"))
