@@ -173,7 +173,7 @@ def test_a_missing_property_freezes_one_destination_and_says_which_field(fleet):
         (A, "one"): ("update", "", ("data.text", f"metadata.annotations[{next(iter(EXPANDED))}]")),
         (A, "two"): ("update", "", ("data.text",)),
         (B, "one"): ("frozen", 'no property "till"', ("data.text",)),
-        (B, "two"): ("frozen", "edgeplacement/shop is frozen here by configmaps/shop/one", ()),
+        (B, "two"): ("frozen", "frozen with configmaps/shop/one", ()),
     }
     fleet.apply(text)
     thawed = told(fleet, target("b", B, zone="s", till="8"))
