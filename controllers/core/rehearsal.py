@@ -254,13 +254,15 @@ def _references(before: State, after: State, named: AbstractSet[ObjectKey]) -> I
     former, later_ = before.placements, after.placements
     inventory = before.profiles is not after.profiles or before.locations is not after.locations
     changed = [key for key in {**former, **later_} if former.get(key) is not later_.get(key)]
+    told = set(named)
     for key in changed:
         old, new = _entries(former.get(key)), _entries(later_.get(key))
-        for name in sorted(old.keys() | new.keys()):
-            if old.get(name) != new.get(name):
-                yield from _of(entry for side in (old, new) if (entry := side.get(name)))
-    for standing in later_.values():
-        yield from _of(standing.entries[name] for name in named & standing.entries.keys())
+        told |= {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
+    # Others may have the object, too: before it is taken from them, or after they get it.
+    for name in sorted(told):
+        for standing in (*former.values(), *later_.values()):
+            if name in standing.entries:
+                yield from standing.entries[name].references
     concerned = list({**former, **later_}) if inventory else changed
     for key in concerned:
         for delivery in (former.get(key), later_.get(key)):
