@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import base64
-import json
-import zlib
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from leafcast.ask.plan_changes import Written, pack_change
 from leafcast.ask.session import CallFailed, Session
-from relay.ports import Object
 from schemas.objects import ObjectKey
 
 PART_CHARACTERS = 256 * 1024
 PLAN_SECONDS = 600.0
 
 Form = dict[str, Any]
-Written = Mapping[ObjectKey, Object | None]
-"""What is written, by key; None is what is deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +53,7 @@ async def planned(
     """Have the centre plan a change, and forget it in the end. Raises CallFailed."""
     number = (await session.call("plan-begin"))["plan"]
     try:
-        text = _packed(written, named)
+        text = pack_change(written, named)
         for at in range(0, len(text), PART_CHARACTERS):
             part = text[at : at + PART_CHARACTERS]
             await session.call("plan-put", plan=number, part=part)
@@ -67,15 +62,3 @@ async def planned(
     finally:
         with suppress(CallFailed):
             await session.call("plan-end", plan=number)
-
-
-def _packed(written: Written, named: Iterable[ObjectKey]) -> str:
-    form = {
-        "changes": [[_words(key), obj] for key, obj in written.items()],
-        "named": [_words(key) for key in named],
-    }
-    return base64.b64encode(zlib.compress(json.dumps(form).encode())).decode()
-
-
-def _words(key: ObjectKey) -> list[str]:
-    return [key.group, key.resource, key.namespace, key.name]

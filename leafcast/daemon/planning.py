@@ -6,9 +6,6 @@ A plan is what the centre keeps of it: the newest few, until they are ended.
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
-import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -20,17 +17,20 @@ from controllers.core.plan import Plan, Row
 from controllers.core.rehearsal import Rehearsal
 from controllers.planning import make_plan
 from leafcast.ask.api import Api, ApiError
-from leafcast.ask.session import in_inventory
+from leafcast.ask.plan_changes import (
+    CHANGE_BYTES_MAX,
+    BadChange,
+    Written,
+    read_change,
+    words_of,
+)
 from leafcast.daemon.running_centre import running
 from leafcast.local.tree import LocalTree
 from relay.ports import BusBroken, SpaceError
-from schemas.codec import from_json
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
 
 PLANS_MAX = 3
-UPLOAD_BYTES_MAX = 64 * 1024 * 1024
-"""Of one change, before it is compressed."""
 ROWS_MAX = 500
 CAUGHT_UP_SECONDS_MAX = 5.0
 
@@ -66,7 +66,7 @@ class PlanVerbs:
         """Take the next part of a change: in all it is base64 of compressed JSON."""
         planning = self._of(plan)
         planning.parts.append(part)
-        if sum(map(len, planning.parts)) > UPLOAD_BYTES_MAX:
+        if sum(map(len, planning.parts)) > CHANGE_BYTES_MAX:
             del self._plans[plan]
             raise _too_large()
         return {}
@@ -77,7 +77,7 @@ class PlanVerbs:
         async with planning.lock:
             controllers = running(self._tree.controllers)
             await _caught_up(controllers)
-            workloads, inventory, named = _changes("".join(planning.parts))
+            workloads, inventory, named = _change("".join(planning.parts))
             planning.parts.clear()
             rehearsal, made = await make_plan(controllers, workloads, inventory, named)
             planning.plan, planning.rows = made, made.rows()
@@ -104,7 +104,7 @@ class PlanVerbs:
         return {
             "objects": [
                 {
-                    "key": list(_words(it.key)),
+                    "key": words_of(it.key),
                     "before": it.before,
                     "after": it.after,
                     "kept": it.kept,
@@ -144,26 +144,11 @@ async def _caught_up(controllers: Controllers) -> None:
     raise ApiError("NotReady", "the centre has not read its objects yet", "ask again in a moment")
 
 
-def _changes(
-    text: str,
-) -> tuple[dict[ObjectKey, Any], dict[ObjectKey, Any], list[ObjectKey]]:
-    """What is written to either space, and all that is named; raises ApiError.
-
-    It is said as `[[key, object or null], …]` under `changes`, and keys under `named`.
-    """
+def _change(text: str) -> tuple[Written, Written, list[ObjectKey]]:
     try:
-        opener = zlib.decompressobj()
-        plain = opener.decompress(base64.b64decode(text, validate=True), UPLOAD_BYTES_MAX)
-        if opener.unconsumed_tail:
-            raise _too_large()
-        said = from_json(plain, UPLOAD_BYTES_MAX)
-        changes = {ObjectKey(*key): obj for key, obj in said["changes"]}
-        named = [ObjectKey(*key) for key in said["named"]]
-    except (binascii.Error, zlib.error, ValueError, TypeError, KeyError) as error:
+        return read_change(text)
+    except BadChange as error:
         raise ApiError("Invalid", f"it is no change: {error}", "use `leafcast plan`") from error
-    inventory = {key: obj for key, obj in changes.items() if in_inventory(key)}
-    workloads = {key: obj for key, obj in changes.items() if key not in inventory}
-    return workloads, inventory, named
 
 
 def _summary(rehearsal: Rehearsal, made: Plan) -> dict[str, Any]:
@@ -180,19 +165,15 @@ def _summary(rehearsal: Rehearsal, made: Plan) -> dict[str, Any]:
 def _row_form(row: Row) -> dict[str, Any]:
     return {
         "destination": str(row.path),
-        "key": list(_words(row.key)),
+        "key": words_of(row.key),
         "action": row.action,
         "why": row.why,
         "fields": list(row.fields),
     }
 
 
-def _words(key: ObjectKey) -> tuple[str, str, str, str]:
-    return key.group, key.resource, key.namespace, key.name
-
-
 def _too_large() -> ApiError:
-    message = f"a change has at most {UPLOAD_BYTES_MAX} bytes"
+    message = f"a change has at most {CHANGE_BYTES_MAX} bytes"
     return ApiError("TooLarge", message, "plan some of its files at a time")
 
 

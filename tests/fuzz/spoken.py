@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import copy
 import json
+import zlib
 from contextlib import suppress
 
 from controllers.core.transforms import TransformFailed, Transforms, transform
@@ -13,6 +15,7 @@ from leafcast.ask.copies_answer import read_after
 from leafcast.ask.decode import BadAnswer, read_copies, read_objects, read_orphans
 from leafcast.ask.destinations import page_of
 from leafcast.ask.handlers import read_selector
+from leafcast.ask.plan_changes import BadChange, pack_change, read_change
 from leafcast.ask.remote import checked_answer
 from leafcast.ask.resource_names import ResourceKinds, UnknownKind
 from leafcast.cli.label_selectors import BadLabelText, read_labels
@@ -234,6 +237,18 @@ FORMS = (
     [["k", "In", ["v"]]],
 )
 WORDS = ("app=web,tier!=db,env in (a,b),!old", "1h30m", "2026-01-31T12:00:00Z", "deploy/web cm/a")
+
+
+def change(data: bytes) -> None:
+    """What `plan` hands to the centre, in its wrapping and without."""
+    for text in (text_of(data), base64.b64encode(zlib.compress(data)).decode()):
+        with suppress(BadChange):
+            written, inventory, named = read_change(text)
+            assert read_change(pack_change({**written, **inventory}, named))[2] == named
+
+
+CHANGE = {"changes": [[["", "configmaps", "shop", "c"], {"metadata": {"name": "c"}}]], "named": []}
+
 TARGETS = {
     "manifests": Target(
         manifests, lambda: [it.encode() for it in (MANIFEST, PLACEMENT, TARGET, LOCATION)]
@@ -242,5 +257,6 @@ TARGETS = {
     "taken_off": Target(taken_off, lambda: [json.dumps(it).encode() for it in REMOVES], Form.JSON),
     "words": Target(words, lambda: [it.encode() for it in WORDS], bytes_max=4096),
     "told": Target(told, lambda: [codec.pack(it) for it in ANSWERS], Form.MSGPACK),
+    "change": Target(change, lambda: [json.dumps(CHANGE).encode()], Form.JSON),
     "question": Target(question, lambda: [b'{"a": 1}'], Form.JSON),
 }

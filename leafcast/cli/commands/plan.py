@@ -10,7 +10,8 @@ from typing import Any
 
 import click
 
-from leafcast.ask.plans import PlannedChange, Written, planned
+from leafcast.ask.plan_changes import Written
+from leafcast.ask.plans import PlannedChange, planned
 from leafcast.ask.session import Session
 from leafcast.cli.apply_batch import complete, judge
 from leafcast.cli.apply_warnings import warnings
