@@ -167,7 +167,7 @@ def memory(before: State, after: State, contents: Mapping[Any, bytes]) -> float:
     tracemalloc.start()
     try:
         made = plan(before, after, contents)
-        assert made.changes
+        assert made.destinations
         return tracemalloc.get_traced_memory()[1] / 2**20
     finally:
         tracemalloc.stop()

@@ -7,10 +7,12 @@ edges decide it. Destinations for which the same placements are meant are judged
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from controllers.core.plan_audiences import Audiences, Meant
@@ -18,7 +20,6 @@ from controllers.core.plan_reasons import Reasons
 from controllers.core.plan_states import Contents, State
 from controllers.core.plan_verdicts import (
     ACTIONS,
-    HELD,
     NONE,
     REMOVALS,
     Action,
@@ -78,16 +79,11 @@ class Plan:
     def rows(self) -> Iterator[Row]:
         """All rows, removals before all others, by path."""
         yield from self._survey.rows(REMOVALS)
-        yield from self._survey.rows(ACTIONS.keys() - REMOVALS)
+        yield from self._survey.rows(frozenset(ACTIONS) - REMOVALS)
 
     def objects(self, path: NodePath) -> Iterator[Objects]:
         """What the rows at a destination are about."""
         return self._survey.objects(path)
-
-    @property
-    def changes(self) -> bool:
-        """Whether anything would be another."""
-        return any(self.counts[action] for action in ACTIONS if action not in (NONE, HELD))
 
 
 def plan(
@@ -192,10 +188,10 @@ class _Survey:
                     yield self._row(pair, verdict)
 
     def objects(self, path: NodePath) -> Iterator[Objects]:
-        for told in self._told:
-            if told.names != path.names:
-                continue
-            pair = self._pair(told)
+        first = bisect_left(self._told, path.names, key=lambda told: told.names)
+        following = range(first, len(self._told))
+        for at in takewhile(lambda at: self._told[at].names == path.names, following):
+            pair = self._pair(self._told[at])
             for verdict in self._verdicts(pair):
                 yield Objects(
                     verdict.key,

@@ -29,15 +29,8 @@ FROZEN: Action = "frozen"
 CREATE: Action = "create"
 UPDATE: Action = "update"
 NONE: Action = "none"
-ACTIONS: Mapping[Action, str] = {
-    DELETE: "deletion",
-    HELD: "held removal",
-    FROZEN: "frozen",
-    CREATE: "creation",
-    UPDATE: "update",
-    NONE: "unchanged",
-}
-"""In the order in which they are told; each as it is counted."""
+ACTIONS = (DELETE, HELD, FROZEN, CREATE, UPDATE, NONE)
+"""In the order in which they are told."""
 REMOVALS: AbstractSet[Action] = frozenset({DELETE, HELD})
 
 UNKNOWN = "?"

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 
 import pytest
 
@@ -146,6 +147,7 @@ def test_what_was_planned_is_what_is_done(tree, written):
     assert why(planned(tree, "-f", written(one[0])), TWO, "plain")["action"] == "frozen"
 
     did(tree, "apply", "-f", written(greeting("shop", "hello")))
+    did(tree, "wait", "shop", "--for", "synced")
     location = tree.json("get", "location", "region-1-site-2")
     location["metadata"] = {"name": "region-1-site-2", "labels": {"region": "elsewhere"}}
     plan = planned(tree, "-f", written(location))
@@ -164,6 +166,12 @@ def test_what_cannot_be_planned_is_an_error_of_its_own(tree, written):
     assert "spec.downsync[0].apigroup" in refused.stderr
     assert refused.stdout == ""
     assert did(tree, "plan", "-f", "/nowhere", code=2).stdout == ""
+
+
+def test_a_change_of_several_messages_that_goes_nowhere_is_one_at_the_centre(tree, written):
+    large = config_map("large", "default", noise=os.urandom(400_000).hex())
+    shown = did(tree, "plan", "-f", written(large), code=1).stdout
+    assert shown == "0 placements, 0 destinations: nothing changes\nat the centre: 1 created\n"
 
 
 async def by_hand(tree, path, *objects):

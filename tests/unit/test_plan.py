@@ -2,6 +2,7 @@
 
 import pytest
 
+from schemas.identity import NodePath
 from schemas.objects import ObjectKey
 from tests.property.planned_fleet import Fleet
 
@@ -240,3 +241,11 @@ def test_of_very_many_rows_the_first_by_path_are_at_hand():
     assert plan.counts["update"] == 60
     assert [str(row.path) for row in plan.sample] == list(paths[:10])
     assert [str(row.path) for row in plan.rows()] == list(paths)
+
+
+def test_of_one_destination_its_objects_are_told_as_they_are_and_would_be(fleet):
+    _, plan = fleet.plan(config("one", "2") | gone(config("two")))
+    (one, two) = plan.objects(next(plan.rows()).path)
+    assert (one.before["data"], one.after["data"]) == ({"text": "1"}, {"text": "2"})
+    assert (two.before["data"], two.after, two.kept) == ({"text": "1"}, None, True)
+    assert list(plan.objects(NodePath.parse("/r/z"))) == []
