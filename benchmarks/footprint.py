@@ -68,7 +68,7 @@ async def run_edge(file: Path) -> None:
     async with Guard() as guard, asyncio.TaskGroup() as group:
         roots = {KeyId(said["root"]): bytes.fromhex(said["root_key"])}
         world = World(guard, SystemClock(), SystemDice(), TreeId(said["tree"]), roots)
-        link = ParentLink(said["url"], said["seed"])
+        link = ParentLink((said["url"],), said["seed"])
         folder = Path(said["folder"])
         edge = NodeRuntime(world, EDGE, folder, parent=link, attached=Settings())
         task = group.create_task(edge.run())

@@ -210,7 +210,7 @@ class WideTree:
         issuer = self.controllers.issuer
         made = await add_node(issuer, world.tree, region, self.dice.entropy(32), new_user_nkey)
         await self.centre.until(lambda node: region.name in node.children())
-        link = ParentLink(self.nodes[NodePath()].server.leaf_url, made.seed)
+        link = ParentLink((self.nodes[NodePath()].server.leaf_url,), made.seed)
         runtime = self.nodes[region] = NodeRuntime(
             world, region, self.folder / region.name, parent=link
         )
