@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from controllers.keys import CentreKeys, load_or_make_keys
 from controllers.nodes import NodeCredentials
 from leafcast.data_dir import DataDir
+from leafcast.join.pinned_roots import roots_form
 from leafcast.local.credentials import keep_credentials
 from leafcast.local.known_children import KnownChildren
 from leafcast.local.node_runtime import account_seeds
@@ -95,7 +96,7 @@ class Layout:
         return RunConfig(
             path=str(path),
             tree=keys.tree,
-            roots={keys.root.key_id: keys.root.public_key.hex()},
+            **roots_form(keys.roots),
             home="" if path.is_root else random_id(self._dice.entropy(16)),
             parent=None if path.is_root else self._url(path.parent, LEAF_PORT),
             edge=self._is_edge(path),
