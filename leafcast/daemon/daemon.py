@@ -20,6 +20,7 @@ from leafcast.daemon.approvals import register_approvals
 from leafcast.daemon.backups import register_backups
 from leafcast.daemon.diagnosis import register_diagnosis
 from leafcast.daemon.event_log import EventLog, follow_conditions
+from leafcast.daemon.keys import register_keys
 from leafcast.daemon.logs import set_up_logs
 from leafcast.daemon.membership import Membership, register_membership
 from leafcast.daemon.orphans import register_orphans
@@ -82,6 +83,7 @@ class Daemon:
         register_orphans(self.api, self.tree, asks)
         register_backups(self.api, self.tree, place, self._clock)
         register_asks(self.api, asks)
+        register_keys(self.api, centre, dice)
         register_membership(self.api, Membership(centre, asks, verbs, self._clock, dice))
 
     async def run(self) -> None:

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from leafcast.join.pinned_roots import roots_form, roots_from
+from leafcast.pinned_roots import roots_form, roots_from
 from relay.adapters.server.nkey_pairs import BadNkey, public_nkey
 from relay.atomic_file import atomic_write
 from schemas import codec

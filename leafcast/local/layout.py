@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from controllers.keys import CentreKeys, load_or_make_keys
 from controllers.nodes import NodeCredentials
 from leafcast.data_dir import DataDir
-from leafcast.join.pinned_roots import roots_form
 from leafcast.local.credentials import keep_credentials
 from leafcast.local.known_children import KnownChildren
 from leafcast.local.node_runtime import account_seeds
 from leafcast.local.planned_nodes import PlannedNode, plan_nodes
 from leafcast.local.run_config import FILE, RunConfig, ServerForm, write_run_config
 from leafcast.local.views import TreeShape
+from leafcast.pinned_roots import roots_form
 from leafcast.space_settings import CentreSpaces
 from relay.adapters.server.external_server import ExternalServer
 from relay.adapters.server.nats_config import ParentLink

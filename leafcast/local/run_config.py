@@ -20,8 +20,8 @@ from pydantic import (
     ValidationError,
 )
 
-from leafcast.join.pinned_roots import roots_from
 from leafcast.local.health_endpoint import LOOPBACK, HealthAddress
+from leafcast.pinned_roots import roots_from
 from leafcast.space_settings import (
     EMBEDDED,
     SIMULATED,
