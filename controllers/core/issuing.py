@@ -87,9 +87,10 @@ class LedgerIssuer:
 
     def keys_published(self, record: KeysRecord, signer: Signer, now: Instant) -> None:
         """Other keys are in the store: this one signs from now on, a snapshot soon."""
+        if self.signer != signer:
+            self._snapshots.renew(now=now.seconds)
         self.ledger.remember("keys", record, None)
         self.signer = signer
-        self._snapshots.renew(now=now.seconds)
 
     def stamp(self, now: Instant) -> Stamp:
         """When something is issued that is not signed here."""
