@@ -18,7 +18,7 @@ from schemas.wire import WireRecord, decode, encode
 
 FORERUNNERS_MAX = 64
 """A message leads no further back: who knows older roots only needs a new join bundle."""
-FORERUNNERS_MAX_BYTES = 256 * 1024
+FORERUNNERS_MAX_BYTES = 128 * 1024
 _SIGNATURES_MAX = 2 * ROOTS_MAX
 
 

@@ -35,6 +35,7 @@ from schemas.identity import (
 )
 from schemas.objects import ObjectKey
 from schemas.records import DeltaHead, KeysRecord, Record
+from schemas.roots import bare_keys
 from schemas.signing import Envelope, Signer, decode_envelope
 from schemas.snapshots import encode, read_snapshot
 from tests.simulation.customizing import form_of, kind_of
@@ -333,6 +334,8 @@ class Centre(Books):
         root, data = self.world.root, envelope.encode()
         self.records[key] = record
         self.issued[data] = None
+        if key == KEYS_KEY:
+            self.issued[bare_keys(envelope).encode()] = None
         self.history.append((key, data))
         what = f"issue {envelope.kind} {record.source.name} {record.generation}"
         self.world.note("centre", what)
@@ -349,6 +352,7 @@ class Centre(Books):
         own = self.world.root.streams.own
         signed_by = {decode_envelope(it.data).key_id for k, it in own.items() if k not in NOTES}
         record = changed_record(ring, change, stamp, signed_by, alone=True)
+        record = self.world.ports.keys(record)
         made = change.made if change.signing is None else (*change.made, change.signing)
         request = request_of(ring, record, made)
         self.ring = completed(ring.prepare(*made), request, stamp.generation)
