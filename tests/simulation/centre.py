@@ -64,6 +64,7 @@ from tests.simulation.model import (
     programs_of,
     target_draft,
 )
+from tests.simulation.signatures import public_key_of
 from tests.simulation.world import World
 
 NOTES = ("_cursor",)
@@ -455,3 +456,16 @@ class Centre(Books):
         self.issued[data] = None
         self.history.append((SNAPSHOT_KEY, data))
         self.world.note("centre", f"snapshot {generation}: {len(listing)} listed")
+
+
+def change_keys(centre: Centre, what: str, crash: str = "") -> None:
+    """Rotate the signing key or the root, or revoke the signing key."""
+    made = centre.new_key()
+    match what:
+        case "root":
+            change = KeyChange(roots={made.key_id: public_key_of(made)}, made=(made,))
+        case "revoke":
+            change = KeyChange(signing=made, revoked=centre.ring.signing.key_id)
+        case _:
+            change = KeyChange(signing=made)
+    centre.change_keys(change, crash)

@@ -4,37 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from controllers.core.keys import KeyChange
 from relay.core.events import MailArrived
 from relay.core.records.accepted import read_record
 from schemas import wire
 from schemas.identity import KEYS_KEY
 from schemas.records import encode_payload
 from schemas.signing import Signer, decode_envelope
+from tests.simulation import centre
 from tests.simulation.host import Host
 from tests.simulation.laws import CONVERGENCE, NO_IGNORANCE
 from tests.simulation.model import placement_key
 from tests.simulation.run import Run
 from tests.simulation.scenes import A, B, C, edges_of, everywhere, region_of, require
-from tests.simulation.signatures import public_key_of
 
 MINUTE = 60.0
 KINDS = ("signing", "root", "revoke")
 
 
-def change_keys(one: Run, what: str, crash: str = "") -> Signer:
-    """Rotate the signing key or the root, or revoke the signing key; returns the new key."""
-    made = one.centre.new_key()
-    match what:
-        case "root":
-            change = KeyChange(roots={made.key_id: public_key_of(made)}, made=(made,))
-        case "revoke":
-            change = KeyChange(signing=made, revoked=one.centre.ring.signing.key_id)
-        case _:
-            change = KeyChange(signing=made)
+def change_keys(one: Run, what: str, crash: str = "") -> None:
     one.oracle.model_changed()
-    one.centre.change_keys(change, crash)
-    return made
+    centre.change_keys(one.centre, what, crash)
 
 
 def keys_away(one: Run) -> None:
