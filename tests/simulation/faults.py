@@ -45,10 +45,14 @@ NO_FAULTS = Faults()
 MOVING = 0.3
 
 
-def with_keys(faults: Faults, random: Random) -> Faults:
-    """The same, with keys that change in one of eight; drawn apart, so that all else stays."""
+def with_keys(faults: Faults, random: Random, *, brief: bool = False) -> Faults:
+    """The same, with keys that change in one of eight; drawn apart, so that all else stays.
+
+    In a long life they change seldom: nobody follows through more roots than a message leads to.
+    """
     changing = random.random() < 1 / 8
-    return replace(faults, keys_every=random.uniform(2, 30) if changing else 0.0)
+    every = random.choice((0.3, 2.0) if brief else (10.0, 30.0))
+    return replace(faults, keys_every=every if changing else 0.0)
 
 
 def draw(random: Random) -> Faults:
