@@ -66,7 +66,9 @@ class Run:
     ) -> None:
         self.size = size
         drawn = faults.with_keys(
-            size.draw(Random(f"faults {seed}")), Random(f"keys {seed}"), brief=size.brief
+            size.draw(Random(f"faults {seed}")),
+            Random(f"keys {seed}"),
+            brief=size.draw is faults.draw_brief,
         )
         self.faults = chosen if chosen is not None else drawn
         self.world = World(seed, TREE, ROOTS, self.faults)
