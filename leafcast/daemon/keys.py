@@ -99,7 +99,7 @@ class KeyVerbs:
             else:
                 raise ApiError("Invalid", f"no keys are called {what!r}", "say signing or root")
             if not may_wait and not signs_alone(ring, change):
-                raise _elsewhere(ring)
+                raise _elsewhere(ring, change)
             request = await self._centre.issuer().change_keys(change)
         except (KeysRefused, RootsRefused) as error:
             raise _refused(error) from error
@@ -198,9 +198,13 @@ def _state(grant: KeyGrant, ring: KeyRing) -> str:
     return IN_USE if "ask" in grant.kinds or grant.key_id == ring.signing.key_id else ENDED
 
 
-def _elsewhere(ring: KeyRing) -> ApiError:
-    roots = ring.pinned
-    message = f"{roots.threshold} of {len(roots.keys)} root keys must sign, {len(ring.roots)} here"
+def _elsewhere(ring: KeyRing, change: KeyChange) -> ApiError:
+    roots, here = ring.pinned, len(ring.roots)
+    message = f"{roots.threshold} of {len(roots.keys)} root keys must sign, and {here} here"
+    if change.roots is not None:
+        message += (
+            f", and {change.threshold or roots.threshold} of the {len(change.roots)} new ones"
+        )
     remedy = "say --request FILE, have it signed by `leafcast keys sign`, then `keys publish` it"
     return ApiError("RootsElsewhere", message, remedy)
 
