@@ -63,7 +63,7 @@ def load_or_make_keys(folder: Path, dice: Dice) -> CentreKeys:
         return CentreKeys(_read(path), path)
     tree = TreeId(random_id(dice.entropy(16)))
     ring = KeyRing(tree, new_signer(tree, dice), (new_signer(tree, dice),))
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     _write(path, ring)
     return CentreKeys(ring, path)
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from schemas.identity import KeyId, check_id
-from schemas.records import ROOT_KEY_BYTES
-from schemas.roots import Roots
+from schemas.roots import Roots, check_pinned
 
 
 def roots_form(roots: Roots) -> dict[str, Any]:
@@ -23,9 +22,6 @@ def roots_form(roots: Roots) -> dict[str, Any]:
 def roots_from(form: Mapping[str, Any]) -> Roots:
     """The roots that the fields of a file pin; raises ValueError, TypeError or KeyError."""
     keys = {KeyId(check_id(key, "key id")): bytes.fromhex(it) for key, it in form["roots"].items()}
-    if not keys or any(len(public) != ROOT_KEY_BYTES for public in keys.values()):
-        raise ValueError(f"it has no root key of {ROOT_KEY_BYTES} bytes")
-    threshold, version = int(form.get("roots_threshold", 1)), int(form.get("roots_version", 1))
-    if not 1 <= threshold <= len(keys) or version < 1:
-        raise ValueError("its threshold of root keys cannot be met")
-    return Roots(keys, threshold, version, int(form.get("keys_since", 0)))
+    names = ("roots_threshold", 1), ("roots_version", 1), ("keys_since", 0)
+    threshold, version, since = (int(form.get(name, unsaid)) for name, unsaid in names)
+    return check_pinned(Roots(keys, threshold, version, since))

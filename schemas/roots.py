@@ -8,13 +8,12 @@ before it, so that who knows only older roots can follow (protocol.md, "Keys").
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 
 from schemas.identity import KeyId
-from schemas.records import ROOTS_MAX, KeysRecord, RootKey, decode_payload
+from schemas.records import ROOT_KEY_BYTES, ROOTS_MAX, KeysRecord, RootKey, decode_payload
 from schemas.refusals import RecordRefused
 from schemas.signing import Envelope, decode_envelope
-from schemas.wire import WireRecord, decode, encode
+from schemas.wire import Natural, WireRecord, decode, encode
 
 FORERUNNERS_MAX = 64
 """A message leads no further back: who knows older roots only needs a new join bundle."""
@@ -22,17 +21,16 @@ FORERUNNERS_MAX_BYTES = 128 * 1024
 _SIGNATURES_MAX = 2 * ROOTS_MAX
 
 
-@dataclass(frozen=True, slots=True)
-class Roots:
+class Roots(WireRecord, frozen=True):
     """So many of these keys sign a `keys` record; they changed for the `version - 1`th time.
 
     No `keys` record of a generation below `since` is believed: it is older than the pin.
     """
 
-    keys: Mapping[KeyId, bytes] = field(hash=False)
-    threshold: int = 1
-    version: int = 1
-    since: int = 0
+    keys: Mapping[KeyId, bytes]
+    threshold: Natural = 1
+    version: Natural = 1
+    since: Natural = 0
 
 
 class CoSignature(WireRecord, frozen=True):
@@ -52,6 +50,15 @@ class KeysBody(WireRecord, frozen=True):
     def __post_init__(self) -> None:
         if len(self.signatures) > _SIGNATURES_MAX or len(self.forerunners) > FORERUNNERS_MAX:
             raise ValueError(f"more than {_SIGNATURES_MAX} signatures or {FORERUNNERS_MAX} steps")
+
+
+def check_pinned(roots: Roots) -> Roots:
+    """Roots that a node can begin with; raises ValueError for others."""
+    if not roots.keys or any(len(public) != ROOT_KEY_BYTES for public in roots.keys.values()):
+        raise ValueError(f"it has no root key of {ROOT_KEY_BYTES} bytes")
+    if not 1 <= roots.threshold <= len(roots.keys) or not roots.version:
+        raise ValueError("its threshold of root keys cannot be met")
+    return roots
 
 
 def roots_of(record: KeysRecord) -> Roots | None:

@@ -68,7 +68,7 @@ class KeyRing:
     def pinned(self) -> Roots:
         """The roots that a node is to begin with."""
         if (record := self.record) is not None and (named := roots_of(record)) is not None:
-            return replace(named, since=record.generation)
+            return wire.replace(named, since=record.generation)
         return Roots({root.key_id: root.public_key for root in self.roots})
 
     @property
@@ -230,8 +230,9 @@ def unbelieved(
 def missing_signatures(ring: KeyRing, request: KeysRequest) -> list[tuple[Roots, set[KeyId]]]:
     """Whose signatures a request needs and lacks: so many more of these, by set of roots."""
     envelope = keys_envelope(request.payload, request.signatures or {KeyId(""): b""})
-    now, found = replace(ring.pinned, since=0), []
-    for roots in filter(None, dict.fromkeys((now, roots_of(keys_record(envelope))))):
+    now, then, found = wire.replace(ring.pinned, since=0), roots_of(keys_record(envelope)), []
+    for roots in (now,) if then in (now, None) else (now, then):
+        assert roots is not None
         signed = signers_of(ring.tree, envelope, roots)
         if len(signed) < roots.threshold:
             found.append((roots, set(roots.keys) - signed))

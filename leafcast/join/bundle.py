@@ -41,8 +41,9 @@ class BundleRefused(Exception):
 class Bundle:
     """What a node joins with; times are milliseconds since 1970.
 
-    `roots` are those in force when it was made; `parents` are leaf URLs of its parent's servers.
-    `former` are the paths at which this very node hung before it was moved, the latest last.
+    `roots` are those in force then; `parents` are leaf URLs of its parent's servers.
+    `authorities` are the certificates (PEM) of those who may have signed its parent's, "" for the
+    system's own. `former` are the paths at which this very node hung before, the latest last.
     """
 
     tree: TreeId
@@ -50,11 +51,12 @@ class Bundle:
     relay: bool
     parents: tuple[str, ...]
     seed: str = field(repr=False)
-    roots: Roots
+    roots: Roots = field(hash=False)
     issued_ms: int
     expires_ms: int
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     former: tuple[NodePath, ...] = ()
+    authorities: str = field(default="", repr=False)
 
     def to_text(self) -> str:
         """The file's content, with its hash."""
@@ -129,6 +131,7 @@ def _bundle(form: Mapping[str, Any]) -> Bundle:
         expires_ms=int(form["expires_ms"]),
         labels={str(key): str(value) for key, value in form["labels"].items()},
         former=tuple(map(NodePath.parse, form.get("former", ()))),
+        authorities=str(form.get("authorities", "")),
     )
 
 

@@ -7,13 +7,12 @@ that changed the roots before it.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from schemas.identity import TreeId
 from schemas.records import KeysRecord
 from schemas.refusals import RecordRefused
 from schemas.roots import Roots, forerunners_of, keys_record, roots_of, signatures_of
 from schemas.signing import Envelope
+from schemas.wire import replace
 
 
 class RootsRefused(Exception):
