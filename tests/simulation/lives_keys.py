@@ -11,6 +11,7 @@ from schemas.identity import KEYS_KEY
 from schemas.records import encode_payload
 from schemas.signing import Signer, decode_envelope
 from tests.simulation import centre
+from tests.simulation.chaos import put_back
 from tests.simulation.host import Host
 from tests.simulation.laws import CONVERGENCE, NO_IGNORANCE
 from tests.simulation.model import placement_key
@@ -132,6 +133,23 @@ def keys_and_ledger_lost(one: Run) -> None:
     _untouched(one, before)
 
 
+def restored_before_rotation(one: Run) -> None:
+    """The centre is put back to before its keys were rotated: revoking its old key mends that."""
+    root, ring = one.world.root, one.centre.ring
+    copy = root.streams.copy()
+    change_keys(one, "signing")
+    everywhere(one, "p1", A, B)
+    one.settle()
+    before = {host.path: dict(host.space.objects) for host in edges_of(one)}
+    one.centre.ring = ring
+    put_back(root, copy)
+    one.world.run(MINUTE)
+    _untouched(one, before)
+    change_keys(one, "revoke")
+    everywhere(one, "p1", A, B)
+    _all_follow(one)
+
+
 def many_rotations(one: Run) -> None:
     """Very many rotations leave nothing behind that grows with them."""
     for _ in range(100):
@@ -191,5 +209,6 @@ LIVES = (
     key_revoked_away,
     keys_crashed,
     keys_and_ledger_lost,
+    restored_before_rotation,
     many_rotations,
 )
