@@ -197,6 +197,11 @@ class KeysRecord(Record, frozen=True):
     threshold: Natural = 1
     version: Natural = 1
 
+    @property
+    def revoked(self) -> frozenset[KeyId]:
+        """The keys that are listed as revoked."""
+        return frozenset(grant.key_id for grant in self.grants if grant.is_revoked)
+
     def __post_init__(self) -> None:
         Record.__post_init__(self)
         if len(self.grants) > GRANTS_MAX or len(self.roots) > ROOTS_MAX:

@@ -14,7 +14,7 @@ from controllers.core.keys import Stamp
 from controllers.core.ledger import Ledger, entry_key_of
 from controllers.core.snapshots import SnapshotIssuer
 from relay.core.events import Instant
-from schemas.identity import ContentHash, MailKey
+from schemas.identity import KEYS_KEY, ContentHash, MailKey
 from schemas.records import (
     DeltaHead,
     KeysRecord,
@@ -86,8 +86,13 @@ class LedgerIssuer:
         return Publication(blobs, tuple(envelopes), tuple(drafts), tuple(records))
 
     def keys_published(self, record: KeysRecord, signer: Signer, now: Instant) -> None:
-        """Other keys are in the store: this one signs from now on, a snapshot soon."""
-        if self.signer != signer:
+        """Other keys are in the store: this one signs from now on.
+
+        If one is revoked nobody may believe the last snapshot any more: the next one comes soon.
+        """
+        former = self.ledger.records.get(KEYS_KEY)
+        before = former.revoked if isinstance(former, KeysRecord) else frozenset()
+        if record.revoked - before:
             self._snapshots.renew(now=now.seconds)
         self.ledger.remember("keys", record, None)
         self.signer = signer
