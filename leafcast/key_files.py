@@ -64,6 +64,11 @@ def read_public(file: Path) -> tuple[KeyId, bytes]:
         raise KeyFileRefused(file, f"it is damaged ({error})", "copy it again") from error
 
 
+def public_keys(form: Mapping[str, str]) -> dict[KeyId, bytes]:
+    """Public root keys in hex, by id; raises ValueError, TypeError or AttributeError."""
+    return {KeyId(check_id(key, "key id")): _half(public) for key, public in form.items()}
+
+
 def write_request(file: Path, form: Mapping[str, Any]) -> None:
     """Write a request, as `request_form` says it; raises KeyFileRefused."""
     try:

@@ -16,7 +16,7 @@ from controllers.core.keys import (
 from controllers.keys import new_signer
 from leafcast.ask.api import Api, ApiError
 from leafcast.daemon.running_centre import RunningCentre
-from leafcast.key_files import request_form, request_from
+from leafcast.key_files import public_keys, request_form, request_from
 from relay.core.records.root_walk import RootsRefused
 from relay.ports import Dice
 from schemas.identity import KeyId
@@ -165,8 +165,7 @@ class KeyVerbs:
         """The roots that are named; without names those that are here are made anew."""
         wanted = threshold or None
         if roots:
-            named = {KeyId(key): bytes.fromhex(public) for key, public in roots.items()}
-            return KeyChange(roots=named, threshold=wanted)
+            return KeyChange(roots=_named(roots), threshold=wanted)
         here = {root.key_id for root in ring.roots}
         if not here:
             message = "no root key is here, so that there is none to make anew"
@@ -196,6 +195,14 @@ def _state(grant: KeyGrant, ring: KeyRing) -> str:
     if grant.is_revoked:
         return REVOKED
     return IN_USE if "ask" in grant.kinds or grant.key_id == ring.signing.key_id else ENDED
+
+
+def _named(roots: Mapping[str, str]) -> Mapping[KeyId, bytes]:
+    try:
+        return public_keys(roots)
+    except (ValueError, TypeError, AttributeError) as error:
+        message = f"a public root key is damaged ({error})"
+        raise ApiError("Invalid", message, "name the .pub files of `leafcast keys make`") from error
 
 
 def _elsewhere(ring: KeyRing, change: KeyChange) -> ApiError:

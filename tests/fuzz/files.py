@@ -27,6 +27,7 @@ from leafcast.key_files import (
     PUBLIC,
     ROOT,
     KeyFileRefused,
+    public_keys,
     read_public,
     read_request,
     read_root,
@@ -205,6 +206,12 @@ TARGETS = {
         lambda at: read_public(at / "root.pub"),
         KeyFileRefused,
         {"kind": PUBLIC, "key_id": "k" * 26, "public_key": "00" * 32},
+    ),
+    "named roots": file(
+        "roots.json",
+        lambda at: public_keys(json_in(at / "roots.json")),
+        (ValueError, TypeError, AttributeError),
+        {"k" * 26: "00" * 32},
     ),
     "keys request": file(
         "request.json", lambda at: read_request(at / "request.json"), KeyFileRefused, REQUEST_FILE

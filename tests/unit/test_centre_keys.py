@@ -9,10 +9,19 @@ from controllers.core.keys import KeyChange
 from controllers.keys import KeysUnusable, load_or_make_keys, new_signer
 from leafcast.ask.api import ApiError
 from leafcast.daemon.keys import KeyVerbs
-from leafcast.key_files import request_form, request_from, requested
+from leafcast.key_files import (
+    KeyFileRefused,
+    read_public,
+    read_request,
+    read_root,
+    request_form,
+    request_from,
+    requested,
+    write_root,
+)
 from relay.core.records.trust import Trust, Verdict
 from relay.ports import BusBroken
-from schemas.identity import KEYS_KEY, SNAPSHOT_KEY
+from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, TreeId
 from schemas.records import KeysRecord, encode_payload
 from schemas.roots import keys_record
 from schemas.signing import Signer
@@ -212,6 +221,8 @@ async def test_what_cannot_be_revoked_is_refused(verbs):
     await verbs.change(key=used)
     with pytest.raises(ApiError, match="revoked already"):
         await verbs.change(key=used)
+    with pytest.raises(ApiError, match="public root key is damaged"):
+        await verbs.change("root", roots={"k" * 26: "no hex"})
     with pytest.raises(ApiError, match="say signing or root"):
         await verbs.change("fleet")
 
@@ -274,3 +285,27 @@ async def test_a_prepared_key_outlives_the_process(centre, verbs):
     )
     assert not controllers.keys.ring.prepared
     assert request_form(request_from(asked["request"])) == asked["request"]
+
+
+def test_files_of_root_keys_are_their_holders_and_are_checked(tmp_path):
+    file = tmp_path / "a.key"
+    made = Signer(TREE, "k" * 26, b"s" * 32)
+    public = write_root(file, made.key_id, made.seed, made.public_key)
+    assert file.stat().st_mode & 0o077 == 0
+    assert read_root(file, TREE) == made
+    assert read_public(public) == (made.key_id, made.public_key)
+    assert made.seed.hex() not in public.read_text()
+    with pytest.raises(KeyFileRefused, match="there already"):
+        write_root(file, made.key_id, made.seed, made.public_key)
+    with pytest.raises(KeyFileRefused, match="no leafcast public root key; name the"):
+        read_public(file)
+    with pytest.raises(KeyFileRefused, match="no leafcast keys request"):
+        read_request(public)
+    file.write_text(file.read_text().replace("73", "7", 1))
+    with pytest.raises(KeyFileRefused, match="damaged"):
+        read_root(file, TREE)
+    with pytest.raises(KeyFileRefused, match="No such file"):
+        read_root(tmp_path / "gone", TREE)
+
+
+TREE = TreeId("t" * 26)
