@@ -114,8 +114,9 @@ class Issuer:
 
         Raises KeysUnusable, if the ledger was signed with other keys, and BusBroken.
         """
-        await self._begin_keys()
-        await self._sign_anew()
+        kept = {MailKey(key): it for key, it in self._relay.ledger().items()}
+        await self._begin_keys(kept.get(KEYS_KEY))
+        await self._sign_anew(kept)
         if not self._core.is_vouched:
             await self._reissue(self._core.all_in_force())
 
@@ -188,10 +189,9 @@ class Issuer:
             await self._put_keys(ring)
         await self._sign_anew()
 
-    async def _begin_keys(self) -> None:
+    async def _begin_keys(self, kept: Envelope | None) -> None:
         """Have the ledger say which keys are in force; raises KeysUnusable, BusBroken."""
         keys, held = self._keys, self.records.get(KEYS_KEY)
-        kept = self._relay.ledger().get(KEYS_KEY)
         if held is None and self.records:
             raise KeysUnusable(keys.path, "the ledger is another's", "use the ledger's own keys")
         ours = keys.ring.record
@@ -238,12 +238,13 @@ class Issuer:
             if ring is not None:
                 await self._put_keys(ring)
 
-    async def _sign_anew(self) -> None:
-        """Issue anew what a key signed that may not sign it any more."""
-        if (record := self._keys.ring.record) is None:
-            return
-        signed = {MailKey(key): it for key, it in self._relay.ledger().items()}
-        await self._reissue(self._core.again(unbelieved(record, self.records, signed)))
+    async def _sign_anew(self, kept: Mapping[MailKey, Envelope] | None = None) -> None:
+        """Issue anew what a key signed that may not sign it any more; `kept` is the ledger."""
+        record = self._keys.ring.record
+        if kept is None:
+            kept = {MailKey(key): it for key, it in self._relay.ledger().items()}
+        if record is not None:
+            await self._reissue(self._core.again(unbelieved(record, self.records, kept)))
 
     async def _sign_snapshots(self) -> None:
         while True:
