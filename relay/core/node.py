@@ -170,6 +170,7 @@ class Node(NodeView):
 
     def check(self) -> None:
         """Assert what must hold between events."""
+        self._trust.check()
         self._book.check()
         self._audience.check()
         self._children.check()

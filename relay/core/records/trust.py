@@ -70,6 +70,11 @@ class Trust:
         grant = self.granted.get(key_id)
         return grant is not None and grant.is_revoked
 
+    def check(self) -> None:
+        """Assert that the roots can sign, and that each grant stands under its own key."""
+        assert 1 <= self.roots.threshold <= len(self.roots.keys)
+        assert all(key == grant.key_id for key, grant in self.granted.items())
+
     def adopt(self, record: KeysRecord) -> None:
         """Put a believed `keys` record in force, instead of the one before."""
         self.granted = {grant.key_id: grant for grant in record.grants}
