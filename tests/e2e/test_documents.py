@@ -32,6 +32,8 @@ PAGES = (
 )
 BLOCK = re.compile(r"^```(console|yaml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# ([a-z0-9-]+/)?[a-z0-9-]+\.yaml\n")
+# What a command says that ends with 1.
+DIFFERS = ("error: ", "Error from server", "diff -u", "at the centre: ")
 END = "end of command"
 LOOKS = re.compile(
     r"\bleafcast (status|tree|get|describe|events|doctor|node list)\b[^|&;]*$"
@@ -60,9 +62,7 @@ class Command:
 
     @property
     def code(self) -> int:
-        return int(
-            any(line.startswith(("error: ", "Error from server", "diff -u")) for line in self.shown)
-        )
+        return int(any(line.startswith(DIFFERS) for line in self.shown))
 
 
 def steps(page: str) -> Iterator[Command | tuple[Path, str]]:
