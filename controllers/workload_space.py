@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
-from controllers.collector_errors import CollectorErrors
+from controllers.core.collectors import COLLECTORS
+from controllers.core.transforms import TRANSFORMS
 from controllers.finalizers import Finalizers
 from controllers.issuing import Issuer
 from controllers.mailbox_controller import MailboxController
+from controllers.own_statuses import OwnStatuses
 from controllers.placement_translator import Note, PlacementTranslator
 from controllers.ports import CentreRelay, FinalizingSpace
 from controllers.status_summarizer import StatusSummarizer
-from controllers.transform_statuses import TransformStatuses
 from controllers.where_resolver import WhereResolver
 from controllers.work_queue import PlacementQueues
 from relay.ports import Clock, Space
@@ -67,12 +69,31 @@ class WorkloadSpace:
         self.summarizer = StatusSummarizer(
             relay, space, clock, queues.statuses, self.translator, lambda: inventories.locations
         )
-        self._collectors = CollectorErrors(space, queues.collectors, self.translator)
+        self._collectors = OwnStatuses(
+            space,
+            queues.collectors,
+            COLLECTORS,
+            lambda: self.translator.workloads.collectors.objects,
+            self._collector_status,
+        )
         self._where = WhereResolver(space, clock, queues.slices, self.translator, inventories)
-        self._transforms = TransformStatuses(space, queues.transforms, self.translator)
+        self._transforms = OwnStatuses(
+            space,
+            queues.transforms,
+            TRANSFORMS,
+            lambda: self.translator.workloads.transforms.objects,
+            self._transform_status,
+        )
         self._finalizers: Finalizers | None = None
         if isinstance(space, FinalizingSpace) and queues.finalizers is not None:
             self._finalizers = Finalizers(space, queues.finalizers, self.translator)
+
+    def _collector_status(self, name: str) -> Mapping[str, Any]:
+        return self.translator.workloads.collectors.status(name)
+
+    def _transform_status(self, name: str) -> Mapping[str, Any]:
+        workloads = self.translator.workloads
+        return workloads.transforms.status(name, workloads.missing.served)
 
     @property
     def errors(self) -> Mapping[str, str]:

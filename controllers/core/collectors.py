@@ -50,6 +50,13 @@ class Collectors:
                 self.programs[name] = parsed.program
         return frozenset() if before == self.programs.get(name) else self._who_names(name)
 
+    def status(self, name: str) -> dict[str, Any]:
+        """What the status of one says."""
+        status: dict[str, Any] = {"errors": list(self.invalid.get(name, ()))}
+        if generation := self.objects[name]["metadata"].get("generation"):
+            status["observedGeneration"] = generation
+        return status
+
     def remove(self, name: str) -> frozenset[str]:
         """Learn that a collector is gone; the placements that name it."""
         self.objects.pop(name, None)
