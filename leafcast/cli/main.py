@@ -45,6 +45,7 @@ _COMMANDS = {
     "nats-config": "leafcast.cli.commands.nats_config:nats_config",
     "orphans": "leafcast.cli.commands.orphans:orphans",
     "restore": "leafcast.cli.commands.backup:restore",
+    "rollout": "leafcast.cli.commands.rollout:rollout",
     "run": "leafcast.cli.commands.run:run",
     "status": "leafcast.cli.commands.status:status",
     "tree": "leafcast.cli.commands.tree:tree",
@@ -53,7 +54,7 @@ _COMMANDS = {
     "wait": "leafcast.cli.commands.wait:wait",
 }
 _GROUPS = (
-    ("Every day", ("demo", "up", "down", "apply", "delete", "diff", "wait")),
+    ("Every day", ("demo", "up", "down", "apply", "delete", "diff", "wait", "rollout")),
     ("Look", ("status", "get", "describe", "render", "tree", "events")),
     ("Nodes", ("node", "join")),
     ("Repair", ("doctor", "accept", "orphans", "withdraw", "backup", "restore")),
