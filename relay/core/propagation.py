@@ -20,6 +20,7 @@ class Propagation:
 
     def __init__(self, path: NodePath, rooms: Rooms) -> None:
         self._path = path
+        self._clock = rooms.clock
         self._book = rooms.book
         self._audience = rooms.audience
         self._trust = rooms.trust
@@ -32,14 +33,14 @@ class Propagation:
         self._joined = rooms.joined
         self._out = rooms.out
 
-    def put(self, accepted: Accepted, cause: int, now: float) -> None:
+    def put(self, accepted: Accepted, cause: int) -> None:
         """Put a record in force; `cause` is its place in the own mail."""
         key, record = accepted.key, accepted.record
         former = self._book.get(key)
         self._book.hold(accepted)
         match record:
             case _ if is_delta(accepted):
-                self._put_delta(accepted, cause, now)
+                self._put_delta(accepted, cause)
             case Profile():
                 self._audience.put_profile(key, record)
                 self._pass_through(accepted, former, cause)
@@ -50,7 +51,7 @@ class Propagation:
                 )
                 self._announce(touched, key, former, accepted, cause)
             case NodeRecord():
-                self._put_node(accepted, former, record, cause, now)
+                self._put_node(accepted, former, record, cause)
             case KeysRecord():
                 self._trust.adopt(record)
                 for name in self._children.by_name:
@@ -60,11 +61,11 @@ class Propagation:
         self._children.answer_wants(key)
         self.spread(cause)
         if isinstance(record, Profile):
-            self._inventory_changed(key, record, accepted.generation, now)
+            self._inventory_changed(key, record, accepted.generation)
         elif isinstance(record, LocationRecord):
-            self._inventory_changed(key, None, accepted.generation, now)
+            self._inventory_changed(key, None, accepted.generation)
 
-    def drop(self, key: MailKey, now: float) -> None:
+    def drop(self, key: MailKey) -> None:
         """A snapshot that was reached lists a record no more."""
         former = self._book.drop(key)
         if former is None:
@@ -94,7 +95,7 @@ class Propagation:
             self._children.mark(name, key, 0)
         self.spread(0)
         if isinstance(record, Profile | LocationRecord):
-            self._inventory_changed(key, None, DROPPED, now)
+            self._inventory_changed(key, None, DROPPED)
 
     def restored(self) -> None:
         """All that the streams held is in force: look at each slot of each child."""
@@ -125,9 +126,7 @@ class Propagation:
             if is_delta(self._book.get(key)):
                 self._reports.refresh(name, key)
 
-    def _inventory_changed(
-        self, key: MailKey, profile: Profile | None, cause: int, now: float
-    ) -> None:
+    def _inventory_changed(self, key: MailKey, profile: Profile | None, cause: int) -> None:
         """Look at the destination here: who it is, or what it belongs to, may be another."""
         destination = self._destination
         if destination is None:
@@ -138,23 +137,29 @@ class Propagation:
         if another or profile is None:
             destination.read_properties()
         for accepted in self._book.deltas():
-            self._evaluate(accepted, cause, now)
+            self._evaluate(accepted, cause)
             self._collecting.stale(accepted.key, HERE)
             self._reports.touch(accepted.key)
 
-    def _evaluate(self, accepted: Accepted, cause: int, now: float) -> None:
+    def look_again(self, key: MailKey) -> None:
+        """A window of a placement may be open now."""
+        held = self._book.get(key)
+        if held is not None:
+            self._evaluate(held, held.last_loss or held.generation)
+
+    def _evaluate(self, accepted: Accepted, cause: int) -> None:
         if self._destination is not None and isinstance(accepted.record, DeltaHead):
             self._destination.evaluate(
-                accepted.key, accepted.record, accepted.body, cause=cause, now=now
+                accepted.key, accepted.record, accepted.body, cause=cause, now=self._clock()
             )
 
-    def _put_delta(self, accepted: Accepted, cause: int, now: float) -> None:
+    def _put_delta(self, accepted: Accepted, cause: int) -> None:
         key, record = accepted.key, accepted.record
         alternatives = record.alternatives if isinstance(record, DeltaHead) else None
         self._content.end(mail_owner(key))
         self._audience.put_placement(key, alternatives)
         self._mark_all_concerned(accepted, cause)
-        self._evaluate(accepted, accepted.last_loss or accepted.generation, now)
+        self._evaluate(accepted, accepted.last_loss or accepted.generation)
         self._collecting.put(key, accepted.body)
         self._reports.touch(key)
 
@@ -222,7 +227,6 @@ class Propagation:
         former: Accepted | None,
         record: NodeRecord,
         cause: int,
-        now: float,
     ) -> None:
         if former is not None and isinstance(former.record, NodeRecord):
             gone = former.record.path != record.path and former.record.path.parent == self._path
@@ -236,7 +240,9 @@ class Propagation:
         if known is not None and known.nkey == record.nkey:
             return
         if known is None:
-            self._children.add(name, record.nkey, now, joined=name in self._joined)
+            self._children.add(
+                name, record.nkey, self._clock().seconds, joined=name in self._joined
+            )
             self._mark_child(name, cause)
             self.child_changed(name)
         else:
