@@ -81,9 +81,19 @@ def arm_name(arm: Reference | None) -> str:
     return ARM_NOTHING if arm is None else arm.address
 
 
-def waves_in(gates: Iterable[Gate]) -> frozenset[str]:
-    """The names of waves; none without a rollout."""
-    return frozenset(gate.name for gate in gates if gate.name)
+class GateNames(NamedTuple):
+    """What may be counted of a placement."""
+
+    arms: frozenset[str]
+    # The gates with a name.
+    waves: frozenset[str]
+
+
+def names_in(gates: Iterable[Gate]) -> GateNames:
+    """The names that these gates use."""
+    listed = list(gates)
+    arms = frozenset(gate.arm.address for gate in listed if gate.arm is not None)
+    return GateNames(arms, frozenset(gate.name for gate in listed if gate.name))
 
 
 Waves = Mapping[str, int]

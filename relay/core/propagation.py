@@ -8,6 +8,7 @@ from typing import TypeGuard
 from relay.core.audience import HERE
 from relay.core.destination.removals import DROPPED
 from relay.core.effects import AddChild, RemoveChild, StoreOwn
+from relay.core.link.session import Presence
 from relay.core.link.target import mail_owner
 from relay.core.records.accepted import Accepted, is_delta
 from relay.core.rooms import Rooms
@@ -32,6 +33,7 @@ class Propagation:
         # The children of which anything was ever heard, by any run of this node.
         self._joined = rooms.joined
         self._out = rooms.out
+        self._is_restored = False
 
     def put(self, accepted: Accepted, cause: int) -> None:
         """Put a record in force; `cause` is its place in the own mail."""
@@ -50,6 +52,7 @@ class Propagation:
                     (*self._children.having(key), *self._audience.concerned(key))
                 )
                 self._announce(touched, key, former, accepted, cause)
+                self._refresh_waves(touched, self._book.gated)
             case NodeRecord():
                 self._put_node(accepted, former, record, cause)
             case KeysRecord():
@@ -87,6 +90,7 @@ class Propagation:
             case LocationRecord():
                 self._audience.put_location(key, None)
                 self._moving(having, key, former)
+                self._refresh_waves(having, self._book.gated)
             case NodeRecord() if record.path.parent == self._path:
                 self._remove_child(record)
             case _:
@@ -102,6 +106,7 @@ class Propagation:
         for accepted in list(self._book.by_key.values()):
             self._mark_all_concerned(accepted, 0)
         self.spread(0)
+        self._is_restored = True
 
     def spread(self, cause: int) -> None:
         """Follow what changed in who is meant."""
@@ -184,6 +189,20 @@ class Propagation:
             for name in touched:
                 self._collecting.stale_child(name)
         self._announce(touched, accepted.key, former, accepted, cause)
+        if self._book.gated:
+            meant = self._audience.placements_of(accepted.key)
+            self._refresh_waves(touched, [key for key in meant if key in self._book.gated])
+
+    def _refresh_waves(self, names: Iterable[str], placements: Iterable[MailKey]) -> None:
+        """Who hangs below these children may be in other waves, as far as they are counted here.
+
+        A child that is in step says so itself, and where the numbers change `spread` looks again.
+        """
+        if self._is_restored:
+            for name in names:
+                if self._children.presence(name) is not Presence.IN_STEP:
+                    for key in placements:
+                        self._reports.refresh(name, key)
 
     def _concerned(self, accepted: Accepted) -> dict[str, None]:
         """The children that a record goes to, or whose slots of it are in use.
