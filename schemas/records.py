@@ -119,6 +119,12 @@ class Gate(WireRecord, frozen=True):
             raise ValueError(f"{len(self.windows)} windows of one gate, at most {WINDOWS_MAX}")
 
     @property
+    def revision(self) -> int:
+        """The number of the revision whose wave it is; 0 if it is none."""
+        number = self.name.partition(".")[0]
+        return int(number) if number.isascii() and number.isdecimal() else 0
+
+    @property
     def admits_all(self) -> bool:
         """Whether there is nobody whom it could turn away."""
         bound = self.selector is not None or not self.path.is_root or bool(self.windows)
@@ -138,6 +144,12 @@ class DeltaBody(WireRecord, frozen=True):
 
     def encode(self) -> bytes:
         return encode(self)
+
+
+class TakenArms(WireRecord, frozen=True):
+    """At an edge, in OWN: the arm that it took of each placement with windows, by its name."""
+
+    arms: Mapping[MailKey, str]
 
 
 class Profile(Record, frozen=True):

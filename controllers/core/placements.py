@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import NamedTuple
 
 from controllers.core.drafts import Draft
 from controllers.core.reach import count_destinations
@@ -24,22 +25,24 @@ from controllers.core.removal import (
 from controllers.core.selection import clauses_of
 from controllers.core.translate import (
     CleanObjects,
+    DeltaRules,
     Entries,
     Issued,
-    ReturnRules,
     Translation,
     alternatives_of,
     bare_head,
     translate,
 )
 from controllers.core.workloads import Object, Workloads
+from schemas.blobs import Reference
 from schemas.chunks import read_manifest_chunk, read_root
 from schemas.faults import Fault
-from schemas.identity import MailKey
+from schemas.identity import ContentHash, MailKey
 from schemas.objects import ObjectKey
 from schemas.placements import bare_name, kind_of, placement_of
 from schemas.records import (
     DeltaHead,
+    Gate,
     Record,
     Source,
     decode_body,
@@ -136,9 +139,7 @@ class Placements:
                 continue
             record = next(stored)
             assert isinstance(record, DeltaHead)
-            self._issued[work.name] = Issued(
-                record, said.gates, said.entries, said.kept, said.lost, said.collectors
-            )
+            self._issued[work.name] = said.issued(record)
 
     # What there is.
 
@@ -181,7 +182,7 @@ class Placements:
             self._cleaned,
             before,
             self._hold(name, selected, before),
-            ReturnRules(self.workloads.collecting(name), clauses_of(placement.spec)),
+            DeltaRules(self.workloads.collecting(name), clauses_of(placement.spec)),
         )
         self.faults[name] = translation.faults + self.workloads.renatured.faults(selected)
         if translation.draft is None:
@@ -242,19 +243,42 @@ def read_issued(head: DeltaHead, body: bytes) -> Reading[Issued]:
     except RecordRefused:
         return Issued(head, (), None)
     gates, collectors = decoded.gates, decoded.collectors
-    root = gates[-1].arm
+    root = target_of(gates)
     if root is None:
         return Issued(head, gates, {}, collectors=collectors)
+    others: dict[ContentHash, Entries] = {}
+    for arm in dict.fromkeys(gate.arm for gate in gates if gate.arm not in (None, root)):
+        assert arm is not None
+        read = yield from read_arm(arm)
+        if read is not None:
+            others[arm.address] = read.entries
+    target = yield from read_arm(root)
+    if target is None:
+        return Issued(head, gates, None, collectors=collectors, others=others)
+    return Issued(head, gates, target.entries, target.kept, collectors=collectors, others=others)
+
+
+class StoredArm(NamedTuple):
+    """One content of a placement, and the blobs of its manifest."""
+
+    entries: Entries
+    kept: frozenset[ContentHash]
+
+
+def read_arm(root: Reference) -> Reading[StoredArm | None]:
+    """A content as the store has it; None if that cannot be read."""
     try:
         found = yield (root,)
         chunks = read_root(found[root.address]).chunks
         parts = yield chunks
-        entries = {
-            entry.key: entry
-            for chunk in chunks
-            for entry in read_manifest_chunk(parts[chunk.address])
-        }
+        listed = [e for chunk in chunks for e in read_manifest_chunk(parts[chunk.address])]
     except (KeyError, WireRefused):
-        return Issued(head, gates, None)
+        return None
     kept = frozenset({root.address, *(chunk.address for chunk in chunks)})
-    return Issued(head, gates, entries, kept, collectors=collectors)
+    return StoredArm({entry.key: entry for entry in listed}, kept)
+
+
+def target_of(gates: Sequence[Gate]) -> Reference | None:
+    """The content of the newest revision: what the last gate gives, if none has a name."""
+    newest = max(gates, key=lambda gate: gate.revision)
+    return newest.arm if newest.revision else gates[-1].arm
