@@ -81,7 +81,7 @@ def _headline(status: Form) -> Text:
 def _wave_in_hand(status: Form) -> Form | None:
     waves: Sequence[Form] = status.get("waves", ())
     at = int(status.get("wave", 0))
-    return waves[at] if at < len(waves) else None
+    return waves[at - 1] if 0 < at <= len(waves) else None
 
 
 def _doing(wave: Form) -> str:

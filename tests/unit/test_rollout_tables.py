@@ -52,7 +52,7 @@ def test_a_rollout_under_way_shows_each_wave_and_the_command_that_it_needs() -> 
                 revision=7,
                 overRevision=6,
                 phase="Soaking",
-                wave=1,
+                wave=2,
                 waves=[CANARY, TENTH, REST],
                 next="leafcast rollout approve shop rest",
             ),

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from controllers.core.rollout import layers
+from controllers.core.rollout.state import target_of
 from schemas.api import Rollout, RolloutSpec, RolloutStatus, parse_kind
 from schemas.api.rollout_spec import RELEASE_ANNOTATION
 from schemas.blobs import Reference
@@ -77,9 +78,7 @@ class Rollouts:
 
     def of(self, placement: str) -> str | None:
         """The one that steers a placement: the oldest."""
-        named = [
-            name for name, spec in self.specs.items() if spec.placement.placement == placement
-        ]
+        named = [name for name, spec in self.specs.items() if spec.placement.placement == placement]
         return min(named, key=self._age, default=None)
 
     def steering(self, placements: Iterable[str]) -> frozenset[str]:
@@ -103,6 +102,21 @@ class Rollouts:
         before = self.targets.get(placement)
         self.targets[placement] = target
         return before != target
+
+    def is_rolled_out(self, placement: str) -> bool:
+        """Whether what the placement wants now went through all its waves."""
+        return self._ended(placement) in ("Complete", "Partial")
+
+    def is_aborted(self, placement: str) -> bool:
+        """Whether what the placement wants now was given up."""
+        return self._ended(placement) == "Aborted"
+
+    def _ended(self, placement: str) -> str:
+        """How what the placement wants now ended, or what it is at; "" if it has not begun."""
+        state = self.states.get(self.of(placement) or "")
+        if state is None or self.targets.get(placement) != target_of(state):
+            return ""
+        return state.phase
 
     def stored_status(self, name: str) -> RolloutStatus | None:
         """The state that the object itself holds, from which a new run goes on; None if it is none."""

@@ -30,7 +30,7 @@ from schemas.placements import (
 
 ERRORS_MAX = 5
 SLICE_SECONDS, GRACE_SECONDS = 10.0, 5.0
-CONDITIONS = ("synced", "healthy")
+CONDITIONS = ("synced", "healthy", "rolled-out")
 _CONDITION = "condition="
 
 
@@ -50,7 +50,9 @@ def _condition(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     """`synced`, or `condition=Synced` as kubectl has it."""
     said = value.removeprefix(_CONDITION).lower()
     if said not in CONDITIONS:
-        raise click.BadParameter(f'"{value}" is not a condition; write synced or healthy')
+        raise click.BadParameter(
+            f'"{value}" is not a condition; write synced, healthy or rolled-out'
+        )
     return said
 
 
@@ -67,11 +69,12 @@ def _condition(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     "condition",
     required=True,
     callback=_condition,
-    metavar="synced|healthy",
+    metavar="synced|healthy|rolled-out",
     shell_complete=lambda _context, _option, said: [
         word for word in CONDITIONS if word.startswith(said)
     ],
-    help="Delivered to all destinations, or also working at all of them.",
+    help="Delivered to all destinations, or also working at all of them, or through all waves "
+    "of its Rollout.",
 )
 @click.option(
     "--timeout",
@@ -85,7 +88,7 @@ def _condition(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
 def wait(
     *, placements: tuple[str, ...], condition: str, timeout: float, data_dir: Path | None
 ) -> None:
-    """Wait until placements are synced or healthy at every destination.
+    """Wait until placements are synced or healthy at every destination, or rolled out.
 
     What was applied before counts, so that `apply` and then `wait` do what one means. Exit code 1
     if time is up; the last state is told then.
