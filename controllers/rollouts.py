@@ -6,7 +6,7 @@ centre that was killed goes on from there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from controllers.core.rollout.facts import Facts
 from controllers.core.rollout.rollouts import Rollouts, rollout_key
 from controllers.core.rollout.state import Change, changed, is_under_way
 from controllers.core.rollout.telling import OWNED, conditions, told
-from controllers.issuing import Issuer, read_all
+from controllers.issuing import Issuer
 from controllers.placement_translator import PlacementTranslator
 from controllers.ports import CentreRelay
 from controllers.status_writing import write_status
@@ -28,8 +28,8 @@ from schemas.api import RolloutSpec, RolloutStatus
 from schemas.api.rollout_spec import REQUEST_ANNOTATION
 from schemas.api.shared import Condition
 from schemas.blobs import Reference
-from schemas.records import DeltaHead, NodeRecord, Profile
-from schemas.reports import Count
+from schemas.identity import NodePath
+from schemas.records import NodeRecord, Profile
 
 COUNTS_SECONDS = 1.0
 """How often a status is written that says no more than other counts."""
@@ -88,6 +88,8 @@ class RolloutController:
         spec = self._rollouts.specs.get(name)
         if spec is None:
             self._known.pop(name, None)
+            if self._roots.pop(name, None):
+                await self._relay.retain(self._owner(name), ())
             return name not in self._rollouts.invalid or await self._say_invalid(name)
         if not self._translator.known:
             return False
@@ -103,7 +105,7 @@ class RolloutController:
         if known is None:
             stored = self._rollouts.stored_status(name)
             known = self._known[name] = _Known(stored, begin_run(stored, now))
-        facts = await self._facts(name, spec, known.state)
+        facts = self._facts(name, spec)
         decision = decide(spec, facts, known.state, known.run, now)
         state = told(spec, facts, decision.state, name)
         known.state, known.run = state, decision.run
@@ -118,7 +120,7 @@ class RolloutController:
         """What is written down counts from now on."""
         rollouts, placement = self._rollouts, spec.placement.placement
         if (roots := history.roots(state)) != self._roots.get(name):
-            await self._relay.retain(f"rollout/{self._translator.identity}/{name}", roots)
+            await self._relay.retain(self._owner(name), roots)
             self._roots[name] = roots
         before = rollouts.states.get(name)
         rollouts.states[name] = state
@@ -128,9 +130,12 @@ class RolloutController:
             # Others may have waited for it.
             self._queue.add(each for each, it in rollouts.states.items() if it.waiting_for)
 
+    def _owner(self, name: str) -> str:
+        return f"rollout/{self._translator.identity}/{name}"
+
     # What is known.
 
-    async def _facts(self, name: str, spec: RolloutSpec, state: RolloutStatus | None) -> Facts:
+    def _facts(self, name: str, spec: RolloutSpec) -> Facts:
         translator, placement = self._translator, spec.placement.placement
         obj = self._rollouts.objects[name]
         metadata = obj.get("metadata") or {}
@@ -138,8 +143,7 @@ class RolloutController:
         head = self._issuer.records.get(source)
         gates = translator.gates(placement)
         count = self._relay.count(source)
-        fresh = isinstance(head, DeltaHead) and count is not None
-        fresh = fresh and isinstance(head, DeltaHead) and _is_of(count, head)
+        fresh = head is not None and count is not None and count.generation == head.generation
         is_first = name in self._rollouts.found and self._issuer.is_new
         return Facts(
             target=self._rollouts.targets.get(placement),
@@ -152,13 +156,9 @@ class RolloutController:
             members=lambda wave: members(self._issuer.records, source, wave),
             label_values=lambda label: label_values(self._issuer.records.values(), label),
             blocked=lambda: self._blocked(name, placement),
-            lacks=await self._lacking(state),
+            lacks=lambda arm: bool(self._relay.lacks([arm.address])),
             is_place=self._is_place,
         )
-
-    async def _lacking(self, state: RolloutStatus | None) -> Callable[[Reference], bool]:
-        """What of former contents is lost; asked only while there is something to go back to."""
-        return lambda arm: bool(self._relay.lacks([arm.address]))
 
     def _blocked(self, name: str, placement: str) -> str:
         """Why an older rollout keeps this one from beginning; "" if none does."""
@@ -175,8 +175,9 @@ class RolloutController:
 
     def _is_place(self, path: str) -> bool:
         records = self._issuer.records.values()
+        place = NodePath.parse(path)
         listed = (each.path for each in records if isinstance(each, NodeRecord | Profile))
-        return path == "/" or any(str(each).startswith(f"{path}/") or str(each) == path for each in listed)
+        return place.is_root or any(place.holds(each) for each in listed)
 
     # What is said.
 
@@ -214,7 +215,9 @@ class RolloutController:
         if due > now.seconds:
             self._queue.add_later(name, due - now.seconds)
             return True
-        if not await write_status(self._space, rollout_key(name), {**obj, "status": before}, status):
+        if not await write_status(
+            self._space, rollout_key(name), {**obj, "status": before}, status
+        ):
             return False
         known.written_at, known.written, known.revision = now.seconds, status, revision
         return True
@@ -238,11 +241,6 @@ def _without(status: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]
     spoken = ("message", "complete", "late", "conditions") if fields else ()
     rest = {field: value for field, value in status.items() if field not in spoken}
     return {**rest, "waves": listed}
-
-
-def _is_of(count: Count | None, head: DeltaHead) -> bool:
-    """Whether what is counted is of this very delta."""
-    return count is not None and count.generation == head.generation
 
 
 def _change(placement: Mapping[str, Any] | None) -> Change:

@@ -77,9 +77,7 @@ class Rollouts:
 
     def of(self, placement: str) -> str | None:
         """The one that steers a placement: the oldest."""
-        named = [
-            name for name, spec in self.specs.items() if spec.placement.placement == placement
-        ]
+        named = [name for name, spec in self.specs.items() if spec.placement.placement == placement]
         return min(named, key=self._age, default=None)
 
     def steering(self, placements: Iterable[str]) -> frozenset[str]:
@@ -105,7 +103,7 @@ class Rollouts:
         return before != target
 
     def stored_status(self, name: str) -> RolloutStatus | None:
-        """The state that the object itself holds, from which a new run goes on; None if it is none."""
+        """What the object says of itself, from which a new run goes on; None if it says nothing."""
         status = self.objects[name].get("status")
         if not isinstance(status, Mapping) or not status.get("phase"):
             return None
