@@ -316,7 +316,8 @@ def _drafted(
     if says and (target.aimed or manifest[0].reference.address in known):
         return target
     stored = [b for b in (*programs, *manifest) if b.reference.address not in known]
-    old = [*(before.in_force if before else ()), *([there.entries] if there else ())]
+    last = before.entries if before is not None else None
+    old = [*(before.in_force if before else ()), last or {}, there.entries if there else {}]
     held = {it.address for each in old for entry in each.values() for it in entry.references}
     stored += shown.blobs(entries, held - again)
     if says or not target.gates:
