@@ -48,6 +48,17 @@ class CentreRelay(Protocol):
         """
         ...
 
+    def kept_history(self) -> Mapping[MailKey, tuple[Reference, ...]]:
+        """The former contents that are kept, by placement."""
+        ...
+
+    async def keep_history(self, key: MailKey, references: Sequence[Reference]) -> None:
+        """Keep these former contents of a placement, manifests whole, and no others.
+
+        What a delta in force names is kept in any case. It holds over restarts.
+        """
+        ...
+
     async def load(self, reference: Reference) -> bytes | None:
         """The plain bytes of a blob kept earlier, checked; None if it is not there."""
         ...

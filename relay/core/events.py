@@ -146,6 +146,14 @@ class SnapshotIssued:
 
 
 @dataclass(frozen=True, slots=True)
+class HistoryKept:
+    """At the centre: former contents of a placement that stay in the store; in OWN already."""
+
+    key: MailKey
+    references: tuple[Reference, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class MailWritten:
     """The parent's stream took a message; `sequence` is where."""
 
@@ -227,6 +235,7 @@ Event = (
     | HelloArrived
     | Issued
     | SnapshotIssued
+    | HistoryKept
     | MailWritten
     | ObjectObserved
     | UpsyncObserved

@@ -21,6 +21,7 @@ class LedgerRelay:
         self.tree = tree
         self.blobs = {}
         self.records = {}
+        self.former = {}
         self.history = []
         self._bodies = {}
         self.snapshots = []
@@ -60,6 +61,14 @@ class LedgerRelay:
             self.records.pop(slot, None)
         self.snapshots.append(snapshot)
         await self._tell()
+
+    def kept_history(self):
+        return dict(self.former)
+
+    async def keep_history(self, key, references):
+        self.former[key] = tuple(references)
+        if not references:
+            del self.former[key]
 
     async def load(self, reference):
         value = self.blobs.get(reference.address)
