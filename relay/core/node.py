@@ -282,6 +282,9 @@ class Node(NodeView):
             key = owner.partition("/")[2]
             if key:
                 self._reports.touch(MailKey(key))
+            for name in self._audience.concerned(MailKey(key)) if key in self._book.gated else ():
+                # Whoever is not sent a step of a rollout is pending then.
+                self._reports.refresh(name, MailKey(key))
 
     def _hello(self, event: HelloArrived) -> None:
         shown = self._downstream.hello(event)
