@@ -6,7 +6,7 @@ centre that was killed goes on from there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from controllers.core.rollout.facts import Facts
 from controllers.core.rollout.rollouts import Rollouts, rollout_key
 from controllers.core.rollout.state import Change, changed, is_under_way
 from controllers.core.rollout.telling import OWNED, conditions, told
-from controllers.issuing import Issuer, read_all
+from controllers.issuing import Issuer
 from controllers.placement_translator import PlacementTranslator
 from controllers.ports import CentreRelay
 from controllers.status_writing import write_status
@@ -27,9 +27,8 @@ from relay.ports import Clock, Space
 from schemas.api import RolloutSpec, RolloutStatus
 from schemas.api.rollout_spec import REQUEST_ANNOTATION
 from schemas.api.shared import Condition
-from schemas.blobs import Reference
-from schemas.records import DeltaHead, NodeRecord, Profile
-from schemas.reports import Count
+from schemas.identity import NodePath
+from schemas.records import NodeRecord, Profile
 
 COUNTS_SECONDS = 1.0
 """How often a status is written that says no more than other counts."""
@@ -70,7 +69,6 @@ class RolloutController:
         self._queue = queue
         self._translator = translator
         self._known: dict[str, _Known] = {}
-        self._roots: dict[str, frozenset[Reference]] = {}
 
     @property
     def _rollouts(self) -> Rollouts:
@@ -103,7 +101,7 @@ class RolloutController:
         if known is None:
             stored = self._rollouts.stored_status(name)
             known = self._known[name] = _Known(stored, begin_run(stored, now))
-        facts = await self._facts(name, spec, known.state)
+        facts = self._facts(name, spec)
         decision = decide(spec, facts, known.state, known.run, now)
         state = told(spec, facts, decision.state, name)
         known.state, known.run = state, decision.run
@@ -117,9 +115,7 @@ class RolloutController:
     async def _let_out(self, name: str, spec: RolloutSpec, state: RolloutStatus) -> None:
         """What is written down counts from now on."""
         rollouts, placement = self._rollouts, spec.placement.placement
-        if (roots := history.roots(state)) != self._roots.get(name):
-            await self._relay.retain(f"rollout/{self._translator.identity}/{name}", roots)
-            self._roots[name] = roots
+        await self._keep_history(placement, state)
         before = rollouts.states.get(name)
         rollouts.states[name] = state
         if before is None or layers.gates_of(before) != layers.gates_of(state):
@@ -128,9 +124,17 @@ class RolloutController:
             # Others may have waited for it.
             self._queue.add(each for each, it in rollouts.states.items() if it.waiting_for)
 
+    async def _keep_history(self, placement: str, state: RolloutStatus) -> None:
+        """Keep all contents that the state names, and what the placement wants meanwhile."""
+        key, roots = self._translator.source(placement).key, history.roots(state)
+        if (target := self._rollouts.targets.get(placement)) is not None:
+            roots |= {target}
+        if roots != frozenset(self._relay.kept_history().get(key, ())):
+            await self._relay.keep_history(key, sorted(roots, key=lambda each: each.address))
+
     # What is known.
 
-    async def _facts(self, name: str, spec: RolloutSpec, state: RolloutStatus | None) -> Facts:
+    def _facts(self, name: str, spec: RolloutSpec) -> Facts:
         translator, placement = self._translator, spec.placement.placement
         obj = self._rollouts.objects[name]
         metadata = obj.get("metadata") or {}
@@ -138,8 +142,7 @@ class RolloutController:
         head = self._issuer.records.get(source)
         gates = translator.gates(placement)
         count = self._relay.count(source)
-        fresh = isinstance(head, DeltaHead) and count is not None
-        fresh = fresh and isinstance(head, DeltaHead) and _is_of(count, head)
+        fresh = head is not None and count is not None and count.generation == head.generation
         is_first = name in self._rollouts.found and self._issuer.is_new
         return Facts(
             target=self._rollouts.targets.get(placement),
@@ -152,13 +155,9 @@ class RolloutController:
             members=lambda wave: members(self._issuer.records, source, wave),
             label_values=lambda label: label_values(self._issuer.records.values(), label),
             blocked=lambda: self._blocked(name, placement),
-            lacks=await self._lacking(state),
+            lacks=lambda arm: bool(self._relay.lacks([arm.address])),
             is_place=self._is_place,
         )
-
-    async def _lacking(self, state: RolloutStatus | None) -> Callable[[Reference], bool]:
-        """What of former contents is lost; asked only while there is something to go back to."""
-        return lambda arm: bool(self._relay.lacks([arm.address]))
 
     def _blocked(self, name: str, placement: str) -> str:
         """Why an older rollout keeps this one from beginning; "" if none does."""
@@ -175,8 +174,9 @@ class RolloutController:
 
     def _is_place(self, path: str) -> bool:
         records = self._issuer.records.values()
+        place = NodePath.parse(path)
         listed = (each.path for each in records if isinstance(each, NodeRecord | Profile))
-        return path == "/" or any(str(each).startswith(f"{path}/") or str(each) == path for each in listed)
+        return place.is_root or any(place.holds(each) for each in listed)
 
     # What is said.
 
@@ -214,7 +214,9 @@ class RolloutController:
         if due > now.seconds:
             self._queue.add_later(name, due - now.seconds)
             return True
-        if not await write_status(self._space, rollout_key(name), {**obj, "status": before}, status):
+        if not await write_status(
+            self._space, rollout_key(name), {**obj, "status": before}, status
+        ):
             return False
         known.written_at, known.written, known.revision = now.seconds, status, revision
         return True
@@ -238,11 +240,6 @@ def _without(status: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]
     spoken = ("message", "complete", "late", "conditions") if fields else ()
     rest = {field: value for field, value in status.items() if field not in spoken}
     return {**rest, "waves": listed}
-
-
-def _is_of(count: Count | None, head: DeltaHead) -> bool:
-    """Whether what is counted is of this very delta."""
-    return count is not None and count.generation == head.generation
 
 
 def _change(placement: Mapping[str, Any] | None) -> Change:

@@ -255,20 +255,25 @@ class Workloads:
             for key in self.resolver.customizers.listed():
                 if key not in objects:
                     self.resolver.customizers.remove(key)
-        if kind in (None, TRANSFORMS):
-            for name in [*self.transforms.objects]:
-                if ObjectKey(*TRANSFORMS, "", name) not in objects:
-                    self.transforms.remove(name)
-        if kind in (None, ROLLOUTS):
-            for name in [*self.rollouts.objects]:
-                if ObjectKey(*ROLLOUTS, "", name) not in objects:
-                    self.rollouts.remove(name)
+        for of, listed in ((TRANSFORMS, self.transforms), (ROLLOUTS, self.rollouts)):
+            self._unlist_named(of, listed, objects, kind)
         known = {*self.objects, *self.leaving, *issued, *self.unseen_placements}
         looked_at = {name for name in known if kind in (None, _kind(placement_key(name)))}
         unlisted = {name for name in looked_at if placement_key(name) not in objects}
         for name in unlisted:
             self._forget(name)
         self.unseen_placements = (self.unseen_placements - looked_at) | (unlisted & issued)
+
+    def _unlist_named(
+        self,
+        of: tuple[str, str],
+        listed: Transforms | Rollouts,
+        objects: Mapping[ObjectKey, Object],
+        kind: tuple[str, str] | None,
+    ) -> None:
+        for name in [*listed.objects] if kind in (None, of) else ():
+            if ObjectKey(*of, "", name) not in objects:
+                listed.remove(name)
 
     def _unlisted(self, objects: Mapping[ObjectKey, Object]) -> frozenset[ObjectKey]:
         """Let go of Denatureds that a list does not show; the keys under which nothing is left."""

@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import msgspec
-
 from controllers.core.rollout import history, layers, recovery, waves
 from controllers.core.rollout.facts import Facts
 from controllers.core.rollout.revisions import aborted, begun, finished, has_room
@@ -19,45 +17,22 @@ from controllers.core.rollout.state import (
     reference,
     with_wave,
 )
+from schemas.api.rollout_request import RolloutRequest, read_rollout_request
 from schemas.api.rollout_spec import RolloutSpec
 from schemas.api.rollout_status import Freeze, Pin, RequestStatus, Revision, RolloutStatus
 from schemas.blobs import Reference
+from schemas.faults import Faulty
 from schemas.identity import NodePath
 from schemas.refusals import BadIdentity
 
-ID_MAX_CHARACTERS = 64
+_MARK_CHARACTERS = 64
 USER = "leafcast rollout"
 
 Outcome = Literal["Done", "Refused", "Ignored"]
 
 
-class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One request, as the annotation says it in JSON."""
-
-    id: str
-    action: str
-    wave: str = ""
-    path: str = ""
-    user: str = ""
-    revision: int = 0
-    all: bool = False
-    keep: bool = False
-    now: bool = False
-
-
 class Refused(Exception):
     """A request that is not done; says why, and what to do."""
-
-
-def read_request(text: str) -> Request:
-    """Read the annotation; raises Refused."""
-    try:
-        request = msgspec.json.decode(text, type=Request)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise Refused(f"it cannot be read: {error}") from error
-    if not 0 < len(request.id) <= ID_MAX_CHARACTERS:
-        raise Refused(f"its id has 1 to {ID_MAX_CHARACTERS} characters")
-    return request
 
 
 def handle(spec: RolloutSpec, facts: Facts, state: RolloutStatus, now_ms: int) -> RolloutStatus:
@@ -67,9 +42,9 @@ def handle(spec: RolloutSpec, facts: Facts, state: RolloutStatus, now_ms: int) -
         return state
     known = state.request.id if state.request is not None else ""
     try:
-        request = read_request(text)
-    except Refused as refused:
-        mark = text[:ID_MAX_CHARACTERS]
+        request = read_rollout_request(text)
+    except Faulty as refused:
+        mark = text[:_MARK_CHARACTERS]
         return state if known == mark else _told(state, mark, "", "Refused", str(refused))
     if request.id == known:
         return state
@@ -84,10 +59,12 @@ def ignored(state: RolloutStatus, text: str) -> RolloutStatus:
     """The state that takes a request for one that was handled: it was made of a state now lost."""
     if not text:
         return state
+    action = ""
     try:
-        mark, action = (it := read_request(text)).id, it.action
-    except Refused:
-        mark, action = text[:ID_MAX_CHARACTERS], ""
+        request = read_rollout_request(text)
+        mark, action = request.id, str(request.action)
+    except Faulty:
+        mark = text[:_MARK_CHARACTERS]
     return _told(state, mark, action, "Ignored", "it was made before this status began")
 
 
@@ -108,7 +85,7 @@ class _Asked:
     spec: RolloutSpec
     facts: Facts
     state: RolloutStatus
-    request: Request
+    request: RolloutRequest
     now_ms: int
 
     def answer(self) -> _Answer:
@@ -125,10 +102,7 @@ class _Asked:
             "freeze": self._freeze,
             "unfreeze": self._unfreeze,
         }
-        action = actions.get(self.request.action)
-        if action is None:
-            raise Refused(f'no action "{self.request.action}"; use {", ".join(actions)}')
-        return action()
+        return actions[self.request.action]()
 
     # What is under way.
 

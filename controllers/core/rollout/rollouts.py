@@ -119,7 +119,7 @@ class Rollouts:
         return state.phase
 
     def stored_status(self, name: str) -> RolloutStatus | None:
-        """The state that the object itself holds, from which a new run goes on; None if it is none."""
+        """What the object says of itself, from which a new run goes on; None if it says nothing."""
         status = self.objects[name].get("status")
         if not isinstance(status, Mapping) or not status.get("phase"):
             return None

@@ -44,6 +44,7 @@ from schemas.reports import (
     ARM_NOTHING,
     ARM_OLDER,
     AT_WORK,
+    CELL_FORMER,
     NOT_WORKING,
     Done,
     ExceptionSample,
@@ -483,9 +484,12 @@ class Destination:
 
     def _in_its_wave(self, key: MailKey, summary: Summary) -> Summary:
         """The same, counted in the wave of the gate that admits it, or for which it waits."""
-        admission = self.admissions.of(key)
-        if admission is None or not summary.states or self.profile is None:
+        admission, assignment = self.admissions.of(key), self._assigned.get(key)
+        if assignment is None or not summary.states or self.profile is None:
             return summary
+        if admission is None:
+            # Its gates are withheld.
+            return replaced(summary, cells={CELL_FORMER: 1} if assignment.rank.gated else {})
         if admission.awaits:
             summary = replaced(summary, states={"waiting": 1})
             fault = zone_fault(admission.awaits, self.profile.labels)
