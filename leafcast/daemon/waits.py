@@ -50,7 +50,7 @@ class _Waiting:
         """Answer once all placements meet the condition, or when time is up, with their states.
 
         `placements` in the answer has for each its `name`, which `placement` that is, its summary
-        (see count_form) and its `problem`; `met` names those that meet the condition. Raises
+        (see count_form), its `problem`, and what its `rollout` waits for; `met` names those that meet the condition. Raises
         ApiError if one does not exist, or lacks what it names: no waiting mends that.
         """
         if condition not in CONDITIONS:
@@ -184,6 +184,7 @@ class _Waiting:
             **count_form(self._count(name)),
             **selection_form(controllers, placement),
             "problem": controllers.errors.get(title(placement), ""),
+            "rollout": self._rollouts().waits_for(placement),
         }
 
     def _meant(self, name: str) -> str:

@@ -111,13 +111,15 @@ def _waves(status: Form, waves: Sequence[Form]) -> RenderableType:
 
 def _far(status: Form, wave: Form) -> RenderableType:
     phase = wave.get("phase", "Pending")
+    if phase == "Pending" and status.get("phase") == "Aborted":
+        return Text("not begun")
     if phase == "AwaitingApproval" or _asks_before(wave):
         return Text("needs approval", style="yellow")
     if phase in {"Progressing", "Soaking"}:
         members, good = wave.get("members") or 0, wave.get("healthy") or 0
         return Bar(members, 0, good, width=BAR_WIDTH) if members else Text("nobody yet")
     if phase == "Pending":
-        return Text("aborted" if status.get("phase") == "Aborted" else "")
+        return Text("")
     return Text(str(phase).lower(), style="red" if phase == "Failed" else "green")
 
 

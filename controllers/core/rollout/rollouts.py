@@ -111,6 +111,11 @@ class Rollouts:
         """Whether what the placement wants now was given up."""
         return self._ended(placement) == "Aborted"
 
+    def waits_for(self, placement: str) -> str:
+        """What the rollout of a placement waits for, as a sentence; "" if there is none."""
+        state = self.states.get(self.of(placement) or "")
+        return state.message if state is not None else ""
+
     def _ended(self, placement: str) -> str:
         """How what the placement wants now ended, or what it is at; "" if it has not begun."""
         state = self.states.get(self.of(placement) or "")

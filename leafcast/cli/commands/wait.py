@@ -30,7 +30,8 @@ from schemas.placements import (
 
 ERRORS_MAX = 5
 SLICE_SECONDS, GRACE_SECONDS = 10.0, 5.0
-CONDITIONS = ("synced", "healthy", "rolled-out")
+ROLLED_OUT = "rolled-out"
+CONDITIONS = ("synced", "healthy", ROLLED_OUT)
 _CONDITION = "condition="
 
 
@@ -156,11 +157,14 @@ def last_state(state: Mapping[str, Any], condition: str, seconds: float) -> Iter
     yield f"timed out after {seconds:g}s {waited}: {_figures(state)}"
     if state.get("problem"):
         yield f"  {state['problem']}"
+    if condition == ROLLED_OUT and state.get("rollout"):
+        yield f"  {state['rollout']}"
     worst = sorted(state["exceptions"], key=lambda one: (one["severity"], -one["count"]))
     for one in worst[:ERRORS_MAX]:
         what = f"{one['object']}: {one['reason']}" if one["object"] else one["reason"]
         yield f"  {what} (at {one['count']}, e.g. {one['path']})"
-    yield f"  see: leafcast status {_short(name)}"
+    look = "rollout status" if condition == ROLLED_OUT else "status"
+    yield f"  see: leafcast {look} {_short(name)}"
 
 
 def _short(name: str) -> str:
