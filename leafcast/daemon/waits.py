@@ -50,8 +50,9 @@ class _Waiting:
         """Answer once all placements meet the condition, or when time is up, with their states.
 
         `placements` in the answer has for each its `name`, which `placement` that is, its summary
-        (see count_form), its `problem`, and what its `rollout` waits for; `met` names those that meet the condition. Raises
-        ApiError if one does not exist, or lacks what it names: no waiting mends that.
+        (see count_form), its `problem`, and what its `rollout` waits for; `met` names those that
+        meet the condition. Raises ApiError if one does not exist, or lacks what it names, or has no
+        Rollout that goes on: no waiting mends that.
         """
         if condition not in CONDITIONS:
             remedy = f"wait for {' or '.join(CONDITIONS)}"
