@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import getpass
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ MANAGER = "leafcast-rollout"
 HANDLED_SECONDS = 15.0
 _VERB = "rollout"
 _RESOURCE = "rollouts"
+_MARK_CHARACTERS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ async def ask_of(session: Session, name: str, action: str, **arguments: Any) -> 
     metadata = obj["metadata"]
     _refuse_a_second(obj)
     number = random_id(SystemDice().entropy(16))
-    said = {"id": number, "action": action, **arguments}
+    said = {"id": number, "action": action, "user": _user(), **arguments}
     key = _key(str(metadata["name"]))
     handled: asyncio.Future[Handled] = asyncio.get_running_loop().create_future()
 
@@ -90,19 +91,18 @@ async def ask_of(session: Session, name: str, action: str, **arguments: Any) -> 
 
 def _refuse_a_second(obj: Object) -> None:
     """A request that waits is not written over; raises CallFailed."""
-    waiting = _request_of(obj)
-    if waiting is not None and _outcome(obj, str(waiting.get("id", ""))) is None:
-        message = f"{_title(obj)}: an earlier request ({waiting.get('action')}) is not handled yet"
-        raise CallFailed(_VERB, "Conflict", message, "try again in a moment")
-
-
-def _request_of(obj: Object) -> Mapping[str, Any] | None:
     text = (obj["metadata"].get("annotations") or {}).get(REQUEST_ANNOTATION)
+    if not text:
+        return
     try:
-        found = json.loads(text) if text else None
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) else None
+        number = str(json.loads(text)["id"])
+    except (ValueError, KeyError, TypeError):
+        # Nobody can do what it says.
+        return
+    # One that cannot be done is told of by its first letters.
+    if _outcome(obj, number) is None and _outcome(obj, text[:_MARK_CHARACTERS]) is None:
+        message = f"{_title(obj)}: an earlier request is not handled yet"
+        raise CallFailed(_VERB, "Conflict", message, "try again in a moment")
 
 
 def _outcome(obj: Object | None, number: str) -> Handled | None:
@@ -110,6 +110,14 @@ def _outcome(obj: Object | None, number: str) -> Handled | None:
     if request.get("id") != number:
         return None
     return Handled(str(request.get("outcome", "")), str(request.get("message", "")))
+
+
+def _user() -> str:
+    """Who asks, as the machine knows them."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
 
 
 def _title(obj: Object) -> str:

@@ -23,12 +23,18 @@ import pytest
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("README.md", "docs/quickstart.md", "docs/customization.md", "docs/operations.md")
+PAGES = (
+    "README.md",
+    "docs/quickstart.md",
+    "docs/customization.md",
+    "docs/operations.md",
+    "docs/rollouts.md",
+)
 BLOCK = re.compile(r"^```(console|yaml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# ([a-z0-9-]+/)?[a-z0-9-]+\.yaml\n")
 END = "end of command"
 LOOKS = re.compile(
-    r"\bleafcast (status|tree|get|events|doctor|node list)\b[^|&;]*$|^docker compose down\b"
+    r"\bleafcast (status|rollout status|tree|get|events|doctor|node list)\b[^|&;]*$|^docker compose down\b"
 )
 WAIT_SECONDS, PAUSE_SECONDS = 60, 0.2
 # What differs from run to run, and is no part of what is shown: times, process ids, sizes.

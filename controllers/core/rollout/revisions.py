@@ -28,16 +28,17 @@ def begun(
     if is_under_way(state):
         state = history.ended(state, state.revision, "Superseded")
     entry = history.entry(number, arm, now_ms, facts.change)
+    left = _left(state)
     return changed(
         state,
         revision=number,
-        over_revision=state.revision or None,
+        over_revision=left[0].revision or None if left else None,
         phase="Progressing",
         wave=1,
         wave_name=found[0].name,
         waves=waves.wave_statuses(found),
         history=(*state.history, entry),
-        layers=(layers.empty(number, arm), *_left(state)),
+        layers=(layers.empty(number, arm), *left),
         late=None,
         ungrouped=together,
     )

@@ -128,7 +128,7 @@ def abort(name: str, data_dir: Path | None, *, keep: bool) -> None:
 @data_dir_option
 def undo(name: str, to: int | None, data_dir: Path | None, *, now: bool) -> None:
     """Roll out what an earlier revision was, as a new revision."""
-    _ask(data_dir, name, "undo", "going back", to=to, now=now)
+    _ask(data_dir, name, "undo", "going back", revision=to, now=now)
 
 
 @rollout.command()
