@@ -13,6 +13,7 @@ from tests.simulation import (
     lives_customizing,
     lives_hostile,
     lives_moves,
+    lives_rollouts,
     lives_rows,
     lives_schedules,
 )
@@ -30,6 +31,7 @@ ROOMS = (
     lives_schedules,
     lives_customizing,
     lives_rows,
+    lives_rollouts,
 )
 LIVES: dict[str, Callable[[Run], None]] = {
     life.__name__: life for room in ROOMS for life in room.LIVES
