@@ -133,6 +133,31 @@ async def test_a_request_is_done_once_and_a_wrong_one_is_refused(tmp_path):
         await centre.relay.until(lambda relay: len(gates(relay)) == 1)
 
 
+async def test_of_two_rollouts_that_share_an_object_the_later_waits(tmp_path):
+    centre = await world(tmp_path)
+    other = placement("other")
+    second = rollout(name="z")
+    second["spec"]["placement"] = {"name": "other"}
+    key = ObjectKey("leafcast.io", "rollouts", "", "z")
+    async with centre.running():
+        await centre.apply(config("a"), placement(), other)
+        await centre.relay.until(lambda relay: relay.delta("shop") and relay.delta("other"))
+        await centre.apply(rollout())
+        await centre.until_status(ROLLOUT, phase("Complete"))
+        await centre.apply(second)
+        await centre.until_status(key, phase("Complete"))
+        await centre.apply(config("a", value="2"))
+        await centre.until_status(ROLLOUT, phase("Progressing"))
+        await centre.until_status(key, lambda obj: condition(obj, "Blocked"))
+        for names in (["2.0", ""], ["2.0", "2.1"]):
+            await centre.relay.until(
+                lambda relay, names=names: [gate.name for gate in gates(relay)] == names
+            )
+            await answer(centre)
+        await centre.until_status(ROLLOUT, phase("Complete"))
+        await centre.until_status(key, phase("Progressing"))
+
+
 async def test_of_two_rollouts_of_a_placement_the_older_counts(tmp_path):
     centre = await world(tmp_path)
     async with centre.running():
