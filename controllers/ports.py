@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
 from relay.core.collecting.collecting import Result
@@ -52,8 +53,13 @@ class CentreRelay(Protocol):
         """The former contents that are kept, by placement."""
         ...
 
-    async def keep_history(self, key: MailKey, references: Sequence[Reference]) -> None:
-        """Keep these former contents of a placement, manifests whole, and no others.
+    async def keep_history(
+        self,
+        key: MailKey,
+        references: Sequence[Reference],
+        blobs: Mapping[ContentHash, bytes] = MappingProxyType({}),
+    ) -> None:
+        """Keep these blobs, and these contents of a placement, manifests whole, and no others.
 
         What a delta in force names is kept in any case. It holds over restarts.
         """

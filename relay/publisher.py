@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 
 from relay.core.collecting.collecting import Result
 from relay.core.content.content import references_in
@@ -112,12 +113,17 @@ class CentrePublisher:
                     found[MailKey(key.removeprefix(HISTORY_PREFIX))] = kept
         return found
 
-    async def keep_history(self, key: MailKey, references: Sequence[Reference]) -> None:
-        """Keep these former contents of a placement, and no others; raises BusBroken."""
+    async def keep_history(
+        self,
+        key: MailKey,
+        references: Sequence[Reference],
+        blobs: Mapping[ContentHash, bytes] = MappingProxyType({}),
+    ) -> None:
+        """Keep these contents of a placement, and no others; raises BusBroken."""
         kept = tuple(references)
         data = encode(History(kept)) if kept else None
         own = StoreOwn(f"{HISTORY_PREFIX}{key}", data)
-        await self._keep({}, [own], [HistoryKept(key, kept)])
+        await self._keep(blobs, [own], [HistoryKept(key, kept, frozenset(blobs))])
 
     async def load(self, reference: Reference) -> bytes | None:
         """The plain bytes of a blob kept earlier, checked; None if it is not there."""
@@ -166,7 +172,7 @@ class CentrePublisher:
 
     def handled(self, event: Event) -> None:
         """The node knows of the blobs that came with an event."""
-        if isinstance(event, Issued | SnapshotIssued) and event.blobs:
+        if isinstance(event, Issued | SnapshotIssued | HistoryKept) and event.blobs:
             self._coming.remove(event.blobs)
 
     async def drop_blobs(self, addresses: Sequence[ContentHash]) -> int:

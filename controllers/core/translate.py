@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from controllers.core.cleaning import clean
 from controllers.core.customizers import Casting, Customizers
@@ -102,6 +102,9 @@ class Translation:
     collectors: tuple[Reference, ...] = ()
     others: Others = field(default_factory=dict)
     aimed: bool = True
+    # The target, and what of it the store lacks though no draft brings it.
+    root: Reference | None = None
+    unsent: Mapping[ContentHash, bytes] = field(default_factory=dict)
 
     def issued(self, head: DeltaHead) -> Issued:
         """The same once the ledger has it."""
@@ -191,13 +194,24 @@ def alternatives_of(spec: EdgePlacementSpec | BindingPolicySpec) -> tuple[Altern
     return tuple(Alternative(OVER_LOCATION, item) for item in spec.location_selectors)
 
 
+class StoredArm(NamedTuple):
+    """One content of a placement, and the blobs of its manifest."""
+
+    entries: Entries
+    kept: frozenset[ContentHash]
+
+
 @dataclass(frozen=True, slots=True)
 class Steering:
-    """What a rollout makes of a target: the gates, and what is known of other arms in them."""
+    """What a rollout makes of a target: the gates, and what is known of other arms in them.
+
+    Without gates nothing is issued yet. `target` is the last one, which the store has.
+    """
 
     gates_of: GatesOf
     # What the store keeps besides: the contents of former revisions.
     known: Others = field(default_factory=dict)
+    target: StoredArm | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +244,7 @@ def translate(
     `head` tells the source and who is meant; `held` names objects that stay as they were although
     they are no longer selected.
     """
-    old = before.entries if before and before.entries is not None else {}
+    old = _target_before(before, rules.steering)
     entries = {key: old[key] for key in held if key in old}
     faults, shown = [], set[ObjectKey]()
     for key in sorted(selected):
@@ -254,6 +268,7 @@ def translate(
         before.lost if before else frozenset(),
         others=_others(gates, manifest[0].reference, before, rules.steering),
         aimed=any(gate.arm == manifest[0].reference for gate in gates),
+        root=manifest[0].reference,
     )
     return _drafted(head, target, manifest, _Shown(objects, shown, cleaned), before, rules)
 
@@ -291,23 +306,32 @@ def _drafted(
     asked = {key: programs for key, programs in rules.collectors.items() if key in entries}
     programs = [program_set(asked)] if asked else []
     collectors = tuple(blob.reference for blob in programs)
-    # A content that no one gets yet is stored when someone does.
-    content = manifest if target.aimed else ()
-    kept = frozenset(blob.reference.address for blob in (*content, *programs))
+    kept = frozenset(blob.reference.address for blob in (*manifest, *programs))
     target = dataclasses.replace(target, kept=kept, collectors=collectors)
     addressed = {it.address for key in shown.keys for it in entries[key].references}
     again = target.lost & addressed if target.aimed else frozenset[ContentHash]()
-    if before is not None and not again and _says(before, head, target.gates, collectors):
+    there = rules.steering.target if rules.steering is not None else None
+    known = (before.kept if before else frozenset()) | (there.kept if there else frozenset())
+    says = before is not None and not again and _says(before, head, target.gates, collectors)
+    if says and (target.aimed or manifest[0].reference.address in known):
         return target
-    known = before.kept if before else frozenset[ContentHash]()
-    stored = [b for b in (*programs, *content) if b.reference.address not in known]
-    if target.aimed:
-        old = before.in_force if before else []
-        held = {it.address for each in old for entry in each.values() for it in entry.references}
-        stored += shown.blobs(entries, held - again)
+    stored = [b for b in (*programs, *manifest) if b.reference.address not in known]
+    last = before.entries if before is not None else None
+    old = [*(before.in_force if before else ()), last or {}, there.entries if there else {}]
+    held = {it.address for each in old for entry in each.values() for it in entry.references}
+    stored += shown.blobs(entries, held - again)
+    if says or not target.gates:
+        # Nobody gets it yet; but its revision may begin when its objects are others already.
+        return dataclasses.replace(target, unsent=values_of(*stored))
     loses = before is not None and _loses(before, target, head)
     draft = _draft(head, target.gates, collectors, stored, before, loses=loses)
     return dataclasses.replace(target, draft=draft, lost=target.lost - again)
+
+
+def _target_before(before: Issued | None, steering: Steering | None) -> Entries:
+    if steering is not None and steering.target is not None:
+        return steering.target.entries
+    return before.entries if before is not None and before.entries is not None else {}
 
 
 def _steered(
@@ -440,5 +464,9 @@ def _content(
     The manifest leads there in any case, one step after the other; so a large change names nothing.
     """
     arms = tuple(dict.fromkeys((*(g.arm for g in gates if g.arm is not None), *collectors)))
-    hints = tuple(blob.reference for blob in stored if blob.reference not in arms)
+    hints = tuple(
+        blob.reference
+        for blob in stored
+        if blob.reference not in arms and blob.reference.kind != blobs.MANIFEST
+    )
     return arms + hints if len(hints) <= HINTS_MAX else arms

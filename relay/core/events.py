@@ -151,6 +151,7 @@ class HistoryKept:
 
     key: MailKey
     references: tuple[Reference, ...]
+    blobs: frozenset[ContentHash] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -218,7 +218,8 @@ class Node(NodeView):
                 self._issued(event)
             case SnapshotIssued():
                 self._snapshot_issued(event)
-            case HistoryKept(key, references):
+            case HistoryKept(key, references, blobs):
+                self._content.keep(blobs)
                 self._history[key] = references
             case MailWritten():
                 self._children.written(event, now)

@@ -140,7 +140,9 @@ class NodeView:
         waiting = [n for n in names if not self._children.has_answered(n, key, bears_on)]
         # Some may be counted as they were before the present step of a rollout.
         exact = not waiting and counted == expected and CELL_FORMER not in summary.cells
-        return Count(summary, exact, tuple(sorted(waiting)[:WAITING_FOR_MAX]))
+        held = self._book.by_key.get(key)
+        generation = held.record.generation if held is not None else 0
+        return Count(summary, exact, tuple(sorted(waiting)[:WAITING_FOR_MAX]), generation)
 
     def results(self, key: MailKey) -> dict[ObjectKey, ObjectResult]:
         """The objects' returned states in this subtree."""

@@ -1,6 +1,7 @@
 """A centre's relay for tests: an honest ledger and blob store in memory, which send nothing."""
 
 import asyncio
+from types import MappingProxyType
 
 from controllers.core.drafts import slot_of
 from relay.core.records.snapshot import SnapshotView
@@ -65,7 +66,8 @@ class LedgerRelay:
     def kept_history(self):
         return dict(self.former)
 
-    async def keep_history(self, key, references):
+    async def keep_history(self, key, references, blobs=MappingProxyType({})):
+        self._keep(blobs)
         self.former[key] = tuple(references)
         if not references:
             del self.former[key]
@@ -105,7 +107,10 @@ class LedgerRelay:
     async def report(self, key, summary, results=(), *, exact=True):
         """Say that the tree reported this of a placement."""
         async with self._news:
-            self.counts[key], self.returned[key] = Count(summary, exact), results
+            record = self.record(key)
+            generation = record.generation if record is not None else 0
+            self.counts[key] = Count(summary, exact, generation=generation)
+            self.returned[key] = results
             self._changed.add(key)
             self._news.notify_all()
 
