@@ -11,6 +11,7 @@ from dataclasses import replace
 from tests.simulation import (
     lives_centre,
     lives_customizing,
+    lives_decided,
     lives_hostile,
     lives_moves,
     lives_rollouts,
@@ -32,6 +33,7 @@ ROOMS = (
     lives_customizing,
     lives_rows,
     lives_rollouts,
+    lives_decided,
 )
 LIVES: dict[str, Callable[[Run], None]] = {
     life.__name__: life for room in ROOMS for life in room.LIVES
