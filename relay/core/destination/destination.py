@@ -28,7 +28,7 @@ from relay.core.destination.removals import DROPPED, RemovalCauses
 from relay.core.destination.tally import SAMPLES_MAX, Judged, Said, Tally
 from relay.core.destination.upsync import UpsyncWishes
 from relay.core.events import Instant, ObjectObserved, UpsyncObserved
-from relay.core.gates import UNKNOWN, Candidate
+from relay.core.gates import Candidate, arm_name
 from schemas.blobs import Reference
 from schemas.identity import MailKey, NodePath
 from schemas.moves import former_paths
@@ -82,7 +82,7 @@ class Past(NamedTuple):
     # The other paths at which this very node hung.
     paths: Iterable[NodePath] = ()
     # The arms that it took of placements with windows.
-    taken: Mapping[MailKey, str] = MappingProxyType({})
+    taken: Mapping[MailKey, tuple[str, ...]] = MappingProxyType({})
 
 
 class Resolution(NamedTuple):
@@ -118,7 +118,7 @@ class Destination:
         self._inventory = inventory
         self._content = content
         self._assigned: dict[MailKey, Assignment] = {}
-        self.admissions = Admissions(dict(past.taken))
+        self.admissions = Admissions(past.taken)
         # What people call these placements.
         self._titles: dict[MailKey, str] = {}
         # Placements whose content is not all here, and since when only their head is.
@@ -193,7 +193,7 @@ class Destination:
         if self._withheld.pop(key, None) is not None:
             self._withheld_unsaid.pop(key, None)
             self._changed[key] = None
-        arm = self._admit(key, body, former, now)
+        arm = self._admit(key, body, now)
         assignment = following(former, arm, rank_of(head), cause)
         if arm is None:
             self.upsync.put(key, ())
@@ -374,7 +374,7 @@ class Destination:
         if key in self._withheld:
             samples = [] if key in self._withheld_unsaid else [self._sample(0, "", WITHHELD)]
             return Said("failing" if samples else "pending", "unknown", ARM_OLDER, samples)
-        arm = assignment.arm_name
+        arm = arm_name(assignment.arm)
         if key in self._frozen:
             return self._frozen_here(key)
         if assignment.entries is None:
@@ -479,15 +479,12 @@ class Destination:
         if former is None:
             self._assign(key, Assignment(None, rank_of(head)))
 
-    def _admit(
-        self, key: MailKey, body: DeltaBody, former: Assignment | None, now: Instant
-    ) -> Reference | None:
+    def _admit(self, key: MailKey, body: DeltaBody, now: Instant) -> Reference | None:
         """The arm that the gates give this destination now."""
         assert self.profile is not None
         who = Candidate(self.profile, self._inventory.locations)
         before = self.admissions.of(key)
-        present = former.arm_name if former is not None else UNKNOWN
-        admission = self.admissions.judge(key, body.gates, who, present, now)
+        admission = self.admissions.judge(key, body.gates, who, now)
         if admission != before:
             self._changed[key] = None
         return admission.arm
