@@ -38,6 +38,8 @@ from relay.syncer.syncer import Syncer
 from schemas import subjects
 from schemas.blobs import Reference
 from schemas.identity import KeyId, NodePath, TreeId, random_id
+from schemas.objects import BUILT_IN_KINDS
+from schemas.roots import Roots
 
 CONNECT_AT_ONCE = 20
 DIALS_MAX, DIAL_AT_ONCE = 10, 32
@@ -142,7 +144,7 @@ class SharedEdge:
         clock, dice = SystemClock(), SystemDice()
         bus = ClientBus(MemoryNetwork(), path, url, seed)
         run = random_id(dice.entropy(16))
-        config = NodeConfig(path, tree, {KeyId(root[0]): root[1]}, run, attached=True)
+        config = NodeConfig(path, tree, Roots({KeyId(root[0]): root[1]}), run, attached=True)
         self.driver = Driver(bus, config, clock, on_wants=self._wants)
         self._bus = bus
         self._space = MemorySpace(clock, dice)
@@ -164,6 +166,13 @@ class SharedEdge:
     async def writes(self) -> int:
         """How often the cluster was written to."""
         return int((await self._space.list("-", "-")).revision.partition(".")[0])
+
+    async def flip(self, *, ready: bool) -> None:
+        """Someone in the cluster writes another status of each NetworkPolicy."""
+        condition = {"type": "Ready", "status": str(ready)}
+        for obj in (await self._space.list("networking.k8s.io", "networkpolicies")).objects:
+            key = BUILT_IN_KINDS.key_of(obj)
+            await self._space.set_status(key, {"ready": int(ready), "conditions": [condition]})
 
     def _wants(self, node: Node) -> None:
         self._syncer.set_wants(node.wanted, may_prune=node.may_prune)
@@ -198,9 +207,12 @@ async def run_all(edges: Sequence[SharedEdge]) -> None:
 
 
 async def answer(edges: Sequence[SharedEdge]) -> None:
-    """Say at each line how often the clusters were written to; end it all when no more come."""
+    """Do what each line says, and answer; end it all when no more come."""
     loop = asyncio.get_running_loop()
-    while await loop.run_in_executor(None, sys.stdin.readline):
+    while line := await loop.run_in_executor(None, sys.stdin.readline):
+        if line.startswith("flip "):
+            for edge in edges:
+                await edge.flip(ready=line.split()[1] == "True")
         print(sum([await edge.writes() for edge in edges]), flush=True)
     os._exit(0)  # Whoever started this has gone; nothing here is kept.
 

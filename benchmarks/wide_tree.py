@@ -95,7 +95,7 @@ class WideTree:
 
     async def start(self, group: asyncio.TaskGroup, guard: Guard) -> list[asyncio.Task[Any]]:
         _let_clients_in()
-        roots = {self.keys.root.key_id: self.keys.root.public_key}
+        roots = self.keys.roots
         world = self.world = World(guard, self.clock, self.dice, self.keys.tree, roots)
         tasks = await self.start_centre(group)
         tasks += [await self._start_region(world, region, group) for region in self.regions]
@@ -210,7 +210,7 @@ class WideTree:
         issuer = self.controllers.issuer
         made = await add_node(issuer, world.tree, region, self.dice.entropy(32), new_user_nkey)
         await self.centre.until(lambda node: region.name in node.children())
-        link = ParentLink(self.nodes[NodePath()].server.leaf_url, made.seed)
+        link = ParentLink((self.nodes[NodePath()].server.leaf_url,), made.seed)
         runtime = self.nodes[region] = NodeRuntime(
             world, region, self.folder / region.name, parent=link
         )
@@ -236,8 +236,8 @@ class WideTree:
         said = {
             "url": self.nodes[region].server.url,
             "tree": self.keys.tree,
-            "root": self.keys.root.key_id,
-            "root_key": self.keys.root.public_key.hex(),
+            "root": self.keys.ring.roots[0].key_id,
+            "root_key": self.keys.ring.roots[0].public_key.hex(),
             "edges": {str(edge): seeds[str(edge)] for edge in self.edges[region]},
         }
         file = self.edges_file(region)
@@ -247,11 +247,20 @@ class WideTree:
 
     async def cluster_writes(self) -> int:
         """How often the edges' clusters were written to."""
-        total = 0
+        return await self._said_to_edges("")
+
+    async def flip(self, *, ready: bool) -> None:
+        """Have all objects of the edges that have a status be ready, or not."""
+        await self._said_to_edges(f"flip {ready}")
+
+    async def _said_to_edges(self, line: str) -> int:
+        """The sum of what the processes of edges answer."""
         for process in self.processes.values():
             assert process.stdin is not None
+            process.stdin.write(f"{line}\n".encode())
+        total = 0
+        for process in self.processes.values():
             assert process.stdout is not None
-            process.stdin.write(b"\n")
             total += int(await process.stdout.readline())
         return total
 

@@ -41,9 +41,11 @@ _COMMANDS = {
     "node": "leafcast.cli.commands.node:node",
     "events": "leafcast.cli.commands.events:events",
     "get": "leafcast.cli.commands.get:get",
+    "keys": "leafcast.cli.commands.keys:keys",
     "layout": "leafcast.cli.commands.layout:layout",
     "nats-config": "leafcast.cli.commands.nats_config:nats_config",
     "orphans": "leafcast.cli.commands.orphans:orphans",
+    "plan": "leafcast.cli.commands.plan:plan",
     "restore": "leafcast.cli.commands.backup:restore",
     "rollout": "leafcast.cli.commands.rollout:rollout",
     "run": "leafcast.cli.commands.run:run",
@@ -54,9 +56,9 @@ _COMMANDS = {
     "wait": "leafcast.cli.commands.wait:wait",
 }
 _GROUPS = (
-    ("Every day", ("demo", "up", "down", "apply", "delete", "diff", "wait", "rollout")),
+    ("Every day", ("demo", "up", "down", "apply", "delete", "diff", "plan", "wait", "rollout")),
     ("Look", ("status", "get", "describe", "render", "tree", "events")),
-    ("Nodes", ("node", "join")),
+    ("Nodes", ("node", "join", "keys")),
     ("Repair", ("doctor", "accept", "orphans", "withdraw", "backup", "restore")),
     ("Run it yourself", ("run", "install", "layout", "nats-config", "crds", "completion")),
 )

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from controllers.core.rollout import layers
-from controllers.core.rollout.state import target_of
+from controllers.core.rollout.state import is_sound, target_of
 from schemas.api import Rollout, RolloutSpec, RolloutStatus, parse_kind
 from schemas.api.rollout_spec import RELEASE_ANNOTATION
 from schemas.blobs import Reference
@@ -38,8 +38,8 @@ def is_released(placement: Object | None) -> bool:
 class Rollouts:
     """By name; `states` are those that were written, and only they let anything out.
 
-    `targets` are the contents that placements want and the centre keeps. `found` are those that a
-    list showed: they may be older than this run.
+    `targets` are the contents that placements want and the centre keeps. `fresh` are those that
+    came in this run: all others, which a list showed, may be older.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Rollouts:
         self.invalid: dict[str, str] = {}
         self.states: dict[str, RolloutStatus] = {}
         self.targets: dict[str, Reference] = {}
-        self.found: set[str] = set()
+        self.fresh: set[str] = set()
 
     def put(self, name: str, obj: Object) -> frozenset[str]:
         """Take the present state of one; the placements that it bears on."""
@@ -67,12 +67,17 @@ class Rollouts:
             self.states.pop(name, None)
         return frozenset(it.placement.placement for it in (before, read.spec) if it is not None)
 
+    def came(self, name: str) -> None:
+        """Take it that someone made this one just now, unless it was known before."""
+        if name not in self.objects:
+            self.fresh.add(name)
+
     def remove(self, name: str) -> frozenset[str]:
         """Take it that one is gone; the placement that it bore on."""
         self.objects.pop(name, None)
         self.invalid.pop(name, None)
         self.states.pop(name, None)
-        self.found.discard(name)
+        self.fresh.discard(name)
         spec = self.specs.pop(name, None)
         return frozenset({spec.placement.placement} if spec is not None else ())
 
@@ -95,7 +100,8 @@ class Rollouts:
     def gates(self, placement: str) -> tuple[Gate, ...]:
         """Who gets what of a placement that is steered; nothing is known yet if there are none."""
         state = self.states.get(self.of(placement) or "")
-        return layers.gates_of(state) if state is not None else ()
+        # Before its first revision there is nothing to be said of it.
+        return layers.gates_of(state) if state is not None and state.revision else ()
 
     def wants(self, placement: str, target: Reference) -> bool:
         """Take what a placement wants and the centre keeps; whether that is news."""
@@ -129,9 +135,11 @@ class Rollouts:
         if not isinstance(status, Mapping) or not status.get("phase"):
             return None
         try:
-            return RolloutStatus.model_validate(status, by_alias=True, by_name=False)
+            state = RolloutStatus.model_validate(status, by_alias=True, by_name=False)
+            sound = is_sound(state) and bool(layers.gates_of(state) or state.phase == "Held")
         except ValueError:
             return None
+        return state if sound else None
 
     def _age(self, name: str) -> tuple[str, str]:
         metadata = self.objects[name].get("metadata") or {}

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple
 
 from relay.core.content.content import Content, entries_of, upsync_of
-from relay.core.destination.admissions import Admissions
+from relay.core.destination.admissions import Admissions, in_wave
 from relay.core.destination.assignment import Assignment, Rank, following, rank_of
 from relay.core.destination.claim_history import ClaimHistory
 from relay.core.destination.claims import DesiredObject, ObjectOwnership
@@ -24,14 +25,15 @@ from relay.core.destination.customizing import (
     customizes_nothing,
 )
 from relay.core.destination.removals import DROPPED, RemovalCauses
-from relay.core.destination.tally import Judged, Tally
+from relay.core.destination.tally import SAMPLES_MAX, Judged, Said, Tally
 from relay.core.destination.upsync import UpsyncWishes
 from relay.core.events import Instant, ObjectObserved, UpsyncObserved
-from relay.core.gates import UNKNOWN, Candidate
+from relay.core.gates import Candidate, arm_name
 from schemas.blobs import Reference
 from schemas.identity import MailKey, NodePath
 from schemas.moves import former_paths
 from schemas.objects import ObjectKey
+from schemas.placements import source_title
 from schemas.properties import properties_of
 from schemas.records import (
     HINTED,
@@ -44,7 +46,6 @@ from schemas.reports import (
     ARM_NOTHING,
     ARM_OLDER,
     AT_WORK,
-    CELL_FORMER,
     NOT_WORKING,
     Done,
     ExceptionSample,
@@ -52,17 +53,13 @@ from schemas.reports import (
     ObjectResult,
     State,
     Summary,
-    cell,
 )
-from schemas.windows import zone_fault
-from schemas.wire import replace as replaced
 
 REASON_MAX_CHARACTERS = 200
 CONTENT_REFUSED = "ContentRefused: a blob of this placement is missing or damaged"
 WITHHELD = "Withheld: it is meant for this destination, and its parent sent no content"
 WITHHELD_AFTER_SECONDS = 60.0
-FROZEN, CLASH, NO_ZONE = "Frozen", "Clash", "NoZone"
-SAMPLES_MAX = 20
+FROZEN, CLASH = "Frozen", "Clash"
 _OWNER = "edge/"
 
 
@@ -85,7 +82,7 @@ class Past(NamedTuple):
     # The other paths at which this very node hung.
     paths: Iterable[NodePath] = ()
     # The arms that it took of placements with windows.
-    taken: Mapping[MailKey, str] = MappingProxyType({})
+    taken: Mapping[MailKey, tuple[str, ...]] = MappingProxyType({})
 
 
 class Resolution(NamedTuple):
@@ -121,7 +118,9 @@ class Destination:
         self._inventory = inventory
         self._content = content
         self._assigned: dict[MailKey, Assignment] = {}
-        self.admissions = Admissions(dict(past.taken))
+        self.admissions = Admissions(past.taken)
+        # What people call these placements.
+        self._titles: dict[MailKey, str] = {}
         # Placements whose content is not all here, and since when only their head is.
         self._awaiting: dict[MailKey, None] = {}
         self._withheld: dict[MailKey, float] = {}
@@ -187,13 +186,14 @@ class Destination:
         if self.profile is None or not self._inventory.selects(self.profile, key):
             self._let_go(key, cause)
             return
+        self._titles[key] = source_title(head.source)
         if body is None:
             self._withhold(key, head, former, now.seconds)
             return
         if self._withheld.pop(key, None) is not None:
             self._withheld_unsaid.pop(key, None)
             self._changed[key] = None
-        arm = self._admit(key, body, former, now)
+        arm = self._admit(key, body, now)
         assignment = following(former, arm, rank_of(head), cause)
         if arm is None:
             self.upsync.put(key, ())
@@ -222,6 +222,7 @@ class Destination:
         self._withheld_unsaid.pop(key, None)
         self._frozen.pop(key, None)
         self.admissions.forget(key)
+        self._titles.pop(key, None)
         if self._assigned.pop(key, None) is not None:
             self.admissions.end(key)
             self._awaiting.pop(key, None)
@@ -353,40 +354,45 @@ class Destination:
             del self._withheld_unsaid[key]
         return late
 
+    def is_pending(self, key: MailKey) -> bool:
+        """Whether something of a placement is still under way; what is wrong is not looked for."""
+        said = self._said(key)
+        return said is not None and said.state == "pending"
+
     def summary(self, key: MailKey, now: Instant) -> Summary:
         """One destination's report on one placement; EMPTY if it has no part in it."""
-        return self._in_its_wave(key, self._became(key, now))
+        said = self._said(key)
+        return Summary() if said is None else self._in_its_wave(key, said.summary(now.wall_ms))
 
-    def _became(self, key: MailKey, now: Instant) -> Summary:
+    def _said(self, key: MailKey) -> Said | None:
         if self.profile is not None and self.profile.path != self.path:
             # On the move: it counts where its record says that it hangs, and nowhere else.
-            return Summary()
-        assignment, now_ms = self._assigned.get(key), now.wall_ms
+            return None
+        assignment = self._assigned.get(key)
         if assignment is None:
-            return self._leaving(key, now_ms)
+            return self._leaving(key)
         if key in self._withheld:
             samples = [] if key in self._withheld_unsaid else [self._sample(0, "", WITHHELD)]
-            return _one("failing" if samples else "pending", "unknown", ARM_OLDER, samples, now_ms)
-        arm = assignment.arm_name
+            return Said("failing" if samples else "pending", "unknown", ARM_OLDER, samples)
+        arm = arm_name(assignment.arm)
         if key in self._frozen:
-            return self._frozen_summary(key, now_ms)
+            return self._frozen_here(key)
         if assignment.entries is None:
             samples = self._content_sample(key)
-            return _one("failing" if samples else "pending", "unknown", arm, samples, now_ms)
+            return Said("failing" if samples else "pending", "unknown", arm, samples)
         left = self._left_samples(key)
         if not assignment.entries and self._history.left(key):
-            return self._leaving(key, now_ms)
+            return self._leaving(key)
         left += self.upsync.samples(key, str(self.path))
-        tally, claims = self._tallies[key], self._ownership.of(key)
-        tally.refresh(lambda obj: self._judged(key, obj) if obj in claims else None)
+        tally = self._refreshed(key)
         state = tally.state
         if any(sample.severity == 0 for sample in left):
             state = "failing"
         elif state == "synced" and self._history.left(key):
             # What it lost is still to be pruned.
             state = "pending"
-        said = (*tally.worst(SAMPLES_MAX), *left, *self._clash_samples(assignment))
-        return _one(state, tally.health, arm, said, now_ms)
+        said = chain(tally.worst(SAMPLES_MAX), left, self._clash_samples(assignment))
+        return Said(state, tally.health, arm, said)
 
     def results(self, key: MailKey) -> list[ObjectResult]:
         """The returned states of the objects that the placement wants back."""
@@ -451,12 +457,16 @@ class Destination:
         self._awaiting.pop(key, None)
         self._changed[key] = None
 
-    def _frozen_summary(self, key: MailKey, now_ms: int) -> Summary:
+    def _frozen_here(self, key: MailKey) -> Said:
+        tally = self._refreshed(key)
+        health = tally.health if self._ownership.of(key) else "unknown"
+        samples = chain(self._frozen[key], tally.worst(SAMPLES_MAX))
+        return Said("frozen", health, ARM_OLDER, samples)
+
+    def _refreshed(self, key: MailKey) -> Tally:
         tally, claims = self._tallies[key], self._ownership.of(key)
         tally.refresh(lambda obj: self._judged(key, obj) if obj in claims else None)
-        samples = [*self._frozen[key], *tally.worst(SAMPLES_MAX)]
-        health = tally.health if claims else "unknown"
-        return _one("frozen", health, ARM_OLDER, samples, now_ms)
+        return tally
 
     def _withhold(
         self, key: MailKey, head: DeltaHead, former: Assignment | None, now: float
@@ -469,37 +479,22 @@ class Destination:
         if former is None:
             self._assign(key, Assignment(None, rank_of(head)))
 
-    def _admit(
-        self, key: MailKey, body: DeltaBody, former: Assignment | None, now: Instant
-    ) -> Reference | None:
+    def _admit(self, key: MailKey, body: DeltaBody, now: Instant) -> Reference | None:
         """The arm that the gates give this destination now."""
         assert self.profile is not None
         who = Candidate(self.profile, self._inventory.locations)
         before = self.admissions.of(key)
-        present = former.arm_name if former is not None else UNKNOWN
-        admission = self.admissions.judge(key, body.gates, who, present, now)
+        admission = self.admissions.judge(key, body.gates, who, now)
         if admission != before:
             self._changed[key] = None
         return admission.arm
 
     def _in_its_wave(self, key: MailKey, summary: Summary) -> Summary:
         """The same, counted in the wave of the gate that admits it, or for which it waits."""
-        admission, assignment = self.admissions.of(key), self._assigned.get(key)
+        assignment = self._assigned.get(key)
         if assignment is None or not summary.states or self.profile is None:
             return summary
-        if admission is None:
-            # Its gates are withheld.
-            return replaced(summary, cells={CELL_FORMER: 1} if assignment.rank.gated else {})
-        if admission.awaits:
-            summary = replaced(summary, states={"waiting": 1})
-            fault = zone_fault(admission.awaits, self.profile.labels)
-            if fault is not None:
-                said = (self._sample(1, "", f"{NO_ZONE}: {fault}"), *summary.exceptions)
-                summary = replaced(summary, exceptions=said[:SAMPLES_MAX])
-        if not admission.wave:
-            return summary
-        [state], [health] = summary.states, summary.health
-        return replaced(summary, cells={cell(admission.wave, state, health): 1})
+        return in_wave(summary, self.admissions.of(key), self.profile, gated=assignment.rank.gated)
 
     def _judged(self, key: MailKey, obj: ObjectKey) -> Judged:
         observed = self._observed.get(obj)
@@ -511,7 +506,9 @@ class Destination:
     def _state_of(self, key: MailKey, obj: ObjectKey) -> tuple[State, ExceptionSample | None]:
         winner = self._ownership.winner_over(key, obj)
         if winner is not None:
-            reason = f"Overridden: placement {winner[:8]} from another source has this object"
+            reason = (
+                f"Overridden: {self._titles[winner]} says otherwise; say the same, or rename it"
+            )
             return "failing", self._sample(1, str(obj), reason)
         observed = self._observed.get(obj)
         if observed is not None and observed.error:
@@ -531,10 +528,10 @@ class Destination:
             return "synced", self._sample(AT_WORK, str(obj), reason)
         return "synced", None
 
-    def _leaving(self, key: MailKey, now_ms: int) -> Summary:
+    def _leaving(self, key: MailKey) -> Said | None:
         if not self._history.left(key):
-            return Summary()
-        return _one("leaving", "unknown", ARM_NOTHING, self._left_samples(key), now_ms)
+            return None
+        return Said("leaving", "unknown", ARM_NOTHING, self._left_samples(key))
 
     def _left_samples(self, key: MailKey) -> list[ExceptionSample]:
         """What keeps the placement's leftovers from being pruned."""
@@ -580,10 +577,3 @@ def owner_of(key: MailKey) -> str:
 def placement_of(owner: str) -> MailKey | None:
     """The placement that such an owner names; None of any other."""
     return MailKey(owner.removeprefix(_OWNER)) if owner.startswith(_OWNER) else None
-
-
-def _one(
-    state: State, health: Health, arm: str, samples: Iterable[ExceptionSample], now_ms: int
-) -> Summary:
-    worst = tuple(sorted(samples, key=lambda sample: sample.rank)[:SAMPLES_MAX])
-    return Summary({state: 1}, {health: 1}, {arm: 1}, worst, oldest_ms=now_ms)
