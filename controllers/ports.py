@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
 from relay.core.collecting.collecting import Result
@@ -45,6 +46,22 @@ class CentreRelay(Protocol):
         """Keep the blobs, then the snapshot, erase what it lists no more, and send it.
 
         Returns when it is kept and what is dropped is erased.
+        """
+        ...
+
+    def kept_history(self) -> Mapping[MailKey, tuple[Reference, ...]]:
+        """The former contents that are kept, by placement."""
+        ...
+
+    async def keep_history(
+        self,
+        key: MailKey,
+        references: Sequence[Reference],
+        blobs: Mapping[ContentHash, bytes] = MappingProxyType({}),
+    ) -> None:
+        """Keep these blobs, and these contents of a placement, manifests whole, and no others.
+
+        What a delta in force names is kept in any case. It holds over restarts.
         """
         ...
 

@@ -133,6 +133,7 @@ class StatusSummarizer:
             missing_collectors=workloads.collectors.missing(name),
             wide=workloads.wide(name),
             differing=workloads.resolver.differing(name),
+            is_gone=name in self._translator.gone,
             is_policy=kind_of(name) is BINDING_POLICIES,
         )
 

@@ -14,6 +14,7 @@ from controllers.mailbox_controller import MailboxController
 from controllers.own_statuses import OwnStatuses
 from controllers.placement_translator import Note, PlacementTranslator
 from controllers.ports import CentreRelay, FinalizingSpace
+from controllers.rollouts import RolloutController
 from controllers.status_summarizer import StatusSummarizer
 from controllers.where_resolver import WhereResolver
 from controllers.work_queue import PlacementQueues
@@ -77,6 +78,9 @@ class WorkloadSpace:
             self._collector_status,
         )
         self._where = WhereResolver(space, clock, queues.slices, self.translator, inventories)
+        self._rollouts = RolloutController(
+            issuer, relay, space, clock, queues.rollouts, self.translator
+        )
         self._transforms = OwnStatuses(
             space,
             queues.transforms,
@@ -120,11 +124,14 @@ class WorkloadSpace:
             group.create_task(self.summarizer.run(), name="status summarizer")
             group.create_task(self._where.run(), name="where resolver")
             group.create_task(self._collectors.run(), name="collector errors")
+            group.create_task(self._rollouts.run(), name="rollouts")
             group.create_task(self._transforms.run(), name="custom transforms")
             if self._finalizers is not None:
                 group.create_task(self._finalizers.run(), name="finalizers")
 
     def counts_changed(self, keys: Iterable[MailKey]) -> None:
         """Look again at those placements of this space whose counts changed."""
-        names = [self.translator.name_of(key) for key in keys]
-        self._queues.statuses.add(name for name in names if name is not None)
+        found = (self.translator.name_of(key) for key in keys)
+        names = frozenset(name for name in found if name is not None)
+        self._queues.statuses.add(names)
+        self._queues.rollouts.add(self.translator.workloads.rollouts.steering(names))

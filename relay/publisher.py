@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from types import MappingProxyType
 
 from relay.core.collecting.collecting import Result
 from relay.core.content.content import references_in
 from relay.core.effects import StoreOwn
-from relay.core.events import Event, Issued, OwnRecord, SnapshotIssued
+from relay.core.events import Event, HistoryKept, Issued, OwnRecord, SnapshotIssued
 from relay.core.node import Node
 from relay.core.records.accepted import read_record, to_keep
 from relay.counters import Counters
@@ -16,9 +18,12 @@ from relay.ports import Bus, Clock
 from schemas.blobs import Reference, open_value
 from schemas.carried import Carried
 from schemas.identity import SNAPSHOT_KEY, ContentHash, MailKey, TreeId
+from schemas.records import History
 from schemas.refusals import WireRefused
 from schemas.reports import Count, ObjectResult
 from schemas.signing import Envelope, decode_envelope
+from schemas.subjects import HISTORY_PREFIX
+from schemas.wire import decode, encode
 
 CARRIED_MAX_BYTES = 2048
 """Of the new content that travels along with one record."""
@@ -98,6 +103,28 @@ class CentrePublisher:
         issued = SnapshotIssued(data, tuple(dropped), frozenset(blobs))
         await self._keep(blobs, kept, [issued])
 
+    def kept_history(self) -> Mapping[MailKey, tuple[Reference, ...]]:
+        """The former contents that are kept, by placement; what cannot be read is left out."""
+        found = {}
+        for key, data in self._ledger.items():
+            if key.startswith(HISTORY_PREFIX):
+                with suppress(WireRefused):
+                    kept = decode(History, data).references
+                    found[MailKey(key.removeprefix(HISTORY_PREFIX))] = kept
+        return found
+
+    async def keep_history(
+        self,
+        key: MailKey,
+        references: Sequence[Reference],
+        blobs: Mapping[ContentHash, bytes] = MappingProxyType({}),
+    ) -> None:
+        """Keep these contents of a placement, and no others; raises BusBroken."""
+        kept = tuple(references)
+        data = encode(History(kept)) if kept else None
+        own = StoreOwn(f"{HISTORY_PREFIX}{key}", data)
+        await self._keep(blobs, [own], [HistoryKept(key, kept, frozenset(blobs))])
+
     async def load(self, reference: Reference) -> bytes | None:
         """The plain bytes of a blob kept earlier, checked; None if it is not there."""
         return await self._load(reference)
@@ -145,7 +172,7 @@ class CentrePublisher:
 
     def handled(self, event: Event) -> None:
         """The node knows of the blobs that came with an event."""
-        if isinstance(event, Issued | SnapshotIssued) and event.blobs:
+        if isinstance(event, Issued | SnapshotIssued | HistoryKept) and event.blobs:
             self._coming.remove(event.blobs)
 
     async def drop_blobs(self, addresses: Sequence[ContentHash]) -> int:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from schemas.crd_rollout_texts import ROLLOUT_TEXTS
+
 Texts = Mapping[str, str]
 
 _TREATED = (
@@ -22,6 +24,8 @@ _STATUS: Texts = {
     "what it prescribes. Healthy: all of that works, everywhere.",
     "destinations": "How many destinations are meant.",
     "pending": "How many destinations have not applied all of it yet.",
+    "waiting": "How many destinations keep what they have until a window opens, or what they "
+    "depend on is healthy.",
     "synced": "How many destinations hold exactly what is prescribed.",
     "healthy": "At how many destinations all of it works.",
     "failing": "How many destinations cannot apply all of it; errors says why.",
@@ -309,7 +313,14 @@ _OTHERS: Mapping[str, Texts] = {
     },
 }
 
-TEXTS: Mapping[str, Texts] = {**_PLACEMENT, **_POLICY, **_INVENTORY, **_COLLECTORS, **_OTHERS}
+TEXTS: Mapping[str, Texts] = {
+    **_PLACEMENT,
+    **_POLICY,
+    **_INVENTORY,
+    **_COLLECTORS,
+    **_OTHERS,
+    **ROLLOUT_TEXTS,
+}
 
 
 def text_of(model: str, field: str) -> str | None:

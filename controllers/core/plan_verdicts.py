@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 
 from controllers.core.plan_states import NOTHING, Delivery, State
 from controllers.core.planned_copies import Copies, Copy
+from relay.core.destination.assignment import Rank
 from relay.core.destination.claims import Claim, DesiredObject, choose
 from relay.core.destination.customizing import Form
 from relay.syncer.plan import BUILT_IN_NAMESPACES, NAMESPACES, implied_namespace
@@ -96,7 +97,7 @@ class _Side:
 
     def wanted(self, key: ObjectKey) -> DesiredObject | None:
         claims = [
-            Claim(it.key, it.priority, entry, self._form(it, entry))
+            Claim(it.key, Rank(it.priority), entry, self._form(it, entry))
             for it in self.holding.values()
             if (entry := it.entries.get(key)) is not None
         ]

@@ -15,6 +15,7 @@ from controllers.core.missing import Lack
 from controllers.core.workloads import FROZEN
 from schemas import codec
 from schemas.api import Condition
+from schemas.api.rollout_spec import RELEASE_ANNOTATION
 from schemas.faults import Fault
 from schemas.objects import ObjectKey
 from schemas.placements import title
@@ -36,6 +37,7 @@ SINGLETON_REPORTED = "SingletonReported"
 OBJECTS_SELECTED = "ObjectsSelected"
 ACTS_AT_CENTRE = "ActsAtCentre"
 COLLECTORS_AVAILABLE = "StatusCollectorsAvailable"
+ROLLOUT_GONE = "RolloutGone"
 READY, WIDE_SELECTION, POLICIES_DIFFER = "Ready", "WideSelection", "PoliciesDiffer"
 CUSTOMIZED = "Customized"
 SINGLETONS_NAMED_MAX = 4
@@ -54,6 +56,7 @@ _OWNED = (
     WIDE_SELECTION,
     POLICIES_DIFFER,
     CUSTOMIZED,
+    ROLLOUT_GONE,
 )
 
 
@@ -89,6 +92,8 @@ class PlacementFacts:
     """How many objects it selects of how many, if these are almost all."""
     differing: Mapping[str, Sequence[ObjectKey]] = field(default_factory=dict)
     """Placements that say createOnly otherwise, and of which objects."""
+    is_gone: bool = False
+    """Whether the Rollout is gone that steered it."""
     is_policy: bool = False
     """Whether it is a BindingPolicy."""
 
@@ -112,6 +117,7 @@ def placement_status(
         "destinations": known.joined,
         "synced": states.get("synced", 0),
         "pending": states.get("pending", 0),
+        "waiting": states.get("waiting", 0),
         "failing": states.get("failing", 0),
         "frozen": states.get("frozen", 0),
         "unreachable": states.get("unreachable", 0),
@@ -226,6 +232,12 @@ def _asked_for(facts: PlacementFacts) -> Iterator[Condition]:
     if facts.uncustomized and not (facts.lack and facts.lack.reason == FROZEN):
         message = "; ".join(facts.uncustomized[:ERRORS_MAX])
         yield condition(CUSTOMIZED, "False", "CustomizerMissing", message)
+    if facts.is_gone:
+        message = (
+            "the Rollout that steered it is gone: it stays as it is; create a Rollout, or annotate "
+            f'it with {RELEASE_ANNOTATION}: "true" to give everyone what it wants now'
+        )
+        yield condition(ROLLOUT_GONE, "True", "Frozen", message)
 
 
 def _collectors(missing: Sequence[str]) -> Condition:
@@ -301,6 +313,7 @@ def _valid(facts: PlacementFacts) -> Condition:
 def _synced(count: Count) -> Condition:
     summary = count.summary
     synced, whole = summary.states.get("synced", 0), summary.joined
+    pending = summary.states.get("pending", 0)
     message = f"{synced} of {_destinations(whole)} synced"
     if not count.exact:
         waiting = ", ".join(count.waiting_for) or "the first reports"
@@ -311,7 +324,8 @@ def _synced(count: Count) -> Condition:
         return condition(SYNCED, "False", *_nobody(summary))
     if synced == whole:
         return condition(SYNCED, "True", "Synced", message + _absent(summary))
-    reason = _if_silent(summary, "Pending")
+    word = "Waiting" if summary.states.get("waiting") and not pending else "Pending"
+    reason = _if_silent(summary, word)
     if summary.states.get("frozen"):
         reason = FROZEN
     if summary.states.get("failing"):

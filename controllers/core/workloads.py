@@ -14,6 +14,7 @@ from controllers.core.collectors import COLLECTORS, COMBINED, Collectors
 from controllers.core.customizers import CUSTOMIZERS, faults_text, is_customizer
 from controllers.core.missing import Lack, Missing
 from controllers.core.renature import DENATUREDS, Renatured, is_denatured
+from controllers.core.rollout.rollouts import ROLLOUTS, Rollouts
 from controllers.core.selection import Reach, rules_of
 from controllers.core.transforms import TRANSFORMS, Transforms
 from controllers.core.what import DEFINITIONS, WhatResolver, is_partial
@@ -39,6 +40,7 @@ CONTROL_KINDS = frozenset(
         COLLECTORS,
         COMBINED,
         TRANSFORMS,
+        ROLLOUTS,
     }
 )
 """What is followed whatever placements say."""
@@ -80,6 +82,7 @@ class Workloads:
         self.renatured = Renatured()
         self.collectors = Collectors()
         self.transforms = Transforms()
+        self.rollouts = Rollouts()
         self.placements: dict[str, Placement] = {}
         self.objects: dict[str, Object] = {}
         self.leaving: dict[str, Object] = {}
@@ -154,6 +157,8 @@ class Workloads:
             return self._now(self.renatured.remove(key.name))
         if _kind(key) == TRANSFORMS:
             return self.resolver.selecting_kinds(self.transforms.remove(key.name))
+        if _kind(key) == ROLLOUTS:
+            return self.rollouts.remove(key.name)
         if is_customizer(key):
             return self.resolver.customizers.remove(key)
         if self.renatured.hide(key, None):
@@ -172,6 +177,8 @@ class Workloads:
             return self._again(key)
         if _kind(key) == TRANSFORMS:
             return self.resolver.selecting_kinds(self.transforms.put(key.name, obj))
+        if _kind(key) == ROLLOUTS:
+            return self.rollouts.put(key.name, obj)
         name = placement_at(key)
         if name is None:
             return self._shown(key, obj)
@@ -268,16 +275,25 @@ class Workloads:
             for key in self.resolver.customizers.listed():
                 if key not in objects:
                     self.resolver.customizers.remove(key)
-        if kind in (None, TRANSFORMS):
-            for name in [*self.transforms.objects]:
-                if ObjectKey(*TRANSFORMS, "", name) not in objects:
-                    self.transforms.remove(name)
+        for of, listed in ((TRANSFORMS, self.transforms), (ROLLOUTS, self.rollouts)):
+            self._forget_unlisted(of, listed, objects, kind)
         known = {*self.objects, *self.leaving, *issued, *self.unseen_placements}
         looked_at = {name for name in known if kind in (None, _kind(placement_key(name)))}
         unlisted = {name for name in looked_at if placement_key(name) not in objects}
         for name in unlisted:
             self._forget(name)
         self.unseen_placements = (self.unseen_placements - looked_at) | (unlisted & issued)
+
+    def _forget_unlisted(
+        self,
+        of: tuple[str, str],
+        listed: Transforms | Rollouts,
+        objects: Mapping[ObjectKey, Object],
+        kind: tuple[str, str] | None,
+    ) -> None:
+        for name in [*listed.objects] if kind in (None, of) else ():
+            if ObjectKey(*of, "", name) not in objects:
+                listed.remove(name)
 
     def _unlisted(self, objects: Mapping[ObjectKey, Object]) -> frozenset[ObjectKey]:
         """Let go of Denatureds that a list does not show; the keys under which nothing is left."""

@@ -47,6 +47,7 @@ _COMMANDS = {
     "orphans": "leafcast.cli.commands.orphans:orphans",
     "plan": "leafcast.cli.commands.plan:plan",
     "restore": "leafcast.cli.commands.backup:restore",
+    "rollout": "leafcast.cli.commands.rollout:rollout",
     "run": "leafcast.cli.commands.run:run",
     "status": "leafcast.cli.commands.status:status",
     "tree": "leafcast.cli.commands.tree:tree",
@@ -55,7 +56,7 @@ _COMMANDS = {
     "wait": "leafcast.cli.commands.wait:wait",
 }
 _GROUPS = (
-    ("Every day", ("demo", "up", "down", "apply", "delete", "diff", "plan", "wait")),
+    ("Every day", ("demo", "up", "down", "apply", "delete", "diff", "plan", "wait", "rollout")),
     ("Look", ("status", "get", "describe", "render", "tree", "events")),
     ("Nodes", ("node", "join", "keys")),
     ("Repair", ("doctor", "accept", "orphans", "withdraw", "backup", "restore")),

@@ -27,6 +27,7 @@ from schemas.placements import EDGE_PLACEMENTS, KINDS
 COMPLETION_SECONDS = 3.0
 _NOTHING = (NotRunning, DataDirUnusable, CallFailed, UnknownKind, SpaceError, TimeoutError, Ended)
 _NAMESPACES = "namespaces"
+_ROLLOUTS = "rollouts"
 
 Work = Callable[[Session], Coroutine[Any, Any, list[str]]]
 
@@ -60,6 +61,11 @@ def placements(context: click.Context, parameter: click.Parameter, incomplete: s
     before = context.params.get(parameter.name or "") or ()
     found = _asked(context, lambda session: _placements(session, context), incomplete)
     return [name for name in found if name not in before]
+
+
+def rollouts(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """The Rollouts."""
+    return _asked(context, lambda session: _names(session, context, _ROLLOUTS), incomplete)
 
 
 def paths(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from controllers.centre import Controllers
 from controllers.core.missing import UNKNOWN_KIND, UNREADABLE, Lack
+from controllers.core.rollout.rollouts import Rollouts
 from controllers.core.status import UNCOUNTED
 from leafcast.ask.api import Api, ApiError
 from leafcast.daemon.running_centre import running
@@ -25,7 +26,8 @@ from schemas.identity import NodePath
 from schemas.placements import bare_name, kind_of, long_title, meant, short_title, title
 from schemas.reports import Count
 
-CONDITIONS = ("synced", "healthy")
+ROLLED_OUT = "rolled-out"
+CONDITIONS = ("synced", "healthy", ROLLED_OUT)
 WAIT_SECONDS_MAX = 24 * 3600.0
 SERVED_SECONDS_MAX, LOOK_SECONDS = 10.0, 0.2
 """How long a definition may take until its kind is served, and how often to look."""
@@ -48,8 +50,9 @@ class _Waiting:
         """Answer once all placements meet the condition, or when time is up, with their states.
 
         `placements` in the answer has for each its `name`, which `placement` that is, its summary
-        (see count_form) and its `problem`; `met` names those that meet the condition. Raises
-        ApiError if one does not exist, or lacks what it names: no waiting mends that.
+        (see count_form), its `problem`, and what its `rollout` waits for; `met` names those that
+        meet the condition. Raises ApiError if one does not exist, or lacks what it names, or has no
+        Rollout that goes on: no waiting mends that.
         """
         if condition not in CONDITIONS:
             remedy = f"wait for {' or '.join(CONDITIONS)}"
@@ -93,6 +96,8 @@ class _Waiting:
         self._check_lacks(placements)
         await self._reached(placements, condition)
         self._check_lacks(placements)
+        if condition == ROLLED_OUT:
+            self._check_rollouts(placements)
         await controllers.written(placements)
 
     async def _served(self, placements: list[str]) -> None:
@@ -125,17 +130,45 @@ class _Waiting:
 
         def reached(_: Node) -> bool:
             met = all(self._met(name, condition) for name in placements)
-            return met or any(self._lack(name) for name in placements)
+            return met or any(self._never(name, condition) for name in placements)
 
         await driver.until(reached)
 
     def _met(self, name: str, condition: str) -> bool:
         if title(self._meant(name)) in self._controllers().errors or self._lack(name):
             return False
+        if condition == ROLLED_OUT:
+            return self._rollouts().is_rolled_out(self._meant(name))
         count = self._count(name)
         states, health = count.summary.states, count.summary.health
         synced = _all(count, states.get("synced", 0))
         return synced if condition == "synced" else synced and _all(count, health.get(condition, 0))
+
+    def _never(self, name: str, condition: str) -> bool:
+        """Whether no waiting mends it."""
+        if self._lack(name):
+            return True
+        return condition == ROLLED_OUT and self._ended(name) is not None
+
+    def _ended(self, name: str) -> tuple[str, str] | None:
+        """Why a placement is not rolled out and will not be, and what to do; None if it may be."""
+        rollouts, placement = self._rollouts(), self._meant(name)
+        steering = rollouts.of(placement)
+        if steering is None:
+            remedy = "apply one, or wait for synced"
+            return f"{long_title(placement)}: no Rollout steers it", remedy
+        if rollouts.is_aborted(placement):
+            remedy = f"see: leafcast rollout status {steering}"
+            return f"{long_title(placement)}: its rollout was aborted", remedy
+        return None
+
+    def _check_rollouts(self, placements: list[str]) -> None:
+        ended = [why for name in placements if (why := self._ended(name)) is not None]
+        if ended:
+            raise ApiError("NotRolledOut", "; ".join(why for why, _ in ended), ended[0][1])
+
+    def _rollouts(self) -> Rollouts:
+        return self._controllers().translator.workloads.rollouts
 
     def _count(self, name: str) -> Count:
         node = self._tree.nodes[NodePath()].node
@@ -152,6 +185,7 @@ class _Waiting:
             **count_form(self._count(name)),
             **selection_form(controllers, placement),
             "problem": controllers.errors.get(title(placement), ""),
+            "rollout": self._rollouts().waits_for(placement),
         }
 
     def _meant(self, name: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from leafcast.show import object_cells as cell
 from leafcast.show.durations import age_text
 from leafcast.show.object_cells import Fields, at, text
-from schemas.groups import CONTROL_GROUP, GROUP, PATH_ANNOTATION
+from schemas.groups import CONTROL_GROUP, DENATURED_GROUP, GROUP, PATH_ANNOTATION
 from schemas.objects import CRD_GROUP, RBAC_GROUP
 
 _GAP = "   "
@@ -289,6 +289,14 @@ _OWN: Mapping[tuple[str, str], tuple[Column, ...]] = {
         _field("LIMIT", "spec", "limit", missing="20"),
         _said("PROBLEM", cell.collector_problem),
         AGE,
+    ),
+    (DENATURED_GROUP, "rollouts"): (
+        _field("PLACEMENT", "spec", "placement", "name"),
+        _field("REVISION", "status", "revision"),
+        _field("WAVE", "status", "waveName"),
+        _field("PHASE", "status", "phase"),
+        AGE,
+        _field("MESSAGE", "status", "message", wide=True),
     ),
     (GROUP, "synctargets"): (
         _field("PATH", "metadata", "annotations", PATH_ANNOTATION),

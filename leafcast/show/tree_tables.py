@@ -40,7 +40,16 @@ _DELIVERED_STYLES = {
     NEVER_JOINED: "dim",
 }
 _WORKING_STYLES = {"healthy": "green", "degraded": "red"}
-_WORST_STATES = ("failing", "frozen", "unreachable", "pending", "leaving", NEVER_JOINED, "synced")
+_WORST_STATES = (
+    "failing",
+    "frozen",
+    "unreachable",
+    "pending",
+    "waiting",
+    "leaving",
+    NEVER_JOINED,
+    "synced",
+)
 _WORST_HEALTH = ("degraded", "unknown", "progressing", NEVER_JOINED, "healthy")
 
 
@@ -125,7 +134,9 @@ def placement_view(form: Form, now_ms: int) -> RenderableType:
 
 def _destinations(form: Form, now_ms: int) -> Iterator[RenderableType]:
     """A row a destination, the worst first."""
-    table = _table("destination", "delivered", "working")
+    # Without a rollout nobody is in a wave.
+    waves = any(item.get("wave") for item in form["destinationList"])
+    table = _table("destination", *(["wave"] if waves else []), "delivered", "working")
     table.add_column("WHAT IS WRONG")
     for item in sorted(form["destinationList"], key=_destination_rank):
         wrong = ": ".join(filter(None, (item["object"], item["reason"])))
@@ -134,6 +145,7 @@ def _destinations(form: Form, now_ms: int) -> Iterator[RenderableType]:
             wrong = f"{word}since {_since_text(item['silent_since_ms'], now_ms)}"
         table.add_row(
             Text(item["path"], overflow="ellipsis"),
+            *([str(item.get("wave", ""))] if waves else []),
             Text(item["state"], style=_DELIVERED_STYLES.get(item["state"], "yellow")),
             Text(item["health"], style=_WORKING_STYLES.get(item["health"], "yellow")),
             _cut(wrong),

@@ -146,6 +146,15 @@ class SnapshotIssued:
 
 
 @dataclass(frozen=True, slots=True)
+class HistoryKept:
+    """At the centre: former contents of a placement that stay in the store; in OWN already."""
+
+    key: MailKey
+    references: tuple[Reference, ...]
+    blobs: frozenset[ContentHash] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class MailWritten:
     """The parent's stream took a message; `sequence` is where."""
 
@@ -227,6 +236,7 @@ Event = (
     | HelloArrived
     | Issued
     | SnapshotIssued
+    | HistoryKept
     | MailWritten
     | ObjectObserved
     | UpsyncObserved

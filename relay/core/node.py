@@ -15,14 +15,22 @@ from relay.core.collecting.ports import Evaluator, Seen, Surroundings
 from relay.core.config import NodeConfig
 from relay.core.content.content import Content
 from relay.core.content.sweeping import Sweeper
-from relay.core.destination.destination import Destination, Inventory
+from relay.core.destination.destination import Destination, Inventory, Past
 from relay.core.downstream import Downstream
-from relay.core.effects import CountChanged, Effect, Noted, SnapshotShown, WantsChanged
+from relay.core.effects import (
+    CountChanged,
+    Effect,
+    Noted,
+    SnapshotShown,
+    StoreOwn,
+    WantsChanged,
+)
 from relay.core.events import (
     BlobArrived,
     Ending,
     Event,
     HelloArrived,
+    HistoryKept,
     Instant,
     Issued,
     LinkChanged,
@@ -38,6 +46,7 @@ from relay.core.events import (
 )
 from relay.core.link.children import Children
 from relay.core.link.target import Targets
+from relay.core.notes import Notes, is_note
 from relay.core.propagation import Propagation
 from relay.core.records.acceptance import Acceptance, Refuse
 from relay.core.records.accepted import Accepted, read_record
@@ -53,12 +62,11 @@ from relay.core.upstream import Upstream
 from relay.core.view import NodeView
 from schemas.blobs import Reference
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, MailKey
-from schemas.link import Cursor
 from schemas.objects import ObjectKey
 from schemas.records import LocationRecord, Profile
 from schemas.refusals import RecordRefused
-from schemas.reports import Done, decode
-from schemas.subjects import CURSOR_KEY
+from schemas.reports import Done
+from schemas.subjects import TAKEN_KEY
 
 
 class Node(NodeView):
@@ -77,7 +85,7 @@ class Node(NodeView):
         self._now = now
         self._out: list[Effect] = []
         path, is_root = config.path, config.path.is_root
-        cursor = self._read_cursor(remembered)
+        notes = Notes(remembered, self._out)
         self._trust = Trust(config.tree, config.roots)
         self._book = RecordBook(path)
         self._audience = Audience(path)
@@ -95,28 +103,28 @@ class Node(NodeView):
         self._throttle = ReportThrottle()
         # At the centre, placements whose count was not exact when it was said last.
         self._inexact: dict[MailKey, None] = {}
-        self._destination = self._attach(remembered, done) if config.attached else None
+        # At the centre, former contents of placements.
+        self._history = notes.history
+        self._destination = self._attach(remembered, done, notes) if config.attached else None
         rooms = self._rooms(set(remembered.heard))
         self._propagation = Propagation(path, rooms)
         self._downstream = Downstream(path, rooms)
         self._collecting.settle(self._surroundings())
         self._upstream: Upstream | None = None
         if not is_root:
-            self._upstream = Upstream(config, cursor, rooms, self._propagation)
+            self._upstream = Upstream(config, notes.cursor, rooms, self._propagation)
         self._sweeper = Sweeper(self._content, self._roots, self._knows_all, self._out, now.seconds)
         self._restore(remembered)
         self._after()
         self._started = self._take_out()
 
-    def _attach(self, remembered: Remembered, done: Iterable[Done]) -> Destination:
+    def _attach(self, remembered: Remembered, done: Iterable[Done], notes: Notes) -> Destination:
         return Destination(
             self.config.path,
             Inventory(self._audience.bears_on, self._locations),
             self._content,
-            done,
-            last_loss=_last_loss(remembered),
-            former=self.config.former,
-            customize=self.config.customize,
+            Past(done, _last_loss(remembered), self.config.former, notes.taken),
+            self.config.customize,
         )
 
     def _rooms(self, joined: set[str]) -> Rooms:
@@ -211,6 +219,9 @@ class Node(NodeView):
                 self._issued(event)
             case SnapshotIssued():
                 self._snapshot_issued(event)
+            case HistoryKept(key, references, blobs):
+                self._content.keep(blobs)
+                self._history[key] = references
             case MailWritten():
                 self._children.written(event, now)
             case ObjectObserved():
@@ -218,22 +229,27 @@ class Node(NodeView):
             case UpsyncObserved():
                 self._upsync_observed(event)
             case Tick():
-                if self._destination is not None:
-                    for key in self._destination.tick(now):
-                        self._reports.touch(key)
-                self._content.retry(now)
-                self._sweeper.tick(now)
-                self._children.tick(now, self._now.wall_ms)
-                if upstream is not None:
-                    upstream.tick()
+                self._tick(now)
             case _:
                 assert_never(event)
+
+    def _tick(self, now: float) -> None:
+        self._destination_tick(now)
+        self._content.retry(now)
+        self._sweeper.tick(now)
+        self._children.tick(now, self._now.wall_ms)
+        if self._upstream is not None:
+            self._upstream.tick()
 
     def _after(self) -> None:
         """What every event may lead to."""
         upstream, destination = self._upstream, self._destination
         if upstream is not None:
             upstream.read_snapshots()
+        note = destination.admissions.take_note() if destination is not None else None
+        if note is not None:
+            # Before what is taken is made so.
+            self._out.append(StoreOwn(TAKEN_KEY, note))
         if destination is not None and destination.is_stale:
             if destination.upsync.is_news and upstream is not None:
                 upstream.hurry()
@@ -268,6 +284,9 @@ class Node(NodeView):
             key = owner.partition("/")[2]
             if key:
                 self._reports.touch(MailKey(key))
+            for name in self._audience.concerned(MailKey(key)) if key in self._book.gated else ():
+                # Whoever is not sent a step of a rollout is pending then.
+                self._reports.refresh(name, MailKey(key))
 
     def _hello(self, event: HelloArrived) -> None:
         shown = self._downstream.hello(event)
@@ -294,7 +313,7 @@ class Node(NodeView):
             self._out.append(Noted(accepted.reason, "issued here", accepted.detail))
             return
         self._targets.carry(accepted.key, event.carried)
-        self._propagation.put(accepted, 0, self._now.seconds)
+        self._propagation.put(accepted, 0)
 
     def _snapshot_issued(self, event: SnapshotIssued) -> None:
         self._content.keep(event.blobs)
@@ -303,7 +322,7 @@ class Node(NodeView):
             self._out.append(Noted(verified.reason, "snapshot", verified.detail))
             return
         for key in event.dropped:
-            self._propagation.drop(key, self._now.seconds)
+            self._propagation.drop(key)
         self._judge.reached = verified
         self._children.reached(verified, ())
         if self._destination is not None:
@@ -318,6 +337,14 @@ class Node(NodeView):
             self._reports.touch(key)
             if not self._destination.is_pending(key):
                 self._throttle.hurry(self._now.seconds)
+
+    def _destination_tick(self, now: float) -> None:
+        if self._destination is None:
+            return
+        for key in self._destination.tick(now):
+            self._reports.touch(key)
+        for key in self._destination.admissions.due(now):
+            self._propagation.look_again(key)
 
     def _upsync_observed(self, event: UpsyncObserved) -> None:
         if self._destination is None:
@@ -451,6 +478,8 @@ class Node(NodeView):
         for snapshot in (self._judge.reached, self._judge.newest):
             if snapshot is not None:
                 yield from snapshot.record.references
+        for kept in self._history.values():
+            yield from kept
 
     def _knows_all(self) -> bool:
         """Whether every record in force is here, and understood."""
@@ -460,20 +489,10 @@ class Node(NodeView):
 
     # What the streams held.
 
-    def _read_cursor(self, remembered: Remembered) -> Cursor | None:
-        for own in remembered.own:
-            if own.key == CURSOR_KEY:
-                try:
-                    return decode(Cursor, own.data)
-                except RecordRefused as error:
-                    self._out.append(Noted("Unreadable", "own cursor", error.reason))
-        return None
-
     def _restore(self, remembered: Remembered) -> None:
         """Take in what the streams hold: keys first, then records, then the children's mail."""
-        now = self._now.seconds
         for accepted in self._restored_records(remembered):
-            self._propagation.put(accepted, 0, now)
+            self._propagation.put(accepted, 0)
         for slot in remembered.mail:
             self._children.restore(slot)
         self._propagation.restored()
@@ -491,14 +510,14 @@ class Node(NodeView):
     def _restored_records(self, remembered: Remembered) -> list[Accepted]:
         found: list[Accepted] = []
         for own in sorted(remembered.own, key=lambda own: own.key != KEYS_KEY):
-            if own.key in (CURSOR_KEY, SNAPSHOT_KEY):
+            if is_note(own.key):
                 continue
             read = self._acceptance.recall(own.data, own.hops)
             if isinstance(read, Refuse):
                 self._out.append(Noted(read.reason, f"own {own.key}", read.detail))
                 continue
             if read.kind == "keys":
-                self._propagation.put(read, 0, self._now.seconds)
+                self._propagation.put(read, 0)
             else:
                 found.append(read)
             if self._upstream is not None:
@@ -525,7 +544,7 @@ def _last_loss(remembered: Remembered) -> int:
     """
     newest = 0
     for own in remembered.own:
-        if own.key in (CURSOR_KEY, SNAPSHOT_KEY):
+        if is_note(own.key):
             continue
         with suppress(RecordRefused):
             newest = max(newest, read_record(own.data)[1].last_loss)

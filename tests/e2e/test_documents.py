@@ -29,6 +29,7 @@ PAGES = (
     "docs/customization.md",
     "docs/collectors.md",
     "docs/operations.md",
+    "docs/rollouts.md",
 )
 BLOCK = re.compile(r"^```(console|yaml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# ([a-z0-9-]+/)?[a-z0-9-]+\.yaml\n")
@@ -36,7 +37,7 @@ FILE = re.compile(r"# ([a-z0-9-]+/)?[a-z0-9-]+\.yaml\n")
 DIFFERS = ("error: ", "Error from server", "diff -u", "at the centre: ")
 END = "end of command"
 LOOKS = re.compile(
-    r"\bleafcast (status|tree|get|describe|events|doctor|node list)\b[^|&;]*$"
+    r"\bleafcast (status|rollout status|tree|get|describe|events|doctor|node list)\b[^|&;]*$"
     r"|^docker compose down\b"
 )
 WAIT_SECONDS, PAUSE_SECONDS = 60, 0.2

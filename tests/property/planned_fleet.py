@@ -15,7 +15,7 @@ from controllers.core.rehearsal import Rehearsal, Stage, rehearse
 from leafcast.ask.session import in_inventory
 from relay.core.audience.audience import Audience
 from relay.core.content.content import Content
-from relay.core.destination.destination import Destination, Inventory, placement_of
+from relay.core.destination.destination import Destination, Inventory, Past, placement_of
 from relay.core.effects import Effect, LoadBlob
 from relay.core.events import BlobArrived, Instant
 from relay.syncer.customizing import customized_address
@@ -44,7 +44,7 @@ class Edge:
         self._out: list[Effect] = []
         self._content = Content((), self._out)
         inventory = Inventory(self._selects, fleet.located)
-        self._edge = Destination(path, inventory, self._content, (), customize=customized_address)
+        self._edge = Destination(path, inventory, self._content, Past(), customized_address)
         self._deltas: set[MailKey] = set()
 
     def frozen(self) -> set[MailKey]:
@@ -81,7 +81,7 @@ class Edge:
         self._deltas = set(heads)
         for key, head in heads.items():
             cause = self._fleet.generation
-            self._edge.evaluate(key, head, self._fleet.body(key), cause=cause, now=0.0)
+            self._edge.evaluate(key, head, self._fleet.body(key), cause=cause, now=Instant(0.0, 0))
         self._serve()
         self._edge.resolve()
         self._apply()

@@ -11,9 +11,11 @@ from dataclasses import replace
 from tests.simulation import (
     lives_centre,
     lives_customizing,
+    lives_decided,
     lives_hostile,
     lives_keys,
     lives_moves,
+    lives_rollouts,
     lives_rows,
     lives_schedules,
 )
@@ -32,6 +34,8 @@ ROOMS = (
     lives_schedules,
     lives_customizing,
     lives_rows,
+    lives_rollouts,
+    lives_decided,
 )
 LIVES: dict[str, Callable[[Run], None]] = {
     life.__name__: life for room in ROOMS for life in room.LIVES

@@ -1,6 +1,7 @@
 """A centre's relay for tests: an honest ledger and blob store in memory, which send nothing."""
 
 import asyncio
+from types import MappingProxyType
 
 from controllers.core.drafts import slot_of
 from relay.core.records.snapshot import SnapshotView
@@ -21,6 +22,7 @@ class LedgerRelay:
         self.tree = tree
         self.blobs = {}
         self.records = {}
+        self.former = {}
         self.history = []
         self._bodies = {}
         self.snapshots = []
@@ -61,6 +63,15 @@ class LedgerRelay:
         self.snapshots.append(snapshot)
         await self._tell()
 
+    def kept_history(self):
+        return dict(self.former)
+
+    async def keep_history(self, key, references, blobs=MappingProxyType({})):
+        self._keep(blobs)
+        self.former[key] = tuple(references)
+        if not references:
+            del self.former[key]
+
     async def load(self, reference):
         value = self.blobs.get(reference.address)
         if value is None:
@@ -96,7 +107,10 @@ class LedgerRelay:
     async def report(self, key, summary, results=(), *, exact=True):
         """Say that the tree reported this of a placement."""
         async with self._news:
-            self.counts[key], self.returned[key] = Count(summary, exact), results
+            record = self.record(key)
+            generation = record.generation if record is not None else 0
+            self.counts[key] = Count(summary, exact, generation=generation)
+            self.returned[key] = results
             self._changed.add(key)
             self._news.notify_all()
 

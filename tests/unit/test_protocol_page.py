@@ -20,6 +20,7 @@ RECORD_MODULES = (
     "roots",
     "snapshots",
     "upsync",
+    "windows",
 )
 UNITS = {"": 1, "s": 1, "min": 60, "h": 3600, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 

@@ -14,10 +14,10 @@ from leafcast.cli import shell_completion
 from leafcast.cli.object_options import refuse
 from leafcast.cli.options import data_dir_option
 from leafcast.cli.session_calls import look_until
-from leafcast.show.durations import BadDuration, read_duration
 from leafcast.show.plurals import many
 from leafcast.signals import Ended, run_until_signal
 from relay.adapters.clock import SystemClock
+from schemas.durations import BadDuration, read_duration
 from schemas.placements import (
     BINDING_POLICIES,
     EDGE_PLACEMENTS,
@@ -30,7 +30,8 @@ from schemas.placements import (
 
 ERRORS_MAX = 5
 SLICE_SECONDS, GRACE_SECONDS = 10.0, 5.0
-CONDITIONS = ("synced", "healthy")
+ROLLED_OUT = "rolled-out"
+CONDITIONS = ("synced", "healthy", ROLLED_OUT)
 _CONDITION = "condition="
 
 
@@ -50,7 +51,9 @@ def _condition(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     """`synced`, or `condition=Synced` as kubectl has it."""
     said = value.removeprefix(_CONDITION).lower()
     if said not in CONDITIONS:
-        raise click.BadParameter(f'"{value}" is not a condition; write synced or healthy')
+        raise click.BadParameter(
+            f'"{value}" is not a condition; write synced, healthy or rolled-out'
+        )
     return said
 
 
@@ -67,11 +70,12 @@ def _condition(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     "condition",
     required=True,
     callback=_condition,
-    metavar="synced|healthy",
+    metavar="synced|healthy|rolled-out",
     shell_complete=lambda _context, _option, said: [
         word for word in CONDITIONS if word.startswith(said)
     ],
-    help="Delivered to all destinations, or also working at all of them.",
+    help="Delivered to all destinations, or also working at all of them, or through all waves "
+    "of its Rollout.",
 )
 @click.option(
     "--timeout",
@@ -85,7 +89,7 @@ def _condition(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
 def wait(
     *, placements: tuple[str, ...], condition: str, timeout: float, data_dir: Path | None
 ) -> None:
-    """Wait until placements are synced or healthy at every destination.
+    """Wait until placements are synced or healthy at every destination, or rolled out.
 
     What was applied before counts, so that `apply` and then `wait` do what one means. Exit code 1
     if time is up; the last state is told then.
@@ -153,11 +157,14 @@ def last_state(state: Mapping[str, Any], condition: str, seconds: float) -> Iter
     yield f"timed out after {seconds:g}s {waited}: {_figures(state)}"
     if state.get("problem"):
         yield f"  {state['problem']}"
+    if condition == ROLLED_OUT and state.get("rollout"):
+        yield f"  {state['rollout']}"
     worst = sorted(state["exceptions"], key=lambda one: (one["severity"], -one["count"]))
     for one in worst[:ERRORS_MAX]:
         what = f"{one['object']}: {one['reason']}" if one["object"] else one["reason"]
         yield f"  {what} (at {one['count']}, e.g. {one['path']})"
-    yield f"  see: leafcast status {_short(name)}"
+    look = "rollout status" if condition == ROLLED_OUT else "status"
+    yield f"  see: leafcast {look} {_short(name)}"
 
 
 def _short(name: str) -> str:

@@ -1,0 +1,128 @@
+"""Rollouts as people meet them: found by name, and asked for something, once."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from leafcast.ask.session import CallFailed, Session
+from relay.adapters.clock import SystemDice
+from relay.ports import Change, Interest, Interests, Listed, Object, SpaceEvent, first_of
+from schemas.api.rollout_spec import REQUEST_ANNOTATION
+from schemas.groups import DENATURED_GROUP as GROUP
+from schemas.identity import random_id
+from schemas.objects import ObjectKey
+
+MANAGER = "leafcast-rollout"
+"""Whose the annotation is that says what a person asks of a Rollout."""
+HANDLED_SECONDS = 15.0
+_VERB = "rollout"
+_RESOURCE = "rollouts"
+_MARK_CHARACTERS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Handled:
+    """What became of a request: `Done`, `Refused` or `Ignored`, and why."""
+
+    outcome: str
+    message: str
+
+
+async def rollout_named(session: Session, name: str) -> Object:
+    """The Rollout of this name, or the one of the placement of this name; raises CallFailed."""
+    obj = await session.workloads.get(_key(name))
+    if obj is not None:
+        return obj
+    listing = await session.workloads.list(GROUP, _RESOURCE)
+    of_placement = [it for it in listing.objects if it["spec"]["placement"]["name"] == name]
+    if of_placement:
+        return of_placement[0]
+    known = ", ".join(sorted(str(it["metadata"]["name"]) for it in listing.objects))
+    remedy = f"there are: {known}" if known else "apply one: leafcast apply -f FILE"
+    raise CallFailed(_VERB, "NotFound", f'rollouts.{GROUP} "{name}" not found', remedy)
+
+
+async def ask_of(session: Session, name: str, action: str, **arguments: Any) -> Handled:
+    """Write a request on the Rollout, and wait until the centre handled it; raises CallFailed."""
+    obj = await rollout_named(session, name)
+    metadata = obj["metadata"]
+    _refuse_a_second(obj)
+    number = random_id(SystemDice().entropy(16))
+    said = {"id": number, "action": action, "user": _user(), **arguments}
+    key = _key(str(metadata["name"]))
+    handled: asyncio.Future[Handled] = asyncio.get_running_loop().create_future()
+
+    async def tell(event: SpaceEvent) -> None:
+        now = event.objects.get(key) if isinstance(event, Listed) else None
+        if isinstance(event, Change) and event.key == key:
+            if event.kind == "deleted" and not handled.done():
+                handled.set_exception(CallFailed(_VERB, "Gone", f"{_title(obj)} is gone", ""))
+            now = event.object
+        if (found := _outcome(now, number)) is not None and not handled.done():
+            handled.set_result(found)
+
+    wish = {
+        "apiVersion": obj["apiVersion"],
+        "kind": obj["kind"],
+        "metadata": {
+            "name": metadata["name"],
+            "annotations": {REQUEST_ANNOTATION: json.dumps(said)},
+        },
+    }
+    interests = Interests([Interest(GROUP, _RESOURCE)])
+    try:
+        async with asyncio.timeout(HANDLED_SECONDS), asyncio.TaskGroup() as group:
+            following = group.create_task(session.workloads.follow(interests, tell))
+            await session.workloads.apply(wish, MANAGER)
+            await handled
+            following.cancel()
+    except TimeoutError as error:
+        message = f"{_title(obj)}: the centre did not handle the request yet"
+        remedy = f"it stays asked for; see: leafcast rollout status {metadata['name']}"
+        raise CallFailed(_VERB, "Timeout", message, remedy) from error
+    except BaseExceptionGroup as failed:
+        raise first_of(failed) from None
+    return handled.result()
+
+
+def _refuse_a_second(obj: Object) -> None:
+    """A request that waits is not written over; raises CallFailed."""
+    text = (obj["metadata"].get("annotations") or {}).get(REQUEST_ANNOTATION)
+    if not text:
+        return
+    try:
+        number = str(json.loads(text)["id"])
+    except (ValueError, KeyError, TypeError):
+        # Nobody can do what it says.
+        return
+    # One that cannot be done is told of by its first letters.
+    if _outcome(obj, number) is None and _outcome(obj, text[:_MARK_CHARACTERS]) is None:
+        message = f"{_title(obj)}: an earlier request is not handled yet"
+        raise CallFailed(_VERB, "Conflict", message, "try again in a moment")
+
+
+def _outcome(obj: Object | None, number: str) -> Handled | None:
+    request = ((obj or {}).get("status") or {}).get("request") or {}
+    if request.get("id") != number:
+        return None
+    return Handled(str(request.get("outcome", "")), str(request.get("message", "")))
+
+
+def _user() -> str:
+    """Who asks, as the machine knows them."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
+
+
+def _title(obj: Object) -> str:
+    return f"rollout/{obj['metadata']['name']}"
+
+
+def _key(name: str) -> ObjectKey:
+    return ObjectKey(GROUP, _RESOURCE, "", name)

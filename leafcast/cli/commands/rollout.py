@@ -1,0 +1,182 @@
+"""`leafcast rollout`: see how far a change is, and steer it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from leafcast.ask.rollouts import ask_of, rollout_named
+from leafcast.ask.session import Session
+from leafcast.cli import shell_completion
+from leafcast.cli.object_options import refuse
+from leafcast.cli.options import NodeAt, data_dir_option
+from leafcast.cli.printing import show, watch
+from leafcast.cli.session_calls import in_session
+from leafcast.show.rollout_tables import history_view, rollout_view
+from leafcast.show.sanitize import sanitize
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class _Name(click.ParamType[str]):
+    """The name of a Rollout or of its placement; `rollout/shop` is `shop`."""
+
+    name = "rollout"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        kind, slash, name = str(value).rpartition("/")
+        if slash and kind not in {"rollout", "rollouts", "rollouts.leafcast.io"}:
+            self.fail(f"{value!r} is no Rollout; write its name, or rollout/NAME", param, ctx)
+        return name
+
+
+_name_argument = click.argument("name", type=_Name(), shell_complete=shell_completion.rollouts)
+_output_option = click.option(
+    "-o", "--output", type=click.Choice(["table", "json"]), help="How to print it."
+)
+
+
+def _at_option(command: Command) -> Command:
+    return click.option(
+        "--at",
+        required=True,
+        type=NodeAt(),
+        metavar="PATH",
+        shell_complete=shell_completion.paths,
+        help="A destination, or a node with all below it, such as /emea.",
+    )(command)
+
+
+@click.group()
+def rollout() -> None:
+    """See how far a change is, and steer it: approve, pause, abort, undo, pin."""
+
+
+@rollout.command()
+@_name_argument
+@click.option("-w", "--watch", "stays", is_flag=True, help="Go on until Ctrl-C.")
+@_output_option
+@data_dir_option
+def status(name: str, *, stays: bool, output: str | None, data_dir: Path | None) -> None:
+    """Show the waves of a rollout: who is in each, how they fare, and what it waits for.
+
+    Counts are those of the wave's own members. A percentage goes by a hash of each destination, so
+    that 10% of 100 may be 7 or 13.
+    """
+    (watch if stays else show)(data_dir, _finder(name), rollout_view, output)
+
+
+@rollout.command()
+@_name_argument
+@_output_option
+@data_dir_option
+def history(name: str, *, output: str | None, data_dir: Path | None) -> None:
+    """List the revisions that `undo` and `pin` can go back to."""
+    show(data_dir, _finder(name), history_view, output)
+
+
+@rollout.command()
+@_name_argument
+@data_dir_option
+def pause(name: str, data_dir: Path | None) -> None:
+    """Open no further gate. Who has begun goes on."""
+    _ask(data_dir, name, "pause", "paused")
+
+
+@rollout.command()
+@_name_argument
+@data_dir_option
+def resume(name: str, data_dir: Path | None) -> None:
+    """Go on where it paused, failed or was held."""
+    _ask(data_dir, name, "resume", "resumed")
+
+
+@rollout.command()
+@_name_argument
+@click.option("--all", "all_waves", is_flag=True, help="All waves: let everyone begin now.")
+@data_dir_option
+def promote(name: str, data_dir: Path | None, *, all_waves: bool) -> None:
+    """Skip what the present wave waits for, and begin the next."""
+    _ask(data_dir, name, "promote", "promoted", all=all_waves)
+
+
+@rollout.command()
+@_name_argument
+@click.argument("wave")
+@data_dir_option
+def approve(name: str, wave: str, data_dir: Path | None) -> None:
+    """Approve a wave that waits for it."""
+    _ask(data_dir, name, "approve", f"wave {wave} approved", wave=wave)
+
+
+@rollout.command()
+@_name_argument
+@click.option("--keep", is_flag=True, help="Who has the new content keeps it.")
+@data_dir_option
+def abort(name: str, data_dir: Path | None, *, keep: bool) -> None:
+    """End the rollout. All go back to the former content."""
+    _ask(data_dir, name, "abort", "aborted", keep=keep)
+
+
+@rollout.command()
+@_name_argument
+@click.option("--to", type=click.IntRange(1), metavar="N", help="Which revision.  [the former]")
+@click.option("--now", is_flag=True, help="Everywhere at once, not by the waves.")
+@data_dir_option
+def undo(name: str, to: int | None, data_dir: Path | None, *, now: bool) -> None:
+    """Roll out what an earlier revision was, as a new revision."""
+    _ask(data_dir, name, "undo", "going back", revision=to, now=now)
+
+
+@rollout.command()
+@_name_argument
+@_at_option
+@click.option("--revision", type=click.IntRange(1), metavar="N", required=True)
+@data_dir_option
+def pin(name: str, at: str, revision: int, data_dir: Path | None) -> None:
+    """Keep a destination at one revision, whatever else is rolled out."""
+    said = f"{at} pinned to revision {revision}"
+    _ask(data_dir, name, "pin", said, path=at, revision=revision)
+
+
+@rollout.command()
+@_name_argument
+@_at_option
+@data_dir_option
+def unpin(name: str, at: str, data_dir: Path | None) -> None:
+    """Let a pinned destination follow the waves again."""
+    _ask(data_dir, name, "unpin", f"{at} unpinned", path=at)
+
+
+@rollout.command()
+@_name_argument
+@_at_option
+@data_dir_option
+def freeze(name: str, at: str, data_dir: Path | None) -> None:
+    """Let nothing new go to a node and all below it."""
+    _ask(data_dir, name, "freeze", f"{at} frozen", path=at)
+
+
+@rollout.command()
+@_name_argument
+@_at_option
+@data_dir_option
+def unfreeze(name: str, at: str, data_dir: Path | None) -> None:
+    """Let what is new go there again."""
+    _ask(data_dir, name, "unfreeze", f"{at} no longer frozen", path=at)
+
+
+def _finder(name: str) -> Callable[[Session], Any]:
+    return lambda session: rollout_named(session, name)
+
+
+def _ask(data_dir: Path | None, name: str, action: str, done: str, **arguments: Any) -> None:
+    """Have the centre do it; say what became of it."""
+    given = {key: value for key, value in arguments.items() if value is not None}
+    handled = in_session(data_dir, lambda session: ask_of(session, name, action, **given))
+    if handled.outcome != "Done":
+        refuse([f"rollout/{name}: {sanitize(handled.message)}"])
+    click.echo(f"rollout.leafcast.io/{name} {sanitize(handled.message) or done}")

@@ -1,0 +1,116 @@
+"""What a person sees of a Rollout: a line, its waves, what it waits for, what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console, RenderableType
+
+from leafcast.show.rollout_tables import history_view, rollout_view
+
+CANARY = {
+    "name": "canary",
+    "gate": "ring=canary",
+    "phase": "Done",
+    "members": 12,
+    "healthy": 12,
+    "failing": 0,
+    "waiting": 0,
+    "unreachable": 0,
+    "definition": {"name": "canary", "soak": "30m"},
+}
+TENTH = {
+    "name": "tenth",
+    "gate": "10%",
+    "phase": "Soaking",
+    "soaked": 2520,
+    "members": 99871,
+    "healthy": 99610,
+    "failing": 11,
+    "waiting": 140,
+    "unreachable": 110,
+    "definition": {"name": "tenth", "percent": 10, "soak": "1h"},
+}
+REST = {"name": "rest", "gate": "100%", "definition": {"approval": "before", "percent": 100}}
+
+
+def rollout(**status: Any) -> dict[str, Any]:
+    return {"metadata": {"name": "shop"}, "status": status}
+
+
+def lines(view: RenderableType) -> list[str]:
+    console = Console(width=80, highlight=False)
+    with console.capture() as captured:
+        console.print(view)
+    return [line.rstrip() for line in captured.get().splitlines()]
+
+
+def test_a_rollout_under_way_shows_each_wave_and_the_command_that_it_needs() -> None:
+    said = lines(
+        rollout_view(
+            rollout(
+                revision=7,
+                overRevision=6,
+                phase="Soaking",
+                wave=2,
+                waves=[CANARY, TENTH, REST],
+                next="leafcast rollout approve shop rest",
+            ),
+            0,
+        )
+    )
+    assert said[0] == "shop  revision 7 over 6  wave 2 of 3, tenth: soaking 42m of 1h"
+    titles = "WAVE GATE MEMBERS HEALTHY FAILING WAITING UNREACHABLE"
+    assert said[1].split() == titles.split()
+    assert said[2].split()[-1] == "done"
+    assert "99,871" in said[3]
+    assert "█" in said[3]
+    assert said[4].endswith("needs approval")
+    assert said[5] == "Next: leafcast rollout approve shop rest"
+
+
+def test_counts_that_may_be_more_say_so_and_failures_after_the_end_are_late() -> None:
+    said = lines(
+        rollout_view(
+            rollout(revision=2, phase="Complete", waves=[CANARY], complete=False, late=3), 0
+        )
+    )
+    assert said[0] == "shop  revision 2  complete"
+    assert "Not all have answered yet: counts are at least." in said
+    assert "Late: 3 failing since the rollout ended." in said
+
+
+def test_what_is_kept_back_is_named() -> None:
+    said = lines(
+        rollout_view(
+            rollout(
+                revision=2,
+                phase="Paused",
+                waves=[],
+                pins=[{"path": "/emea/s-1", "revision": 1}],
+                freezes=[{"path": "/apac", "layers": []}],
+                message="wave canary failed: 2 of 12 fail",
+            ),
+            0,
+        )
+    )
+    assert said[1:] == [
+        "Pinned: /emea/s-1 to revision 1",
+        "Frozen: /apac",
+        "wave canary failed: 2 of 12 fail",
+    ]
+
+
+def test_a_rollout_that_the_centre_has_not_seen_says_that_it_waits() -> None:
+    assert lines(rollout_view(rollout(), 0)) == ["shop  waits for the centre"]
+
+
+def test_the_history_begins_with_the_newest_revision() -> None:
+    history = [
+        {"number": 1, "manifest": "a", "size": 1, "time": "2026-11-01T00:00:00Z", "cause": "begin"},
+        {"number": 2, "manifest": "b", "size": 1, "user": "ann", "outcome": ""},
+    ]
+    said = lines(history_view(rollout(revision=2, phase="Soaking", history=history), 0))
+    assert said[1].split() == ["2", "<unknown>", "ann", "-", "under", "way"]
+    assert said[2].split()[:1] == ["1"]
+    assert "begin" in said[2]
