@@ -26,6 +26,7 @@ from schemas.collectors import Program, program_set
 from schemas.faults import Fault
 from schemas.identity import ContentHash
 from schemas.objects import ObjectKey, apply_order
+from schemas.order import order_of, wave_fault
 from schemas.records import (
     OVER_LOCATION,
     OVER_SYNC_TARGET,
@@ -241,6 +242,8 @@ def _entry(
     cleaned: CleanObjects,
     casting: Casting,
 ) -> ManifestEntry:
+    if fault := wave_fault(obj):
+        raise ObjectRefused(key, f"{fault.path}: {fault.message}", fault.remedy)
     kind = blobs.TEMPLATE if casting.template else blobs.OBJECT
     reference = cleaned.reference(key, obj, kind)
     by = casting.customizer
@@ -257,7 +260,7 @@ def _entry(
         uid=uid,
         revision=max(int(version) if version.isdecimal() else 0, casting.revision),
         flags=flags | TEMPLATE if casting.template else flags,
-        order=apply_order(key.group, key.resource),
+        order=order_of(apply_order(key.group, key.resource), obj),
         customizer=by.reference if by is not None else None,
     )
 

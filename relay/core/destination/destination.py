@@ -59,7 +59,7 @@ REASON_MAX_CHARACTERS = 200
 CONTENT_REFUSED = "ContentRefused: a blob of this placement is missing or damaged"
 WITHHELD = "Withheld: it is meant for this destination, and its parent sent no content"
 WITHHELD_AFTER_SECONDS = 60.0
-FROZEN, CLASH = "Frozen", "Clash"
+FROZEN, CLASH, WAITING = "Frozen", "Clash", "Waiting"
 SAMPLES_MAX = 20
 _OWNER = "edge/"
 
@@ -500,11 +500,11 @@ class Destination:
             reason = observed.error[:REASON_MAX_CHARACTERS]
             return "failing", self._sample(0, str(obj), reason)
         wanted = self.wanted.get(obj)
-        if observed is None or wanted is None or not observed.present:
+        if observed is None or wanted is None:
             return "pending", None
-        same = observed.address == wanted.address
-        if not same and not (wanted.create_only and observed.address):
-            return "pending", None
+        same = observed.present and observed.address == wanted.address
+        if not same and not (wanted.create_only and observed.present and observed.address):
+            return "pending", self._waiting_sample(observed)
         if observed.health == "degraded":
             reason = (observed.reason or "Degraded")[:REASON_MAX_CHARACTERS]
             return "synced", self._sample(NOT_WORKING, str(obj), reason)
@@ -520,10 +520,17 @@ class Destination:
 
     def _left_samples(self, key: MailKey) -> list[ExceptionSample]:
         """What keeps the placement's leftovers from being pruned."""
-        seen = (self._observed[obj] for obj in self._history.left(key))
-        return [
+        seen = [self._observed[obj] for obj in self._history.left(key)]
+        failed = [
             self._sample(0, str(s.key), s.error[:REASON_MAX_CHARACTERS]) for s in seen if s.error
         ]
+        return failed + [sample for s in seen if (sample := self._waiting_sample(s))]
+
+    def _waiting_sample(self, observed: ObjectObserved) -> ExceptionSample | None:
+        if not observed.waits:
+            return None
+        reason = f"{WAITING}: for {observed.waits}"[:REASON_MAX_CHARACTERS]
+        return self._sample(AT_WORK, str(observed.key), reason)
 
     def _clash_samples(self, assignment: Assignment) -> Iterator[ExceptionSample]:
         for obj, why in self._customizing.clashes(assignment.forms):
