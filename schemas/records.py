@@ -15,6 +15,7 @@ from schemas.identity import DestinationId, KeyId, MailKey, NodePath, mail_key
 from schemas.refusals import BodyAltered, RecordRefused
 from schemas.selectors import LabelSelector
 from schemas.signing import RecordKind
+from schemas.windows import Window
 from schemas.wire import Natural, WireRecord, decode, encode
 
 HINTED = frozenset({MANIFEST_CHUNK, OBJECT, TEMPLATE, CUSTOMIZER})
@@ -29,6 +30,8 @@ API_KEYS = "leafcast.io/Keys"
 API_ASK = "leafcast.io/Ask"
 
 BUCKETS = 10_000
+GATE_NAME_MAX_BYTES = 32
+WINDOWS_MAX = 20
 CENTRE = NodePath()
 _TERM = re.compile(r"[0-9a-f]{16}\Z")
 OVER_LOCATION, OVER_SYNC_TARGET = "location", "synctarget"
@@ -80,12 +83,21 @@ class DeltaHead(Record, frozen=True):
     alternatives: tuple[Alternative, ...]
     last_loss: Natural
     priority: Natural = 0
+    # Under a rollout the generation with which that began: what was reported of it or a later one
+    # counts as it says. 0 is no rollout.
+    steady: Natural = 0
+
+    @property
+    def is_gated(self) -> bool:
+        """Whether its objects go at each destination no further than its gates."""
+        return self.steady > 0
 
 
 class Gate(WireRecord, frozen=True):
     """Admits the destinations that match, and names the arm they get; no arm is a signed removal.
 
-    Without selector and with `below` at BUCKETS it admits all, as the last gate of a delta does.
+    Without selector, path and windows and with `below` at BUCKETS it admits all, as the last gate
+    of a delta does. Outside its windows it admits only who has its arm already.
     """
 
     arm: Reference | None
@@ -93,10 +105,24 @@ class Gate(WireRecord, frozen=True):
     salt: str = ""
     over: str = OVER_SYNC_TARGET
     selector: LabelSelector | None = None
+    # Of the wave: `<revision>.<place of the wave>`; empty for what is none.
+    name: str = ""
+    # Admits only at or below it.
+    path: NodePath = CENTRE
+    # Open if any is; without windows always.
+    windows: tuple[Window, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.name.encode()) > GATE_NAME_MAX_BYTES or "/" in self.name:
+            raise ValueError(f"a gate's name has no /, and at most {GATE_NAME_MAX_BYTES} bytes")
+        if len(self.windows) > WINDOWS_MAX:
+            raise ValueError(f"{len(self.windows)} windows of one gate, at most {WINDOWS_MAX}")
 
     @property
     def admits_all(self) -> bool:
-        return self.selector is None and self.below >= BUCKETS
+        """Whether there is nobody whom it could turn away."""
+        bound = self.selector is not None or not self.path.is_root or bool(self.windows)
+        return self.below >= BUCKETS and not bound
 
 
 class DeltaBody(WireRecord, frozen=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from schemas.collectors import Collected
 from schemas.identity import MailKey, mail_key_bytes, short_key
@@ -29,12 +29,17 @@ COUNT_MAX = 10**9
 
 NEVER_JOINED: Final = "never joined"
 """The state, and the health, of a destination whose node was added and has never been heard of."""
-State = Literal["pending", "synced", "failing", "frozen", "leaving", "unreachable", "never joined"]
+State = Literal[
+    "pending", "waiting", "synced", "failing", "frozen", "leaving", "unreachable", "never joined"
+]
 Health = Literal["healthy", "progressing", "degraded", "unknown", "never joined"]
 ARM_OLDER = "older"
 ARM_NOTHING = "nothing"
 ARM_OTHER = "other"
 """Arms beyond ARMS_MAX, and those that are none of the placement's, in one count."""
+CELLS_MAX = 512
+CELL_OTHER = "other"
+"""Cells beyond CELLS_MAX, in one count: whoever sees it knows that the others are incomplete."""
 ARM_WORDS = frozenset({ARM_OLDER, ARM_NOTHING, ARM_OTHER})
 
 
@@ -72,6 +77,9 @@ class Summary(WireRecord, frozen=True):
     arms: Mapping[str, Natural] = {}
     exceptions: tuple[ExceptionSample, ...] = ()
     oldest_ms: Natural = 0
+    # Of those whom a gate with a name admits, or would but for its windows: counts by
+    # `<gate's name>/<state>/<health>`.
+    cells: Mapping[str, Natural] = {}
 
     @property
     def destinations(self) -> int:
@@ -146,6 +154,25 @@ class Done(WireRecord, frozen=True):
     fields: bytes = b""
     left: bool = False
     stay: bool = False
+
+
+def cell(gate: str, state: str, health: str) -> str:
+    """The cell of destinations of a gate with a name."""
+    return f"{gate}/{state}/{health}"
+
+
+class Cell(NamedTuple):
+    """What a cell counts."""
+
+    gate: str
+    state: str
+    health: str
+
+    @classmethod
+    def parse(cls, text: str) -> Cell | None:
+        """Read `7.0/synced/healthy`; None of anything else, CELL_OTHER too."""
+        parts = text.split("/")
+        return cls(*parts) if len(parts) == len(cls._fields) else None
 
 
 def part_key(key: MailKey, part: int) -> MailKey:

@@ -40,7 +40,16 @@ _DELIVERED_STYLES = {
     NEVER_JOINED: "dim",
 }
 _WORKING_STYLES = {"healthy": "green", "degraded": "red"}
-_WORST_STATES = ("failing", "frozen", "unreachable", "pending", "leaving", NEVER_JOINED, "synced")
+_WORST_STATES = (
+    "failing",
+    "frozen",
+    "unreachable",
+    "pending",
+    "waiting",
+    "leaving",
+    NEVER_JOINED,
+    "synced",
+)
 _WORST_HEALTH = ("degraded", "unknown", "progressing", NEVER_JOINED, "healthy")
 
 

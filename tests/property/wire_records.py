@@ -25,6 +25,7 @@ from schemas.records import (
 from schemas.reports import Done, ExceptionSample, ObjectResult, Report, ReportPart, Summary
 from schemas.selectors import LabelSelector, Requirement
 from schemas.upsync import Copy, UpsyncClause
+from schemas.windows import Window
 from schemas.wire import INT_MAX, encode
 
 numbers = st.integers(0, INT_MAX)
@@ -68,14 +69,25 @@ grants = st.builds(
     KeyGrant, texts, hashes, several(texts), paths, several(texts), several(texts), numbers, numbers
 )
 records = {
-    "delta": st.builds(DeltaHead, *base, hashes, several(alternatives), numbers, numbers),
+    "delta": st.builds(DeltaHead, *base, hashes, several(alternatives), numbers, numbers, numbers),
     "profile": st.builds(Profile, *base, texts, paths, text_maps, text_maps, text_maps),
     "location": st.builds(LocationRecord, *base, text_maps, text_maps, st.none() | selectors),
     "node": st.builds(NodeRecord, *base, paths, texts),
     "keys": st.builds(KeysRecord, *base, several(grants)),
     "ask": st.builds(AskRecord, *base, texts, paths, numbers, text_maps),
 }
-gates = st.builds(Gate, st.none() | references, numbers, texts, overs, st.none() | selectors)
+windows = st.builds(Window, texts, numbers, texts)
+gates = st.builds(
+    Gate,
+    st.none() | references,
+    numbers,
+    texts,
+    overs,
+    st.none() | selectors,
+    st.from_regex(r"[0-9]{1,3}\.[0-9]{1,2}", fullmatch=True) | st.just(""),
+    paths,
+    several(windows),
+)
 bodies = st.builds(
     lambda content, some, last, collectors: DeltaBody(content, (*some, Gate(last)), collectors),
     several(references),
@@ -85,7 +97,7 @@ bodies = st.builds(
 )
 
 samples = st.builds(ExceptionSample, st.integers(0, 3), texts, texts, numbers, texts)
-summaries = st.builds(Summary, counts, counts, counts, several(samples, 20), numbers)
+summaries = st.builds(Summary, counts, counts, counts, several(samples, 20), numbers, counts)
 results = st.builds(ObjectResult, object_keys, numbers, texts, st.none() | st.binary(max_size=20))
 reports = st.builds(
     Report, mail_keys, st.just(0), texts, numbers, numbers, st.booleans(), numbers, summaries

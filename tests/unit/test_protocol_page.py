@@ -19,6 +19,7 @@ RECORD_MODULES = (
     "reports",
     "snapshots",
     "upsync",
+    "windows",
 )
 UNITS = {"": 1, "s": 1, "min": 60, "h": 3600, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
