@@ -145,6 +145,9 @@ RULES: Mapping[str, Mapping[str, Form]] = {
     },
     "EdgePlacementStatus": {"conditions": _CONDITIONS},
     "BindingPolicyStatus": {"conditions": _CONDITIONS},
+    "RolloutSpec": {"waves": {"maxItems": 20}},
+    "RolloutStatus": {"conditions": _CONDITIONS},
+    "Wave": {"selector": SELECTOR, "locationSelector": SELECTOR},
     "SyncTargetStatus": {"conditions": _CONDITIONS},
     "LocationSpec": {
         "availableSelectorLabels": {

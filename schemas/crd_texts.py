@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from schemas.crd_rollout_texts import ROLLOUT_TEXTS
+
 Texts = Mapping[str, str]
 
 _TREATED = (
@@ -309,7 +311,14 @@ _OTHERS: Mapping[str, Texts] = {
     },
 }
 
-TEXTS: Mapping[str, Texts] = {**_PLACEMENT, **_POLICY, **_INVENTORY, **_COLLECTORS, **_OTHERS}
+TEXTS: Mapping[str, Texts] = {
+    **_PLACEMENT,
+    **_POLICY,
+    **_INVENTORY,
+    **_COLLECTORS,
+    **_OTHERS,
+    **ROLLOUT_TEXTS,
+}
 
 
 def text_of(model: str, field: str) -> str | None:

@@ -20,6 +20,7 @@ from schemas.api import (
     Denatured,
     EdgePlacement,
     Location,
+    Rollout,
     SinglePlacementSlice,
     StatusCollector,
     SyncTarget,
@@ -129,6 +130,19 @@ _KINDS: tuple[tuple[type[Any], str, tuple[str, ...], tuple[Form, ...]], ...] = (
         ),
     ),
     (
+        Rollout,
+        "rollouts",
+        ("rol",),
+        (
+            _column("Placement", ".spec.placement.name", "string"),
+            _column("Revision", ".status.revision"),
+            _column("Wave", ".status.waveName", "string"),
+            _column("Phase", ".status.phase", "string"),
+            _column("Message", ".status.message", "string", wide=True),
+            _AGE,
+        ),
+    ),
+    (
         StatusCollector,
         "statuscollectors",
         ("sc", "stc"),
@@ -160,6 +174,7 @@ _GROUPS: Mapping[type[Any], str] = {
     CombinedStatus: CONTROL_GROUP,
     CustomTransform: CONTROL_GROUP,
     Denatured: DENATURED_GROUP,
+    Rollout: DENATURED_GROUP,
     StatusCollector: CONTROL_GROUP,
 }
 """All others are of GROUP."""

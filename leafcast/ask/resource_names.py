@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.groups import CONTROL_GROUP, GROUP
+from schemas.groups import CONTROL_GROUP, DENATURED_GROUP, GROUP
 from schemas.objects import BUILT_IN_KINDS, CRD_GROUP, KindTable, ObjectKey, group_of
 
 _SHORT_NAMES: Mapping[str, tuple[str, str]] = {
@@ -38,6 +38,7 @@ _SHORT_NAMES: Mapping[str, tuple[str, str]] = {
     "pvc": ("", "persistentvolumeclaims"),
     "quota": ("", "resourcequotas"),
     "rc": ("", "replicationcontrollers"),
+    "rol": (DENATURED_GROUP, "rollouts"),
     "rs": ("apps", "replicasets"),
     "sa": ("", "serviceaccounts"),
     "sc": ("storage.k8s.io", "storageclasses"),

@@ -25,6 +25,7 @@ _KINDS = {
         "statuscollectors",
         "combinedstatuses",
         "denatureds",
+        "rollouts",
         "customizers",
     ),
     INVENTORY: ("locations", "synctargets"),

@@ -17,6 +17,7 @@ from schemas.api.denatured import Denatured
 from schemas.api.inventory import Location, SyncTarget
 from schemas.api.placement import EdgePlacement, SinglePlacementSlice
 from schemas.api.policy import Binding, BindingPolicy
+from schemas.api.rollout import Rollout
 from schemas.api.transform import CustomTransform
 from schemas.faults import Fault, Faulty, InvalidObject
 from schemas.groups import CONTROL_GROUP, DENATURED_GROUP, GROUP
@@ -32,6 +33,7 @@ Kind = (
     | CustomTransform
     | Customizer
     | Denatured
+    | Rollout
     | StatusCollector
     | CombinedStatus
 )
@@ -46,6 +48,7 @@ _KINDS: Mapping[tuple[str, str], type[Kind]] = {
     (GROUP, "SinglePlacementSlice"): SinglePlacementSlice,
     (GROUP, "SyncTarget"): SyncTarget,
     (DENATURED_GROUP, "Denatured"): Denatured,
+    (DENATURED_GROUP, "Rollout"): Rollout,
     (CONTROL_GROUP, "StatusCollector"): StatusCollector,
     (CONTROL_GROUP, "CombinedStatus"): CombinedStatus,
 }

@@ -17,12 +17,13 @@ from leafcast.ask.remote import checked_answer
 from leafcast.ask.resource_names import ResourceKinds, UnknownKind
 from leafcast.cli.label_selectors import BadLabelText, read_labels
 from leafcast.cli.resource_arguments import BadArguments, read_arguments
-from leafcast.show.durations import BadDuration, moment_seconds, read_duration
+from leafcast.show.durations import moment_seconds
 from relay.asker import AskFailed, open_answer
 from relay.core.asks.answers import BadArguments as BadAsk
 from schemas import codec
 from schemas.api import parse_kind
 from schemas.asks import AskFault
+from schemas.durations import BadDuration, read_duration
 from schemas.faults import Faulty, InvalidObject
 from schemas.identity import NodePath
 from schemas.json_paths import JsonPath, path_fault

@@ -9,7 +9,7 @@ from schemas.objects import validate_object
 from schemas.properties import PROPERTIES_NAMESPACE
 from schemas.yaml_documents import read_documents
 
-OURS = (["control.kubestellar.io"], ["edge.kubestellar.io"])
+OURS = (["control.kubestellar.io"], ["edge.kubestellar.io"], ["leafcast.io"])
 READING = ["get", "list", "watch"]
 WRITING = {"create", "delete", "deletecollection", "patch", "update", "*"}
 

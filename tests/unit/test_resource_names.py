@@ -5,7 +5,8 @@ import pytest
 from leafcast.ask.resource_names import ResourceKinds, UnknownKind
 from leafcast.cli.label_selectors import BadLabelText, read_labels
 from leafcast.cli.resource_arguments import BadArguments, Meant, read_arguments
-from leafcast.show.durations import BadDuration, age_text, read_duration, span_text
+from leafcast.show.durations import age_text, span_text
+from schemas.durations import BadDuration, read_duration
 
 OXEN = {
     "apiVersion": "apiextensions.k8s.io/v1",

@@ -14,10 +14,10 @@ from leafcast.cli import shell_completion
 from leafcast.cli.object_options import refuse
 from leafcast.cli.options import data_dir_option
 from leafcast.cli.session_calls import look_until
-from leafcast.show.durations import BadDuration, read_duration
 from leafcast.show.plurals import many
 from leafcast.signals import Ended, run_until_signal
 from relay.adapters.clock import SystemClock
+from schemas.durations import BadDuration, read_duration
 from schemas.placements import (
     BINDING_POLICIES,
     EDGE_PLACEMENTS,

@@ -1,0 +1,229 @@
+"""The spec of a Rollout: how far and how fast a placement's changes go out, and what stops it.
+
+The waves are gone through in order. A destination belongs to the first that admits it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema, model_validator
+
+from schemas import names
+from schemas.api.shared import ListOf, Selector, Value, checked
+from schemas.durations import BadDuration, read_duration
+from schemas.faults import Fault, Faulty
+from schemas.placements import KINDS
+
+WAVES_MAX = 20
+STEPS_MAX = 20
+HISTORY_DEFAULT, HISTORY_MAX = 10, 50
+SPAN_MAX_SECONDS = 30 * 24 * 3600
+REQUEST_ANNOTATION = "leafcast.io/rollout-request"
+"""On a Rollout: what a person asks of it, once, as JSON."""
+RELEASE_ANNOTATION = "leafcast.io/release-rollout"
+"""On a placement: "true" lets it go on without the Rollout that it had."""
+OF_DESTINATION = "destination"
+
+_PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,4})?)%")
+_DURATION_REMEDY = "write it as in 90s, 30m or 1h30m"
+
+
+def _duration(text: str) -> str:
+    try:
+        seconds = read_duration(text)
+    except BadDuration:
+        raise Faulty(Fault("", f'"{text}" is not a duration', _DURATION_REMEDY)) from None
+    if seconds > SPAN_MAX_SECONDS:
+        raise Faulty(Fault("", f'"{text}" is over 30 days', "write at most 720h"))
+    return text
+
+
+def _share(text: str) -> str:
+    found = _PERCENT.fullmatch(text)
+    if found is None or Decimal(found[1]) > 100:
+        raise Faulty(Fault("", f'"{text}" is not a share', "write 0% to 100%, such as 95%"))
+    return text
+
+
+def _amount(form: object) -> int | str:
+    if isinstance(form, str) and form.endswith("%"):
+        return _share(form)
+    if isinstance(form, bool) or not isinstance(form, int) or form < 0:
+        raise Faulty(Fault("", "not a number or a share", "write one such as 25, or 25%"))
+    return form
+
+
+def _some(form: object) -> int | str:
+    amount = _amount(form)
+    if amount == 0 or (isinstance(amount, str) and not share_of(amount)):
+        raise Faulty(Fault("", f"{form} lets nobody begin", "write at least 1, or a share"))
+    return amount
+
+
+def seconds_of(text: str | None) -> float | None:
+    """A duration of a Rollout that was checked, in seconds."""
+    return None if text is None else read_duration(text)
+
+
+def share_of(text: str) -> Decimal:
+    """A share that was checked, such as `2.5%`, as a part of 1."""
+    return Decimal(text.removesuffix("%")) / 100
+
+
+Duration = Annotated[str, AfterValidator(_duration)]
+Share = Annotated[str, AfterValidator(_share)]
+Amount = Annotated[Any, PlainValidator(_amount), WithJsonSchema({})]
+"""A number of destinations, or a share of them such as `2%`."""
+SomeAmount = Annotated[Any, PlainValidator(_some), WithJsonSchema({})]
+_WaveName = Annotated[str, AfterValidator(checked(names.dns_label_fault, names.DNS_LABEL_RULE))]
+_LabelKey = Annotated[str, AfterValidator(checked(names.label_key_fault, names.QUALIFIED_RULE))]
+
+
+class RolledPlacement(Value):
+    """The placement that is rolled out."""
+
+    kind: Literal["EdgePlacement", "BindingPolicy"] = "EdgePlacement"
+    name: str
+
+    @property
+    def placement(self) -> str:
+        """Its name as `schemas.placements` has it."""
+        return next(kind.named(self.name) for kind in KINDS if kind.kind == self.kind)
+
+
+class RolloutWindow(Value):
+    """When destinations may begin: from each time of the cron line on, for so long."""
+
+    cron: str
+    duration: Duration
+    zone: str = OF_DESTINATION
+
+
+class Rate(Value):
+    """How many destinations begin in a minute: always so many, or more with each minute."""
+
+    per_minute: Annotated[int, Field(ge=1, le=10**9)] | None = None
+    base: Annotated[int, Field(ge=1, le=10**9)] | None = None
+    factor: Annotated[float, Field(gt=1, le=100)] | None = None
+    max: Annotated[int, Field(ge=1, le=10**9)] | None = None
+
+    @model_validator(mode="after")
+    def _is_one_of_two(self) -> Rate:
+        exponential = (self.base, self.factor)
+        if self.per_minute is not None and (*exponential, self.max) != (None, None, None):
+            raise Faulty(Fault("", "both constant and exponential", "keep perMinute or base"))
+        if self.per_minute is None and None in exponential:
+            raise Faulty(Fault("", "not complete", "write perMinute, or base and factor"))
+        if self.max is not None and self.base is not None and self.max < self.base:
+            raise Faulty(Fault("max", f"{self.max} is below base", "write at least base"))
+        return self
+
+
+class PerGroup(Value):
+    """One wave for each value that a label of SyncTargets has, in order."""
+
+    label: _LabelKey
+
+
+class Wave(Value):
+    """Whom the wave admits, how fast, and what must be so before the next one begins."""
+
+    name: _WaveName
+    selector: Selector | None = None
+    location_selector: Selector | None = None
+    percent: Annotated[int, Field(ge=1, le=100)] | None = None
+    per_group: PerGroup | None = None
+    max_concurrent: SomeAmount | None = None
+    rate: Rate | None = None
+    approval: Literal["before", "after"] | None = None
+    soak: Duration | None = None
+    deadline: Duration | None = None
+    windows: ListOf[RolloutWindow] = ()
+
+    @model_validator(mode="after")
+    def _admits_someone(self) -> Wave:
+        if self.selector is not None and self.location_selector is not None:
+            message = "a wave goes by labels of SyncTargets or of Locations"
+            raise Faulty(Fault("locationSelector", message, "leave one selector out"))
+        if self.per_group is not None and self.location_selector is not None:
+            message = "perGroup goes by labels of SyncTargets"
+            raise Faulty(Fault("perGroup", message, "leave locationSelector out"))
+        by = (self.selector, self.location_selector, self.percent, self.per_group)
+        if by == (None,) * 4:
+            remedy = "write selector, locationSelector, percent or perGroup; percent: 100 for all"
+            raise Faulty(Fault("", "it does not say whom it admits", remedy))
+        return self
+
+    @property
+    def admits_all(self) -> bool:
+        """Whether nobody is left after it."""
+        open_to_all = (self.selector, self.location_selector, self.per_group) == (None,) * 3
+        return open_to_all and self.percent == 100
+
+
+class Success(Value):
+    """What a wave must reach: such a share of its reachable members is synced, or healthy."""
+
+    of: Literal["healthy", "synced"] = "healthy"
+    minimum: Share = "95%"
+
+
+class Failures(Value):
+    """How many members of a wave may fail; from `atLeast` failures on it counts."""
+
+    maximum: Amount = "5%"
+    at_least: Annotated[int, Field(ge=1, le=10**9)] = 1
+
+
+class Offline(Value):
+    """Which share of a wave's members may be unreachable when it passes."""
+
+    maximum: Share = "20%"
+
+
+class RolloutSpec(Value):
+    """How a placement's changes go out."""
+
+    placement: RolledPlacement
+    waves: Annotated[ListOf[Wave], Field(min_length=1)]
+    success: Success = Success()
+    failures: Failures = Failures()
+    deadline: Duration | None = None
+    on_failure: Literal["pause", "abort"] = "pause"
+    offline: Offline = Offline()
+    windows: ListOf[RolloutWindow] = ()
+    history: Annotated[int, Field(ge=1, le=HISTORY_MAX)] = HISTORY_DEFAULT
+
+    @model_validator(mode="after")
+    def _waves_go_on(self) -> RolloutSpec:
+        faults = list(_wave_faults(self.waves))
+        if faults:
+            raise Faulty(*faults)
+        return self
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether some destinations may be in none of its waves."""
+        return not any(wave.admits_all for wave in self.waves)
+
+
+def _wave_faults(waves: tuple[Wave, ...]) -> Iterator[Fault]:
+    if len(waves) > WAVES_MAX:
+        yield Fault("waves", f"{len(waves)} waves", f"write at most {WAVES_MAX}")
+    known: set[str] = set()
+    shares: dict[object, int] = {}
+    for at, wave in enumerate(waves):
+        if wave.name in known:
+            yield Fault(f"waves[{at}].name", f'a second wave "{wave.name}"', "rename one")
+        known.add(wave.name)
+        whom = (wave.selector, wave.location_selector, wave.per_group)
+        share = 100 if wave.percent is None else wave.percent
+        before = shares.get(whom, 0)
+        if share <= before and at:
+            said = f"{share} is not above the {before} of an earlier wave"
+            yield Fault(f"waves[{at}].percent", said, "let percentages rise")
+        shares[whom] = max(share, before)
