@@ -254,11 +254,14 @@ class PlacementTranslator:
         """Bring what the ledger says of these up to date; those to be looked at again."""
         again = frozenset[str]() if await self._complete(names) else names
         generations = self.workloads.generations(names)
-        works = self._placements.next(names)
-        drafts = [work.draft for work in works if work.draft is not None]
-        deleted = [work.key for work in works if work.draft is None]
-        if works:
-            self._placements.issued(works, await self._issuer.issue(drafts, deleted))
+        todo = names
+        while todo:
+            works = self._placements.next(todo)
+            todo = self._placements.deferred
+            drafts = [work.draft for work in works if work.draft is not None]
+            deleted = [work.key for work in works if work.draft is None]
+            if works:
+                self._placements.issued(works, await self._issuer.issue(drafts, deleted))
         self.observed.update(generations)
         for name in names - generations.keys():
             self.observed.pop(name, None)

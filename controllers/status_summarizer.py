@@ -134,6 +134,8 @@ class StatusSummarizer:
             wide=workloads.wide(name),
             differing=workloads.resolver.differing(name),
             is_policy=kind_of(name) is BINDING_POLICIES,
+            absent=workloads.dependencies.absent(name, workloads.placements),
+            circle=workloads.dependencies.circle(name),
         )
 
     def _concerned(self, names: Iterable[str]) -> set[ObjectKey]:

@@ -25,8 +25,8 @@ from controllers.core.selection import clauses_of
 from controllers.core.translate import (
     CleanObjects,
     Entries,
+    Extras,
     Issued,
-    ReturnRules,
     Translation,
     alternatives_of,
     bare_head,
@@ -40,6 +40,7 @@ from schemas.objects import ObjectKey
 from schemas.placements import bare_name, kind_of, placement_of
 from schemas.records import (
     DeltaHead,
+    Dependency,
     Record,
     Source,
     decode_body,
@@ -81,6 +82,8 @@ class Placements:
         self.faults: dict[str, tuple[Fault, ...]] = {}
         self.held: dict[str, str] = {}
         self.known = False
+        # What waits until that which it waits for is in the ledger.
+        self.deferred: frozenset[str] = frozenset()
         self._issued = dict(issued)
         self._ledger = ledger
         resolver = self.workloads.resolver
@@ -121,10 +124,24 @@ class Placements:
     # What is issued.
 
     def next(self, names: Iterable[str]) -> list[Work]:
-        """What to issue and delete for these, all of one moment."""
+        """What to issue and delete for these, all of one moment.
+
+        Those that wait for one of these are `deferred`: they are to be asked for once that is in
+        the ledger, and then name its generation.
+        """
+        self.deferred = frozenset()
         if not self.known:
             return []
-        return [work for name in sorted(names) if (work := self._next(name)) is not None]
+        works, busy, deferred = list[Work](), set[str](), set[str]()
+        for name in self.workloads.dependencies.ordered(names):
+            if not busy.isdisjoint(self.workloads.dependencies.of(name)):
+                deferred.add(name)
+                busy.add(name)
+            elif (work := self._next(name)) is not None:
+                works.append(work)
+                busy.add(name)
+        self.deferred = frozenset(deferred)
+        return works
 
     def issued(self, works: Sequence[Work], records: Iterable[Record]) -> None:
         """Take what is in the ledger now: a record for each of these that has a draft, in order."""
@@ -137,7 +154,13 @@ class Placements:
             record = next(stored)
             assert isinstance(record, DeltaHead)
             self._issued[work.name] = Issued(
-                record, said.gates, said.entries, said.kept, said.lost, said.collectors
+                record,
+                said.gates,
+                said.entries,
+                said.kept,
+                said.lost,
+                said.collectors,
+                said.after,
             )
 
     # What there is.
@@ -181,12 +204,23 @@ class Placements:
             self._cleaned,
             before,
             self._hold(name, selected, before),
-            ReturnRules(self.workloads.collecting(name), clauses_of(placement.spec)),
+            Extras(self.workloads.collecting(name), clauses_of(placement.spec), self._after(name)),
         )
         self.faults[name] = translation.faults + self.workloads.renatured.faults(selected)
         if translation.draft is None:
             return None
         return Work(name, self.source(name).key, translation)
+
+    def _after(self, name: str) -> tuple[Dependency, ...]:
+        """What a placement waits for, of what is there."""
+        found = []
+        for other in self.workloads.dependencies.of(name):
+            placement, issued = self.workloads.placements.get(other), self._issued.get(other)
+            if placement is not None:
+                generation = issued.head.generation if issued is not None else 0
+                meant = alternatives_of(placement.spec)
+                found.append(Dependency(bare_name(other), generation, meant))
+        return tuple(found)
 
     def _unreadable(self, name: str, before: Issued | None) -> bool:
         """Whether nobody can tell what the placement would lose: then it stays as it is."""
@@ -241,10 +275,10 @@ def read_issued(head: DeltaHead, body: bytes) -> Reading[Issued]:
         decoded = decode_body(head, body)
     except RecordRefused:
         return Issued(head, (), None)
-    gates, collectors = decoded.gates, decoded.collectors
+    gates, collectors, after = decoded.gates, decoded.collectors, decoded.after
     root = gates[-1].arm
     if root is None:
-        return Issued(head, gates, {}, collectors=collectors)
+        return Issued(head, gates, {}, collectors=collectors, after=after)
     try:
         found = yield (root,)
         chunks = read_root(found[root.address]).chunks
@@ -257,4 +291,4 @@ def read_issued(head: DeltaHead, body: bytes) -> Reading[Issued]:
     except (KeyError, WireRefused):
         return Issued(head, gates, None)
     kept = frozenset({root.address, *(chunk.address for chunk in chunks)})
-    return Issued(head, gates, entries, kept, collectors=collectors)
+    return Issued(head, gates, entries, kept, collectors=collectors, after=after)

@@ -38,6 +38,7 @@ ACTS_AT_CENTRE = "ActsAtCentre"
 COLLECTORS_AVAILABLE = "StatusCollectorsAvailable"
 READY, WIDE_SELECTION, POLICIES_DIFFER = "Ready", "WideSelection", "PoliciesDiffer"
 CUSTOMIZED = "Customized"
+DEPENDENCY_MISSING, DEPENDENCY_CIRCLE = "DependencyMissing", "DependencyCircle"
 SINGLETONS_NAMED_MAX = 4
 OBJECTS_NAMED_MAX = 4
 _OWNED = (
@@ -54,6 +55,8 @@ _OWNED = (
     WIDE_SELECTION,
     POLICIES_DIFFER,
     CUSTOMIZED,
+    DEPENDENCY_MISSING,
+    DEPENDENCY_CIRCLE,
 )
 
 
@@ -91,6 +94,10 @@ class PlacementFacts:
     """Placements that say createOnly otherwise, and of which objects."""
     is_policy: bool = False
     """Whether it is a BindingPolicy."""
+    absent: tuple[str, ...] = ()
+    """Placements that it is to wait for, and that are not there."""
+    circle: tuple[str, ...] = ()
+    """Placements that are to wait for each other, this one among them."""
 
 
 def placement_status(
@@ -207,6 +214,7 @@ def _conditions(facts: PlacementFacts, count: Count) -> list[Condition]:
         message = _ambiguous_text(facts)
         listed.append(condition(SINGLETON_REPORTED, "False", "NotOneDestination", message))
     listed += _asked_for(facts)
+    listed += _waited_for(facts)
     if facts.acts:
         listed.append(condition(ACTS_AT_CENTRE, "True", "NotDenatured", facts.acts))
     if facts.wide:
@@ -225,6 +233,18 @@ def _asked_for(facts: PlacementFacts) -> Iterator[Condition]:
     if facts.uncustomized:
         message = "; ".join(facts.uncustomized[:ERRORS_MAX])
         yield condition(CUSTOMIZED, "False", "CustomizerMissing", message)
+
+
+def _waited_for(facts: PlacementFacts) -> Iterator[Condition]:
+    """What it cannot wait for."""
+    if facts.absent:
+        named = ", ".join(map(title, facts.absent))
+        message = f"{named}: not there, so nothing waits for it; apply it, or do not name it"
+        yield condition(DEPENDENCY_MISSING, "True", DEPENDENCY_MISSING, message)
+    if facts.circle:
+        named = ", ".join(map(title, facts.circle))
+        message = f"{named} wait for each other, so none of them does; take one out of the circle"
+        yield condition(DEPENDENCY_CIRCLE, "True", DEPENDENCY_CIRCLE, message)
 
 
 def _collectors(missing: Sequence[str]) -> Condition:

@@ -33,6 +33,7 @@ from schemas.records import (
     Alternative,
     DeltaBody,
     DeltaHead,
+    Dependency,
     Gate,
     Source,
 )
@@ -60,6 +61,8 @@ class Issued:
     lost: frozenset[ContentHash] = frozenset()
     # What is collected.
     collectors: tuple[Reference, ...] = ()
+    # What it waits for.
+    after: tuple[Dependency, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,7 @@ class Translation:
     draft: Draft | None
     lost: frozenset[ContentHash] = frozenset()
     collectors: tuple[Reference, ...] = ()
+    after: tuple[Dependency, ...] = ()
 
 
 class ObjectRefused(ValueError):
@@ -153,14 +157,15 @@ def alternatives_of(spec: EdgePlacementSpec | BindingPolicySpec) -> tuple[Altern
 
 
 @dataclass(frozen=True, slots=True)
-class ReturnRules:
-    """What destinations send back beside counts: rows of collectors, and objects of their own."""
+class Extras:
+    """What a delta says beside its objects: what is collected, what comes up, what it waits for."""
 
     collectors: Mapping[ObjectKey, tuple[Program, ...]] = field(default_factory=dict)
     upsync: tuple[UpsyncClause, ...] = ()
+    after: tuple[Dependency, ...] = ()
 
 
-RETURNS_NOTHING = ReturnRules()
+NO_EXTRAS = Extras()
 
 
 def translate(
@@ -170,7 +175,7 @@ def translate(
     cleaned: CleanObjects,
     before: Issued | None = None,
     held: AbstractSet[ObjectKey] = frozenset(),
-    returns: ReturnRules = RETURNS_NOTHING,
+    extras: Extras = NO_EXTRAS,
 ) -> Translation:
     """Say a placement's object set as a delta.
 
@@ -190,16 +195,17 @@ def translate(
             faults.append(refused.fault)
             if key in old:
                 entries[key] = old[key]
-    manifest = build_manifest(entries.values(), returns.upsync)
-    asked = {key: programs for key, programs in returns.collectors.items() if key in entries}
+    manifest = build_manifest(entries.values(), extras.upsync)
+    asked = {key: programs for key, programs in extras.collectors.items() if key in entries}
     programs = [program_set(asked)] if asked else []
     collectors = tuple(blob.reference for blob in programs)
     kept = frozenset(blob.reference.address for blob in (*manifest, *programs))
     lost = before.lost if before else frozenset[ContentHash]()
     again = lost & {it.address for key in shown for it in entries[key].references}
-    gates = (Gate(manifest[0].reference),)
-    if before is not None and not again and _says(before, head, gates, collectors):
-        return Translation(entries, gates, kept, tuple(faults), None, lost, collectors)
+    body = DeltaBody((), (Gate(manifest[0].reference),), collectors, after=extras.after)
+    if before is not None and not again and _says(before, head, body):
+        said = tuple(faults)
+        return Translation(entries, body.gates, kept, said, None, lost, collectors, before.after)
     known = before.kept if before else frozenset[ContentHash]()
     stored = [b for b in (*programs, *manifest) if b.reference.address not in known]
     there = {it.address for entry in old.values() for it in entry.references} - again
@@ -216,8 +222,11 @@ def translate(
         or bool(old.keys() - entries.keys())
         or before.head.alternatives != head.alternatives
     )
-    draft = _draft(head, gates, collectors, stored, before, loses=loses)
-    return Translation(entries, gates, kept, tuple(faults), draft, lost - again, collectors)
+    draft = _draft(head, body, stored, before, loses=loses)
+    left = lost - again
+    return Translation(
+        entries, body.gates, kept, tuple(faults), draft, left, collectors, extras.after
+    )
 
 
 def bare_head(source: Source, alternatives: tuple[Alternative, ...]) -> DeltaHead:
@@ -272,41 +281,45 @@ def _settled(entry: ManifestEntry, known: ManifestEntry | None) -> ManifestEntry
     return replace(entry, revision=known.revision)
 
 
-def _says(
-    before: Issued, head: DeltaHead, gates: tuple[Gate, ...], collectors: tuple[Reference, ...]
-) -> bool:
-    """Whether the ledger says this already, whatever content it named beside the manifest."""
-    if before.entries is None or (before.gates, before.collectors) != (gates, collectors):
+def _says(before: Issued, head: DeltaHead, body: DeltaBody) -> bool:
+    """Whether the ledger says this already, whatever content it named beside the manifest.
+
+    That what it waits for is at a newer generation is no news: it only lets new content wait.
+    """
+    if before.entries is None or (before.gates, before.collectors) != (body.gates, body.collectors):
+        return False
+    if _whom(before.after) != _whom(body.after):
         return False
     return same(replace(head, body_hash=before.head.body_hash), before.head)
 
 
 def _draft(
     head: DeltaHead,
-    gates: tuple[Gate, ...],
-    collectors: tuple[Reference, ...],
+    body: DeltaBody,
     stored: Iterable[StoredBlob],
     before: Issued | None,
     *,
     loses: bool,
 ) -> Draft:
     blobs_stored = tuple(stored)
-    body = DeltaBody(_content(gates, collectors, blobs_stored), gates, collectors).encode()
+    encoded = replace(body, content=_content(body, blobs_stored)).encode()
     full = replace(
         head,
-        body_hash=hashlib.sha256(body).digest(),
+        body_hash=hashlib.sha256(encoded).digest(),
         last_loss=before.head.last_loss if before else 0,
     )
-    return Draft("delta", full, body, values_of(*blobs_stored), loses)
+    return Draft("delta", full, encoded, values_of(*blobs_stored), loses)
 
 
-def _content(
-    gates: tuple[Gate, ...], collectors: tuple[Reference, ...], stored: Iterable[StoredBlob]
-) -> tuple[Reference, ...]:
+def _whom(after: Iterable[Dependency]) -> list[tuple[str, tuple[Alternative, ...]]]:
+    return [(each.name, each.alternatives) for each in after]
+
+
+def _content(body: DeltaBody, stored: Iterable[StoredBlob]) -> tuple[Reference, ...]:
     """The manifests and the collectors, and beside them what is new: all is fetched at once.
 
     The manifest leads there in any case, one step after the other; so a large change names nothing.
     """
-    arms = (*(gate.arm for gate in gates if gate.arm is not None), *collectors)
+    arms = (*(gate.arm for gate in body.gates if gate.arm is not None), *body.collectors)
     hints = tuple(blob.reference for blob in stored if blob.reference not in arms)
     return arms + hints if len(hints) <= HINTS_MAX else arms
