@@ -158,6 +158,12 @@ class DeltaBody(WireRecord, frozen=True):
         return encode(self)
 
 
+class TakenArms(WireRecord, frozen=True):
+    """At an edge, in OWN: the arm that it took of each placement with windows, by its name."""
+
+    arms: Mapping[MailKey, str]
+
+
 class Profile(Record, frozen=True):
     """One destination: who it is, what is known of it, and where it hangs now."""
 

@@ -15,6 +15,7 @@ TAILS = ("_mail", "_blob", "_stat", "_up", "_own", "_done", "_answer")
 NODE_SELF = "self"
 PROGRESS_KEY = "_progress"
 CURSOR_KEY = "_cursor"
+TAKEN_KEY = "_taken"
 
 
 @dataclass(frozen=True, slots=True)

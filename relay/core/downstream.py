@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
 from relay.core.audience import HERE
 from relay.core.collecting.ports import Member, Standing
 from relay.core.effects import DropReport, Noted, OpenCopies
 from relay.core.events import HelloArrived, ReportArrived
+from relay.core.gates import Candidate, GateNames, Waves, names_in, wave_of
 from relay.core.link.session import Presence
 from relay.core.records.acceptance import Refuse
-from relay.core.records.accepted import is_delta
+from relay.core.records.accepted import Accepted, is_delta
 from relay.core.records.judge import VerifiedSnapshot
-from relay.core.reports.counting import Facts
+from relay.core.reports.counting import Facts, RolloutFacts
 from relay.core.reports.intake import ReportIntake
 from relay.core.rooms import Rooms
 from schemas.identity import MailKey, NodePath
 from schemas.link import Hello, Progress
-from schemas.records import Profile
+from schemas.records import DeltaHead, Gate, LocationRecord, Profile
 from schemas.refusals import RecordRefused
 from schemas.reports import PART_MAX_BYTES, Report, ReportPart, decode
 
@@ -35,7 +39,7 @@ class Downstream:
         self._collecting = rooms.collecting
         self._joined = rooms.joined
         self._out = rooms.out
-        self._intake = ReportIntake(path, self._sent_generation, self._arms_of)
+        self._intake = ReportIntake(path, self._sent_generation, self._named)
 
     def hello(self, event: HelloArrived) -> VerifiedSnapshot | None:
         """Take a child's hello; the snapshot that it shows, if that verifies."""
@@ -120,6 +124,7 @@ class Downstream:
             held.generation if held is not None else 0,
             self._children.presence(child),
             expected == 1 and self._book.is_edge(child),
+            self._rollout(child, key, held),
         )
 
     def _check_collected(self, report: Report | ReportPart) -> None:
@@ -165,8 +170,34 @@ class Downstream:
             known.append(self._reports.generation(child, key))
         return max(known, default=None)
 
-    def _arms_of(self, key: MailKey) -> frozenset[str] | None:
+    def _named(self, key: MailKey) -> GateNames | None:
+        """The names in the delta in force; None if its content is not known here."""
         held = self._book.get(key)
         if held is None or held.body is None:
             return None
-        return frozenset(gate.arm.address for gate in held.body.gates if gate.arm is not None)
+        return names_in(held.body.gates)
+
+    def _rollout(self, child: str, key: MailKey, held: Accepted | None) -> RolloutFacts | None:
+        if held is None or held.body is None or not isinstance(held.record, DeltaHead):
+            return None
+        if not held.record.is_gated:
+            return None
+        gates = held.body.gates
+        return RolloutFacts(
+            held.record.steady, lambda: names_in(gates), lambda: self._waves(child, key, gates)
+        )
+
+    def _waves(self, child: str, key: MailKey, gates: Sequence[Gate]) -> Waves:
+        """The waves of those for whom a placement is meant at and below a child."""
+        counts = Counter[str]()
+        for each in self._audience.profiles(key, child):
+            profile = self._book.by_key[each].record
+            if isinstance(profile, Profile):
+                counts[wave_of(gates, Candidate(profile, self._locations))] += 1
+        return counts
+
+    def _locations(self, profile: Profile) -> Iterator[LocationRecord]:
+        for key in self._audience.locations_of(profile.source.key):
+            location = self._book.by_key[key].record
+            if isinstance(location, LocationRecord):
+                yield location

@@ -5,9 +5,9 @@ This module only wires the rooms together: records, audience, link, content, rep
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import assert_never
+from typing import TypeVar, assert_never
 
 from relay.core.audience import HERE, Audience
 from relay.core.collecting.collecting import CollectingRoom
@@ -15,9 +15,16 @@ from relay.core.collecting.ports import Evaluator, Seen, Surroundings
 from relay.core.config import NodeConfig
 from relay.core.content.content import Content
 from relay.core.content.sweeping import Sweeper
-from relay.core.destination.destination import Destination, Inventory
+from relay.core.destination.destination import Destination, Inventory, Past
 from relay.core.downstream import Downstream
-from relay.core.effects import CountChanged, Effect, Noted, SnapshotShown, WantsChanged
+from relay.core.effects import (
+    CountChanged,
+    Effect,
+    Noted,
+    SnapshotShown,
+    StoreOwn,
+    WantsChanged,
+)
 from relay.core.events import (
     BlobArrived,
     Ending,
@@ -55,10 +62,13 @@ from schemas.blobs import Reference
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, MailKey
 from schemas.link import Cursor
 from schemas.objects import ObjectKey
-from schemas.records import LocationRecord, Profile
+from schemas.records import LocationRecord, Profile, TakenArms
 from schemas.refusals import RecordRefused
 from schemas.reports import Done, decode
-from schemas.subjects import CURSOR_KEY
+from schemas.subjects import CURSOR_KEY, TAKEN_KEY
+
+_NO_RECORDS = (CURSOR_KEY, SNAPSHOT_KEY, TAKEN_KEY)
+_N = TypeVar("_N", Cursor, TakenArms)
 
 
 class Node(NodeView):
@@ -113,10 +123,8 @@ class Node(NodeView):
             self.config.path,
             Inventory(self._audience.bears_on, self._locations),
             self._content,
-            done,
-            last_loss=_last_loss(remembered),
-            former=self.config.former,
-            customize=self.config.customize,
+            Past(done, _last_loss(remembered), self.config.former, self._read_taken(remembered)),
+            self.config.customize,
         )
 
     def _rooms(self, joined: set[str]) -> Rooms:
@@ -217,9 +225,7 @@ class Node(NodeView):
             case UpsyncObserved():
                 self._upsync_observed(event)
             case Tick():
-                if self._destination is not None:
-                    for key in self._destination.tick(now):
-                        self._reports.touch(key)
+                self._destination_tick(now)
                 self._content.retry(now)
                 self._sweeper.tick(now)
                 self._children.tick(now, self._now.wall_ms)
@@ -233,6 +239,10 @@ class Node(NodeView):
         upstream, destination = self._upstream, self._destination
         if upstream is not None:
             upstream.read_snapshots()
+        note = destination.admissions.take_note() if destination is not None else None
+        if note is not None:
+            # Before what is taken is made so.
+            self._out.append(StoreOwn(TAKEN_KEY, note))
         if destination is not None and destination.is_stale:
             if destination.upsync.is_news and upstream is not None:
                 upstream.hurry()
@@ -293,7 +303,7 @@ class Node(NodeView):
             self._out.append(Noted(accepted.reason, "issued here", accepted.detail))
             return
         self._targets.carry(accepted.key, event.carried)
-        self._propagation.put(accepted, 0, self._now.seconds)
+        self._propagation.put(accepted, 0)
 
     def _snapshot_issued(self, event: SnapshotIssued) -> None:
         self._content.keep(event.blobs)
@@ -302,7 +312,7 @@ class Node(NodeView):
             self._out.append(Noted(verified.reason, "snapshot", verified.detail))
             return
         for key in event.dropped:
-            self._propagation.drop(key, self._now.seconds)
+            self._propagation.drop(key)
         self._judge.reached = verified
         self._children.reached(verified, ())
         if self._destination is not None:
@@ -317,6 +327,14 @@ class Node(NodeView):
             self._reports.touch(key)
             if "pending" not in self._destination.summary(key, self._now).states:
                 self._throttle.hurry(self._now.seconds)
+
+    def _destination_tick(self, now: float) -> None:
+        if self._destination is None:
+            return
+        for key in self._destination.tick(now):
+            self._reports.touch(key)
+        for key in self._destination.admissions.due(now):
+            self._propagation.look_again(key)
 
     def _upsync_observed(self, event: UpsyncObserved) -> None:
         if self._destination is None:
@@ -460,19 +478,25 @@ class Node(NodeView):
     # What the streams held.
 
     def _read_cursor(self, remembered: Remembered) -> Cursor | None:
-        for own in remembered.own:
-            if own.key == CURSOR_KEY:
-                try:
-                    return decode(Cursor, own.data)
-                except RecordRefused as error:
-                    self._out.append(Noted("Unreadable", "own cursor", error.reason))
+        try:
+            return _noted(remembered, CURSOR_KEY, Cursor)
+        except RecordRefused as error:
+            self._out.append(Noted("Unreadable", "own cursor", error.reason))
         return None
+
+    def _read_taken(self, remembered: Remembered) -> Mapping[MailKey, str]:
+        """The arms that the former run took; without its note a closed window is closed."""
+        try:
+            note = _noted(remembered, TAKEN_KEY, TakenArms)
+        except RecordRefused as error:
+            self._out.append(Noted("Unreadable", "own note of arms", error.reason))
+            note = None
+        return note.arms if note is not None else {}
 
     def _restore(self, remembered: Remembered) -> None:
         """Take in what the streams hold: keys first, then records, then the children's mail."""
-        now = self._now.seconds
         for accepted in self._restored_records(remembered):
-            self._propagation.put(accepted, 0, now)
+            self._propagation.put(accepted, 0)
         for slot in remembered.mail:
             self._children.restore(slot)
         self._propagation.restored()
@@ -490,14 +514,14 @@ class Node(NodeView):
     def _restored_records(self, remembered: Remembered) -> list[Accepted]:
         found: list[Accepted] = []
         for own in sorted(remembered.own, key=lambda own: own.key != KEYS_KEY):
-            if own.key in (CURSOR_KEY, SNAPSHOT_KEY):
+            if own.key in _NO_RECORDS:
                 continue
             read = self._acceptance.read(own.data, own.hops)
             if isinstance(read, Refuse):
                 self._out.append(Noted(read.reason, f"own {own.key}", read.detail))
                 continue
             if read.kind == "keys":
-                self._propagation.put(read, 0, self._now.seconds)
+                self._propagation.put(read, 0)
             else:
                 found.append(read)
             if self._upstream is not None:
@@ -517,6 +541,12 @@ class Node(NodeView):
             self._upstream.restore_snapshot(verified)
 
 
+def _noted(remembered: Remembered, key: str, kind: type[_N]) -> _N | None:
+    """What a node noted in OWN for itself; raises RecordRefused."""
+    held = next((own.data for own in remembered.own if own.key == key), None)
+    return decode(kind, held) if held is not None else None
+
+
 def _last_loss(remembered: Remembered) -> int:
     """The newest generation by which something may have become unwanted before this run.
 
@@ -524,7 +554,7 @@ def _last_loss(remembered: Remembered) -> int:
     """
     newest = 0
     for own in remembered.own:
-        if own.key in (CURSOR_KEY, SNAPSHOT_KEY):
+        if own.key in _NO_RECORDS:
             continue
         with suppress(RecordRefused):
             newest = max(newest, read_record(own.data)[1].last_loss)

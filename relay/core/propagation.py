@@ -8,6 +8,7 @@ from typing import TypeGuard
 from relay.core.audience import HERE
 from relay.core.destination.removals import DROPPED
 from relay.core.effects import AddChild, RemoveChild, StoreOwn
+from relay.core.link.session import Presence
 from relay.core.link.target import mail_owner
 from relay.core.records.accepted import Accepted, is_delta
 from relay.core.rooms import Rooms
@@ -20,6 +21,7 @@ class Propagation:
 
     def __init__(self, path: NodePath, rooms: Rooms) -> None:
         self._path = path
+        self._clock = rooms.clock
         self._book = rooms.book
         self._audience = rooms.audience
         self._trust = rooms.trust
@@ -31,15 +33,16 @@ class Propagation:
         # The children of which anything was ever heard, by any run of this node.
         self._joined = rooms.joined
         self._out = rooms.out
+        self._is_restored = False
 
-    def put(self, accepted: Accepted, cause: int, now: float) -> None:
+    def put(self, accepted: Accepted, cause: int) -> None:
         """Put a record in force; `cause` is its place in the own mail."""
         key, record = accepted.key, accepted.record
         former = self._book.get(key)
         self._book.hold(accepted)
         match record:
             case _ if is_delta(accepted):
-                self._put_delta(accepted, cause, now)
+                self._put_delta(accepted, cause)
             case Profile():
                 self._audience.put_profile(key, record)
                 self._pass_through(accepted, former, cause)
@@ -49,8 +52,9 @@ class Propagation:
                     (*self._children.having(key), *self._audience.concerned(key))
                 )
                 self._announce(touched, key, former, accepted, cause)
+                self._refresh_waves(touched, self._book.gated)
             case NodeRecord():
-                self._put_node(accepted, former, record, cause, now)
+                self._put_node(accepted, former, record, cause)
             case KeysRecord():
                 self._trust.adopt(record)
                 for name in self._children.by_name:
@@ -60,11 +64,11 @@ class Propagation:
         self._children.answer_wants(key)
         self.spread(cause)
         if isinstance(record, Profile):
-            self._inventory_changed(key, record, accepted.generation, now)
+            self._inventory_changed(key, record, accepted.generation)
         elif isinstance(record, LocationRecord):
-            self._inventory_changed(key, None, accepted.generation, now)
+            self._inventory_changed(key, None, accepted.generation)
 
-    def drop(self, key: MailKey, now: float) -> None:
+    def drop(self, key: MailKey) -> None:
         """A snapshot that was reached lists a record no more."""
         former = self._book.drop(key)
         if former is None:
@@ -86,6 +90,7 @@ class Propagation:
             case LocationRecord():
                 self._audience.put_location(key, None)
                 self._moving(having, key, former)
+                self._refresh_waves(having, self._book.gated)
             case NodeRecord() if record.path.parent == self._path:
                 self._remove_child(record)
             case _:
@@ -94,13 +99,14 @@ class Propagation:
             self._children.mark(name, key, 0)
         self.spread(0)
         if isinstance(record, Profile | LocationRecord):
-            self._inventory_changed(key, None, DROPPED, now)
+            self._inventory_changed(key, None, DROPPED)
 
     def restored(self) -> None:
         """All that the streams held is in force: look at each slot of each child."""
         for accepted in list(self._book.by_key.values()):
             self._mark_all_concerned(accepted, 0)
         self.spread(0)
+        self._is_restored = True
 
     def spread(self, cause: int) -> None:
         """Follow what changed in who is meant."""
@@ -125,9 +131,7 @@ class Propagation:
             if is_delta(self._book.get(key)):
                 self._reports.refresh(name, key)
 
-    def _inventory_changed(
-        self, key: MailKey, profile: Profile | None, cause: int, now: float
-    ) -> None:
+    def _inventory_changed(self, key: MailKey, profile: Profile | None, cause: int) -> None:
         """Look at the destination here: who it is, or what it belongs to, may be another."""
         destination = self._destination
         if destination is None:
@@ -138,23 +142,29 @@ class Propagation:
         if another or profile is None:
             destination.read_properties()
         for accepted in self._book.deltas():
-            self._evaluate(accepted, cause, now)
+            self._evaluate(accepted, cause)
             self._collecting.stale(accepted.key, HERE)
             self._reports.touch(accepted.key)
 
-    def _evaluate(self, accepted: Accepted, cause: int, now: float) -> None:
+    def look_again(self, key: MailKey) -> None:
+        """A window of a placement may be open now."""
+        held = self._book.get(key)
+        if held is not None:
+            self._evaluate(held, held.last_loss or held.generation)
+
+    def _evaluate(self, accepted: Accepted, cause: int) -> None:
         if self._destination is not None and isinstance(accepted.record, DeltaHead):
             self._destination.evaluate(
-                accepted.key, accepted.record, accepted.body, cause=cause, now=now
+                accepted.key, accepted.record, accepted.body, cause=cause, now=self._clock()
             )
 
-    def _put_delta(self, accepted: Accepted, cause: int, now: float) -> None:
+    def _put_delta(self, accepted: Accepted, cause: int) -> None:
         key, record = accepted.key, accepted.record
         alternatives = record.alternatives if isinstance(record, DeltaHead) else None
         self._content.end(mail_owner(key))
         self._audience.put_placement(key, alternatives)
         self._mark_all_concerned(accepted, cause)
-        self._evaluate(accepted, accepted.last_loss or accepted.generation, now)
+        self._evaluate(accepted, accepted.last_loss or accepted.generation)
         self._collecting.put(key, accepted.body)
         self._reports.touch(key)
 
@@ -179,6 +189,20 @@ class Propagation:
             for name in touched:
                 self._collecting.stale_child(name)
         self._announce(touched, accepted.key, former, accepted, cause)
+        if self._book.gated:
+            meant = self._audience.placements_of(accepted.key)
+            self._refresh_waves(touched, [key for key in meant if key in self._book.gated])
+
+    def _refresh_waves(self, names: Iterable[str], placements: Iterable[MailKey]) -> None:
+        """Who hangs below these children may be in other waves, as far as they are counted here.
+
+        A child that is in step says so itself, and where the numbers change `spread` looks again.
+        """
+        if self._is_restored:
+            for name in names:
+                if self._children.presence(name) is not Presence.IN_STEP:
+                    for key in placements:
+                        self._reports.refresh(name, key)
 
     def _concerned(self, accepted: Accepted) -> dict[str, None]:
         """The children that a record goes to, or whose slots of it are in use.
@@ -222,7 +246,6 @@ class Propagation:
         former: Accepted | None,
         record: NodeRecord,
         cause: int,
-        now: float,
     ) -> None:
         if former is not None and isinstance(former.record, NodeRecord):
             gone = former.record.path != record.path and former.record.path.parent == self._path
@@ -236,7 +259,9 @@ class Propagation:
         if known is not None and known.nkey == record.nkey:
             return
         if known is None:
-            self._children.add(name, record.nkey, now, joined=name in self._joined)
+            self._children.add(
+                name, record.nkey, self._clock().seconds, joined=name in self._joined
+            )
             self._mark_child(name, cause)
             self.child_changed(name)
         else:

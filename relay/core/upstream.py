@@ -297,7 +297,7 @@ class Upstream:
             self._out.append(Noted("TooNew", f"mail {event.key}", "update this edge"))
         self._out.append(to_keep(accepted, self.link.reader.incarnation, event.sequence))
         self._targets.carry(accepted.key, event.carried)
-        self._propagation.put(accepted, event.sequence, self._clock().seconds)
+        self._propagation.put(accepted, event.sequence)
         self._show(accepted)
         if accepted.kind == "keys":
             unverified, self._unverified = list(self._unverified), deque(maxlen=2)
@@ -475,7 +475,7 @@ class Upstream:
         """Hold a record no more."""
         self._judge.forget(key)
         self.link.reader.forget(key)
-        self._propagation.drop(key, self._clock().seconds)
+        self._propagation.drop(key)
 
     def _awaits_content(self) -> bool:
         if self._destination is not None and self._destination.awaits_content:

@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from relay.core.destination.assignment import Rank
 from relay.core.destination.claims import Claim, ObjectOwnership
 from schemas.chunks import CREATE_ONLY, WANT_SINGLETON, ManifestEntry
 
@@ -25,7 +26,7 @@ entries = st.builds(
 )
 priorities = {"p1": 0, "p2": 1, "p3": 0}
 claims = st.sampled_from(["p1", "p2", "p3"]).flatmap(
-    lambda p: st.builds(Claim, st.just(p), st.just(priorities[p]), entries)
+    lambda p: st.builds(Claim, st.just(p), st.just(Rank(priorities[p])), entries)
 )
 # A placement lists an object once.
 some_claims = st.lists(claims, max_size=8, unique_by=lambda one: (one.placement, one.entry.name))
@@ -47,7 +48,7 @@ def put_all(some):
     claims = ObjectOwnership()
     for placement in dict.fromkeys(claim.placement for claim in some):
         mine = [claim for claim in some if claim.placement == placement]
-        claims.put(placement, mine[0].priority, [claim.entry for claim in mine])
+        claims.put(placement, mine[0].rank, [claim.entry for claim in mine])
     claims.resolve()
     return claims
 
@@ -80,7 +81,7 @@ def test_the_newest_of_the_first_source_is_kept_and_others_are_told(some):
     assert chosen.wanted.keys() == {claim.entry.key for claim in some}
     for key, wanted in chosen.wanted.items():
         asking = [claim for claim in some if claim.entry.key == key]
-        first = min(asking, key=lambda claim: (-claim.priority, claim.placement))
+        first = min(asking, key=lambda claim: (-claim.rank.priority, claim.placement))
         same = [c for c in asking if c.entry.space == first.entry.space]
         assert wanted.placements == tuple(sorted(claim.placement for claim in same))
         newest = max(claim.entry.revision for claim in same)
@@ -94,8 +95,8 @@ def test_the_newest_of_the_first_source_is_kept_and_others_are_told(some):
 def test_what_is_chosen_step_by_step_is_what_would_be_chosen_at_once(steps):
     claims, now = ObjectOwnership(), {}
     for placement, priority, listed, resolves in steps:
-        claims.put(placement, priority, listed)
-        now[placement] = [Claim(placement, priority, one) for one in listed]
+        claims.put(placement, Rank(priority), listed)
+        now[placement] = [Claim(placement, Rank(priority), one) for one in listed]
         if resolves:
             claims.resolve()
     claims.resolve()
@@ -106,14 +107,14 @@ def test_what_is_chosen_step_by_step_is_what_would_be_chosen_at_once(steps):
 def test_whoever_has_something_else_to_say_of_an_object_is_told(before, after):
     claims = ObjectOwnership()
     for placement, priority, listed, _ in before:
-        claims.put(placement, priority, listed)
+        claims.put(placement, Rank(priority), listed)
     claims.resolve()
     former = {placement: said(claims, [placement])[1:] for placement in ("p1", "p2", "p3")}
     wanted = {key: (want.reference, want.create_only) for key, want in claims.wanted.items()}
     whole = dict(claims.wanted)
     differ = {}
     for placement, priority, listed, _ in after:
-        differ.setdefault(placement, set()).update(claims.put(placement, priority, listed))
+        differ.setdefault(placement, set()).update(claims.put(placement, Rank(priority), listed))
     moved = claims.resolve()
     assert moved.wants or whole == claims.wanted
     assert set(moved.toggled) == whole.keys() ^ claims.wanted.keys()
@@ -127,8 +128,8 @@ def test_whoever_has_something_else_to_say_of_an_object_is_told(before, after):
 
 
 def test_a_change_of_one_placement_moves_no_other_that_claims_something_else_or_the_same():
-    claims = put_all([Claim("p1", 0, entry(name="x")), Claim("p2", 0, entry(name="y"))])
-    claims.put("p3", 0, [entry(name="y")])
+    claims = put_all([Claim("p1", Rank(0), entry(name="x")), Claim("p2", Rank(0), entry(name="y"))])
+    claims.put("p3", Rank(), [entry(name="y")])
     moved = claims.resolve()
     assert (moved.told, moved.toggled, moved.wants) == ({}, [], True)
 
@@ -143,26 +144,40 @@ def resolved_one(*some):
 
 def test_of_one_source_the_highest_revision_counts_whoever_wants_it():
     only, losers = resolved_one(
-        Claim("p1", 9, entry(revision=1)), Claim("p2", 0, entry(revision=2, address="b" * 64))
+        Claim("p1", Rank(9), entry(revision=1)),
+        Claim("p2", Rank(0), entry(revision=2, address="b" * 64)),
     )
     assert (only.reference.address, only.placements) == ("b" * 64, ("p1", "p2"))
     assert not losers
 
 
 def test_of_two_sources_the_higher_priority_wins_and_the_other_is_told():
-    only, losers = resolved_one(Claim("p1", 0, entry("t")), Claim("p2", 1, entry()))
+    only, losers = resolved_one(Claim("p1", Rank(0), entry("t")), Claim("p2", Rank(1), entry()))
     assert only.placements == ("p2",)
     assert losers == {"p1": "p2"}
 
 
 def test_of_equal_priority_the_first_placement_key_wins():
-    only, _ = resolved_one(Claim("p2", 1, entry()), Claim("p1", 1, entry("t")))
+    only, _ = resolved_one(Claim("p2", Rank(1), entry()), Claim("p1", Rank(1), entry("t")))
     assert only.placements == ("p1",)
 
 
 def test_create_only_holds_only_if_all_say_so_and_what_is_wanted_back_adds_up():
-    create, back = Claim("p1", 0, entry(flags=CREATE_ONLY)), Claim("p2", 0, entry(flags=2))
+    create, back = (
+        Claim("p1", Rank(0), entry(flags=CREATE_ONLY)),
+        Claim("p2", Rank(0), entry(flags=2)),
+    )
     assert resolved_one(create)[0].create_only
     both, _ = resolved_one(create, back)
     assert not both.create_only
     assert both.flags == WANT_SINGLETON
+
+
+def test_what_is_under_a_rollout_goes_no_further_than_its_gates_whoever_has_something_newer():
+    gated = Claim("p1", Rank(gated=True), entry(revision=1))
+    newer = Claim("p2", Rank(9), entry(revision=2, address="b" * 64))
+    only, losers = resolved_one(gated, newer)
+    assert (only.reference.address, only.placements) == ("a" * 64, ("p1", "p2"))
+    assert not losers
+    again = Claim("p3", Rank(gated=True), entry(revision=3, address="b" * 64))
+    assert resolved_one(gated, newer, again)[0].reference.address == "b" * 64

@@ -20,6 +20,8 @@ from schemas.reports import (
     ARM_OLDER,
     ARM_OTHER,
     ARMS_MAX,
+    CELL_OTHER,
+    CELLS_MAX,
     COUNT_MAX,
     EXCEPTIONS_MAX,
     PART_MAX_BYTES,
@@ -46,6 +48,9 @@ samples = st.builds(
     few,
     st.sampled_from(["/a", "/b"]),
 )
+gates = st.sampled_from(["9.0", "9.1", "10.0", "8.19", "x", ""])
+words = st.sampled_from(["synced", "pending", "waiting"])
+cells = st.builds("{}/{}/{}".format, gates, words, st.integers(0, 99)) | st.just(CELL_OTHER)
 raw = st.builds(
     Summary,
     states,
@@ -53,6 +58,8 @@ raw = st.builds(
     st.dictionaries(arms, big, max_size=90),
     st.lists(samples, max_size=40).map(tuple),
     few,
+    st.dictionaries(cells, big, max_size=8)
+    | st.just({f"{7 + at % 5}.{at}/synced/healthy": 1 for at in range(CELLS_MAX + 9)}),
 )
 summaries = raw.map(lambda summary: merge_all([summary]))
 
@@ -97,10 +104,23 @@ def test_what_is_kept_is_exact_however_the_tree_is_built(leaves, chance):
     whole = sum(sum(leaf.arms.values()) for leaf in leaves)
     assert sum(total.arms.values()) == whole or whole > COUNT_MAX
     assert len(total.arms) <= ARMS_MAX
+    assert len(total.cells) <= CELLS_MAX
+    whole = sum(sum(leaf.cells.values()) for leaf in leaves)
+    assert sum(total.cells.values()) == whole or whole > COUNT_MAX
+    for cell in total.cells.keys() - {CELL_OTHER}:
+        count = sum(leaf.cells.get(cell, 0) for leaf in leaves)
+        assert total.cells[cell] == min(count, COUNT_MAX)
     every = {arm for leaf in leaves for arm in leaf.arms} - {ARM_OTHER}
     for arm in sorted(every, key=lambda arm: (arm.startswith("a"), arm))[: ARMS_MAX - 1]:
         count = sum(leaf.arms.get(arm, 0) for leaf in leaves)
         assert total.arms.get(arm, 0) == min(count, COUNT_MAX)
+
+
+def test_of_too_many_cells_the_newest_revisions_are_kept():
+    many = {f"{at}.0/synced/healthy": 1 for at in range(2 * CELLS_MAX)}
+    kept = merge_all([Summary(cells=many)]).cells
+    newest = {f"{at}.0/synced/healthy" for at in range(CELLS_MAX + 1, 2 * CELLS_MAX)}
+    assert kept == {**dict.fromkeys(newest, 1), CELL_OTHER: CELLS_MAX + 1}
 
 
 @given(summaries)

@@ -1,10 +1,13 @@
 """What a child may report is bounded, and a merge of it is taken at the next hop."""
 
+from collections import Counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relay.core.reports.intake import ReportIntake, bounded, own_arms
+from relay.core.gates import GateNames
+from relay.core.reports.intake import ReportIntake, bounded, own_arms, own_cells
 from relay.core.reports.reduce import merge_all, times
 from schemas.identity import NodePath, short_key
 from schemas.objects import ObjectKey
@@ -14,6 +17,8 @@ from schemas.reports import (
     ARM_OLDER,
     ARM_OTHER,
     ARMS_MAX,
+    CELL_OTHER,
+    CELLS_MAX,
     COUNT_MAX,
     EXCEPTIONS_MAX,
     NEVER_JOINED,
@@ -45,7 +50,27 @@ samples = st.builds(
     st.sampled_from(["/r/c", "/r/c/d", "/r/c/" + "/".join(["n" * 63] * 14)]),
 )
 words = st.sampled_from([ARM_OLDER, ARM_NOTHING, ARM_OTHER])
-summaries = st.builds(
+WAVES = frozenset({*(f"7.{at}" for at in range(30)), "w" * 32})
+
+
+@st.composite
+def with_cells(draw, summary):
+    """The same, with cells that tell of no more than its other counts do."""
+    left = [Counter(summary.states), Counter(summary.health)]
+    cells = {}
+    for wave, state, each in draw(st.lists(st.tuples(waves, *map(st.sampled_from, WORDS)))):
+        most = min(left[0][state], left[1][each])
+        taken = draw(st.integers(0, most)) if most < COUNT_MAX else most
+        if taken:
+            cells[f"{wave}/{state}/{each}"] = cells.get(f"{wave}/{state}/{each}", 0) + taken
+            left[0][state] -= taken
+            left[1][each] -= taken
+    return replace(summary, cells=cells)
+
+
+waves = st.sampled_from([*sorted(WAVES), "6.0", "gone"])
+WORDS = (("pending", "synced", "failing", "waiting"), ("healthy", "degraded", "unknown"))
+plain = st.builds(
     Summary,
     states,
     health,
@@ -53,14 +78,18 @@ summaries = st.builds(
     st.lists(samples, max_size=EXCEPTIONS_MAX).map(tuple),
     st.integers(0, 2**62),
 )
+summaries = plain.flatmap(with_cells)
 
 
 def report(summary, generation=5, parts=0, run="r"):
     return Report(KEY, 0, run, 1, generation, False, parts, summary)
 
 
-def intake(owner=REGION, sent=5, arms=None):
-    return ReportIntake(owner, lambda _child, _key: sent, lambda _key: arms)
+NAMES = GateNames(frozenset(ARMS), WAVES)
+
+
+def intake(owner=REGION, sent=5, names=NAMES):
+    return ReportIntake(owner, lambda _child, _key: sent, lambda _key: names)
 
 
 def read(said, owner=REGION, child="c", slot=KEY, **known):
@@ -81,6 +110,32 @@ def test_arms_that_are_none_of_the_placement_are_other_and_none_is_lost(summary,
     assert set(arms) <= known | {ARM_OLDER, ARM_NOTHING, ARM_OTHER}
     whole = sum(summary.arms.values())
     assert sum(arms.values()) == whole or whole > COUNT_MAX
+
+
+@given(summaries)
+def test_cells_of_other_waves_are_other_and_none_is_lost(summary):
+    cells = own_cells(summary.cells, WAVES)
+    assert {text.partition("/")[0] for text in cells} <= WAVES | {CELL_OTHER}
+    assert sum(cells.values()) == sum(summary.cells.values())
+    assert own_cells(summary.cells, frozenset()) == {}
+
+
+def test_the_longest_report_of_all_is_taken():
+    """Cells are never left out: what wave is how far is worth more than the last exceptions."""
+    path, why = "/r/c/" + "/".join(["n" * 63] * 14), "y" * TEXT_MAX_BYTES
+    samples = [
+        ExceptionSample(0, f"{at}".ljust(TEXT_MAX_BYTES), why, 7, path)
+        for at in range(EXCEPTIONS_MAX)
+    ]
+    arms = dict.fromkeys(ARMS[:ARMS_MAX], COUNT_MAX)
+    names = [f"{at:032}" for at in range(CELLS_MAX - 1)]
+    cells = {f"{name}/unreachable/{NEVER_JOINED}": 10**6 for name in names}
+    whole = Summary({"unreachable": COUNT_MAX}, {NEVER_JOINED: COUNT_MAX}, arms, tuple(samples))
+    said = bounded(replace(whole, oldest_ms=2**62, cells=cells))
+    assert len(encode(report(said))) <= PART_MAX_BYTES
+    taken = read(report(said), names=GateNames(frozenset(ARMS), frozenset(names))).summary
+    assert (taken.cells, len(taken.exceptions)) == (cells, len(said.exceptions))
+    assert len(said.exceptions) >= 9
 
 
 @given(st.text(), st.text())
@@ -112,6 +167,12 @@ def wrong(**changes):
         report(wrong(reason="x" * (TEXT_MAX_BYTES + 1))),
         report(wrong(object="é" * TEXT_MAX_BYTES)),
         report(Summary(exceptions=wrong().exceptions * (EXCEPTIONS_MAX + 1))),
+        report(Summary({"synced": 1}, {"healthy": 1}, cells={"7.0/synced/healthy": 2})),
+        report(Summary({"synced": 1}, {"healthy": 1}, cells={"7.0/failing/healthy": 1})),
+        report(Summary({"synced": 1}, {"healthy": 1}, cells={"7.0/synced/degraded": 1})),
+        report(Summary({"synced": 1}, {"healthy": 1}, cells={"7.0/synced": 1})),
+        report(Summary({"synced": 1}, {"healthy": 1}, cells={"7.0": 1})),
+        report(Summary(cells={f"7.{at}/synced/healthy": 0 for at in range(CELLS_MAX + 1)})),
         report(Summary(), generation=6),
         report(Summary(), parts=10_000),
         report(Summary(), run=""),

@@ -11,6 +11,7 @@ from relay.core.destination.destination import (
     WITHHELD_AFTER_SECONDS,
     Destination,
     Inventory,
+    Past,
     placement_of,
 )
 from relay.core.effects import LoadBlob
@@ -59,11 +60,13 @@ def mine(generation=1, path=PATH, former=()):
 class Bench:
     """One destination, told of deltas whose content is at hand."""
 
-    def __init__(self, done=(), last_loss=0):
+    def __init__(self, done=(), last_loss=0, taken=None):
         self.out, self.values, self.unselected = [], {}, set()
         self.content = Content((), self.out)
         inventory = Inventory(lambda _profile, key: key not in self.unselected, lambda _profile: ())
-        self.edge = Destination(PATH, inventory, self.content, done, last_loss=last_loss)
+        self.edge = Destination(
+            PATH, inventory, self.content, Past(done, last_loss, taken=taken or {})
+        )
         self.edge.put_profile(mail_key(0), mine())
 
     def put(self, number, revision=1, objects=1, names=None, serve=True):
@@ -78,7 +81,9 @@ class Bench:
     def evaluate(self, number, revision, body=None, cause=None, now=0.0):
         key, source = mail_key(number + 1), Source(API_PLACEMENT, "s", "", f"p{number}")
         head = DeltaHead(source, revision, "", "", (), b"h" * 32, (), 0)
-        self.edge.evaluate(key, head, body, cause=revision if cause is None else cause, now=now)
+        self.edge.evaluate(
+            key, head, body, cause=revision if cause is None else cause, now=Instant(now, 5)
+        )
 
     def serve(self):
         while self.out:
@@ -408,7 +413,7 @@ OLD, NEW, FAR = map(NodePath.parse, ("/r1/s1", "/r2/s1", "/r3/s1"))
 
 def at(path, *former):
     inventory = Inventory(lambda _profile, _key: False, lambda _profile: ())
-    return Destination(path, inventory, Content((), []), [], former=former)
+    return Destination(path, inventory, Content((), []), Past(paths=former))
 
 
 def test_at_its_new_place_it_stays_who_it_was_until_that_place_is_told():

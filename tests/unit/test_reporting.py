@@ -4,12 +4,14 @@ import pytest
 
 from relay.core.collecting.collecting import CollectingRoom
 from relay.core.content.content import Content
+from relay.core.gates import GateNames
 from relay.core.link.session import Presence
-from relay.core.reports.counting import UNSENT_MAX, ChildReports, Facts
+from relay.core.reports.counting import UNSENT_MAX, ChildReports, Facts, RolloutFacts
 from relay.core.reports.reduce import EMPTY, times
 from schemas.identity import short_key
 from schemas.objects import ObjectKey
 from schemas.reports import NEVER_JOINED, ObjectResult, Report, ReportPart, Summary, part_key
+from schemas.wire import replace
 
 NOT_COLLECTED = CollectingRoom(Content((), []), None)
 KEY = short_key(bytes(20))
@@ -224,3 +226,55 @@ def test_what_changes_is_dirty_once():
     assert list(found.take_dirty()) == [KEY]
     found.refresh_child("b")
     assert not found.take_dirty()
+
+
+STEADY = RolloutFacts(
+    5,
+    lambda: GateNames(frozenset({"arm"}), frozenset({"2.0", "2.1"})),
+    lambda: {"2.0": 1, "2.1": 2, "": 1},
+)
+
+
+@pytest.mark.parametrize(
+    ("presence", "state", "health"),
+    [
+        (Presence.NEVER_JOINED, NEVER_JOINED, NEVER_JOINED),
+        (Presence.SILENT, "unreachable", "unknown"),
+        (Presence.CATCHING_UP, "pending", "unknown"),
+        (IN_STEP, "pending", "unknown"),
+    ],
+)
+def test_who_does_not_speak_is_counted_in_the_wave_that_the_signed_profiles_say(
+    presence, state, health
+):
+    known = facts(presence=presence, expected=4, edge=False, rollout=STEADY)
+    cells = {f"2.0/{state}/{health}": 1, f"2.1/{state}/{health}": 2}
+    assert summary_of(known) == replace(counted(state, health, 4), cells=cells)
+
+
+def test_a_step_makes_nothing_look_pending_that_did_not_change():
+    cells = {"2.0/synced/healthy": 1}
+    said = replace(DONE, cells=cells)
+    for generation in (5, 6, 7):
+        assert (
+            summary_of(facts(rollout=STEADY), report(generation=generation, summary=said)) == said
+        )
+    before = summary_of(facts(rollout=STEADY), report(generation=4, summary=said))
+    assert before == replace(counted("pending", "healthy"), cells={})
+
+
+def test_of_a_former_step_what_has_no_name_any_more_is_older_and_in_no_wave():
+    said = Summary(
+        {"synced": 2}, {"healthy": 2}, {"arm": 1, "b" * 64: 1},
+        cells={"1.3/synced/healthy": 1, "2.0/synced/healthy": 1},
+    )  # fmt: skip
+    known = facts(expected=2, edge=False, rollout=STEADY)
+    counts = summary_of(known, report(generation=6, summary=said))
+    assert counts.arms == {"arm": 1, "older": 1}
+    assert counts.cells == {"2.0/synced/healthy": 1}
+    assert counts.states == {"synced": 2}
+
+
+def test_who_is_not_meant_any_more_is_leaving_under_a_rollout_too():
+    known = facts(expected=0, rollout=STEADY)
+    assert summary_of(known, report(generation=6)).states == {"leaving": 1}

@@ -1,7 +1,8 @@
 """One writer per object: which placement's copy of an object an edge keeps.
 
-Of one object wanted by several placements from one source, the highest source revision counts; from
-different sources the placement first by (priority, key), and the others are told (design.md, §4).
+Of one object wanted by several placements from one source, the highest source revision counts, and
+before it what is under a rollout: that goes no further than its gates. From different sources the
+placement first by (priority, key), and the others are told (design.md, §4).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from relay.core.destination.assignment import Rank
 from relay.core.destination.customizing import Form, Forms
 from schemas.blobs import Reference
 from schemas.chunks import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON, ManifestEntry
@@ -24,7 +26,7 @@ class Claim:
     """A placement in force here asks for an object; a higher priority goes first."""
 
     placement: MailKey
-    priority: int
+    rank: Rank
     entry: ManifestEntry
     form: Form | None = None
 
@@ -103,14 +105,14 @@ class ObjectOwnership:
     def put(
         self,
         placement: MailKey,
-        priority: int,
+        rank: Rank,
         entries: Iterable[ManifestEntry],
         forms: Forms = MappingProxyType({}),
     ) -> Iterable[ObjectKey]:
         """Set what a placement claims, instead of what it did; names the objects that differ."""
         former = self._by_placement.pop(placement, {})
         claims = {
-            entry.key: Claim(placement, priority, entry, forms.get(entry.key)) for entry in entries
+            entry.key: Claim(placement, rank, entry, forms.get(entry.key)) for entry in entries
         }
         if claims:
             self._by_placement[placement] = claims
@@ -192,7 +194,7 @@ def choose(key: ObjectKey, claims: Collection[Claim]) -> Chosen:
 
     The object is create-only if all that ask for it say so; what they want returned adds up.
     """
-    first = min(claims, key=lambda claim: (-claim.priority, claim.placement, _source(claim)))
+    first = min(claims, key=lambda claim: (-claim.rank.priority, claim.placement, _source(claim)))
     source = _source(first)
     same = [claim for claim in claims if _source(claim) == source]
     best = max(same, key=_newness)
@@ -209,9 +211,18 @@ def choose(key: ObjectKey, claims: Collection[Claim]) -> Chosen:
 
 
 def _newness(claim: Claim) -> tuple[int | str, ...]:
-    """The revision; the rest only makes the choice the same for all who choose."""
+    """Gates, then the revision; the rest only makes the choice the same for all who choose."""
     entry, made = claim.entry, claim.form.address if claim.form is not None else ""
-    return (entry.revision, entry.address, made, entry.size, entry.flags, entry.order, entry.enc)
+    return (
+        claim.rank.gated,
+        entry.revision,
+        entry.address,
+        made,
+        entry.size,
+        entry.flags,
+        entry.order,
+        entry.enc,
+    )
 
 
 def _source(claim: Claim) -> str:

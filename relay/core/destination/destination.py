@@ -8,39 +8,37 @@ was until its new place is told, and leaves nothing behind unmeant.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 from relay.core.content.content import Content, entries_of, upsync_of
+from relay.core.destination.admissions import Admissions
+from relay.core.destination.assignment import Assignment, Rank, following, rank_of
 from relay.core.destination.claim_history import ClaimHistory
 from relay.core.destination.claims import DesiredObject, ObjectOwnership
 from relay.core.destination.customizing import (
     NOBODY,
     Customize,
     Customizing,
-    Forms,
     customizes_nothing,
 )
 from relay.core.destination.removals import DROPPED, RemovalCauses
 from relay.core.destination.tally import Judged, Tally
 from relay.core.destination.upsync import UpsyncWishes
 from relay.core.events import Instant, ObjectObserved, UpsyncObserved
+from relay.core.gates import UNKNOWN, Candidate
 from schemas.blobs import Reference
-from schemas.chunks import ManifestEntry
 from schemas.identity import MailKey, NodePath
 from schemas.moves import former_paths
 from schemas.objects import ObjectKey
 from schemas.properties import properties_of
 from schemas.records import (
-    BUCKETS,
     HINTED,
-    OVER_LOCATION,
     DeltaBody,
     DeltaHead,
-    Gate,
     LocationRecord,
     Profile,
-    bucket,
 )
 from schemas.reports import (
     ARM_NOTHING,
@@ -53,13 +51,16 @@ from schemas.reports import (
     ObjectResult,
     State,
     Summary,
+    cell,
 )
+from schemas.windows import zone_fault
+from schemas.wire import replace as replaced
 
 REASON_MAX_CHARACTERS = 200
 CONTENT_REFUSED = "ContentRefused: a blob of this placement is missing or damaged"
 WITHHELD = "Withheld: it is meant for this destination, and its parent sent no content"
 WITHHELD_AFTER_SECONDS = 60.0
-FROZEN, CLASH, WAITING = "Frozen", "Clash", "Waiting"
+FROZEN, CLASH, NO_ZONE, WAITING = "Frozen", "Clash", "NoZone", "Waiting"
 SAMPLES_MAX = 20
 _OWNER = "edge/"
 
@@ -73,6 +74,19 @@ class Inventory(NamedTuple):
     locations: Callable[[Profile], Iterable[LocationRecord]]
 
 
+class Past(NamedTuple):
+    """What is known of a destination from before this run."""
+
+    # What its syncer applied.
+    done: Iterable[Done] = ()
+    # The newest generation by which something may have become unwanted.
+    last_loss: int = 0
+    # The other paths at which this very node hung.
+    paths: Iterable[NodePath] = ()
+    # The arms that it took of placements with windows.
+    taken: Mapping[MailKey, str] = MappingProxyType({})
+
+
 class Resolution(NamedTuple):
     """What choosing again came to."""
 
@@ -80,27 +94,6 @@ class Resolution(NamedTuple):
     touched: dict[MailKey, None]
     # Whether the syncer is to be told.
     wants_changed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """What one placement means for this destination."""
-
-    # None where the destination gets nothing of it, or nothing is known of it yet.
-    arm: Reference | None
-    priority: int
-    # None until the arm's content is here; without an arm to fetch it is withheld.
-    entries: tuple[ManifestEntry, ...] | None = None
-    # What stays in force until then.
-    former: tuple[ManifestEntry, ...] = ()
-    # What those in force become here, where that is not what they are.
-    forms: Forms = field(default_factory=dict)
-    # The generation of the record by which it is so.
-    cause: int = field(default=DROPPED, compare=False)
-
-    @property
-    def in_force(self) -> tuple[ManifestEntry, ...]:
-        return self.former if self.entries is None else self.entries
 
 
 class Destination:
@@ -115,25 +108,19 @@ class Destination:
         path: NodePath,
         inventory: Inventory,
         content: Content,
-        done: Iterable[Done],
-        *,
-        last_loss: int = 0,
-        former: Iterable[NodePath] = (),
+        past: Past,
         customize: Customize = customizes_nothing,
     ) -> None:
-        """`done` is what its syncer applied; `former` are paths at which this very node hung.
-
-        `last_loss` is the newest generation by which something may have become unwanted before.
-        """
         self.path = path
         self.profile: Profile | None = None
-        self._former = frozenset(former)
+        self._former = frozenset(past.paths)
         # Profiles that name this path, and those that this node may still be.
         self._profiles: dict[MailKey, Profile] = {}
         self._on_the_move: dict[MailKey, Profile] = {}
         self._inventory = inventory
         self._content = content
         self._assigned: dict[MailKey, Assignment] = {}
+        self.admissions = Admissions(dict(past.taken))
         # Placements whose content is not all here, and since when only their head is.
         self._awaiting: dict[MailKey, None] = {}
         self._withheld: dict[MailKey, float] = {}
@@ -147,10 +134,10 @@ class Destination:
         self._tallies: dict[MailKey, Tally] = {}
         self._observed: dict[ObjectKey, ObjectObserved] = {}
         self._history = ClaimHistory()
-        self._causes = RemovalCauses(last_loss)
+        self._causes = RemovalCauses(past.last_loss)
         self.upsync = UpsyncWishes()
-        for item in done:
-            self._causes.lost([item.key], last_loss)
+        for item in past.done:
+            self._causes.lost([item.key], past.last_loss)
             for placement in item.placements:
                 self._history.add(MailKey(placement), item.key)
             self._observed[item.key] = ObjectObserved(
@@ -188,7 +175,7 @@ class Destination:
             self._customizing.put(properties_of(profile, self._inventory.locations(profile)))
 
     def evaluate(
-        self, key: MailKey, head: DeltaHead, body: DeltaBody | None, *, cause: int, now: float
+        self, key: MailKey, head: DeltaHead, body: DeltaBody | None, *, cause: int, now: Instant
     ) -> None:
         """Look at a delta again: is it meant, which arm, is its content here.
 
@@ -197,17 +184,17 @@ class Destination:
         """
         former = self._assigned.get(key)
         if self.profile is None or not self._inventory.selects(self.profile, key):
-            self.drop(key, cause)
+            self._let_go(key, cause)
             return
         if body is None:
-            self._withhold(key, head, former, now)
+            self._withhold(key, head, former, now.seconds)
             return
         if self._withheld.pop(key, None) is not None:
             self._withheld_unsaid.pop(key, None)
             self._changed[key] = None
-        gate = next(gate for gate in body.gates if self._admits(gate))
-        assignment = _following(former, gate.arm, head.priority, cause)
-        if gate.arm is None:
+        arm = self._admit(key, body, former, now)
+        assignment = following(former, arm, rank_of(head), cause)
+        if arm is None:
             self.upsync.put(key, ())
         if not self._customizing.is_current(assignment.forms):
             assignment = replace(assignment, entries=None, former=assignment.in_force)
@@ -216,23 +203,29 @@ class Destination:
         self._assigned[key] = assignment
         if assignment.entries is not None:
             self._frozen.pop(key, None)
-        elif gate.arm is not None:
+        elif arm is not None:
             self._awaiting[key] = None
-            hints = tuple(r for r in body.content if r.kind in HINTED)
-            if self._content.begin(owner_of(key), (gate.arm, *hints), read=True):
+            if self._content.begin(owner_of(key), (arm, *_hints(body)), read=True):
                 self.content_ready(key)
 
-    def drop(self, key: MailKey, cause: int = DROPPED) -> None:
-        """The placement is not meant for this destination any more."""
+    def drop(self, key: MailKey) -> None:
+        """A snapshot dropped the placement."""
+        self._let_go(key, DROPPED)
+        self.admissions.end(key)
+
+    def _let_go(self, key: MailKey, cause: int) -> None:
+        """The placement is not meant for this destination any more, or not yet."""
         self._content.end(owner_of(key))
         self.upsync.put(key, ())
         self._withheld.pop(key, None)
         self._withheld_unsaid.pop(key, None)
         self._frozen.pop(key, None)
+        self.admissions.forget(key)
         if self._assigned.pop(key, None) is not None:
+            self.admissions.end(key)
             self._awaiting.pop(key, None)
             self._tallies.pop(key, None)
-            self._ownership.put(key, 0, ())
+            self._ownership.put(key, Rank(), ())
             self._causes.lost(self._history.objects(key), cause)
             self._changed[key] = None
         elif self.profile is not None:
@@ -344,8 +337,9 @@ class Destination:
 
     def deadline(self) -> float | None:
         """When `tick` is due, in monotonic seconds."""
-        since = min(self._withheld_unsaid.values(), default=None)
-        return None if since is None else since + WITHHELD_AFTER_SECONDS
+        withheld = (at + WITHHELD_AFTER_SECONDS for at in self._withheld_unsaid.values())
+        opens = self.admissions.deadline()
+        return min(withheld if opens is None else (opens, *withheld), default=None)
 
     def tick(self, now: float) -> list[MailKey]:
         """The placements whose content is withheld for long enough now to be told of."""
@@ -360,6 +354,9 @@ class Destination:
 
     def summary(self, key: MailKey, now: Instant) -> Summary:
         """One destination's report on one placement; EMPTY if it has no part in it."""
+        return self._in_its_wave(key, self._became(key, now))
+
+    def _became(self, key: MailKey, now: Instant) -> Summary:
         if self.profile is not None and self.profile.path != self.path:
             # On the move: it counts where its record says that it hangs, and nowhere else.
             return Summary()
@@ -369,7 +366,7 @@ class Destination:
         if key in self._withheld:
             samples = [] if key in self._withheld_unsaid else [self._sample(0, "", WITHHELD)]
             return _one("failing" if samples else "pending", "unknown", ARM_OLDER, samples, now_ms)
-        arm = ARM_NOTHING if assignment.arm is None else assignment.arm.address
+        arm = assignment.arm_name
         if key in self._frozen:
             return self._frozen_summary(key, now_ms)
         if assignment.entries is None:
@@ -437,9 +434,7 @@ class Destination:
         self._awaiting.pop(key, None)
         if assignment.entries is None:
             self._awaiting[key] = None
-        differ = self._ownership.put(
-            key, assignment.priority, assignment.in_force, assignment.forms
-        )
+        differ = self._ownership.put(key, assignment.rank, assignment.in_force, assignment.forms)
         claimed = self._ownership.of(key)
         self._causes.lost([obj for obj in differ if obj not in claimed], assignment.cause)
         self._tallies.setdefault(key, Tally()).stale(differ)
@@ -466,22 +461,41 @@ class Destination:
         self, key: MailKey, head: DeltaHead, former: Assignment | None, now: float
     ) -> None:
         """Its head alone takes nothing away: what was held stays, and the content is waited for."""
+        self.admissions.forget(key)
         if key not in self._withheld:
             self._withheld[key] = self._withheld_unsaid[key] = now
             self._changed[key] = None
         if former is None:
-            self._assign(key, Assignment(None, head.priority))
+            self._assign(key, Assignment(None, rank_of(head)))
 
-    def _admits(self, gate: Gate) -> bool:
+    def _admit(
+        self, key: MailKey, body: DeltaBody, former: Assignment | None, now: Instant
+    ) -> Reference | None:
+        """The arm that the gates give this destination now."""
         assert self.profile is not None
-        if gate.below < BUCKETS and bucket(self.profile.destination, gate.salt) >= gate.below:
-            return False
-        if gate.selector is None:
-            return True
-        if gate.over != OVER_LOCATION:
-            return gate.selector.matches(self.profile.labels)
-        located = self._inventory.locations(self.profile)
-        return any(gate.selector.matches(location.labels) for location in located)
+        who = Candidate(self.profile, self._inventory.locations)
+        before = self.admissions.of(key)
+        present = former.arm_name if former is not None else UNKNOWN
+        admission = self.admissions.judge(key, body.gates, who, present, now)
+        if admission != before:
+            self._changed[key] = None
+        return admission.arm
+
+    def _in_its_wave(self, key: MailKey, summary: Summary) -> Summary:
+        """The same, counted in the wave of the gate that admits it, or for which it waits."""
+        admission = self.admissions.of(key)
+        if admission is None or not summary.states or self.profile is None:
+            return summary
+        if admission.awaits:
+            summary = replaced(summary, states={"waiting": 1})
+            fault = zone_fault(admission.awaits, self.profile.labels)
+            if fault is not None:
+                said = (self._sample(1, "", f"{NO_ZONE}: {fault}"), *summary.exceptions)
+                summary = replaced(summary, exceptions=said[:SAMPLES_MAX])
+        if not admission.wave:
+            return summary
+        [state], [health] = summary.states, summary.health
+        return replaced(summary, cells={cell(admission.wave, state, health): 1})
 
     def _judged(self, key: MailKey, obj: ObjectKey) -> Judged:
         observed = self._observed.get(obj)
@@ -555,6 +569,12 @@ class Destination:
                 self._history.remove(placement, key)
 
 
+def _hints(body: DeltaBody) -> Iterator[Reference]:
+    """What to fetch beside the arm; of several arms nobody says which of it is whose."""
+    if len({gate.arm for gate in body.gates}) == 1:
+        yield from (each for each in body.content if each.kind in HINTED)
+
+
 def owner_of(key: MailKey) -> str:
     """The owner of the walk for a placement's content at a destination."""
     return f"{_OWNER}{key}"
@@ -563,23 +583,6 @@ def owner_of(key: MailKey) -> str:
 def placement_of(owner: str) -> MailKey | None:
     """The placement that such an owner names; None of any other."""
     return MailKey(owner.removeprefix(_OWNER)) if owner.startswith(_OWNER) else None
-
-
-def _following(
-    former: Assignment | None, arm: Reference | None, priority: int, cause: int
-) -> Assignment:
-    """What follows for an arm; what was held stays in force until its entries are known."""
-    if arm is None:
-        return Assignment(None, priority, (), cause=cause)
-    if former is None:
-        return Assignment(arm, priority, cause=cause)
-    forms = former.forms
-    if former.entries is None:
-        # Two records in a row took something, and nothing came of the first yet.
-        cause = max(cause, former.cause)
-    elif former.arm == arm:
-        return Assignment(arm, priority, former.entries, forms=forms, cause=cause)
-    return Assignment(arm, priority, former=former.in_force, forms=forms, cause=cause)
 
 
 def _one(

@@ -6,16 +6,18 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from relay.core.records.accepted import Accepted, is_delta
 from schemas.identity import MailKey, NodePath
-from schemas.records import NodeRecord, Profile
+from schemas.records import DeltaHead, NodeRecord, Profile
 
 
 class RecordBook:
-    """`by_key` is not to be changed from outside."""
+    """`by_key` and `gated` are not to be changed from outside."""
 
     def __init__(self, path: NodePath) -> None:
         self.by_key: dict[MailKey, Accepted] = {}
         self._path = path
         self._deltas: dict[MailKey, None] = {}
+        # Those of them that are under a rollout.
+        self.gated: dict[MailKey, None] = {}
         # By child: profiles, and the nodes below it, that are on their way through it.
         self._through: dict[str, dict[MailKey, None]] = {}
 
@@ -28,6 +30,8 @@ class RecordBook:
         self.by_key[accepted.key] = accepted
         if is_delta(accepted):
             self._deltas[accepted.key] = None
+            if isinstance(accepted.record, DeltaHead) and accepted.record.is_gated:
+                self.gated[accepted.key] = None
         step = self.step_of(accepted)
         if step is not None:
             self._through.setdefault(step, {})[accepted.key] = None
@@ -38,6 +42,7 @@ class RecordBook:
         if former is None:
             return None
         self._deltas.pop(key, None)
+        self.gated.pop(key, None)
         step = self.step_of(former)
         if step is not None:
             self._through[step].pop(key, None)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 
+from relay.core.gates import GateNames, Waves
 from relay.core.link.session import Presence
 from relay.core.reports import reduce
 from relay.core.reports.digest import PartRoom, ReportDigests, run_number, size_of
@@ -22,10 +23,11 @@ from schemas.reports import (
     ObjectResult,
     Report,
     ReportPart,
-    State,
     Summary,
+    cell,
     part_key,
 )
+from schemas.wire import replace
 
 _PENDING = Summary({"pending": 1}, {"unknown": 1}, {ARM_OLDER: 1})
 _UNREACHABLE = Summary({"unreachable": 1}, {"unknown": 1}, {ARM_OLDER: 1})
@@ -33,6 +35,17 @@ _NEVER_JOINED = Summary({NEVER_JOINED: 1}, {NEVER_JOINED: 1}, {ARM_OLDER: 1})
 
 UNSENT_MAX = 1000
 """So many reports are kept of one child on placements that it was not sent from here."""
+
+
+class RolloutFacts(NamedTuple):
+    """What a node knows besides of a placement under a rollout."""
+
+    # What was reported of this generation, or of a later one, counts as it says.
+    steady: int
+    # The names in force.
+    names: Callable[[], GateNames]
+    # The waves of those for whom it is meant at and below the child. Costs as much as there are.
+    expected: Callable[[], Waves]
 
 
 class Facts(NamedTuple):
@@ -47,6 +60,8 @@ class Facts(NamedTuple):
     presence: Presence
     # Whether the child is one destination, with nothing below it.
     edge: bool
+    # None without a rollout.
+    rollout: RolloutFacts | None = None
 
 
 class CollectedTaker(Protocol):
@@ -346,14 +361,23 @@ class ChildReports:
         if summary is None or held.gone or (facts.edge and summary.destinations > 1):
             # An edge is one destination, and speaks for no other.
             return self._expected(_PENDING, facts)
-        if held.generation != facts.generation:
-            state: State = "pending" if facts.expected else "leaving"
-            summary = self._shapes.shared(reduce.older(summary, state))
-        return Counted(summary, dated=True)
+        rollout = facts.rollout
+        if held.generation == facts.generation:
+            return Counted(summary, dated=True)
+        if rollout is not None and facts.expected and held.generation >= rollout.steady:
+            summary = reduce.of_former_step(summary, *rollout.names())
+        else:
+            summary = reduce.older(summary, "pending" if facts.expected else "leaving")
+        return Counted(self._shapes.shared(summary), dated=True)
 
     def _expected(self, one: Summary, facts: Facts) -> Counted:
         """What counts without a report: each destination that the placement is meant for."""
         many = reduce.times(one, facts.expected) if facts.expected else reduce.EMPTY
+        if facts.rollout is not None and facts.expected:
+            [state], [health] = one.states, one.health
+            waves = facts.rollout.expected().items()
+            cells = {cell(wave, state, health): count for wave, count in waves if wave}
+            many = replace(many, cells=reduce.fit_cells(cells))
         return Counted(self._shapes.shared(many))
 
     def _is_said(self, place: int, said: Reported | tuple[int, int, int]) -> bool:

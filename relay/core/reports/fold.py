@@ -65,7 +65,7 @@ class Shapes:
 
     def shared(self, summary: Summary) -> Summary:
         """The summary without its oldest receipt, as an object that all who say the same share."""
-        counts = (summary.states, summary.health, summary.arms)
+        counts = (summary.states, summary.health, summary.arms, summary.cells)
         key = (*[frozenset(count.items()) for count in counts], summary.exceptions)
         known = self._known.get(key)
         if known is None:

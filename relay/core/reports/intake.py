@@ -10,8 +10,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import get_args
 
+from relay.core.gates import GateNames
 from relay.core.reports.parts import PARTS_MAX
-from relay.core.reports.reduce import fit_arms
+from relay.core.reports.reduce import fit_arms, fit_cells
 from schemas.identity import MailKey, NodePath
 from schemas.link import Progress
 from schemas.refusals import BadIdentity, RecordRefused
@@ -19,10 +20,13 @@ from schemas.reports import (
     ARM_OTHER,
     ARM_WORDS,
     ARMS_MAX,
+    CELL_OTHER,
+    CELLS_MAX,
     COUNT_MAX,
     EXCEPTIONS_MAX,
     PART_MAX_BYTES,
     TEXT_MAX_BYTES,
+    Cell,
     ExceptionSample,
     Health,
     Report,
@@ -31,6 +35,7 @@ from schemas.reports import (
     Summary,
     decode,
     decode_report,
+    encode,
     part_key,
 )
 from schemas.subjects import PROGRESS_KEY
@@ -39,6 +44,8 @@ from schemas.wire import replace
 SEVERITY_MAX = 9
 RUN_MAX_BYTES = 64
 DIGEST_BYTES = 16
+SUMMARY_MAX_BYTES = PART_MAX_BYTES - 5 * 1024
+"""The rest is the report's own fields, and what collectors collected beside it."""
 _STATES, _HEALTH = frozenset(get_args(State)), frozenset(get_args(Health))
 _ADDRESS = re.compile(r"[0-9a-f]{64}\Z")
 
@@ -52,16 +59,16 @@ class ReportIntake:
         self,
         owner: NodePath,
         sent: Callable[[str, MailKey], int | None],
-        arms_of: Callable[[MailKey], frozenset[str] | None],
+        named: Callable[[MailKey], GateNames | None],
     ) -> None:
         """`sent` is the highest generation of a placement that was written to a child.
 
-        None of what it was not sent: a report on that counts for nothing. `arms_of` are the arms of
+        None of what it was not sent: a report on that counts for nothing. `named` are the names in
         the delta in force; None if they are not known here.
         """
         self._owner = owner
         self._sent = sent
-        self._arms_of = arms_of
+        self._named = named
 
     def read(self, child: str, slot: str, data: bytes) -> Said | None:
         """What a slot says, None if it was emptied; raises RecordRefused, whatever the bytes are.
@@ -85,17 +92,22 @@ class ReportIntake:
         if report.parts > PARTS_MAX:
             raise RecordRefused(f"{report.parts} parts, at most {PARTS_MAX}")
         _check_summary(report.summary, self._owner.child(child))
-        arms = own_arms(report.summary.arms, self._arms_of(report.key))
-        return replace(report, summary=replace(report.summary, arms=arms))
+        names = self._named(report.key)
+        arms = own_arms(report.summary.arms, names.arms if names is not None else None)
+        cells = own_cells(report.summary.cells, names.waves if names is not None else frozenset())
+        return replace(report, summary=replace(report.summary, arms=arms, cells=cells))
 
 
 def bounded(summary: Summary) -> Summary:
-    """The summary with texts as long as a parent takes them."""
+    """The summary with texts as long as a parent takes them, and no longer than it takes it."""
     samples = summary.exceptions
-    if all(_fits(sample.object) and _fits(sample.reason) for sample in samples):
-        return summary
-    cut = (replace(s, object=_cut(s.object), reason=_cut(s.reason)) for s in samples)
-    return replace(summary, exceptions=tuple(cut))
+    if not all(_fits(sample.object) and _fits(sample.reason) for sample in samples):
+        cut = (replace(s, object=_cut(s.object), reason=_cut(s.reason)) for s in samples)
+        summary = replace(summary, exceptions=tuple(cut))
+    # Only cells and the longest exceptions of all find no room beside each other.
+    while summary.cells and summary.exceptions and len(encode(summary)) > SUMMARY_MAX_BYTES:
+        summary = replace(summary, exceptions=summary.exceptions[:-1])
+    return summary
 
 
 def own_arms(arms: Mapping[str, int], known: frozenset[str] | None) -> dict[str, int]:
@@ -106,6 +118,16 @@ def own_arms(arms: Mapping[str, int], known: frozenset[str] | None) -> dict[str,
         named = arm if is_own or arm in ARM_WORDS else ARM_OTHER
         own[named] = min(own.get(named, 0) + count, COUNT_MAX)
     return fit_arms(own)
+
+
+def own_cells(cells: Mapping[str, int], waves: frozenset[str]) -> dict[str, int]:
+    """The cells of waves that a placement has; those of others are `other`."""
+    own: dict[str, int] = {}
+    for text, count in cells.items():
+        parsed = Cell.parse(text)
+        named = text if parsed is not None and parsed.gate in waves else CELL_OTHER
+        own[named] = min(own.get(named, 0) + count, COUNT_MAX)
+    return fit_cells(own) if waves else {}
 
 
 def _read_progress(data: bytes) -> Progress:
@@ -132,7 +154,7 @@ def _check_summary(summary: Summary, child: NodePath) -> None:
     ):
         for word in counts.keys() - words:
             raise RecordRefused(f"{what} {word[:40]!r}: there is no such word")
-    for counts in (summary.states, summary.health, summary.arms):
+    for counts in (summary.states, summary.health, summary.arms, summary.cells):
         _check_counts(counts.values())
     if len(summary.exceptions) > EXCEPTIONS_MAX:
         raise RecordRefused(f"{len(summary.exceptions)} exceptions, at most {EXCEPTIONS_MAX}")
@@ -140,6 +162,29 @@ def _check_summary(summary: Summary, child: NodePath) -> None:
         raise RecordRefused(f"{len(summary.arms)} arms, at most {ARMS_MAX}")
     for sample in summary.exceptions:
         _check_sample(sample, child)
+    _check_cells(summary)
+
+
+def _check_cells(summary: Summary) -> None:
+    """Refuse cells that tell of more destinations than the other counts; raises RecordRefused."""
+    if len(summary.cells) > CELLS_MAX:
+        raise RecordRefused(f"{len(summary.cells)} cells, at most {CELLS_MAX}")
+    states: dict[str, int] = {}
+    health: dict[str, int] = {}
+    for text, count in summary.cells.items():
+        if text == CELL_OTHER:
+            continue
+        parsed = Cell.parse(text)
+        if parsed is None:
+            raise RecordRefused(f"cell {text[:60]!r}: it is none")
+        states[parsed.state] = states.get(parsed.state, 0) + count
+        health[parsed.health] = health.get(parsed.health, 0) + count
+    for told, whole in ((states, summary.states), (health, summary.health)):
+        for word, count in told.items():
+            if min(count, COUNT_MAX) > whole.get(word, 0):
+                raise RecordRefused(
+                    f"cells of {count} {word[:40]}, and {whole.get(word, 0)} are so"
+                )
 
 
 def _check_sample(sample: ExceptionSample, child: NodePath) -> None:

@@ -14,8 +14,11 @@ from schemas.reports import (
     ARM_OTHER,
     ARM_WORDS,
     ARMS_MAX,
+    CELL_OTHER,
+    CELLS_MAX,
     COUNT_MAX,
     EXCEPTIONS_MAX,
+    Cell,
     ExceptionSample,
     ObjectResult,
     State,
@@ -36,18 +39,20 @@ def merge_all(summaries: Iterable[Summary]) -> Summary:
     states: dict[str, int] = {}
     health: dict[str, int] = {}
     arms: dict[str, int] = {}
+    cells: dict[str, int] = {}
     samples: dict[tuple[int, str, str], ExceptionSample] = {}
     oldest = 0
     for summary in summaries:
         _add(states, summary.states)
         _add(health, summary.health)
         _add(arms, summary.arms)
+        _add(cells, summary.cells)
         for sample in summary.exceptions:
             _keep(samples, sample)
         if summary.oldest_ms and (not oldest or summary.oldest_ms < oldest):
             oldest = summary.oldest_ms
     worst = sorted(samples.values(), key=lambda sample: sample.rank)[:EXCEPTIONS_MAX]
-    return Summary(states, health, fit_arms(arms), tuple(worst), oldest)
+    return Summary(states, health, fit_arms(arms), tuple(worst), oldest, fit_cells(cells))
 
 
 def fit_arms(arms: Mapping[str, int]) -> dict[str, int]:
@@ -62,23 +67,61 @@ def fit_arms(arms: Mapping[str, int]) -> dict[str, int]:
     return fitted
 
 
+def fit_cells(cells: Mapping[str, int]) -> dict[str, int]:
+    """The first CELLS_MAX cells, the newest revision's before others; the rest are `other`."""
+    if len(cells) < CELLS_MAX:
+        return dict(cells)
+    ranked = sorted(cells.keys() - {CELL_OTHER}, key=_cell_rank)
+    fitted = {each: cells[each] for each in ranked[: CELLS_MAX - 1]}
+    rest = sum(cells[each] for each in ranked[CELLS_MAX - 1 :]) + cells.get(CELL_OTHER, 0)
+    if rest:
+        fitted[CELL_OTHER] = min(rest, COUNT_MAX)
+    return fitted
+
+
+def _cell_rank(text: str) -> tuple[int, str]:
+    """An order that merging cannot change: the higher revision, then the text."""
+    parsed = Cell.parse(text)
+    revision = parsed.gate.partition(".")[0] if parsed is not None else ""
+    return (-int(revision) if revision.isascii() and revision.isdecimal() else 0, text)
+
+
 def times(summary: Summary, count: int) -> Summary:
     """The summary of so many disjoint sets, at least one, of which each says the same."""
     if count == 1:
         return summary
-    parts = (summary.states, summary.health, summary.arms)
-    states, health, arms = ({k: min(n * count, COUNT_MAX) for k, n in p.items()} for p in parts)
+    parts = (summary.states, summary.health, summary.arms, summary.cells)
+    states, health, arms, cells = (
+        {k: min(n * count, COUNT_MAX) for k, n in p.items()} for p in parts
+    )
     samples = tuple(replace(s, count=min(s.count * count, COUNT_MAX)) for s in summary.exceptions)
-    return replace(summary, states=states, health=health, arms=arms, exceptions=samples)
+    return replace(
+        summary, states=states, health=health, arms=arms, exceptions=samples, cells=cells
+    )
 
 
 def older(summary: Summary, state: State) -> Summary:
-    """What counts of a summary of an older generation: who was synced then is in `state` now."""
+    """What counts of a summary of an older generation: who was synced then is in `state` now.
+
+    In which wave of the present one they are, it does not say.
+    """
     total = min(summary.destinations, COUNT_MAX)
     states = dict(summary.states)
     if former := states.pop("synced", 0):
         states[state] = min(states.get(state, 0) + former, COUNT_MAX)
-    return replace(summary, states=states, arms={ARM_OLDER: total} if total else {})
+    arms = {ARM_OLDER: total} if total else {}
+    return replace(summary, states=states, arms=arms, cells={})
+
+
+def of_former_step(summary: Summary, arms: frozenset[str], waves: frozenset[str]) -> Summary:
+    """What counts of a summary of a former step of the same rollout: all that still has a name."""
+    named: dict[str, int] = {}
+    for arm, count in summary.arms.items():
+        _add(named, {arm if arm in arms or arm in ARM_WORDS else ARM_OLDER: count})
+    parsed = ((text, Cell.parse(text)) for text in summary.cells)
+    known = {text for text, each in parsed if each is not None and each.gate in waves}
+    cells = {text: count for text, count in summary.cells.items() if text in known}
+    return replace(summary, arms=named, cells=cells)
 
 
 def merge_results(results: Iterable[ObjectResult]) -> dict[ObjectKey, ObjectResult]:

@@ -1,0 +1,83 @@
+"""By which gate each placement comes to this destination, and for which it waits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from relay.core.events import Instant
+from relay.core.gates import UNKNOWN, Admission, Candidate, admit, arm_name
+from schemas.identity import MailKey
+from schemas.records import Gate, TakenArms
+from schemas.windows import next_opening
+from schemas.wire import encode
+
+LOOK_AGAIN_SECONDS = 60.0
+"""A clock may be set: so often who waits for a window looks at it."""
+
+
+@dataclass(slots=True)
+class Admissions:
+    """What the gates of placements in force said last.
+
+    The arm that was taken of a placement with windows is noted for the next run: a window that
+    closed meanwhile must not take it away.
+    """
+
+    # Arms by placement, as the note of the former run has them.
+    taken: dict[MailKey, str] = field(default_factory=dict)
+    _admitted: dict[MailKey, Admission] = field(default_factory=dict)
+    # When to look at a placement again that waits for a window, in monotonic seconds.
+    _due: dict[MailKey, float] = field(default_factory=dict)
+    _noted: dict[MailKey, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._noted = dict(self.taken)
+
+    def judge(
+        self, key: MailKey, gates: Sequence[Gate], who: Candidate, present: str, now: Instant
+    ) -> Admission:
+        """Look at a placement's gates; `present` is the arm it has in this run, or UNKNOWN."""
+        held = self.taken.get(key, UNKNOWN) if present == UNKNOWN else present
+        admission = admit(gates, who, held, now.wall_ms)
+        self._admitted[key] = admission
+        if any(gate.windows for gate in gates):
+            self.taken[key] = arm_name(admission.arm)
+        else:
+            self.taken.pop(key, None)
+        self._due.pop(key, None)
+        if admission.awaits:
+            opens = next_opening(admission.awaits, who.profile.labels, now.wall_ms)
+            if opens is not None:
+                seconds = (opens - now.wall_ms) / 1000
+                self._due[key] = now.seconds + min(seconds, LOOK_AGAIN_SECONDS)
+        return admission
+
+    def of(self, key: MailKey) -> Admission | None:
+        """What was said last; None if the gates are not known."""
+        return self._admitted.get(key)
+
+    def forget(self, key: MailKey) -> None:
+        """The gates are not known any more; what was taken stays taken."""
+        self._admitted.pop(key, None)
+        self._due.pop(key, None)
+
+    def end(self, key: MailKey) -> None:
+        """The placement means nothing here any more."""
+        self.forget(key)
+        self.taken.pop(key, None)
+
+    def deadline(self) -> float | None:
+        """When a placement is to be looked at again, in monotonic seconds."""
+        return min(self._due.values(), default=None)
+
+    def due(self, now: float) -> list[MailKey]:
+        """The placements to look at again."""
+        return [key for key, at in self._due.items() if at <= now]
+
+    def take_note(self) -> bytes | None:
+        """What is to be kept for the next run, if it is another than before."""
+        if self.taken == self._noted:
+            return None
+        self._noted = dict(self.taken)
+        return encode(TakenArms(self._noted))

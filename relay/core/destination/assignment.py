@@ -1,0 +1,71 @@
+"""What one placement means for a destination: which content, and what is in force meanwhile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from relay.core.destination.customizing import Forms
+from relay.core.destination.removals import DROPPED
+from relay.core.gates import UNKNOWN, arm_name
+from schemas.blobs import Reference
+from schemas.chunks import ManifestEntry
+from schemas.records import DeltaHead
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """How a placement's claims stand to those of others."""
+
+    priority: int = 0
+    # Under a rollout: among claims from one source they go before those that are not.
+    gated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What one placement means for this destination."""
+
+    # None where the destination gets nothing of it, or nothing is known of it yet.
+    arm: Reference | None
+    rank: Rank
+    # None until the arm's content is here; without an arm to fetch it is withheld.
+    entries: tuple[ManifestEntry, ...] | None = None
+    # What stays in force until then.
+    former: tuple[ManifestEntry, ...] = ()
+    # What those in force become here, where that is not what they are.
+    forms: Forms = field(default_factory=dict)
+    # The generation of the record by which it is so.
+    cause: int = field(default=DROPPED, compare=False)
+
+    @property
+    def in_force(self) -> tuple[ManifestEntry, ...]:
+        return self.former if self.entries is None else self.entries
+
+    @property
+    def arm_name(self) -> str:
+        """What it has, or is about to get; UNKNOWN while the content is withheld."""
+        if self.arm is None and self.entries is None:
+            return UNKNOWN
+        return arm_name(self.arm)
+
+
+def rank_of(head: DeltaHead) -> Rank:
+    """How the claims of a placement stand to those of others."""
+    return Rank(head.priority, head.is_gated)
+
+
+def following(
+    former: Assignment | None, arm: Reference | None, rank: Rank, cause: int
+) -> Assignment:
+    """What follows for an arm; what was held stays in force until its entries are known."""
+    if arm is None:
+        return Assignment(None, rank, (), cause=cause)
+    if former is None:
+        return Assignment(arm, rank, cause=cause)
+    forms = former.forms
+    if former.entries is None:
+        # Two records in a row took something, and nothing came of the first yet.
+        cause = max(cause, former.cause)
+    elif former.arm == arm:
+        return Assignment(arm, rank, former.entries, forms=forms, cause=cause)
+    return Assignment(arm, rank, former=former.in_force, forms=forms, cause=cause)

@@ -1,0 +1,100 @@
+"""Which content a destination gets: the first gate that admits it, and in which wave it counts.
+
+Who decides it is the destination itself. A parent asks the same of signed profiles where it has to
+speak for destinations that do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from schemas.blobs import Reference
+from schemas.records import BUCKETS, OVER_LOCATION, Gate, LocationRecord, Profile, bucket
+from schemas.reports import ARM_NOTHING
+from schemas.windows import Window, is_open
+
+UNKNOWN = ""
+"""The arm of a destination of which nothing is known yet."""
+
+
+class Admission(NamedTuple):
+    """What the gates say of one destination now."""
+
+    arm: Reference | None
+    # The gate with a name in whose wave it counts; "" in none.
+    wave: str = ""
+    # It would have other content, but for these windows.
+    awaits: tuple[Window, ...] = ()
+
+
+class Candidate(NamedTuple):
+    """A destination before the gates."""
+
+    profile: Profile
+    # The Locations that it belongs to; asked only where a gate selects by them.
+    locations: Callable[[Profile], Iterable[LocationRecord]]
+
+    def matches(self, gate: Gate) -> bool:
+        """Whether a gate is meant for it, at whatever hour."""
+        profile, selector = self.profile, gate.selector
+        if not gate.path.holds(profile.path):
+            return False
+        if gate.below < BUCKETS and bucket(profile.destination, gate.salt) >= gate.below:
+            return False
+        if selector is None:
+            return True
+        if gate.over != OVER_LOCATION:
+            return selector.matches(profile.labels)
+        return any(selector.matches(each.labels) for each in self.locations(profile))
+
+
+def admit(gates: Sequence[Gate], who: Candidate, present: str, now_ms: int) -> Admission:
+    """What a destination gets that has the arm `present`, by name, or UNKNOWN.
+
+    A gate outside its windows admits only who has its arm: a window that closes stops nobody. Who
+    waits for one has what a later gate gives it, and counts where it waits. The last gate of a
+    delta admits all.
+    """
+    first: Gate | None = None
+    for gate in gates:
+        if not who.matches(gate):
+            continue
+        first = first or gate
+        open_now = not gate.windows or is_open(gate.windows, who.profile.labels, now_ms)
+        if open_now or arm_name(gate.arm) == present:
+            break
+    else:
+        raise ValueError("the last gate does not admit all")
+    assert first is not None
+    waits = first.arm != gate.arm
+    return Admission(gate.arm, first.name, first.windows if waits else ())
+
+
+def wave_of(gates: Iterable[Gate], who: Candidate) -> str:
+    """The gate with a name in whose wave a destination counts; "" in none."""
+    return next((gate.name for gate in gates if who.matches(gate)), "")
+
+
+def arm_name(arm: Reference | None) -> str:
+    """How an arm is named in counts and notes."""
+    return ARM_NOTHING if arm is None else arm.address
+
+
+class GateNames(NamedTuple):
+    """What may be counted of a placement."""
+
+    arms: frozenset[str]
+    # The gates with a name.
+    waves: frozenset[str]
+
+
+def names_in(gates: Iterable[Gate]) -> GateNames:
+    """The names that these gates use."""
+    listed = list(gates)
+    arms = frozenset(gate.arm.address for gate in listed if gate.arm is not None)
+    return GateNames(arms, frozenset(gate.name for gate in listed if gate.name))
+
+
+Waves = Mapping[str, int]
+"""Numbers of destinations by wave; "" are those in none."""
