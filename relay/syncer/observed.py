@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from relay.core.destination.destination import REASON_MAX_CHARACTERS
+from relay.core.destination.judging import REASON_MAX_CHARACTERS
 from relay.core.events import ObjectObserved
 from relay.objects.health import assess, terminating
 from relay.objects.merge import SERVER_METADATA

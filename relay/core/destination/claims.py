@@ -30,6 +30,11 @@ class Claim:
     entry: ManifestEntry
     form: Form | None = None
 
+    @property
+    def address(self) -> str:
+        """Of what it asks for."""
+        return self.entry.address if self.form is None else self.form.address
+
 
 @dataclass(frozen=True, slots=True)
 class DesiredObject:

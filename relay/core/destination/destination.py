@@ -7,9 +7,8 @@ was until its new place is told, and leaves nothing behind unmeant.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from types import MappingProxyType
 from typing import NamedTuple
 
 from relay.core.content.content import Content, entries_of, upsync_of
@@ -23,6 +22,16 @@ from relay.core.destination.customizing import (
     Customizing,
     customizes_nothing,
 )
+from relay.core.destination.given import Inventory, OwnProfiles, Past
+from relay.core.destination.judging import (
+    SAMPLES_MAX,
+    WAITING,
+    judge,
+    one,
+    sample,
+    waiting_sample,
+)
+from relay.core.destination.order import Order, Ready, is_meant
 from relay.core.destination.removals import DROPPED, RemovalCauses
 from relay.core.destination.tally import Judged, Tally
 from relay.core.destination.upsync import UpsyncWishes
@@ -30,24 +39,20 @@ from relay.core.events import Instant, ObjectObserved, UpsyncObserved
 from relay.core.gates import UNKNOWN, Candidate
 from schemas.blobs import Reference
 from schemas.identity import MailKey, NodePath
-from schemas.moves import former_paths
 from schemas.objects import ObjectKey
 from schemas.properties import properties_of
 from schemas.records import (
     HINTED,
     DeltaBody,
     DeltaHead,
-    LocationRecord,
+    Dependency,
     Profile,
 )
 from schemas.reports import (
     ARM_NOTHING,
     ARM_OLDER,
     AT_WORK,
-    NOT_WORKING,
-    Done,
     ExceptionSample,
-    Health,
     ObjectResult,
     State,
     Summary,
@@ -56,35 +61,11 @@ from schemas.reports import (
 from schemas.windows import zone_fault
 from schemas.wire import replace as replaced
 
-REASON_MAX_CHARACTERS = 200
 CONTENT_REFUSED = "ContentRefused: a blob of this placement is missing or damaged"
 WITHHELD = "Withheld: it is meant for this destination, and its parent sent no content"
 WITHHELD_AFTER_SECONDS = 60.0
-FROZEN, CLASH, NO_ZONE, WAITING = "Frozen", "Clash", "NoZone", "Waiting"
-SAMPLES_MAX = 20
+FROZEN, CLASH, NO_ZONE = "Frozen", "Clash", "NoZone"
 _OWNER = "edge/"
-
-
-class Inventory(NamedTuple):
-    """What the signed inventory says of a destination, whether or not its profile is in force."""
-
-    # Whether a placement in force is meant for it.
-    selects: Callable[[Profile, MailKey], bool]
-    # The Locations that it belongs to.
-    locations: Callable[[Profile], Iterable[LocationRecord]]
-
-
-class Past(NamedTuple):
-    """What is known of a destination from before this run."""
-
-    # What its syncer applied.
-    done: Iterable[Done] = ()
-    # The newest generation by which something may have become unwanted.
-    last_loss: int = 0
-    # The other paths at which this very node hung.
-    paths: Iterable[NodePath] = ()
-    # The arms that it took of placements with windows.
-    taken: Mapping[MailKey, str] = MappingProxyType({})
 
 
 class Resolution(NamedTuple):
@@ -113,10 +94,7 @@ class Destination:
     ) -> None:
         self.path = path
         self.profile: Profile | None = None
-        self._former = frozenset(past.paths)
-        # Profiles that name this path, and those that this node may still be.
-        self._profiles: dict[MailKey, Profile] = {}
-        self._on_the_move: dict[MailKey, Profile] = {}
+        self._profiles = OwnProfiles(path, past.paths)
         self._inventory = inventory
         self._content = content
         self._assigned: dict[MailKey, Assignment] = {}
@@ -136,7 +114,9 @@ class Destination:
         self._history = ClaimHistory()
         self._causes = RemovalCauses(past.last_loss)
         self.upsync = UpsyncWishes()
-        for item in past.done:
+        done = list(past.done)
+        self._order = Order(done)
+        for item in done:
             self._causes.lost([item.key], past.last_loss)
             for placement in item.placements:
                 self._history.add(MailKey(placement), item.key)
@@ -148,22 +128,8 @@ class Destination:
     # What is meant.
 
     def put_profile(self, key: MailKey, profile: Profile | None) -> bool:
-        """Take a profile in force, None if it is none any more; whether who hangs here is another.
-
-        One of another path counts while none has this one, if this very node hung there, or if it
-        says that what hung here was moved with all it has: it takes nothing away.
-        """
-        before = self.profile
-        self._profiles.pop(key, None)
-        self._on_the_move.pop(key, None)
-        if profile is not None and profile.path == self.path:
-            self._profiles[key] = profile
-        elif profile is not None and (
-            profile.path in self._former or self.path in former_paths(profile.annotations)
-        ):
-            self._on_the_move[key] = profile
-        mine = self._profiles or self._on_the_move
-        self.profile = max(mine.values(), key=lambda each: each.generation, default=None)
+        """Take a profile, None if it is in force no more; whether who hangs here is another."""
+        before, self.profile = self.profile, self._profiles.put(key, profile)
         return self.profile != before
 
     def read_properties(self) -> None:
@@ -192,6 +158,8 @@ class Destination:
         if self._withheld.pop(key, None) is not None:
             self._withheld_unsaid.pop(key, None)
             self._changed[key] = None
+        self._order.put(key, head, body.after)
+        self._order.held.pop(key, None)
         arm = self._admit(key, body, former, now)
         assignment = following(former, arm, rank_of(head), cause)
         if arm is None:
@@ -220,6 +188,7 @@ class Destination:
         self._withheld.pop(key, None)
         self._withheld_unsaid.pop(key, None)
         self._frozen.pop(key, None)
+        self._order.let_go(key)
         self.admissions.forget(key)
         if self._assigned.pop(key, None) is not None:
             self.admissions.end(key)
@@ -245,7 +214,20 @@ class Destination:
             self._freeze(key, failed)
             return
         self._frozen.pop(key, None)
-        self.upsync.put(key, clauses)
+        ready = replace(assignment, entries=entries, former=(), forms=forms)
+        if self._waits_for(key, ready) is None:
+            self._take(key, Ready(ready, clauses))
+        else:
+            self._order.held[key] = Ready(ready, clauses)
+            self._awaiting.pop(key, None)
+            self._changed[key] = None
+
+    def _take(self, key: MailKey, ready: Ready) -> None:
+        """Put content in force that is all here."""
+        assignment = self._assigned[key]
+        entries = ready.assignment.entries or ()
+        self._order.took(ready.assignment)
+        self.upsync.put(key, ready.clauses)
         for entry in entries:
             self._history.add(key, entry.key)
             self._look_at_left(entry.key)
@@ -254,15 +236,62 @@ class Destination:
             listed = {entry.key for entry in entries}
             gone = [obj for obj in self._history.objects(key) if obj not in listed]
             self._causes.lost(gone, assignment.cause)
-        self._assign(key, replace(assignment, entries=entries, former=(), forms=forms))
+        self._assign(key, ready.assignment)
 
     @property
     def is_stale(self) -> bool:
         """Whether `resolve` is due."""
-        return bool(self._changed) or self.upsync.is_news
+        return bool(self._changed) or self.upsync.is_news or self._order.is_stale
 
     def resolve(self) -> Resolution:
-        """Choose again what is wanted."""
+        """Choose again what is wanted, until nobody waits for what is well."""
+        resolution, news = self._choose(), self._order.take_news()
+        while free := [key for key, it in self._order.held.items() if not self._waits(key, it)]:
+            for key in free:
+                self._take(key, self._order.held.pop(key))
+            more = self._choose()
+            resolution = Resolution({**resolution.touched, **more.touched}, wants_changed=True)
+        # What is left of one placement may go once that of another is gone.
+        return resolution._replace(wants_changed=resolution.wants_changed or news)
+
+    def _waits(self, key: MailKey, ready: Ready) -> bool:
+        return self._waits_for(key, ready.assignment) is not None
+
+    def _waits_for(self, key: MailKey, ready: Assignment) -> Dependency | None:
+        """What new content of a placement waits for."""
+        if self.profile is None or not self._order.is_new(ready, self._ownership.of(key)):
+            return None
+        who = Candidate(self.profile, self._inventory.locations)
+        return self._order.waits_for(key, who, self._is_well)
+
+    def _is_well(self, key: MailKey) -> bool:
+        """Whether a placement is healthy here in the content that it has for here."""
+        assignment, admission = self._assigned.get(key), self.admissions.of(key)
+        if assignment is None or assignment.entries is None or key in self._withheld:
+            return False
+        if admission is not None and admission.awaits:
+            return False
+        tally = self._tally(key)
+        return (tally.state, tally.health) == ("synced", "healthy")
+
+    def _is_needed(self, key: MailKey, claimers: Iterable[MailKey]) -> bool:
+        """Whether an object that a placement left has to stay for others that wait for that."""
+        needing = self._order.needed_by(key)
+        return any(self._needs(p, key, each) for p, each in needing if p not in claimers)
+
+    def _needs(self, key: MailKey, other: MailKey, dependency: Dependency) -> bool:
+        assignment = self._assigned.get(key)
+        if self._history.left(key):
+            return True
+        if assignment is None:
+            self._order.forget(key)
+            return False
+        assert self.profile is not None
+        who = Candidate(self.profile, self._inventory.locations)
+        behind = assignment.entries is None or other not in self._assigned
+        return behind and is_meant(dependency.alternatives, who)
+
+    def _choose(self) -> Resolution:
         delta = self._ownership.resolve()
         touched, self._changed = self._changed, {}
         for key in touched:
@@ -290,7 +319,7 @@ class Destination:
     @property
     def awaits_content(self) -> bool:
         """Whether some placement meant for this destination is not all here yet."""
-        return bool(self._awaiting)
+        return bool(self._awaiting or self._order.held)
 
     def may_prune(self, key: ObjectKey, settled: int) -> bool:
         """Whether what made the object unwanted is settled; `settled` is a reached snapshot's.
@@ -299,8 +328,11 @@ class Destination:
         """
         if key in self.wanted:
             return False
-        unknown = (self._awaiting, self._withheld, self._frozen)
-        if any(p in each for p in self._history.placements(key) for each in unknown):
+        unknown = (self._awaiting, self._withheld, self._frozen, self._order.held)
+        claimers = self._history.placements(key)
+        if any(p in each for p in claimers for each in unknown):
+            return False
+        if any(self._is_needed(p, claimers) for p in claimers):
             return False
         return self._causes.of(key) <= settled
 
@@ -321,6 +353,7 @@ class Destination:
                 if placement not in self._ownership.on(key):
                     self._history.remove(placement, key)
         self._look_at_left(key)
+        self._order.observed()
         for placement in self._ownership.on(key):
             self._tallies[placement].stale((key,))
         return claimers
@@ -365,19 +398,20 @@ class Destination:
             return self._leaving(key, now_ms)
         if key in self._withheld:
             samples = [] if key in self._withheld_unsaid else [self._sample(0, "", WITHHELD)]
-            return _one("failing" if samples else "pending", "unknown", ARM_OLDER, samples, now_ms)
+            return one("failing" if samples else "pending", "unknown", ARM_OLDER, samples, now_ms)
         arm = assignment.arm_name
         if key in self._frozen:
-            return self._frozen_summary(key, now_ms)
+            return self._kept("frozen", key, self._frozen[key], now_ms)
+        if key in self._order.held:
+            return self._kept("waiting", key, self._waiting_samples(key), now_ms)
         if assignment.entries is None:
             samples = self._content_sample(key)
-            return _one("failing" if samples else "pending", "unknown", arm, samples, now_ms)
+            return one("failing" if samples else "pending", "unknown", arm, samples, now_ms)
         left = self._left_samples(key)
         if not assignment.entries and self._history.left(key):
             return self._leaving(key, now_ms)
         left += self.upsync.samples(key, str(self.path))
-        tally, claims = self._tallies[key], self._ownership.of(key)
-        tally.refresh(lambda obj: self._judged(key, obj) if obj in claims else None)
+        tally = self._tally(key)
         state = tally.state
         if any(sample.severity == 0 for sample in left):
             state = "failing"
@@ -385,7 +419,7 @@ class Destination:
             # What it lost is still to be pruned.
             state = "pending"
         said = (*tally.worst(SAMPLES_MAX), *left, *self._clash_samples(assignment))
-        return _one(state, tally.health, arm, said, now_ms)
+        return one(state, tally.health, arm, said, now_ms)
 
     def results(self, key: MailKey) -> list[ObjectResult]:
         """The returned states of the objects that the placement wants back."""
@@ -418,11 +452,13 @@ class Destination:
     def check(self) -> None:
         """Assert that what is derived agrees with what it is derived from."""
         self._ownership.check()
+        self._order.check()
         self._history.check([key for key in self._observed if key not in self.wanted])
         assert self._tallies.keys() == self._assigned.keys()
         for key, assignment in self._assigned.items():
             assert assignment.entries is None or key not in self._awaiting
-            assert (assignment.entries is None) == (key in self._awaiting or key in self._frozen)
+            unready = (self._awaiting, self._frozen, self._order.held)
+            assert (assignment.entries is None) == any(key in each for each in unready)
             assert self._ownership.of(key).keys() == {each.key for each in assignment.in_force}
         for tally in self._tallies.values():
             tally.check()
@@ -442,26 +478,31 @@ class Destination:
 
     def _freeze(self, key: MailKey, failed: Mapping[ObjectKey, str]) -> None:
         """All of the placement stays as it is here: nothing comes, changes or goes."""
-        samples = [
-            self._sample(0, str(obj), f"{FROZEN}: {why}"[:REASON_MAX_CHARACTERS])
-            for obj, why in failed.items()
-        ]
+        samples = [self._sample(0, str(obj), f"{FROZEN}: {why}") for obj, why in failed.items()]
         self._frozen[key] = tuple(sorted(samples, key=lambda sample: sample.rank)[:SAMPLES_MAX])
         self._awaiting.pop(key, None)
         self._changed[key] = None
 
-    def _frozen_summary(self, key: MailKey, now_ms: int) -> Summary:
-        tally, claims = self._tallies[key], self._ownership.of(key)
-        tally.refresh(lambda obj: self._judged(key, obj) if obj in claims else None)
-        samples = [*self._frozen[key], *tally.worst(SAMPLES_MAX)]
-        health = tally.health if claims else "unknown"
-        return _one("frozen", health, ARM_OLDER, samples, now_ms)
+    def _kept(
+        self, state: State, key: MailKey, why: Iterable[ExceptionSample], now_ms: int
+    ) -> Summary:
+        """The report on a placement that stays as it was here."""
+        tally = self._tally(key)
+        health = tally.health if self._ownership.of(key) else "unknown"
+        return one(state, health, ARM_OLDER, [*why, *tally.worst(SAMPLES_MAX)], now_ms)
+
+    def _waiting_samples(self, key: MailKey) -> list[ExceptionSample]:
+        awaited = self._waits_for(key, self._order.held[key].assignment)
+        named = f"the placement {awaited.name} to be healthy here" if awaited else "nothing"
+        return [self._sample(AT_WORK, "", f"{WAITING}: for {named}")]
 
     def _withhold(
         self, key: MailKey, head: DeltaHead, former: Assignment | None, now: float
     ) -> None:
         """Its head alone takes nothing away: what was held stays, and the content is waited for."""
         self.admissions.forget(key)
+        if self._order.held.pop(key, None) is not None:
+            self._awaiting[key] = None
         if key not in self._withheld:
             self._withheld[key] = self._withheld_unsaid[key] = now
             self._changed[key] = None
@@ -497,58 +538,31 @@ class Destination:
         [state], [health] = summary.states, summary.health
         return replaced(summary, cells={cell(admission.wave, state, health): 1})
 
-    def _judged(self, key: MailKey, obj: ObjectKey) -> Judged:
-        observed = self._observed.get(obj)
-        present = observed is not None and observed.present
-        health: Health = observed.health if observed and present else "progressing"
-        state, sample = self._state_of(key, obj)
-        return state, health, sample
+    def _tally(self, key: MailKey) -> Tally:
+        """The placement's objects as they are now."""
+        tally, claims = self._tallies[key], self._ownership.of(key)
+        tally.refresh(lambda obj: self._judged(key, obj) if obj in claims else None)
+        return tally
 
-    def _state_of(self, key: MailKey, obj: ObjectKey) -> tuple[State, ExceptionSample | None]:
+    def _judged(self, key: MailKey, obj: ObjectKey) -> Judged:
         winner = self._ownership.winner_over(key, obj)
-        if winner is not None:
-            reason = f"Overridden: placement {winner[:8]} from another source has this object"
-            return "failing", self._sample(1, str(obj), reason)
-        observed = self._observed.get(obj)
-        if observed is not None and observed.error:
-            reason = observed.error[:REASON_MAX_CHARACTERS]
-            return "failing", self._sample(0, str(obj), reason)
-        wanted = self.wanted.get(obj)
-        if observed is None or wanted is None:
-            return "pending", None
-        same = observed.present and observed.address == wanted.address
-        if not same and not (wanted.create_only and observed.present and observed.address):
-            return "pending", self._waiting_sample(observed)
-        if observed.health == "degraded":
-            reason = (observed.reason or "Degraded")[:REASON_MAX_CHARACTERS]
-            return "synced", self._sample(NOT_WORKING, str(obj), reason)
-        if observed.health == "progressing" and observed.reason:
-            reason = observed.reason[:REASON_MAX_CHARACTERS]
-            return "synced", self._sample(AT_WORK, str(obj), reason)
-        return "synced", None
+        return judge(obj, self._observed.get(obj), self.wanted.get(obj), winner, str(self.path))
 
     def _leaving(self, key: MailKey, now_ms: int) -> Summary:
         if not self._history.left(key):
             return Summary()
-        return _one("leaving", "unknown", ARM_NOTHING, self._left_samples(key), now_ms)
+        return one("leaving", "unknown", ARM_NOTHING, self._left_samples(key), now_ms)
 
     def _left_samples(self, key: MailKey) -> list[ExceptionSample]:
         """What keeps the placement's leftovers from being pruned."""
         seen = [self._observed[obj] for obj in self._history.left(key)]
-        failed = [
-            self._sample(0, str(s.key), s.error[:REASON_MAX_CHARACTERS]) for s in seen if s.error
-        ]
-        return failed + [sample for s in seen if (sample := self._waiting_sample(s))]
-
-    def _waiting_sample(self, observed: ObjectObserved) -> ExceptionSample | None:
-        if not observed.waits:
-            return None
-        reason = f"{WAITING}: for {observed.waits}"[:REASON_MAX_CHARACTERS]
-        return self._sample(AT_WORK, str(observed.key), reason)
+        failed = [self._sample(0, str(s.key), s.error) for s in seen if s.error]
+        waiting = (waiting_sample(each, str(self.path)) for each in seen)
+        return [*failed, *filter(None, waiting)]
 
     def _clash_samples(self, assignment: Assignment) -> Iterator[ExceptionSample]:
         for obj, why in self._customizing.clashes(assignment.forms):
-            yield self._sample(2, str(obj), f"{CLASH}: {why}"[:REASON_MAX_CHARACTERS])
+            yield self._sample(2, str(obj), f"{CLASH}: {why}")
 
     def _content_sample(self, key: MailKey) -> list[ExceptionSample]:
         if self._content.refused_since(owner_of(key)) is None:
@@ -556,7 +570,7 @@ class Destination:
         return [self._sample(0, "", CONTENT_REFUSED)]
 
     def _sample(self, severity: int, obj: str, reason: str) -> ExceptionSample:
-        return ExceptionSample(severity, obj, reason, 1, str(self.path))
+        return sample(severity, obj, reason, str(self.path))
 
     def _look_at_left(self, key: ObjectKey) -> None:
         self._history.set_left(key, is_left=key in self._observed and key not in self.wanted)
@@ -583,10 +597,3 @@ def owner_of(key: MailKey) -> str:
 def placement_of(owner: str) -> MailKey | None:
     """The placement that such an owner names; None of any other."""
     return MailKey(owner.removeprefix(_OWNER)) if owner.startswith(_OWNER) else None
-
-
-def _one(
-    state: State, health: Health, arm: str, samples: Iterable[ExceptionSample], now_ms: int
-) -> Summary:
-    worst = tuple(sorted(samples, key=lambda sample: sample.rank)[:SAMPLES_MAX])
-    return Summary({state: 1}, {health: 1}, {arm: 1}, worst, oldest_ms=now_ms)
