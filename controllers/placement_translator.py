@@ -34,6 +34,7 @@ from schemas.faults import Fault
 from schemas.identity import MailKey
 from schemas.objects import ObjectKey
 from schemas.placements import placement_of, title
+from schemas.placing import move_seconds
 from schemas.records import DeltaHead, Source
 
 Note = Callable[[str, str, str], None]
@@ -135,6 +136,17 @@ class PlacementTranslator:
         record = self._issuer.records.get(key)
         ours = record is not None and self._placements.is_ours(record)
         return placement_of(record.source) if record is not None and ours else None
+
+    def move_seconds(self, key: MailKey) -> float | None:
+        """How long the move of a placement of this space may take; None of one that just moves.
+
+        Raises LookupError while the space was not listed.
+        """
+        if not self.known:
+            raise LookupError(key)
+        name = self.name_of(key)
+        placement = self.workloads.placements.get(name) if name is not None else None
+        return move_seconds(placement.metadata.annotations) if placement is not None else None
 
     def acts(self, name: str) -> str:
         """What a placement selects that acts on its own API server; "" if nothing does."""

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from controllers.collector_errors import CollectorErrors
+from controllers.core.holding import Holds
 from controllers.finalizers import Finalizers
 from controllers.issuing import Issuer
 from controllers.mailbox_controller import MailboxController
@@ -25,8 +26,9 @@ from schemas.selectors import LabelSelector
 class Inventories:
     """All inventory spaces of a centre, as one who resolves placements sees them."""
 
-    def __init__(self, listed: Sequence[MailboxController]) -> None:
+    def __init__(self, listed: Sequence[MailboxController], holds: Holds) -> None:
         self._listed = tuple(listed)
+        self.holds = holds
 
     @property
     def known(self) -> bool:
@@ -65,7 +67,13 @@ class WorkloadSpace:
         self._queues = queues
         self.translator = PlacementTranslator(issuer, relay, space, clock, queues, note)
         self.summarizer = StatusSummarizer(
-            relay, space, clock, queues.statuses, self.translator, lambda: inventories.locations
+            relay,
+            space,
+            clock,
+            queues.statuses,
+            self.translator,
+            lambda: inventories.locations,
+            inventories.holds,
         )
         self._collectors = CollectorErrors(space, queues.collectors, self.translator)
         self._where = WhereResolver(space, clock, queues.slices, self.translator, inventories)

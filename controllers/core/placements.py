@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from controllers.core.drafts import Draft
+from controllers.core.holding import hold_alternatives
 from controllers.core.reach import count_destinations
 from controllers.core.reading import Reading
 from controllers.core.removal import (
@@ -32,13 +33,15 @@ from controllers.core.translate import (
     bare_head,
     translate,
 )
-from controllers.core.workloads import Object, Workloads
+from controllers.core.workloads import Object, Placement, Workloads
 from schemas.chunks import read_manifest_chunk, read_root
 from schemas.faults import Fault
 from schemas.identity import MailKey
 from schemas.objects import ObjectKey
 from schemas.placements import bare_name, kind_of, placement_of
+from schemas.placing import move_seconds
 from schemas.records import (
+    Alternative,
     DeltaHead,
     Dependency,
     Record,
@@ -198,7 +201,7 @@ class Placements:
         if self.workloads.frozen(name):
             return None
         translation = translate(
-            bare_head(self.source(name), alternatives_of(placement.spec)),
+            bare_head(self.source(name), self._alternatives(name, placement)),
             selected,
             resolver.objects,
             self._cleaned,
@@ -218,9 +221,15 @@ class Placements:
             placement, issued = self.workloads.placements.get(other), self._issued.get(other)
             if placement is not None:
                 generation = issued.head.generation if issued is not None else 0
-                meant = alternatives_of(placement.spec)
+                meant = self._alternatives(other, placement)
                 found.append(Dependency(bare_name(other), generation, meant))
         return tuple(found)
+
+    def _alternatives(self, name: str, placement: Placement) -> tuple[Alternative, ...]:
+        """For whom it is meant, and who keeps it while it moves."""
+        meant = alternatives_of(placement.spec)
+        moves = move_seconds(placement.metadata.annotations) is not None
+        return meant + hold_alternatives(self.source(name).key) if moves and meant else meant
 
     def _unreadable(self, name: str, before: Issued | None) -> bool:
         """Whether nobody can tell what the placement would lose: then it stays as it is."""

@@ -18,6 +18,7 @@ from schemas.api import Condition
 from schemas.faults import Fault
 from schemas.objects import ObjectKey
 from schemas.placements import title
+from schemas.placing import MOVE_DEADLINE
 from schemas.refusals import CodecError
 from schemas.reports import (
     AT_WORK,
@@ -39,6 +40,7 @@ COLLECTORS_AVAILABLE = "StatusCollectorsAvailable"
 READY, WIDE_SELECTION, POLICIES_DIFFER = "Ready", "WideSelection", "PoliciesDiffer"
 CUSTOMIZED = "Customized"
 DEPENDENCY_MISSING, DEPENDENCY_CIRCLE = "DependencyMissing", "DependencyCircle"
+MOVING = "Moving"
 SINGLETONS_NAMED_MAX = 4
 OBJECTS_NAMED_MAX = 4
 _OWNED = (
@@ -57,6 +59,7 @@ _OWNED = (
     CUSTOMIZED,
     DEPENDENCY_MISSING,
     DEPENDENCY_CIRCLE,
+    MOVING,
 )
 
 
@@ -98,6 +101,8 @@ class PlacementFacts:
     """Placements that it is to wait for, and that are not there."""
     circle: tuple[str, ...] = ()
     """Placements that are to wait for each other, this one among them."""
+    keeping: int = 0
+    """How many Locations and SyncTargets keep it until who gains it is healthy."""
 
 
 def placement_status(
@@ -245,6 +250,12 @@ def _waited_for(facts: PlacementFacts) -> Iterator[Condition]:
         named = ", ".join(map(title, facts.circle))
         message = f"{named} wait for each other, so none of them does; take one out of the circle"
         yield condition(DEPENDENCY_CIRCLE, "True", DEPENDENCY_CIRCLE, message)
+    if facts.keeping:
+        who = "1 Location or SyncTarget that loses it keeps it"
+        if facts.keeping > 1:
+            who = f"{facts.keeping} Locations and SyncTargets that lose it keep it"
+        message = f"{who} until all who gain it are healthy, or {MOVE_DEADLINE} is over"
+        yield condition(MOVING, "True", "MakeBeforeBreak", message)
 
 
 def _collectors(missing: Sequence[str]) -> Condition:
