@@ -15,7 +15,6 @@ from tests.unit.centre_world import (
     condition,
     config,
     holds,
-    lists_exactly,
     location,
     placement,
     target,
@@ -180,4 +179,3 @@ async def test_that_it_moves_is_said(centre):
         )
         await report(centre, 2)
         await centre.until_status(KEY, lambda obj: not condition(obj, "Moving"))
-        assert await lists_exactly(centre.relay, centre.relay.delta("shop"))
