@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import replace
 
 from controllers.core.acting import acting, acting_text
 from controllers.core.collectors import collectors_among
-from controllers.core.placements import Placements, read_issued
+from controllers.core.placements import Placements, Work, read_arm, read_issued
+from controllers.core.rollout.rollouts import ROLLOUTS
+from controllers.core.rollout.state import target_of
 from controllers.core.selection import Reach
 from controllers.core.transforms import TRANSFORMS
 from controllers.core.translate import Entries, Issued
@@ -35,7 +38,7 @@ from schemas.identity import MailKey
 from schemas.objects import ObjectKey
 from schemas.placements import placement_of, title
 from schemas.placing import move_seconds
-from schemas.records import DeltaHead, Source
+from schemas.records import DeltaHead, Gate, Source
 
 Note = Callable[[str, str, str], None]
 """Hears what no status can say: a reason, what it is about, and why."""
@@ -158,6 +161,19 @@ class PlacementTranslator:
         """Whether the ledger holds the placement."""
         return self._placements.in_force(name)
 
+    def gates(self, name: str) -> tuple[Gate, ...] | None:
+        """Who gets what of a placement by the ledger; None if that does not have it."""
+        return self._placements.gates(name)
+
+    def look_at(self, names: Iterable[str]) -> None:
+        """Have the ledger say what is let out now."""
+        self._queue.add(names)
+
+    @property
+    def gone(self) -> AbstractSet[str]:
+        """Placements that stay as they are, as the Rollout is gone that steered them."""
+        return self._placements.gone
+
     def entries(self, name: str) -> Entries:
         """The objects of a placement as the ledger has them."""
         return self._placements.entries(name)
@@ -214,6 +230,7 @@ class PlacementTranslator:
         self._look(names, slices_among(objects))
         self._queues.collectors.add(collectors_among(objects))
         self._look_at_transforms(objects)
+        self._look_at_rollouts(objects)
 
     def changed(self, change: Change) -> None:
         """Take a change of the space."""
@@ -225,6 +242,7 @@ class PlacementTranslator:
         self._look(names, slices_among([change.key]))
         self._queues.collectors.add(collectors_among([change.key]))
         self._look_at_transforms([change.key])
+        self._look_at_rollouts([change.key])
 
     def synced(self) -> None:
         """Go on with what waited until all kinds that it may select were listed."""
@@ -248,6 +266,12 @@ class PlacementTranslator:
         if any((key.group, key.resource) == TRANSFORMS for key in changed):
             self._queues.transforms.add(self.workloads.transforms.objects)
 
+    def _look_at_rollouts(self, changed: Iterable[ObjectKey]) -> None:
+        """Have Rollouts looked at if one changed: two may be of one placement."""
+        if any((key.group, key.resource) == ROLLOUTS for key in changed):
+            rollouts = self.workloads.rollouts
+            self._queues.rollouts.add({*rollouts.objects, *rollouts.states})
+
     def _widen(self) -> bool:
         """Follow the kinds that placements may select now; whether some are still to be listed."""
         reaches = self.workloads.resolver.reaches
@@ -266,12 +290,16 @@ class PlacementTranslator:
         """Bring what the ledger says of these up to date; those to be looked at again."""
         again = frozenset[str]() if await self._complete(names) else names
         generations = self.workloads.generations(names)
+        await self._read_targets(names)
         todo = names
         while todo:
             works = self._placements.next(todo)
             todo = self._placements.deferred
+            for work in works:
+                if work.unsent:
+                    await self._keep(work)
             drafts = [work.draft for work in works if work.draft is not None]
-            deleted = [work.key for work in works if work.draft is None]
+            deleted = [work.key for work in works if work.translation is None]
             if works:
                 self._placements.issued(works, await self._issuer.issue(drafts, deleted))
         self.observed.update(generations)
@@ -280,7 +308,28 @@ class PlacementTranslator:
         for name in names & self.held.keys() - self.workloads.objects.keys():
             self._note("RemovalHeld", title(name), self.held[name])
         self._queues.translated(names)
+        self._queues.rollouts.add(self.workloads.rollouts.steering(names))
         return again
+
+    async def _keep(self, work: Work) -> None:
+        """Keep what a rollout lets nobody have yet: when it does, the objects may be others."""
+        assert work.translation is not None
+        roots = [work.translation.root] if work.translation.root is not None else []
+        await self._relay.retain(f"target/{self.identity}/{work.name}", roots, work.unsent)
+
+    async def _read_targets(self, names: Iterable[str]) -> None:
+        """Read what steered placements wanted last: the ledger may not lead there."""
+        rollouts = self.workloads.rollouts
+        for name in sorted(names):
+            if not self._placements.lacks_target(name):
+                continue
+            state = rollouts.stored_status(rollouts.of(name) or "")
+            target = target_of(state) if state is not None else None
+            if target is None:
+                continue
+            read = await read_all(self._relay, read_arm(target))
+            if read is not None:
+                self._placements.put_target(name, read)
 
     async def _complete(self, names: Iterable[str]) -> bool:
         """Read what is selected and of which only metadata is known; whether all could be read."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
 from relay.core.collecting.collecting import Result
@@ -45,6 +46,19 @@ class CentreRelay(Protocol):
         """Keep the blobs, then the snapshot, erase what it lists no more, and send it.
 
         Returns when it is kept and what is dropped is erased.
+        """
+        ...
+
+    async def retain(
+        self,
+        owner: str,
+        roots: Collection[Reference],
+        blobs: Mapping[ContentHash, bytes] = MappingProxyType({}),
+    ) -> None:
+        """Keep these blobs, and from now on all that these roots lead to, until told otherwise.
+
+        What was said of this owner before is replaced. It lasts as long as the run: who starts says
+        it again, before anything is swept.
         """
         ...
 

@@ -136,6 +136,7 @@ class StatusSummarizer:
             missing_collectors=workloads.collectors.missing(name),
             wide=workloads.wide(name),
             differing=workloads.resolver.differing(name),
+            is_gone=name in self._translator.gone,
             is_policy=kind_of(name) is BINDING_POLICIES,
             absent=workloads.dependencies.absent(name, workloads.placements),
             circle=workloads.dependencies.circle(name),

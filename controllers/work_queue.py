@@ -43,8 +43,8 @@ class WorkQueue(Generic[T]):
         self._revision = 0
         self._taken = self._done = 0
         self._moved = asyncio.Event()
-        # What is to be added later, and who does it.
-        self._later: set[T] = set()
+        # What is to be added later and when, and who does it.
+        self._later: dict[T, float] = {}
         self._group: asyncio.TaskGroup | None = None
 
     def add(self, items: Iterable[T]) -> None:
@@ -82,11 +82,12 @@ class WorkQueue(Generic[T]):
                     self.add_later(item, RETRY_SECONDS)
 
     def add_later(self, item: T, seconds: float) -> None:
-        """Add it after so many seconds, while `work` runs; not twice at a time."""
+        """Add it after so many seconds, while `work` runs, unless it is added sooner anyway."""
         assert self._group is not None
-        if item not in self._later:
-            self._later.add(item)
-            self._group.create_task(self._add_later(item, seconds), name="later")
+        due = self._clock.now().seconds + seconds
+        if due < self._later.get(item, float("inf")) - QUIET_SECONDS:
+            self._later[item] = due
+            self._group.create_task(self._add_later(item, seconds, due), name="later")
 
     def read_to(self, revision: str) -> None:
         """Note that all that a space held at this revision was added."""
@@ -105,10 +106,11 @@ class WorkQueue(Generic[T]):
         while self._done < last:
             await self._move()
 
-    async def _add_later(self, item: T, seconds: float) -> None:
+    async def _add_later(self, item: T, seconds: float, due: float) -> None:
         await self._clock.sleep(seconds)
-        self._later.discard(item)
-        self.add([item])
+        if self._later.get(item) == due:
+            del self._later[item]
+            self.add([item])
 
     async def _move(self) -> None:
         await self._moved.wait()
@@ -126,6 +128,8 @@ class PlacementQueues:
         self.collectors: WorkQueue[str] = WorkQueue(clock)
         # By names of CustomTransforms.
         self.transforms: WorkQueue[str] = WorkQueue(clock, STATUS_FIRST_SECONDS)
+        # By names of Rollouts.
+        self.rollouts: WorkQueue[str] = WorkQueue(clock)
         # None where nothing has finalizers.
         self.finalizers: WorkQueue[str] | None = WorkQueue(clock) if finalizing else None
 

@@ -12,6 +12,7 @@ from controllers.issuing import Issuer
 from controllers.mailbox_controller import MailboxController
 from controllers.placement_translator import Note, PlacementTranslator
 from controllers.ports import CentreRelay, FinalizingSpace
+from controllers.rollouts import RolloutController
 from controllers.status_summarizer import StatusSummarizer
 from controllers.transform_statuses import TransformStatuses
 from controllers.where_resolver import WhereResolver
@@ -77,6 +78,9 @@ class WorkloadSpace:
         )
         self._collectors = CollectorErrors(space, queues.collectors, self.translator)
         self._where = WhereResolver(space, clock, queues.slices, self.translator, inventories)
+        self._rollouts = RolloutController(
+            issuer, relay, space, clock, queues.rollouts, self.translator
+        )
         self._transforms = TransformStatuses(space, queues.transforms, self.translator)
         self._finalizers: Finalizers | None = None
         if isinstance(space, FinalizingSpace) and queues.finalizers is not None:
@@ -107,11 +111,14 @@ class WorkloadSpace:
             group.create_task(self.summarizer.run(), name="status summarizer")
             group.create_task(self._where.run(), name="where resolver")
             group.create_task(self._collectors.run(), name="collector errors")
+            group.create_task(self._rollouts.run(), name="rollouts")
             group.create_task(self._transforms.run(), name="custom transforms")
             if self._finalizers is not None:
                 group.create_task(self._finalizers.run(), name="finalizers")
 
     def counts_changed(self, keys: Iterable[MailKey]) -> None:
         """Look again at those placements of this space whose counts changed."""
-        names = [self.translator.name_of(key) for key in keys]
-        self._queues.statuses.add(name for name in names if name is not None)
+        found = (self.translator.name_of(key) for key in keys)
+        names = frozenset(name for name in found if name is not None)
+        self._queues.statuses.add(names)
+        self._queues.rollouts.add(self.translator.workloads.rollouts.steering(names))

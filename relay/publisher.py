@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from relay.core.collecting.collecting import Result
 from relay.core.content.content import references_in
 from relay.core.effects import StoreOwn
-from relay.core.events import Event, Issued, OwnRecord, SnapshotIssued
+from relay.core.events import Event, Issued, OwnRecord, Retained, SnapshotIssued
 from relay.core.node import Node
 from relay.core.records.accepted import read_record, to_keep
 from relay.counters import Counters
@@ -98,6 +99,15 @@ class CentrePublisher:
         issued = SnapshotIssued(data, tuple(dropped), frozenset(blobs))
         await self._keep(blobs, kept, [issued])
 
+    async def retain(
+        self,
+        owner: str,
+        roots: Collection[Reference],
+        blobs: Mapping[ContentHash, bytes] = MappingProxyType({}),
+    ) -> None:
+        """Keep these blobs, and from now on all that these roots lead to."""
+        await self._keep(blobs, [], [Retained(owner, frozenset(roots), frozenset(blobs))])
+
     async def load(self, reference: Reference) -> bytes | None:
         """The plain bytes of a blob kept earlier, checked; None if it is not there."""
         return await self._load(reference)
@@ -145,7 +155,7 @@ class CentrePublisher:
 
     def handled(self, event: Event) -> None:
         """The node knows of the blobs that came with an event."""
-        if isinstance(event, Issued | SnapshotIssued) and event.blobs:
+        if isinstance(event, Issued | SnapshotIssued | Retained) and event.blobs:
             self._coming.remove(event.blobs)
 
     async def drop_blobs(self, addresses: Sequence[ContentHash]) -> int:

@@ -87,6 +87,8 @@ ROLLOUT_TEXTS: Mapping[str, Texts] = {
         "target": "The address of the content that the space wants now.",
         "targetSize": "How long its list of objects is, in bytes.",
         "salt": "What the shares are drawn with.",
+        "waitingFor": "What else keeps its newest content from going out.",
+        "ungrouped": "How many values of labels found no wave of their own.",
         "complete": "Whether the counts are exact; if not, each reads 'at least'.",
         "late": "How many members fail now of what was rolled out to its end.",
         "request": "What became of the last command.",
@@ -112,6 +114,7 @@ ROLLOUT_TEXTS: Mapping[str, Texts] = {
         "since": "When its first step was.",
         "approvedBefore": "Whether a person let it begin.",
         "approvedAfter": "Whether a person let it end.",
+        "reason": "Why it failed.",
         "definition": "The wave as it was when the revision began.",
     },
     "RolloutStep": {

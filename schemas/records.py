@@ -120,6 +120,12 @@ class Gate(WireRecord, frozen=True):
             raise ValueError(f"{len(self.windows)} windows of one gate, at most {WINDOWS_MAX}")
 
     @property
+    def revision(self) -> int:
+        """The number of the revision whose wave it is; 0 if it is none."""
+        number = self.name.partition(".")[0]
+        return int(number) if number.isascii() and number.isdecimal() else 0
+
+    @property
     def admits_all(self) -> bool:
         """Whether there is nobody whom it could turn away."""
         bound = self.selector is not None or not self.path.is_root or bool(self.windows)

@@ -210,3 +210,5 @@ class Count:
     exact: bool
     # Children that keep it from being exact, at most 20.
     waiting_for: tuple[str, ...] = ()
+    # Of the placement's record here, which the count is of.
+    generation: int = 0

@@ -7,7 +7,7 @@ that looks like blindness.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from controllers.core.drafts import Draft
@@ -22,21 +22,25 @@ from controllers.core.removal import (
     named,
     removals_max,
 )
+from controllers.core.rollout.rollouts import is_released
 from controllers.core.selection import clauses_of
 from controllers.core.translate import (
     CleanObjects,
+    DeltaRules,
     Entries,
-    Extras,
     Issued,
+    Steering,
+    StoredArm,
     Translation,
     alternatives_of,
     bare_head,
     translate,
 )
 from controllers.core.workloads import Object, Placement, Workloads
+from schemas.blobs import Reference
 from schemas.chunks import read_manifest_chunk, read_root
 from schemas.faults import Fault
-from schemas.identity import MailKey
+from schemas.identity import ContentHash, MailKey
 from schemas.objects import ObjectKey
 from schemas.placements import bare_name, kind_of, placement_of
 from schemas.placing import move_seconds
@@ -44,6 +48,7 @@ from schemas.records import (
     Alternative,
     DeltaHead,
     Dependency,
+    Gate,
     Record,
     Source,
     decode_body,
@@ -65,6 +70,11 @@ class Work:
     def draft(self) -> Draft | None:
         return self.translation.draft if self.translation is not None else None
 
+    @property
+    def unsent(self) -> Mapping[ContentHash, bytes]:
+        """What is to be kept though no draft brings it."""
+        return self.translation.unsent if self.translation is not None else {}
+
 
 class Placements:
     """The placements of the space of one identity; `issued` is what the ledger holds of them.
@@ -84,10 +94,14 @@ class Placements:
         self.workloads = Workloads()
         self.faults: dict[str, tuple[Fault, ...]] = {}
         self.held: dict[str, str] = {}
+        # Placements that stay as they are, as the Rollout is gone that steered them.
+        self.gone: set[str] = set()
         self.known = False
         # What waits until that which it waits for is in the ledger.
         self.deferred: frozenset[str] = frozenset()
         self._issued = dict(issued)
+        # What placements that are steered wanted last, whoever gets it.
+        self._targets: dict[str, StoredArm] = {}
         self._ledger = ledger
         resolver = self.workloads.resolver
         self._cleaned = CleanObjects(resolver.customizers, self.workloads.transforms)
@@ -153,18 +167,16 @@ class Placements:
             said = work.translation
             if said is None:
                 del self._issued[work.name]
+                self._targets.pop(work.name, None)
+                continue
+            if said.root is not None and self.workloads.rollouts.of(work.name) is not None:
+                self._targets[work.name] = StoredArm(said.entries, said.kept)
+                self.workloads.rollouts.wants(work.name, said.root)
+            if said.draft is None:
                 continue
             record = next(stored)
             assert isinstance(record, DeltaHead)
-            self._issued[work.name] = Issued(
-                record,
-                said.gates,
-                said.entries,
-                said.kept,
-                said.lost,
-                said.collectors,
-                said.after,
-            )
+            self._issued[work.name] = said.issued(record)
 
     # What there is.
 
@@ -185,6 +197,19 @@ class Placements:
         issued = self._issued.get(name)
         return issued.entries or {} if issued is not None else {}
 
+    def gates(self, name: str) -> tuple[Gate, ...] | None:
+        """Who gets what of a placement by the ledger; None if that does not have it."""
+        issued = self._issued.get(name)
+        return issued.gates if issued is not None else None
+
+    def lacks_target(self, name: str) -> bool:
+        """Whether what a steered placement wanted last is to be read from the store."""
+        return self.workloads.rollouts.of(name) is not None and name not in self._targets
+
+    def put_target(self, name: str, target: StoredArm) -> None:
+        """Take what the store has of what a placement wanted last."""
+        self._targets.setdefault(name, target)
+
     # Deciding.
 
     def _next(self, name: str) -> Work | None:
@@ -192,13 +217,14 @@ class Placements:
         before = self._issued.get(name)
         placement = self.workloads.placements.get(name)
         self.held.pop(name, None)
+        self.gone.discard(name)
         if placement is None:
             return self._withdraw(name, before)
         if self._unreadable(name, before):
             return None
         resolver = self.workloads.resolver
         selected = resolver.selection(name)
-        if self.workloads.frozen(name):
+        if self.workloads.frozen(name) or self._is_gone(name, before):
             return None
         translation = translate(
             bare_head(self.source(name), self._alternatives(name, placement)),
@@ -207,10 +233,16 @@ class Placements:
             self._cleaned,
             before,
             self._hold(name, selected, before),
-            Extras(self.workloads.collecting(name), clauses_of(placement.spec), self._after(name)),
+            DeltaRules(
+                self.workloads.collecting(name),
+                clauses_of(placement.spec),
+                self._steering(name, before),
+                self._after(name),
+            ),
         )
         self.faults[name] = translation.faults + self.workloads.renatured.faults(selected)
-        if translation.draft is None:
+        news = translation.unsent or not self._is_wanted(translation, name)
+        if translation.draft is None and not news:
             return None
         return Work(name, self.source(name).key, translation)
 
@@ -230,6 +262,30 @@ class Placements:
         meant = alternatives_of(placement.spec)
         moves = move_seconds(placement.metadata.annotations) is not None
         return meant + hold_alternatives(self.source(name).key) if moves and meant else meant
+
+    def _steering(self, name: str, before: Issued | None) -> Steering | None:
+        """What a Rollout makes of the placement; before it is known nothing changes."""
+        rollouts = self.workloads.rollouts
+        if rollouts.of(name) is None:
+            return None
+        gates = rollouts.gates(name) or (before.gates if before is not None else ())
+        return Steering(lambda _target: gates, target=self._targets.get(name))
+
+    def _is_wanted(self, translation: Translation, name: str) -> bool:
+        """Whether its Rollout, if it has one, knows what is wanted."""
+        rollouts = self.workloads.rollouts
+        return rollouts.of(name) is None or rollouts.targets.get(name) == translation.root
+
+    def _is_gone(self, name: str, before: Issued | None) -> bool:
+        """Whether the Rollout is gone that steered the placement: then it stays where it is."""
+        if before is None or not before.head.is_gated:
+            return False
+        if self.workloads.rollouts.of(name) is not None:
+            return False
+        if is_released(self.workloads.objects.get(name)):
+            return False
+        self.gone.add(name)
+        return True
 
     def _unreadable(self, name: str, before: Issued | None) -> bool:
         """Whether nobody can tell what the placement would lose: then it stays as it is."""
@@ -284,20 +340,37 @@ def read_issued(head: DeltaHead, body: bytes) -> Reading[Issued]:
         decoded = decode_body(head, body)
     except RecordRefused:
         return Issued(head, (), None)
-    gates, collectors, after = decoded.gates, decoded.collectors, decoded.after
-    root = gates[-1].arm
+    gates = decoded.gates
+    issued = Issued(head, gates, None, collectors=decoded.collectors, after=decoded.after)
+    root = target_of(gates)
     if root is None:
-        return Issued(head, gates, {}, collectors=collectors, after=after)
+        return replace(issued, entries={})
+    others: dict[ContentHash, Entries] = {}
+    for arm in dict.fromkeys(gate.arm for gate in gates if gate.arm not in (None, root)):
+        assert arm is not None
+        read = yield from read_arm(arm)
+        if read is not None:
+            others[arm.address] = read.entries
+    target = yield from read_arm(root)
+    if target is None:
+        return replace(issued, others=others)
+    return replace(issued, entries=target.entries, kept=target.kept, others=others)
+
+
+def read_arm(root: Reference) -> Reading[StoredArm | None]:
+    """A content as the store has it; None if that cannot be read."""
     try:
         found = yield (root,)
         chunks = read_root(found[root.address]).chunks
         parts = yield chunks
-        entries = {
-            entry.key: entry
-            for chunk in chunks
-            for entry in read_manifest_chunk(parts[chunk.address])
-        }
+        listed = [e for chunk in chunks for e in read_manifest_chunk(parts[chunk.address])]
     except (KeyError, WireRefused):
-        return Issued(head, gates, None)
+        return None
     kept = frozenset({root.address, *(chunk.address for chunk in chunks)})
-    return Issued(head, gates, entries, kept, collectors=collectors, after=after)
+    return StoredArm({entry.key: entry for entry in listed}, kept)
+
+
+def target_of(gates: Sequence[Gate]) -> Reference | None:
+    """The content of the newest revision: what the last gate gives, if none has a name."""
+    newest = max(gates, key=lambda gate: gate.revision)
+    return newest.arm if newest.revision else gates[-1].arm

@@ -26,6 +26,13 @@ def count_destinations(records: Iterable[Record], alternatives: Iterable[Alterna
     return reach.count(tuple(alternatives))
 
 
+def destinations_of(
+    records: Iterable[Record], alternatives: Iterable[Alternative]
+) -> frozenset[MailKey]:
+    """Which destinations in force these alternatives select, by the keys of their profiles."""
+    return _Reach(records).destinations(tuple(alternatives))
+
+
 def hold_destinations(records: Collection[Record], unseen: AbstractSet[MailKey]) -> Held[MailKey]:
     """Judge the inferred removals of these destinations and Locations by what placements lose.
 
@@ -88,6 +95,12 @@ class _Reach:
         """How many destinations these select; the other questions are about them from now on."""
         self._audience.put_placement(_ASKED, alternatives)
         return sum(self._audience.expected(_ASKED, child) for child in self._children)
+
+    def destinations(self, alternatives: _Alternatives) -> frozenset[MailKey]:
+        """Which destinations these select."""
+        self._audience.put_placement(_ASKED, alternatives)
+        listed = (self._audience.profiles(_ASKED, child) for child in self._children)
+        return frozenset(key for found in listed for key in found)
 
     def bears_on(self, location: LocationRecord) -> bool:
         return self._audience.bears_on(location, _ASKED)

@@ -15,6 +15,7 @@ from controllers.core.missing import Lack
 from controllers.core.workloads import FROZEN
 from schemas import codec
 from schemas.api import Condition
+from schemas.api.rollout_spec import RELEASE_ANNOTATION
 from schemas.faults import Fault
 from schemas.objects import ObjectKey
 from schemas.placements import title
@@ -37,6 +38,7 @@ SINGLETON_REPORTED = "SingletonReported"
 OBJECTS_SELECTED = "ObjectsSelected"
 ACTS_AT_CENTRE = "ActsAtCentre"
 COLLECTORS_AVAILABLE = "StatusCollectorsAvailable"
+ROLLOUT_GONE = "RolloutGone"
 READY, WIDE_SELECTION, POLICIES_DIFFER = "Ready", "WideSelection", "PoliciesDiffer"
 CUSTOMIZED = "Customized"
 DEPENDENCY_MISSING, DEPENDENCY_CIRCLE = "DependencyMissing", "DependencyCircle"
@@ -60,6 +62,7 @@ _OWNED = (
     DEPENDENCY_MISSING,
     DEPENDENCY_CIRCLE,
     MOVING,
+    ROLLOUT_GONE,
 )
 
 
@@ -95,6 +98,8 @@ class PlacementFacts:
     """How many objects it selects of how many, if these are almost all."""
     differing: Mapping[str, Sequence[ObjectKey]] = field(default_factory=dict)
     """Placements that say createOnly otherwise, and of which objects."""
+    is_gone: bool = False
+    """Whether the Rollout is gone that steered it."""
     is_policy: bool = False
     """Whether it is a BindingPolicy."""
     absent: tuple[str, ...] = ()
@@ -238,6 +243,12 @@ def _asked_for(facts: PlacementFacts) -> Iterator[Condition]:
     if facts.uncustomized:
         message = "; ".join(facts.uncustomized[:ERRORS_MAX])
         yield condition(CUSTOMIZED, "False", "CustomizerMissing", message)
+    if facts.is_gone:
+        message = (
+            "the Rollout that steered it is gone: it stays as it is; create a Rollout, or annotate "
+            f'it with {RELEASE_ANNOTATION}: "true" to give everyone what it wants now'
+        )
+        yield condition(ROLLOUT_GONE, "True", "Frozen", message)
 
 
 def _waited_for(facts: PlacementFacts) -> Iterator[Condition]:

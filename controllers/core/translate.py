@@ -6,11 +6,12 @@ becomes a fault that names it, keeps its last good content, and holds up no othe
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from controllers.core.cleaning import clean
 from controllers.core.customizers import Casting, Customizers
@@ -44,25 +45,49 @@ from schemas.wire import replace
 HINTS_MAX = 4
 
 Entries = Mapping[ObjectKey, ManifestEntry]
+Others = Mapping[ContentHash, Entries]
+"""Contents by the addresses of their manifests."""
+GatesOf = Callable[[Reference], tuple[Gate, ...]]
+"""Who gets what, if this manifest is the target."""
 
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """A placement as the ledger has it."""
+    """A placement as the ledger has it.
+
+    Its **target** is what its space wanted last. A rollout may give some destinations, or all,
+    other content: that of other arms.
+    """
 
     head: DeltaHead
     # Who gets which content.
     gates: tuple[Gate, ...]
-    # None if the manifest could not be read.
+    # Of the target; None if its manifest could not be read.
     entries: Entries | None
-    # The blobs of the manifest that are in the store.
+    # The blobs of its manifest that are in the store.
     kept: frozenset[ContentHash] = frozenset()
     # Content of objects that is not.
     lost: frozenset[ContentHash] = frozenset()
     # What is collected.
     collectors: tuple[Reference, ...] = ()
+    # The other arms of the gates that could be read, by the addresses of their manifests.
+    others: Others = field(default_factory=dict)
+    # Whether a gate gives anyone the target.
+    aimed: bool = True
     # What it waits for.
     after: tuple[Dependency, ...] = ()
+
+    @property
+    def in_force(self) -> list[Entries]:
+        """The contents that someone gets, as far as they are known."""
+        mine = [self.entries] if self.aimed and self.entries is not None else []
+        return [*mine, *self.others.values()]
+
+    @property
+    def knows_all(self) -> bool:
+        """Whether these are all."""
+        arms = {gate.arm for gate in self.gates if gate.arm is not None}
+        return self.entries is not None and len(self.others) + self.aimed >= len(arms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +104,26 @@ class Translation:
     draft: Draft | None
     lost: frozenset[ContentHash] = frozenset()
     collectors: tuple[Reference, ...] = ()
+    others: Others = field(default_factory=dict)
+    aimed: bool = True
     after: tuple[Dependency, ...] = ()
+    # The target, and what of it the store lacks though no draft brings it.
+    root: Reference | None = None
+    unsent: Mapping[ContentHash, bytes] = field(default_factory=dict)
+
+    def issued(self, head: DeltaHead) -> Issued:
+        """The same once the ledger has it."""
+        return Issued(
+            head,
+            self.gates,
+            self.entries,
+            self.kept,
+            self.lost,
+            self.collectors,
+            self.others,
+            self.aimed,
+            self.after,
+        )
 
 
 class ObjectRefused(ValueError):
@@ -156,16 +200,41 @@ def alternatives_of(spec: EdgePlacementSpec | BindingPolicySpec) -> tuple[Altern
     return tuple(Alternative(OVER_LOCATION, item) for item in spec.location_selectors)
 
 
+class StoredArm(NamedTuple):
+    """One content of a placement, and the blobs of its manifest."""
+
+    entries: Entries
+    kept: frozenset[ContentHash]
+
+
 @dataclass(frozen=True, slots=True)
-class Extras:
-    """What a delta says beside its objects: what is collected, what comes up, what it waits for."""
+class Steering:
+    """What a rollout makes of a target: the gates, and what is known of other arms in them.
+
+    Without gates nothing is issued yet. `target` is the last one, which the store has.
+    """
+
+    gates_of: GatesOf
+    # What the store keeps besides: the contents of former revisions.
+    known: Others = field(default_factory=dict)
+    target: StoredArm | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaRules:
+    """What a delta says beside objects.
+
+    What destinations send back beside counts: rows of collectors, and objects of their own. And who
+    gets the content when: all at once, unless it is steered, and not before what it waits for.
+    """
 
     collectors: Mapping[ObjectKey, tuple[Program, ...]] = field(default_factory=dict)
     upsync: tuple[UpsyncClause, ...] = ()
+    steering: Steering | None = None
     after: tuple[Dependency, ...] = ()
 
 
-NO_EXTRAS = Extras()
+PLAIN_RULES = DeltaRules()
 
 
 def translate(
@@ -175,14 +244,14 @@ def translate(
     cleaned: CleanObjects,
     before: Issued | None = None,
     held: AbstractSet[ObjectKey] = frozenset(),
-    extras: Extras = NO_EXTRAS,
+    rules: DeltaRules = PLAIN_RULES,
 ) -> Translation:
     """Say a placement's object set as a delta.
 
     `head` tells the source and who is meant; `held` names objects that stay as they were although
     they are no longer selected.
     """
-    old = before.entries if before and before.entries is not None else {}
+    old = _target_before(before, rules.steering)
     entries = {key: old[key] for key in held if key in old}
     faults, shown = [], set[ObjectKey]()
     for key in sorted(selected):
@@ -195,37 +264,126 @@ def translate(
             faults.append(refused.fault)
             if key in old:
                 entries[key] = old[key]
-    manifest = build_manifest(entries.values(), extras.upsync)
-    asked = {key: programs for key, programs in extras.collectors.items() if key in entries}
+    manifest = build_manifest(entries.values(), rules.upsync)
+    head, gates = _steered(head, manifest[0].reference, before, rules.steering)
+    target = Translation(
+        entries,
+        gates,
+        frozenset(blob.reference.address for blob in manifest),
+        tuple(faults),
+        None,
+        before.lost if before else frozenset(),
+        others=_others(gates, manifest[0].reference, before, rules.steering),
+        aimed=any(gate.arm == manifest[0].reference for gate in gates),
+        after=rules.after,
+        root=manifest[0].reference,
+    )
+    return _drafted(head, target, manifest, _Shown(objects, shown, cleaned), before, rules)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """The objects that can be sent."""
+
+    objects: Mapping[ObjectKey, Mapping[str, Any]]
+    keys: AbstractSet[ObjectKey]
+    cleaned: CleanObjects
+
+    def blobs(self, entries: Entries, there: set[ContentHash]) -> Iterator[StoredBlob]:
+        """What these entries lead to and the store lacks."""
+        for key in sorted(self.keys):
+            reference = entries[key].reference
+            by = self.cleaned.casting(key, self.objects[key]).customizer
+            if reference.address not in there:
+                yield self.cleaned.blob(key, self.objects[key], reference.kind)
+            if by is not None and by.reference.address not in there:
+                there.add(by.reference.address)
+                yield by
+
+
+def _drafted(
+    head: DeltaHead,
+    target: Translation,
+    manifest: Sequence[StoredBlob],
+    shown: _Shown,
+    before: Issued | None,
+    rules: DeltaRules,
+) -> Translation:
+    """The translation with its delta, unless the ledger says that already."""
+    entries = target.entries
+    asked = {key: programs for key, programs in rules.collectors.items() if key in entries}
     programs = [program_set(asked)] if asked else []
     collectors = tuple(blob.reference for blob in programs)
     kept = frozenset(blob.reference.address for blob in (*manifest, *programs))
-    lost = before.lost if before else frozenset[ContentHash]()
-    again = lost & {it.address for key in shown for it in entries[key].references}
-    body = DeltaBody((), (Gate(manifest[0].reference),), collectors, after=extras.after)
-    if before is not None and not again and _says(before, head, body):
-        said = tuple(faults)
-        return Translation(entries, body.gates, kept, said, None, lost, collectors, before.after)
-    known = before.kept if before else frozenset[ContentHash]()
+    target = dataclasses.replace(target, kept=kept, collectors=collectors)
+    addressed = {it.address for key in shown.keys for it in entries[key].references}
+    again = target.lost & addressed if target.aimed else frozenset[ContentHash]()
+    there = rules.steering.target if rules.steering is not None else None
+    known = (before.kept if before else frozenset()) | (there.kept if there else frozenset())
+    body = DeltaBody((), target.gates, collectors, after=rules.after)
+    says = before is not None and not again and _says(before, head, body)
+    if says and (target.aimed or manifest[0].reference.address in known):
+        return target
     stored = [b for b in (*programs, *manifest) if b.reference.address not in known]
-    there = {it.address for entry in old.values() for it in entry.references} - again
-    for key in sorted(shown):
-        reference, by = entries[key].reference, cleaned.casting(key, objects[key]).customizer
-        if reference.address not in there:
-            stored.append(cleaned.blob(key, objects[key], reference.kind))
-        if by is not None and by.reference.address not in there:
-            there.add(by.reference.address)
-            stored.append(by)
-    # What was there and cannot be read may go; who is meant no more loses all.
-    loses = before is not None and (
-        before.entries is None
-        or bool(old.keys() - entries.keys())
-        or before.head.alternatives != head.alternatives
-    )
+    last = before.entries if before is not None else None
+    old = [*(before.in_force if before else ()), last or {}, there.entries if there else {}]
+    held = {it.address for each in old for entry in each.values() for it in entry.references}
+    stored += shown.blobs(entries, held - again)
+    if says or not target.gates:
+        # Nobody gets it yet; but its revision may begin when its objects are others already.
+        return dataclasses.replace(target, unsent=values_of(*stored))
+    loses = before is not None and _loses(before, target, head)
     draft = _draft(head, body, stored, before, loses=loses)
-    left = lost - again
-    return Translation(
-        entries, body.gates, kept, tuple(faults), draft, left, collectors, extras.after
+    return dataclasses.replace(target, draft=draft, lost=target.lost - again)
+
+
+def _target_before(before: Issued | None, steering: Steering | None) -> Entries:
+    if steering is not None and steering.target is not None:
+        return steering.target.entries
+    return before.entries if before is not None and before.entries is not None else {}
+
+
+def _steered(
+    head: DeltaHead, target: Reference, before: Issued | None, steering: Steering | None
+) -> tuple[DeltaHead, tuple[Gate, ...]]:
+    """The gates, and the head that says since when they are a rollout's.
+
+    What was reported of the delta before the first of its steps is as it was.
+    """
+    if steering is None:
+        return head, (Gate(target),)
+    began = (before.head.steady or before.head.generation) if before is not None else 0
+    return replace(head, steady=max(began, 1)), steering.gates_of(target)
+
+
+def _others(
+    gates: Iterable[Gate], target: Reference, before: Issued | None, steering: Steering | None
+) -> dict[ContentHash, Entries]:
+    """The contents of the other arms, as far as they are known."""
+    known = dict(steering.known) if steering is not None else {}
+    if before is not None:
+        known |= before.others
+        if before.entries is not None:
+            known |= dict.fromkeys(before.kept & _roots(before.gates), before.entries)
+    return {root: known[root] for root in _roots(gates) - {target.address} if root in known}
+
+
+def _roots(gates: Iterable[Gate]) -> frozenset[ContentHash]:
+    return frozenset(gate.arm.address for gate in gates if gate.arm is not None)
+
+
+def _loses(before: Issued, after: Translation, head: DeltaHead) -> bool:
+    """Whether someone may lose an object by a step from these gates to those.
+
+    Which arm each one has, nobody need ask: who goes from any to any other may. What was there and
+    cannot be read may go; who is meant no more loses all.
+    """
+    if not before.knows_all or before.head.alternatives != head.alternatives:
+        return True
+    following = after.issued(head)
+    had = set[ObjectKey]().union(*before.in_force)
+    return not following.knows_all or any(
+        not had <= entries.keys() for entries in following.in_force or [{}]
     )
 
 
@@ -320,6 +478,11 @@ def _content(body: DeltaBody, stored: Iterable[StoredBlob]) -> tuple[Reference, 
 
     The manifest leads there in any case, one step after the other; so a large change names nothing.
     """
-    arms = (*(gate.arm for gate in body.gates if gate.arm is not None), *body.collectors)
-    hints = tuple(blob.reference for blob in stored if blob.reference not in arms)
+    arms = (*(g.arm for g in body.gates if g.arm is not None), *body.collectors)
+    arms = tuple(dict.fromkeys(arms))
+    hints = tuple(
+        blob.reference
+        for blob in stored
+        if blob.reference not in arms and blob.reference.kind != blobs.MANIFEST
+    )
     return arms + hints if len(hints) <= HINTS_MAX else arms

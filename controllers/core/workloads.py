@@ -15,6 +15,7 @@ from controllers.core.customizers import CUSTOMIZERS, faults_text, is_customizer
 from controllers.core.dependencies import Dependencies
 from controllers.core.missing import Lack, Missing
 from controllers.core.renature import DENATUREDS, Renatured, is_denatured
+from controllers.core.rollout.rollouts import ROLLOUTS, Rollouts
 from controllers.core.selection import rules_of
 from controllers.core.transforms import TRANSFORMS, Transforms
 from controllers.core.what import DEFINITIONS, WhatResolver, is_partial
@@ -40,6 +41,7 @@ CONTROL_KINDS = frozenset(
         COLLECTORS,
         COMBINED,
         TRANSFORMS,
+        ROLLOUTS,
     }
 )
 """What is followed whatever placements say."""
@@ -69,6 +71,7 @@ class Workloads:
         self.collectors = Collectors()
         self.transforms = Transforms()
         self.dependencies = Dependencies()
+        self.rollouts = Rollouts()
         self.placements: dict[str, Placement] = {}
         self.objects: dict[str, Object] = {}
         self.leaving: dict[str, Object] = {}
@@ -96,6 +99,8 @@ class Workloads:
                 self._gone(key)
         gone = self._unlisted(objects) if kind in (None, DENATUREDS) else frozenset()
         self._unlist_control(objects, issued.keys(), kind)
+        new = {key.name for key in objects if _kind(key) == ROLLOUTS} - self.rollouts.objects.keys()
+        self.rollouts.found |= new
         for key, obj in objects.items():
             self.put(key, obj)
         self._accepted.clear()
@@ -133,6 +138,8 @@ class Workloads:
             return self._now(self.renatured.remove(key.name))
         if _kind(key) == TRANSFORMS:
             return self.resolver.selecting_kinds(self.transforms.remove(key.name))
+        if _kind(key) == ROLLOUTS:
+            return self.rollouts.remove(key.name)
         if is_customizer(key):
             return self.resolver.customizers.remove(key)
         if self.renatured.hide(key, None):
@@ -151,6 +158,8 @@ class Workloads:
             return self._again(key)
         if _kind(key) == TRANSFORMS:
             return self.resolver.selecting_kinds(self.transforms.put(key.name, obj))
+        if _kind(key) == ROLLOUTS:
+            return self.rollouts.put(key.name, obj)
         name = placement_at(key)
         if name is None:
             return self._shown(key, obj)
@@ -247,16 +256,25 @@ class Workloads:
             for key in self.resolver.customizers.listed():
                 if key not in objects:
                     self.resolver.customizers.remove(key)
-        if kind in (None, TRANSFORMS):
-            for name in [*self.transforms.objects]:
-                if ObjectKey(*TRANSFORMS, "", name) not in objects:
-                    self.transforms.remove(name)
+        for of, listed in ((TRANSFORMS, self.transforms), (ROLLOUTS, self.rollouts)):
+            self._unlist_named(of, listed, objects, kind)
         known = {*self.objects, *self.leaving, *issued, *self.unseen_placements}
         looked_at = {name for name in known if kind in (None, _kind(placement_key(name)))}
         unlisted = {name for name in looked_at if placement_key(name) not in objects}
         for name in unlisted:
             self._forget(name)
         self.unseen_placements = (self.unseen_placements - looked_at) | (unlisted & issued)
+
+    def _unlist_named(
+        self,
+        of: tuple[str, str],
+        listed: Transforms | Rollouts,
+        objects: Mapping[ObjectKey, Object],
+        kind: tuple[str, str] | None,
+    ) -> None:
+        for name in [*listed.objects] if kind in (None, of) else ():
+            if ObjectKey(*of, "", name) not in objects:
+                listed.remove(name)
 
     def _unlisted(self, objects: Mapping[ObjectKey, Object]) -> frozenset[ObjectKey]:
         """Let go of Denatureds that a list does not show; the keys under which nothing is left."""

@@ -146,6 +146,18 @@ class SnapshotIssued:
 
 
 @dataclass(frozen=True, slots=True)
+class Retained:
+    """At the centre: what these roots lead to is kept, though no record may; `blobs` came with it.
+
+    It replaces what was said of the owner before.
+    """
+
+    owner: str
+    roots: frozenset[Reference]
+    blobs: frozenset[ContentHash] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class MailWritten:
     """The parent's stream took a message; `sequence` is where."""
 
@@ -229,6 +241,7 @@ Event = (
     | HelloArrived
     | Issued
     | SnapshotIssued
+    | Retained
     | MailWritten
     | ObjectObserved
     | UpsyncObserved

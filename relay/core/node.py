@@ -39,6 +39,7 @@ from relay.core.events import (
     ObjectObserved,
     Remembered,
     ReportArrived,
+    Retained,
     SnapshotIssued,
     Tick,
     UpsyncObserved,
@@ -114,6 +115,8 @@ class Node(NodeView):
         self._upstream: Upstream | None = None
         if not is_root:
             self._upstream = Upstream(config, cursor, rooms, self._propagation)
+        # At the centre: what is kept though no record may lead there, by who says so.
+        self._retained: dict[str, frozenset[Reference]] = {}
         self._sweeper = Sweeper(self._content, self._roots, self._knows_all, self._out, now.seconds)
         self._restore(remembered)
         self._after()
@@ -194,7 +197,7 @@ class Node(NodeView):
     def _seconds(self) -> float:
         return self._now.seconds
 
-    def _dispatch(self, event: Event) -> None:  # noqa: C901, PLR0912 - one arm for each event
+    def _dispatch(self, event: Event) -> None:  # noqa: C901, PLR0912, PLR0915 - one arm for each event
         now, upstream = self._now.seconds, self._upstream
         match event:
             case MailArrived() if upstream is not None:
@@ -217,6 +220,8 @@ class Node(NodeView):
                 self._hello(event)
             case Issued():
                 self._issued(event)
+            case Retained():
+                self._retain(event)
             case SnapshotIssued():
                 self._snapshot_issued(event)
             case MailWritten():
@@ -318,6 +323,12 @@ class Node(NodeView):
         self._children.reached(verified, ())
         if self._destination is not None:
             self._out.append(WantsChanged())
+
+    def _retain(self, event: Retained) -> None:
+        self._content.keep(event.blobs)
+        self._retained[event.owner] = event.roots
+        if not event.roots:
+            del self._retained[event.owner]
 
     def _observed(self, event: ObjectObserved) -> None:
         if self._destination is None:
@@ -466,6 +477,8 @@ class Node(NodeView):
                 yield wanted.reference
                 if wanted.form is not None and wanted.form.customizer is not None:
                     yield wanted.form.customizer
+        for roots in self._retained.values():
+            yield from roots
         for snapshot in (self._judge.reached, self._judge.newest):
             if snapshot is not None:
                 yield from snapshot.record.references

@@ -139,7 +139,9 @@ class NodeView:
 
         waiting = [n for n in names if not self._children.has_answered(n, key, bears_on)]
         exact = not waiting and counted == expected
-        return Count(summary, exact, tuple(sorted(waiting)[:WAITING_FOR_MAX]))
+        held = self._book.by_key.get(key)
+        generation = held.record.generation if held is not None else 0
+        return Count(summary, exact, tuple(sorted(waiting)[:WAITING_FOR_MAX]), generation)
 
     def results(self, key: MailKey) -> dict[ObjectKey, ObjectResult]:
         """The objects' returned states in this subtree."""

@@ -59,6 +59,7 @@ class WaveStatus(Value):
     since: str | None = None
     approved_before: bool = False
     approved_after: bool = False
+    reason: str = ""
     definition: Wave
 
 
@@ -146,6 +147,8 @@ class RolloutStatus(Value):
     target: str = ""
     target_size: Number = 0
     salt: str = ""
+    waiting_for: str = ""
+    ungrouped: Int32 = 0
     complete: bool | None = None
     late: Count | None = None
     request: RequestStatus | None = None

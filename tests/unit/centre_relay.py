@@ -1,6 +1,7 @@
 """A centre's relay for tests: an honest ledger and blob store in memory, which send nothing."""
 
 import asyncio
+from types import MappingProxyType
 
 from controllers.core.drafts import slot_of
 from relay.core.records.snapshot import SnapshotView
@@ -28,6 +29,7 @@ class LedgerRelay:
         self.counts = {}
         self.returned = {}
         self.rows = {}
+        self.retained = {}
         self._news = asyncio.Condition()
         self._changed = set()
         self._shown = asyncio.Queue()
@@ -60,6 +62,10 @@ class LedgerRelay:
             self.records.pop(slot, None)
         self.snapshots.append(snapshot)
         await self._tell()
+
+    async def retain(self, owner, roots, blobs=MappingProxyType({})):
+        self._keep(blobs)
+        self.retained[owner] = frozenset(roots)
 
     async def load(self, reference):
         value = self.blobs.get(reference.address)
@@ -96,7 +102,10 @@ class LedgerRelay:
     async def report(self, key, summary, results=(), *, exact=True):
         """Say that the tree reported this of a placement."""
         async with self._news:
-            self.counts[key], self.returned[key] = Count(summary, exact), results
+            record = self.record(key)
+            generation = record.generation if record is not None else 0
+            self.counts[key] = Count(summary, exact, generation=generation)
+            self.returned[key] = results
             self._changed.add(key)
             self._news.notify_all()
 

@@ -1,0 +1,283 @@
+"""What becomes of a rollout next: from its spec, what is counted, its state and the time.
+
+Nothing opens but after exact counts of what is open now; who is admitted stays admitted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from controllers.core.rollout import history, judging, layers, recovery, waves
+from controllers.core.rollout.facts import Facts
+from controllers.core.rollout.judging import Tally
+from controllers.core.rollout.requests import handle, ignored
+from controllers.core.rollout.revisions import TOO_MANY, aborted, begun, finished, has_room
+from controllers.core.rollout.state import (
+    changed,
+    is_under_way,
+    present,
+    target_of,
+    timestamp,
+    with_wave,
+)
+from relay.core.events import Instant
+from schemas.api.rollout_spec import RolloutSpec, seconds_of
+from schemas.api.rollout_status import RolloutStatus, RolloutStep, WaveStatus
+
+_TURNS_MAX = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one run of the centre knows of a rollout: how long the present wave was seen to be good.
+
+    Times are by the monotonic clock. What lies between two runs counts for nothing.
+    """
+
+    at: float
+    # Of which revision and wave it speaks.
+    of: tuple[int, int] = (0, 0)
+    soaked: float = 0.0
+    lasted: float = 0.0
+    # Whether the time from `at` on counts: for the soak, and for the deadline.
+    is_good: bool = False
+    is_running: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The state from now on, and in how many seconds to look again if nothing changes before."""
+
+    state: RolloutStatus
+    run: Run
+    wake: float | None = None
+
+
+def begin_run(state: RolloutStatus | None, now: Instant) -> Run:
+    """What a centre that just started knows."""
+    wave = present(state) if state is not None else None
+    if state is None or wave is None:
+        return Run(now.seconds)
+    of = (state.revision, state.wave)
+    return Run(now.seconds, of, float(wave.soaked), float(wave.lasted))
+
+
+def decide(
+    spec: RolloutSpec, facts: Facts, state: RolloutStatus | None, run: Run, now: Instant
+) -> Decision:
+    """Go on as far as what is known allows; `state` None is a rollout that nothing is known of."""
+    if state is None:
+        # A request of a state that is lost is not taken for one of this.
+        state = ignored(recovery.begin(spec, facts, now.wall_ms), facts.request)
+        run = begin_run(state, now)
+    state = recovery.read_across(spec, facts, state)
+    passed = max(now.seconds - run.at, 0.0)
+    run = replace(
+        run,
+        at=now.seconds,
+        soaked=run.soaked + passed * run.is_good,
+        lasted=run.lasted + passed * run.is_running,
+        is_good=False,
+        is_running=False,
+    )
+    before, state = state, handle(spec, facts, state, now.wall_ms)
+    if state != before:
+        run = begin_run(state, now)
+    turn = _Turn(spec, facts, now, run)
+    state = turn.take_target(state)
+    state = turn.go_on(state)
+    state = history.trimmed(_timed(state, turn.run), spec.history)
+    return Decision(state, turn.run, turn.wake)
+
+
+def _timed(state: RolloutStatus, run: Run) -> RolloutStatus:
+    """The state with the time that counted, from which another run goes on."""
+    wave = present(state)
+    if wave is None or not is_under_way(state) or run.of != (state.revision, state.wave):
+        return state
+    return with_wave(state, changed(wave, soaked=int(run.soaked), lasted=int(run.lasted)))
+
+
+class _Turn:
+    """One decision: the state goes through it; what it learns of time is in `run` and `wake`."""
+
+    def __init__(self, spec: RolloutSpec, facts: Facts, now: Instant, run: Run) -> None:
+        self.run = run
+        self.wake: float | None = None
+        self._spec = spec
+        self._facts = facts
+        self._now = now
+
+    # Revisions.
+
+    def take_target(self, state: RolloutStatus) -> RolloutStatus:
+        """Begin a revision if the space wants another content than it did."""
+        target = self._facts.target
+        if target is None or state.phase == "Held" or target == target_of(state):
+            return state
+        newest = state.layers[0].manifest if state.layers else ""
+        if target.address == newest and state.revision:
+            return changed(state, target=target.address, target_size=target.size)
+        if not has_room(state, target):
+            return changed(state, waiting_for=TOO_MANY)
+        state = changed(state, target=target.address, target_size=target.size, waiting_for="")
+        return begun(self._spec, self._facts, state, target, self._now.wall_ms)
+
+    # Waves.
+
+    def go_on(self, state: RolloutStatus) -> RolloutStatus:
+        """Take all steps that may be taken now."""
+        state = self._counted(state)
+        for _ in range(_TURNS_MAX):
+            if not is_under_way(state) or state.paused or _has_failed(state):
+                return _paused(state)
+            before, state = state, self._step(state)
+            if state == before:
+                return state
+        return state
+
+    def _counted(self, state: RolloutStatus) -> RolloutStatus:
+        """Show what is counted of each wave."""
+        count = self._facts.count
+        if count is None or not state.waves or self._facts.gates != layers.gates_of(state):
+            return changed(state, complete=False) if state.complete else state
+        listed = tuple(
+            judging.shown(wave, self._tally(state, at)) if wave.step else wave
+            for at, wave in enumerate(state.waves)
+        )
+        late = None
+        if state.phase in ("Complete", "Partial"):
+            late = sum(self._tally(state, at).failing for at in range(len(listed)))
+        return changed(state, waves=listed, complete=self._is_exact(state), late=late)
+
+    def _tally(self, state: RolloutStatus, at: int) -> Tally:
+        assert self._facts.count is not None
+        cells = self._facts.count.summary.cells
+        return judging.tally(cells, waves.gate_name(state.revision, at), self._spec.success.of)
+
+    def _is_exact(self, state: RolloutStatus) -> bool:
+        """Whether what is counted is all that is open now, and no more and no less."""
+        count = self._facts.count
+        said = self._facts.gates == layers.gates_of(state)
+        return said and count is not None and count.exact and judging.is_whole(count.summary.cells)
+
+    def _step(self, state: RolloutStatus) -> RolloutStatus:
+        wave = present(state)
+        assert wave is not None
+        if self.run.of != (state.revision, state.wave):
+            self.run = begin_run(state, self._now)
+        if wave.phase in ("Done", "Promoted"):
+            return self._next_wave(state)
+        if wave.step == 0:
+            return self._first_step(state, wave)
+        if not self._is_exact(state):
+            # Time that nobody can judge is no soak, but it goes on for those who wait.
+            self.run = replace(self.run, is_running=True)
+            self._wake_for_deadline(wave)
+            return state
+        return self._judged(state, wave, self._tally(state, state.wave - 1))
+
+    def _first_step(self, state: RolloutStatus, wave: WaveStatus) -> RolloutStatus:
+        if wave.definition.approval == "before" and not wave.approved_before:
+            return _at_phase(state, wave, "AwaitingApproval")
+        if reason := self._facts.blocked():
+            return changed(state, phase="Waiting", waiting_for=reason)
+        state = changed(state, waiting_for="")
+        steps = self._steps(state)
+        wave = changed(wave, steps=steps, since=timestamp(self._now.wall_ms))
+        self.run = replace(self.run, is_running=True)
+        return self._opened(_at_phase(state, wave, "Progressing"))
+
+    def _steps(self, state: RolloutStatus) -> tuple[RolloutStep, ...]:
+        definitions = [each.definition for each in state.waves]
+        return waves.steps_of(definitions, state.wave - 1, self._facts.members)
+
+    def _opened(self, state: RolloutStatus) -> RolloutStatus:
+        """Take the next step of the present wave."""
+        wave = present(state)
+        assert wave is not None
+        state = with_wave(state, changed(wave, step=wave.step + 1))
+        gate = waves.gate_of(self._spec, state.waves, state.wave - 1, state.revision, state.salt)
+        return changed(state, layers=layers.opened(state.layers, gate))
+
+    def _judged(self, state: RolloutStatus, wave: WaveStatus, found: Tally) -> RolloutStatus:
+        """What exact counts of the present step make of the wave."""
+        if reason := judging.failure(self._spec, found):
+            return self._failed(state, wave, reason)
+        if judging.shortfall(self._spec, found):
+            self.run = replace(self.run, soaked=0.0, is_running=found.waiting == 0)
+            deadline = _deadline(self._spec, wave)
+            if deadline is not None and self.run.lasted >= deadline:
+                return self._failed(
+                    state, wave, f"it was not good within {_text(self._spec, wave)}"
+                )
+            self._wake_for_deadline(wave)
+            return _at_phase(state, changed(wave, soaked=0), "Progressing")
+        if wave.step < len(wave.steps):
+            return self._next_step(state, wave)
+        return self._soaked(state, wave, found)
+
+    def _next_step(self, state: RolloutStatus, wave: WaveStatus) -> RolloutStatus:
+        after = wave.steps[wave.step].after
+        self.run = replace(self.run, is_running=True)
+        if self.run.lasted < after:
+            self._wake_in(after - self.run.lasted)
+            return _at_phase(state, wave, "Progressing")
+        return self._opened(_at_phase(state, wave, "Progressing"))
+
+    def _soaked(self, state: RolloutStatus, wave: WaveStatus, found: Tally) -> RolloutStatus:
+        soak = seconds_of(wave.definition.soak) or 0.0
+        # Nobody can break what nobody has.
+        if found.members and self.run.soaked < soak:
+            self.run = replace(self.run, is_good=True)
+            self._wake_in(soak - self.run.soaked)
+            return _at_phase(state, wave, "Soaking")
+        self.run = replace(self.run, is_good=True)
+        if wave.definition.approval == "after" and not wave.approved_after:
+            return _at_phase(state, wave, "AwaitingApproval")
+        return with_wave(state, changed(wave, phase="Done"))
+
+    def _next_wave(self, state: RolloutStatus) -> RolloutStatus:
+        if state.wave < len(state.waves):
+            at = state.wave
+            name = state.waves[at].name
+            return changed(state, wave=at + 1, wave_name=name, phase="Progressing")
+        return finished(state)
+
+    def _failed(self, state: RolloutStatus, wave: WaveStatus, reason: str) -> RolloutStatus:
+        state = with_wave(state, changed(wave, phase="Failed", reason=reason, soaked=0))
+        if self._spec.on_failure == "abort":
+            return aborted(state, keep=False)
+        return changed(state, phase="Paused")
+
+    # Time.
+
+    def _wake_for_deadline(self, wave: WaveStatus) -> None:
+        deadline = _deadline(self._spec, wave)
+        if deadline is not None and self.run.is_running:
+            self._wake_in(deadline - self.run.lasted)
+
+    def _wake_in(self, seconds: float) -> None:
+        self.wake = max(seconds, 0.0) if self.wake is None else min(self.wake, max(seconds, 0.0))
+
+
+def _paused(state: RolloutStatus) -> RolloutStatus:
+    held = is_under_way(state) and (state.paused or _has_failed(state))
+    return changed(state, phase="Paused") if held and state.phase != "Paused" else state
+
+
+def _has_failed(state: RolloutStatus) -> bool:
+    wave = present(state)
+    return wave is not None and wave.phase == "Failed"
+
+
+def _at_phase(state: RolloutStatus, wave: WaveStatus, phase: str) -> RolloutStatus:
+    return changed(with_wave(state, changed(wave, phase=phase)), phase=phase)
+
+
+def _deadline(spec: RolloutSpec, wave: WaveStatus) -> float | None:
+    return seconds_of(wave.definition.deadline or spec.deadline)
+
+
+def _text(spec: RolloutSpec, wave: WaveStatus) -> str:
+    return wave.definition.deadline or spec.deadline or ""

@@ -1,0 +1,51 @@
+"""What a decision on a rollout looks at, besides its spec and its state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from controllers.core.rollout.state import Change
+from schemas.api.rollout_spec import Wave
+from schemas.blobs import Reference
+from schemas.records import Gate
+from schemas.reports import Count
+
+
+def _nobody(_wave: Wave) -> int:
+    return 0
+
+
+def _no_values(_label: str) -> Sequence[str]:
+    return ()
+
+
+def _nothing() -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Of the placement: what is wanted of it, what its ledger says, and what is counted.
+
+    `target` is the content that its space wants, once the centre keeps it. `gates` are those of its
+    delta, None if there is none; `count` is of that very delta, or None. `request` is what a person
+    asks of the rollout. `is_lost` says that there may have been a delta which nobody remembers.
+    """
+
+    target: Reference | None = None
+    change: Change = field(default_factory=Change)
+    gates: tuple[Gate, ...] | None = None
+    count: Count | None = None
+    is_lost: bool = False
+    uid: str = ""
+    request: str = ""
+    members: Callable[[Wave], int] = _nobody
+    """About how many destinations a wave admits."""
+    label_values: Callable[[str], Sequence[str]] = _no_values
+    blocked: Callable[[], str] = _nothing
+    """Why no revision may begin or go on now, as another rollout has objects of it; "" if none."""
+    lacks: Callable[[Reference], bool] = field(default=lambda _: False)
+    """Whether some of a content is not kept at the centre any more."""
+    is_place: Callable[[str], bool] = field(default=lambda _: True)
+    """Whether a path is one of a node or a destination."""

@@ -1,0 +1,94 @@
+"""Whether a wave is good, by counts of its own members; only exact counts are judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+from controllers.core.rollout.state import changed
+from schemas.api.rollout_spec import RolloutSpec, share_of
+from schemas.api.rollout_status import WaveStatus
+from schemas.reports import CELL_OTHER, NEVER_JOINED, Cell
+
+_FAILED_STATES = ("failing", "frozen")
+_NO_MEMBERS = (NEVER_JOINED, "leaving")
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What is counted of the members of a wave: who never joined is none."""
+
+    members: int = 0
+    healthy: int = 0
+    synced: int = 0
+    failing: int = 0
+    waiting: int = 0
+    unreachable: int = 0
+
+    @property
+    def reachable(self) -> int:
+        return self.members - self.unreachable
+
+
+def is_whole(cells: Mapping[str, int]) -> bool:
+    """Whether all members are in cells of their own gates."""
+    return not cells.get(CELL_OTHER)
+
+
+def tally(cells: Mapping[str, int], gate: str, of: str) -> Tally:
+    """Count the members of a gate; what fails is what does not become `of` by itself."""
+    members = healthy = synced = failing = waiting = unreachable = 0
+    for text, count in cells.items():
+        cell = Cell.parse(text)
+        if cell is None or cell.gate != gate or cell.state in _NO_MEMBERS:
+            continue
+        members += count
+        is_synced = cell.state == "synced"
+        synced += count * is_synced
+        healthy += count * (is_synced and cell.health == "healthy")
+        waiting += count * (cell.state == "waiting")
+        unreachable += count * (cell.state == "unreachable")
+        broken = of == "healthy" and is_synced and cell.health == "degraded"
+        failing += count * (cell.state in _FAILED_STATES or broken)
+    return Tally(members, healthy, synced, failing, waiting, unreachable)
+
+
+def shown(wave: WaveStatus, found: Tally) -> WaveStatus:
+    """The wave with what was counted of it."""
+    return changed(
+        wave,
+        members=found.members,
+        healthy=found.healthy,
+        synced=found.synced,
+        failing=found.failing,
+        waiting=found.waiting,
+        unreachable=found.unreachable,
+    )
+
+
+def failure(spec: RolloutSpec, found: Tally) -> str:
+    """Why the wave failed; "" if it did not."""
+    maximum = spec.failures.maximum
+    limit = share_of(maximum) * found.members if isinstance(maximum, str) else Decimal(maximum)
+    if found.failing < spec.failures.at_least or found.failing <= limit:
+        return ""
+    return f"{found.failing} of {found.members} fail, at most {maximum} may"
+
+
+def shortfall(spec: RolloutSpec, found: Tally) -> str:
+    """What the wave lacks to be good; "" if it is. A wave of nobody is good."""
+    if found.members == 0:
+        return ""
+    offline = share_of(spec.offline.maximum) * found.members
+    # Who cannot be heard proves nothing, however many may be away.
+    if found.unreachable > offline or found.reachable == 0:
+        most = spec.offline.maximum
+        return f"{found.unreachable} of {found.members} are unreachable, at most {most} may be"
+    of = spec.success.of
+    good = found.healthy if of == "healthy" else found.synced
+    if good < share_of(spec.success.minimum) * found.reachable:
+        waiting = f", {found.waiting} wait for their window or another placement"
+        said = f"{good} of {found.reachable} are {of}, {spec.success.minimum} must be"
+        return said + (waiting if found.waiting else "")
+    return ""

@@ -1,0 +1,160 @@
+"""Where a rollout goes on: from what the ledger shows, where its status says less, or nothing."""
+
+from __future__ import annotations
+
+from controllers.core.rollout import history, layers, waves
+from controllers.core.rollout.facts import Facts
+from controllers.core.rollout.state import Change, arm_of, changed, is_under_way
+from schemas.api.rollout_spec import RolloutSpec
+from schemas.api.rollout_status import Layer, LayerGate, RolloutStatus, RolloutStep, WaveStatus
+from schemas.records import BUCKETS, Gate
+
+UNKNOWN_PROGRESS = (
+    "neither the ledger nor this status says how far it was: nothing opens; with resume everyone "
+    "gets what the space holds now, so put the former content there first if that is not good"
+)
+
+
+def begin(spec: RolloutSpec, facts: Facts, now_ms: int) -> RolloutStatus:
+    """The state of a rollout of which its object says nothing."""
+    state = RolloutStatus(salt=_salt(facts))
+    if facts.gates is None:
+        if facts.is_lost:
+            return changed(state, phase="Held", waiting_for=UNKNOWN_PROGRESS)
+        # A placement that is new goes by waves over nothing.
+        return changed(state, layers=(layers.base(0, None),))
+    state = changed(
+        state,
+        layers=_renumbered(layers.read_layers(facts.gates)),
+        freezes=layers.read_freezes(facts.gates),
+    )
+    state = _remembered(state, now_ms, facts.change)
+    named = [gate for gate in facts.gates if gate.name]
+    if named:
+        return _resumed(spec, facts, state)
+    newest = state.layers[0]
+    state = changed(
+        state,
+        revision=newest.revision,
+        phase="Complete",
+        target=newest.manifest,
+        target_size=newest.size,
+    )
+    return history.ended(state, newest.revision, "Complete")
+
+
+def read_across(spec: RolloutSpec, facts: Facts, state: RolloutStatus) -> RolloutStatus:
+    """What the ledger shows opened was opened, though the status may not say so."""
+    named = [gate for gate in facts.gates or () if gate.name]
+    newest = max(map(layers.revision_of, named), default=0)
+    if newest > state.revision and facts.gates is not None:
+        known = changed(state, layers=layers.read_layers(facts.gates), paused=False)
+        return _resumed(spec, facts, _remembered(known, 0, Change()))
+    if newest < state.revision or not is_under_way(state):
+        return state
+    for gate in named:
+        if layers.revision_of(gate) == newest:
+            state = _widened(state, gate)
+    return state
+
+
+def resumed_from_nothing(state: RolloutStatus, facts: Facts, now_ms: int) -> RolloutStatus:
+    """A person lets everyone have what the space holds now: the one way on without any memory."""
+    assert facts.target is not None
+    number = history.next_number(state)
+    entry = history.entry(number, facts.target, now_ms, facts.change)
+    state = changed(
+        state,
+        revision=number,
+        phase="Complete",
+        waiting_for="",
+        target=facts.target.address,
+        target_size=facts.target.size,
+        layers=(layers.base(number, facts.target),),
+        history=(*state.history, entry),
+    )
+    return history.ended(state, number, "Complete")
+
+
+def _salt(facts: Facts) -> str:
+    """What shares were drawn with, or are from now on."""
+    drawn = (gate.salt for gate in reversed(facts.gates or ()) if gate.salt and gate.name)
+    return next(drawn, facts.uid)
+
+
+def _renumbered(found: tuple[Layer, ...]) -> tuple[Layer, ...]:
+    """The first content that a rollout finds is revision 1."""
+    alone = len(found) == 1 and found[0].revision == 0
+    return (changed(found[0], revision=1),) if alone else found
+
+
+def _remembered(state: RolloutStatus, now_ms: int, change: Change) -> RolloutStatus:
+    """The state with a history that has all revisions of its layers."""
+    known = {item.number for item in state.history}
+    found = [
+        history.entry(layer.revision, arm_of(layer), now_ms, change)
+        for layer in reversed(state.layers)
+        if layer.revision not in known
+    ]
+    listed = sorted((*state.history, *found), key=lambda item: item.number)
+    return changed(state, history=tuple(listed))
+
+
+def _resumed(spec: RolloutSpec, facts: Facts, state: RolloutStatus) -> RolloutStatus:
+    """The newest revision as far as its gates say: it is judged again, from the last one on."""
+    newest = state.layers[0]
+    found, together = waves.expanded(spec, facts.label_values)
+    last = max(min(max(layers.wave_of(gate.name) for gate in newest.gates), len(found) - 1), 0)
+    statuses = waves.wave_statuses(found)
+    listed = []
+    for at, wave in enumerate(statuses):
+        gate = next((it for it in newest.gates if layers.wave_of(it.name) == at), None)
+        listed.append(_as_opened(wave, gate, is_present=at == last) if at <= last else wave)
+    older = state.layers[1].revision if len(state.layers) > 1 else None
+    return changed(
+        state,
+        revision=newest.revision,
+        over_revision=older,
+        phase="Progressing",
+        wave=last + 1,
+        wave_name=found[last].name,
+        waves=tuple(listed),
+        target=newest.manifest,
+        target_size=newest.size,
+        ungrouped=together,
+    )
+
+
+def _as_opened(wave: WaveStatus, gate: LayerGate | None, *, is_present: bool) -> WaveStatus:
+    if gate is None:
+        return changed(wave, phase="Done", step=0)
+    steps = [RolloutStep(below=gate.below)]
+    share = wave.definition.percent
+    end = BUCKETS if share is None else share * BUCKETS // 100
+    if gate.below < end:
+        steps.append(RolloutStep(below=end))
+    phase = "Progressing" if is_present else "Done"
+    return changed(wave, phase=phase, steps=tuple(steps), step=1, approved_before=True)
+
+
+def _widened(state: RolloutStatus, gate: Gate) -> RolloutStatus:
+    at = layers.wave_of(gate.name)
+    if at >= len(state.waves):
+        return state
+    wave = state.waves[at]
+    below = wave.steps[wave.step - 1].below if wave.step else 0
+    if gate.below <= below:
+        return state
+    (read,) = layers.read_layers([gate])
+    opened = _as_opened(wave, read.gates[0], is_present=True)
+    listed = tuple(
+        opened if place == at else changed(each, phase="Done") if place < at else each
+        for place, each in enumerate(state.waves)
+    )
+    return changed(
+        state,
+        waves=listed,
+        wave=at + 1,
+        wave_name=wave.name,
+        layers=layers.opened(state.layers, read.gates[0]),
+    )

@@ -1,0 +1,264 @@
+"""What people ask of a rollout: each request is judged once, and done whole or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from controllers.core.rollout import history, layers, recovery, waves
+from controllers.core.rollout.facts import Facts
+from controllers.core.rollout.revisions import aborted, begun, finished, has_room
+from controllers.core.rollout.state import (
+    Change,
+    changed,
+    is_under_way,
+    present,
+    reference,
+    with_wave,
+)
+from schemas.api.rollout_request import RolloutRequest, read_rollout_request
+from schemas.api.rollout_spec import RolloutSpec
+from schemas.api.rollout_status import Freeze, Pin, RequestStatus, Revision, RolloutStatus
+from schemas.blobs import Reference
+from schemas.faults import Faulty
+from schemas.identity import NodePath
+from schemas.refusals import BadIdentity
+
+_MARK_CHARACTERS = 64
+USER = "leafcast rollout"
+
+Outcome = Literal["Done", "Refused", "Ignored"]
+
+
+class Refused(Exception):
+    """A request that is not done; says why, and what to do."""
+
+
+def handle(spec: RolloutSpec, facts: Facts, state: RolloutStatus, now_ms: int) -> RolloutStatus:
+    """The state after the request that the annotation says, unless it was handled before."""
+    text = facts.request
+    if not text:
+        return state
+    known = state.request.id if state.request is not None else ""
+    try:
+        request = read_rollout_request(text)
+    except Faulty as refused:
+        mark = text[:_MARK_CHARACTERS]
+        return state if known == mark else _told(state, mark, "", "Refused", str(refused))
+    if request.id == known:
+        return state
+    try:
+        done, message = _Asked(spec, facts, state, request, now_ms).answer()
+    except Refused as refused:
+        return _told(state, request.id, request.action, "Refused", str(refused))
+    return _told(done, request.id, request.action, "Done", message)
+
+
+def ignored(state: RolloutStatus, text: str) -> RolloutStatus:
+    """The state that takes a request for one that was handled: it was made of a state now lost."""
+    if not text:
+        return state
+    action = ""
+    try:
+        request = read_rollout_request(text)
+        mark, action = request.id, str(request.action)
+    except Faulty:
+        mark = text[:_MARK_CHARACTERS]
+    return _told(state, mark, action, "Ignored", "it was made before this status began")
+
+
+def _told(
+    state: RolloutStatus, mark: str, action: str, outcome: Outcome, message: str
+) -> RolloutStatus:
+    said = RequestStatus(id=mark, action=action, outcome=outcome, message=message)
+    return changed(state, request=said)
+
+
+_Answer = tuple[RolloutStatus, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One request of one state."""
+
+    spec: RolloutSpec
+    facts: Facts
+    state: RolloutStatus
+    request: RolloutRequest
+    now_ms: int
+
+    def answer(self) -> _Answer:
+        """The state in which it is done, and what follows; raises Refused."""
+        actions: Mapping[str, Callable[[], _Answer]] = {
+            "pause": self._pause,
+            "resume": self._resume,
+            "promote": self._promote,
+            "approve": self._approve,
+            "abort": self._abort,
+            "undo": self._undo,
+            "pin": self._pin,
+            "unpin": self._unpin,
+            "freeze": self._freeze,
+            "unfreeze": self._unfreeze,
+        }
+        return actions[self.request.action]()
+
+    # What is under way.
+
+    def _pause(self) -> _Answer:
+        self._demand_under_way()
+        if self.state.paused:
+            raise Refused("it is paused already; let it go on with resume")
+        return changed(self.state, paused=True, phase="Paused"), "nothing more opens"
+
+    def _resume(self) -> _Answer:
+        state = self.state
+        if state.phase == "Held":
+            if self.facts.target is None:
+                raise Refused("the placement is not there; create it first")
+            done = recovery.resumed_from_nothing(state, self.facts, self.now_ms)
+            return done, "everyone gets what the space holds now"
+        self._demand_under_way()
+        wave = present(state)
+        failed = wave is not None and wave.phase == "Failed"
+        if not state.paused and not failed:
+            raise Refused("it is not paused")
+        if wave is not None and failed:
+            again = "Progressing" if wave.step else "Pending"
+            state = with_wave(state, changed(wave, phase=again, reason="", lasted=0, soaked=0))
+        return changed(state, paused=False, phase="Progressing"), "it goes on"
+
+    def _promote(self) -> _Answer:
+        self._demand_under_way()
+        state = changed(self.state, paused=False, phase="Progressing")
+        wave = present(state)
+        assert wave is not None
+        if self.request.all:
+            for at in range(state.wave - 1, len(state.waves)):
+                state = self._opened_whole(changed(state, wave=at + 1))
+            state = changed(state, wave_name=state.waves[-1].name)
+            return finished(state), "all waves are open"
+        if wave.phase == "AwaitingApproval":
+            return self._approve()
+        return self._opened_whole(state), f'wave "{wave.name}" is passed'
+
+    def _opened_whole(self, state: RolloutStatus) -> RolloutStatus:
+        """The present wave opened to its end, and not waited for."""
+        wave = present(state)
+        assert wave is not None
+        listed = [each.definition for each in state.waves]
+        steps = wave.steps or waves.steps_of(listed, state.wave - 1, self.facts.members)
+        wave = changed(wave, steps=steps, step=len(steps), phase="Promoted", reason="")
+        state = with_wave(state, wave)
+        gate = waves.gate_of(self.spec, state.waves, state.wave - 1, state.revision, state.salt)
+        return changed(state, layers=layers.opened(state.layers, gate))
+
+    def _approve(self) -> _Answer:
+        self._demand_under_way()
+        wave = present(self.state)
+        named = self.request.wave or (wave.name if wave else "")
+        if wave is None or wave.name != named or wave.phase != "AwaitingApproval":
+            known = [each.name for each in self.state.waves]
+            if named not in known:
+                raise Refused(f'no wave "{named}"; there are {", ".join(known)}')
+            raise Refused(f'wave "{named}" does not wait for approval now')
+        field = "approved_after" if wave.step else "approved_before"
+        state = with_wave(self.state, changed(wave, **{field: True}, phase="Progressing"))
+        # That someone approves is no reason to go on with what is paused.
+        phase = "Paused" if state.paused else "Progressing"
+        return changed(state, phase=phase), f'wave "{named}" is approved'
+
+    def _abort(self) -> _Answer:
+        self._demand_under_way()
+        keep = self.request.keep
+        said = "who has it keeps it" if keep else "all go back to what they had"
+        return aborted(self.state, keep=keep), said
+
+    def _demand_under_way(self) -> None:
+        state = self.state
+        if not is_under_way(state):
+            last = f"revision {state.revision} is {state.phase.lower()}" if state.revision else ""
+            raise Refused(f"nothing goes out now{': ' if last else ''}{last}")
+
+    # Former contents.
+
+    def _undo(self) -> _Answer:
+        state = self.state
+        number = self.request.revision
+        found = history.revision(state, number) if number else history.former(state)
+        arm = self._arm(found, number)
+        assert found is not None
+        if state.layers and state.layers[0].manifest == arm.address:
+            raise Refused("that content is what goes out already")
+        change = Change(self.request.user or USER, f"undo to revision {found.number}")
+        facts = replace(self.facts, change=change)
+        if not self.request.now:
+            if not has_room(state, arm):
+                most = layers.CONTENTS_MAX
+                raise Refused(f"{most} contents are out at once; abort, or undo with now")
+            done = begun(self.spec, facts, changed(state, paused=False), arm, self.now_ms)
+            return done, f"revision {done.revision} goes out by waves"
+        done = begun(self.spec, facts, changed(state, paused=False), arm, self.now_ms)
+        base = layers.base(done.revision, arm)
+        done = history.ended(done, done.revision, "Complete")
+        done = changed(done, layers=(base,), waves=(), wave=0, wave_name="", phase="Complete")
+        return done, f"revision {done.revision} goes to everyone now"
+
+    def _arm(self, found: Revision | None, number: int) -> Reference:
+        """The content of a revision that is kept."""
+        kept = ", ".join(str(item.number) for item in self.state.history if item.manifest)
+        if found is None or not found.manifest:
+            what = f"revision {number} is not kept" if number else "there is no former revision"
+            raise Refused(f"{what}; kept are {kept or 'none'}")
+        arm = reference(found.manifest, found.size)
+        if self.facts.lacks(arm):
+            raise Refused(f"the content of revision {found.number} is lost; kept are {kept}")
+        return arm
+
+    # Places.
+
+    def _pin(self) -> _Answer:
+        path, number = self._place(), self.request.revision
+        self._arm(history.revision(self.state, number), number)
+        others = tuple(pin for pin in self.state.pins if pin.path != path)
+        if len(others) >= layers.PINS_MAX:
+            raise Refused(f"{layers.PINS_MAX} pins at most; unpin another place first")
+        pins = (*others, Pin(path=path, revision=number))
+        return changed(self.state, pins=pins), f"{path} keeps revision {number}"
+
+    def _unpin(self) -> _Answer:
+        path = self.request.path
+        left = tuple(pin for pin in self.state.pins if pin.path != path)
+        if left == self.state.pins:
+            raise Refused(f"nothing is pinned at {path}")
+        return changed(self.state, pins=left), f"{path} follows the rollout again"
+
+    def _freeze(self) -> _Answer:
+        state, path = self.state, self._place()
+        if any(freeze.path == path for freeze in state.freezes):
+            raise Refused(f"{path} is frozen already")
+        if len(state.freezes) >= layers.FREEZES_MAX:
+            raise Refused(f"{layers.FREEZES_MAX} freezes at most; unfreeze another place first")
+        if not state.layers:
+            raise Refused("nothing is out yet")
+        open_now = tuple(layer for layer in state.layers if layer.gates)
+        freezes = (*state.freezes, Freeze(path=path, layers=open_now))
+        return changed(state, freezes=freezes), f"nothing new comes to {path}"
+
+    def _unfreeze(self) -> _Answer:
+        path = self.request.path
+        left = tuple(freeze for freeze in self.state.freezes if freeze.path != path)
+        if left == self.state.freezes:
+            raise Refused(f"{path} is not frozen")
+        return changed(self.state, freezes=left), f"{path} follows the rollout again"
+
+    def _place(self) -> str:
+        path = self.request.path
+        try:
+            NodePath.parse(path)
+        except BadIdentity as error:
+            raise Refused(str(error)) from error
+        if not self.facts.is_place(path):
+            raise Refused(f"no node or destination is at or below {path}")
+        return path

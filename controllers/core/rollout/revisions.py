@@ -1,0 +1,68 @@
+"""How a revision begins, and how it ends."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from controllers.core.rollout import history, layers, waves
+from controllers.core.rollout.facts import Facts
+from controllers.core.rollout.state import changed, is_under_way
+from schemas.api.rollout_spec import RolloutSpec
+from schemas.api.rollout_status import Layer, Outcome, RolloutStatus
+from schemas.blobs import Reference
+
+TOO_MANY = f"{layers.CONTENTS_MAX} contents are out at once; the newest one waits"
+
+
+def has_room(state: RolloutStatus, arm: Reference) -> bool:
+    """Whether one more content may be out at once."""
+    return len(layers.contents(_left(state)) | {arm.address}) <= layers.CONTENTS_MAX
+
+
+def begun(
+    spec: RolloutSpec, facts: Facts, state: RolloutStatus, arm: Reference, now_ms: int
+) -> RolloutStatus:
+    """A revision with this content, from its first wave on, over what there is."""
+    found, together = waves.expanded(spec, facts.label_values)
+    number = history.next_number(state)
+    if is_under_way(state):
+        state = history.ended(state, state.revision, "Superseded")
+    entry = history.entry(number, arm, now_ms, facts.change)
+    return changed(
+        state,
+        revision=number,
+        over_revision=state.revision or None,
+        phase="Progressing",
+        wave=1,
+        wave_name=found[0].name,
+        waves=waves.wave_statuses(found),
+        history=(*state.history, entry),
+        layers=(layers.empty(number, arm), *_left(state)),
+        late=None,
+        ungrouped=together,
+    )
+
+
+def finished(state: RolloutStatus) -> RolloutStatus:
+    """The state after the last wave."""
+    promoted = any(wave.phase == "Promoted" for wave in state.waves)
+    partial = not layers.reaches_all(state.layers)
+    phase: Literal["Partial", "Complete"] = "Partial" if partial else "Complete"
+    outcome: Outcome = "Promoted" if promoted and not partial else phase
+    return changed(history.ended(state, state.revision, outcome), phase=phase)
+
+
+def aborted(state: RolloutStatus, *, keep: bool) -> RolloutStatus:
+    """The state in which the revision under way is given up; `keep`: not by who has it."""
+    state = history.ended(state, state.revision, "Aborted")
+    left = state.layers if keep else state.layers[1:]
+    return changed(state, phase="Aborted", paused=False, layers=layers.pruned(left))
+
+
+def _left(state: RolloutStatus) -> tuple[Layer, ...]:
+    """What a new revision lies over: of one that is complete no more than its content."""
+    if state.phase == "Complete" and state.layers:
+        newest = state.layers[0]
+        return (changed(newest, gates=(layers.ALL,)),)
+    # What was superseded before its first gate opened nobody has.
+    return tuple(layer for layer in state.layers if layer.gates)

@@ -1,0 +1,117 @@
+"""The Rollouts of one space: which placement each steers, and what its last written state lets out.
+
+Of two of one placement the older counts. One that becomes invalid keeps its last good spec, and
+opens nothing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from controllers.core.rollout import layers
+from schemas.api import Rollout, RolloutSpec, RolloutStatus, parse_kind
+from schemas.api.rollout_spec import RELEASE_ANNOTATION
+from schemas.blobs import Reference
+from schemas.faults import InvalidObject
+from schemas.groups import DENATURED_GROUP
+from schemas.objects import ObjectKey
+from schemas.records import Gate
+
+ROLLOUTS = (DENATURED_GROUP, "rollouts")
+
+Object = Mapping[str, Any]
+
+
+def rollout_key(name: str) -> ObjectKey:
+    """Where a Rollout lies in its space."""
+    return ObjectKey(*ROLLOUTS, "", name)
+
+
+def is_released(placement: Object | None) -> bool:
+    """Whether a person lets a placement go on without the Rollout that it had."""
+    metadata = (placement or {}).get("metadata") or {}
+    return (metadata.get("annotations") or {}).get(RELEASE_ANNOTATION) == "true"
+
+
+class Rollouts:
+    """By name; `states` are those that were written, and only they let anything out.
+
+    `targets` are the contents that placements want and the centre keeps. `found` are those that a
+    list showed: they may be older than this run.
+    """
+
+    def __init__(self) -> None:
+        self.objects: dict[str, Object] = {}
+        self.specs: dict[str, RolloutSpec] = {}
+        self.invalid: dict[str, str] = {}
+        self.states: dict[str, RolloutStatus] = {}
+        self.targets: dict[str, Reference] = {}
+        self.found: set[str] = set()
+
+    def put(self, name: str, obj: Object) -> frozenset[str]:
+        """Take the present state of one; the placements that it bears on."""
+        before = self.specs.get(name)
+        self.objects[name] = obj
+        try:
+            read = parse_kind({field: value for field, value in obj.items() if field != "status"})
+        except InvalidObject as error:
+            self.invalid[name] = "; ".join(str(fault) for fault in error.faults)
+            return frozenset()
+        self.invalid.pop(name, None)
+        assert isinstance(read, Rollout)
+        self.specs[name] = read.spec
+        if before is not None and before.placement != read.spec.placement:
+            # What it said of one placement is nothing for another.
+            self.states.pop(name, None)
+        return frozenset(it.placement.placement for it in (before, read.spec) if it is not None)
+
+    def remove(self, name: str) -> frozenset[str]:
+        """Take it that one is gone; the placement that it bore on."""
+        self.objects.pop(name, None)
+        self.invalid.pop(name, None)
+        self.states.pop(name, None)
+        self.found.discard(name)
+        spec = self.specs.pop(name, None)
+        return frozenset({spec.placement.placement} if spec is not None else ())
+
+    def of(self, placement: str) -> str | None:
+        """The one that steers a placement: the oldest."""
+        named = [name for name, spec in self.specs.items() if spec.placement.placement == placement]
+        return min(named, key=self._age, default=None)
+
+    def steering(self, placements: Iterable[str]) -> frozenset[str]:
+        """Those that steer these placements, and those that would if others did not."""
+        wanted = set(placements)
+        return frozenset(
+            name for name, spec in self.specs.items() if spec.placement.placement in wanted
+        )
+
+    def older(self, name: str, other: str) -> bool:
+        """Whether the other one is older."""
+        return self._age(other) < self._age(name)
+
+    def gates(self, placement: str) -> tuple[Gate, ...]:
+        """Who gets what of a placement that is steered; nothing is known yet if there are none."""
+        state = self.states.get(self.of(placement) or "")
+        return layers.gates_of(state) if state is not None else ()
+
+    def wants(self, placement: str, target: Reference) -> bool:
+        """Take what a placement wants and the centre keeps; whether that is news."""
+        before = self.targets.get(placement)
+        self.targets[placement] = target
+        return before != target
+
+    def stored_status(self, name: str) -> RolloutStatus | None:
+        """What the object says of itself, from which a new run goes on; None if it says nothing."""
+        status = self.objects[name].get("status")
+        if not isinstance(status, Mapping) or not status.get("phase"):
+            return None
+        try:
+            return RolloutStatus.model_validate(status, by_alias=True, by_name=False)
+        except ValueError:
+            return None
+
+    def _age(self, name: str) -> tuple[str, str]:
+        metadata = self.objects[name].get("metadata") or {}
+        return str(metadata.get("creationTimestamp") or ""), name

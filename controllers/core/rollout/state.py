@@ -1,0 +1,72 @@
+"""The state of a rollout is its object's status, as a value that is replaced and never changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from schemas.api.rollout_status import Layer, RolloutStatus, WaveStatus
+from schemas.api.shared import Value
+from schemas.blobs import MANIFEST, Reference
+from schemas.identity import ContentHash
+
+V = TypeVar("V", bound=Value)
+
+UNDER_WAY = frozenset({"Waiting", "Progressing", "Soaking", "AwaitingApproval", "Paused"})
+"""Phases in which a revision goes out; in the others nothing is to be done for it."""
+
+
+def changed(value: V, **fields: object) -> V:
+    """The value with these fields, by their names here; unknown ones are mistakes."""
+    assert fields.keys() <= type(value).model_fields.keys(), fields.keys()
+    return value.model_copy(update=fields)
+
+
+def is_under_way(state: RolloutStatus) -> bool:
+    """Whether a revision goes out now, or waits to."""
+    return state.revision > 0 and state.phase in UNDER_WAY and bool(state.waves)
+
+
+def arm_of(layer: Layer) -> Reference | None:
+    """The content of a layer; None is nothing at all."""
+    return reference(layer.manifest, layer.size) if layer.manifest else None
+
+
+def reference(manifest: str, size: int) -> Reference:
+    """The manifest's root of this address."""
+    return Reference(MANIFEST, ContentHash(manifest), size)
+
+
+def target_of(state: RolloutStatus) -> Reference | None:
+    """What the space wanted when the rollout last heard of it."""
+    return reference(state.target, state.target_size) if state.target else None
+
+
+def present(state: RolloutStatus) -> WaveStatus | None:
+    """The wave that is under way; None before the first."""
+    return state.waves[state.wave - 1] if 0 < state.wave <= len(state.waves) else None
+
+
+def with_wave(state: RolloutStatus, wave: WaveStatus) -> RolloutStatus:
+    """The state with the present wave as it is now."""
+    return changed(state, waves=replaced(state.waves, state.wave - 1, wave))
+
+
+def replaced(values: Sequence[V], at: int, value: V) -> tuple[V, ...]:
+    """The values with another one at this place."""
+    return (*values[:at], value, *values[at + 1 :])
+
+
+def timestamp(wall_ms: int) -> str:
+    """Milliseconds since 1970 as Kubernetes writes a time, to the second."""
+    return datetime.fromtimestamp(wall_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Who changed the content last, and why, as far as the placement tells."""
+
+    user: str = ""
+    cause: str = ""

@@ -1,0 +1,98 @@
+"""What a rollout says of itself: what it waits for, which command helps, and its conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from controllers.core.conditions import Truth, condition
+from controllers.core.rollout import judging, layers
+from controllers.core.rollout.facts import Facts
+from controllers.core.rollout.judging import Tally
+from controllers.core.rollout.recovery import UNKNOWN_PROGRESS
+from controllers.core.rollout.state import changed, is_under_way, present
+from schemas.api.rollout_spec import RolloutSpec
+from schemas.api.rollout_status import RolloutStatus, WaveStatus
+from schemas.api.shared import Condition
+
+ROLLED_OUT, HELD, PARTIAL = "RolledOut", "RolloutHeld", "Partial"
+PAUSED, LATE, GROUPED = "Paused", "LateFailures", "TooManyGroups"
+OWNED = (ROLLED_OUT, HELD, PARTIAL, PAUSED, LATE, GROUPED, "Blocked", "Valid", "Superfluous")
+_COMMAND = "leafcast rollout"
+
+
+def told(spec: RolloutSpec, facts: Facts, state: RolloutStatus, name: str) -> RolloutStatus:
+    """The state with what it waits for, and the command to run if it waits for a person."""
+    message, command = _message(spec, facts, state, name)
+    return changed(state, message=message, next=command)
+
+
+def conditions(state: RolloutStatus) -> Iterator[Condition]:
+    """What is to be known of it, for people and programs."""
+    done: Truth = "True" if state.phase in ("Complete", "Partial") else "False"
+    yield condition(ROLLED_OUT, done, state.phase, state.message)
+    if state.phase == "Held":
+        yield condition(HELD, "True", "ProgressUnknown", UNKNOWN_PROGRESS)
+    if state.phase == "Partial":
+        said = "its waves leave destinations out: these keep what they have"
+        yield condition(PARTIAL, "True", "WavesEnd", said)
+    if state.phase == "Paused":
+        reason = "Asked" if state.paused else "WaveFailed"
+        yield condition(PAUSED, "True", reason, state.message)
+    if state.waiting_for and state.phase != "Held":
+        yield condition("Blocked", "True", "Waits", state.waiting_for)
+    if state.late:
+        said = f"{state.late} fail that were rolled out to; nothing is undone by itself"
+        yield condition(LATE, "True", "FailedLater", said)
+    if state.ungrouped:
+        said = f"{state.ungrouped} values of a label found no wave of their own: they go together"
+        yield condition(GROUPED, "True", "TooManyWaves", said)
+
+
+def _message(spec: RolloutSpec, facts: Facts, state: RolloutStatus, name: str) -> tuple[str, str]:
+    if state.phase == "Held":
+        return UNKNOWN_PROGRESS, f"{_COMMAND} resume {name}"
+    if state.revision == 0:
+        return f'placement "{spec.placement.name}" is not there, or selects nothing yet', ""
+    if state.phase in ("Complete", "Partial", "Aborted"):
+        late = f"; {state.late} fail since" if state.late else ""
+        return f"revision {state.revision} is {state.phase.lower()}{late}", ""
+    wave = present(state)
+    if wave is None or not is_under_way(state):
+        return "", ""
+    if state.paused:
+        return "paused by a person", f"{_COMMAND} resume {name}"
+    if wave.phase == "Failed":
+        return f'wave "{wave.name}" failed: {wave.reason}', f"{_COMMAND} abort {name}"
+    if wave.phase == "AwaitingApproval":
+        when = "end" if wave.step else "begin"
+        said = f'wave "{wave.name}" needs approval to {when}'
+        return said, f"{_COMMAND} approve {name} {wave.name}"
+    if state.waiting_for:
+        return state.waiting_for, ""
+    return _progress(spec, facts, state, wave), ""
+
+
+def _progress(spec: RolloutSpec, facts: Facts, state: RolloutStatus, wave: WaveStatus) -> str:
+    step = f", step {wave.step} of {len(wave.steps)}" if len(wave.steps) > 1 else ""
+    where = f'wave "{wave.name}"{step}'
+    if facts.gates != layers.gates_of(state):
+        return f"{where} is being opened"
+    if not state.complete:
+        waiting = facts.count.waiting_for if facts.count is not None else ()
+        heard = f": {', '.join(waiting[:3])} still to answer" if waiting else ""
+        return f"{where}: its counts are not exact yet{heard}"
+    if wave.phase == "Soaking":
+        return f"{where} is good, and soaks for {wave.definition.soak}"
+    lack = judging.shortfall(spec, _tally(wave))
+    return f"{where}: {lack}" if lack else f"{where} is good; more begin as its rate allows"
+
+
+def _tally(wave: WaveStatus) -> Tally:
+    return Tally(
+        wave.members or 0,
+        wave.healthy or 0,
+        wave.synced or 0,
+        wave.failing or 0,
+        wave.waiting or 0,
+        wave.unreachable or 0,
+    )

@@ -1,0 +1,252 @@
+"""Rollouts steer how far the changes of their placements go out.
+
+What is decided stands in a Rollout's status before the delta that follows from it is issued: so a
+centre that was killed goes on from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from controllers.core.conditions import condition, merged
+from controllers.core.rollout import history, layers
+from controllers.core.rollout.decide import Run, begin_run, decide
+from controllers.core.rollout.estimates import label_values, members
+from controllers.core.rollout.facts import Facts
+from controllers.core.rollout.rollouts import Rollouts, rollout_key
+from controllers.core.rollout.state import Change, changed, is_under_way
+from controllers.core.rollout.telling import OWNED, conditions, told
+from controllers.issuing import Issuer
+from controllers.placement_translator import PlacementTranslator
+from controllers.ports import CentreRelay
+from controllers.status_writing import write_status
+from controllers.work_queue import WorkQueue
+from relay.ports import Clock, Space
+from schemas.api import RolloutSpec, RolloutStatus
+from schemas.api.rollout_spec import REQUEST_ANNOTATION
+from schemas.api.shared import Condition
+from schemas.blobs import Reference
+from schemas.identity import NodePath
+from schemas.records import NodeRecord, Profile
+
+COUNTS_SECONDS = 1.0
+"""How often a status is written that says no more than other counts."""
+TIMES_SECONDS = 10.0
+"""How often one is written that says no more than how long a wave was good."""
+_COUNTS = ("members", "healthy", "synced", "failing", "waiting", "unreachable")
+_TIMES = ("soaked", "lasted")
+_CHANGE_CAUSE = "kubernetes.io/change-cause"
+
+
+@dataclass(slots=True)
+class _Known:
+    """Of one rollout in this run: its newest state, which may be ahead of what is written."""
+
+    state: RolloutStatus | None
+    run: Run
+    written_at: float = float("-inf")
+    written: Mapping[str, Any] | None = None
+    revision: str = ""
+
+
+class RolloutController:
+    """The reconciler of the Rollouts of one workload description space."""
+
+    def __init__(
+        self,
+        issuer: Issuer,
+        relay: CentreRelay,
+        space: Space,
+        clock: Clock,
+        queue: WorkQueue[str],
+        translator: PlacementTranslator,
+    ) -> None:
+        self._issuer = issuer
+        self._relay = relay
+        self._space = space
+        self._clock = clock
+        self._queue = queue
+        self._translator = translator
+        self._known: dict[str, _Known] = {}
+        self._roots: dict[str, frozenset[Reference]] = {}
+
+    @property
+    def _rollouts(self) -> Rollouts:
+        return self._translator.workloads.rollouts
+
+    async def run(self) -> None:
+        """Reconcile until cancelled; raises BusBroken."""
+        await self._queue.work(self.reconcile)
+
+    async def reconcile(self, names: frozenset[str]) -> list[str]:
+        """Go on with these as far as may be; those to be tried again."""
+        return [name for name in sorted(names) if not await self._reconcile(name)]
+
+    async def _reconcile(self, name: str) -> bool:
+        spec = self._rollouts.specs.get(name)
+        if spec is None:
+            self._known.pop(name, None)
+            if self._roots.pop(name, None):
+                await self._relay.retain(self._owner(name), ())
+            return name not in self._rollouts.invalid or await self._say_invalid(name)
+        if not self._translator.known:
+            return False
+        placement = spec.placement.placement
+        if self._rollouts.of(placement) != name:
+            return await self._say_superfluous(name, placement)
+        return await self._go_on(name, spec)
+
+    async def _go_on(self, name: str, spec: RolloutSpec) -> bool:
+        """Decide, write down what was decided, and only then let it out."""
+        now = self._clock.now()
+        known = self._known.get(name)
+        if known is None:
+            stored = self._rollouts.stored_status(name)
+            known = self._known[name] = _Known(stored, begin_run(stored, now))
+        facts = self._facts(name, spec)
+        decision = decide(spec, facts, known.state, known.run, now)
+        state = told(spec, facts, decision.state, name)
+        known.state, known.run = state, decision.run
+        if decision.wake is not None:
+            self._queue.add_later(name, decision.wake)
+        if not await self._write(name, known, conditions(state)):
+            return False
+        await self._let_out(name, spec, state)
+        return True
+
+    async def _let_out(self, name: str, spec: RolloutSpec, state: RolloutStatus) -> None:
+        """What is written down counts from now on."""
+        rollouts, placement = self._rollouts, spec.placement.placement
+        if (roots := history.roots(state)) != self._roots.get(name):
+            await self._relay.retain(self._owner(name), roots)
+            self._roots[name] = roots
+        before = rollouts.states.get(name)
+        rollouts.states[name] = state
+        if before is None or layers.gates_of(before) != layers.gates_of(state):
+            self._translator.look_at([placement])
+        if before is not None and is_under_way(before) and not is_under_way(state):
+            # Others may have waited for it.
+            self._queue.add(each for each, it in rollouts.states.items() if it.waiting_for)
+
+    def _owner(self, name: str) -> str:
+        return f"rollout/{self._translator.identity}/{name}"
+
+    # What is known.
+
+    def _facts(self, name: str, spec: RolloutSpec) -> Facts:
+        translator, placement = self._translator, spec.placement.placement
+        obj = self._rollouts.objects[name]
+        metadata = obj.get("metadata") or {}
+        source = translator.source(placement).key
+        head = self._issuer.records.get(source)
+        gates = translator.gates(placement)
+        count = self._relay.count(source)
+        fresh = head is not None and count is not None and count.generation == head.generation
+        is_first = name in self._rollouts.found and self._issuer.is_new
+        return Facts(
+            target=self._rollouts.targets.get(placement),
+            change=_change(translator.workloads.objects.get(placement)),
+            gates=gates,
+            count=count if fresh else None,
+            is_lost=gates is None and (is_first or source in self._issuer.lost),
+            uid=str(metadata.get("uid") or name),
+            request=str((metadata.get("annotations") or {}).get(REQUEST_ANNOTATION) or ""),
+            members=lambda wave: members(self._issuer.records, source, wave),
+            label_values=lambda label: label_values(self._issuer.records.values(), label),
+            blocked=lambda: self._blocked(name, placement),
+            lacks=lambda arm: bool(self._relay.lacks([arm.address])),
+            is_place=self._is_place,
+        )
+
+    def _blocked(self, name: str, placement: str) -> str:
+        """Why an older rollout keeps this one from beginning; "" if none does."""
+        resolver = self._translator.workloads.resolver
+        mine = resolver.selection(placement).keys()
+        for other, state in sorted(self._rollouts.states.items()):
+            spec = self._rollouts.specs.get(other)
+            if spec is None or other == name or not self._rollouts.older(name, other):
+                continue
+            both = mine & resolver.selection(spec.placement.placement).keys()
+            if both and is_under_way(state):
+                return f'rollout "{other}" has {min(both)}, too, and is under way: it goes first'
+        return ""
+
+    def _is_place(self, path: str) -> bool:
+        records = self._issuer.records.values()
+        place = NodePath.parse(path)
+        listed = (each.path for each in records if isinstance(each, NodeRecord | Profile))
+        return place.is_root or any(place.holds(each) for each in listed)
+
+    # What is said.
+
+    async def _say_invalid(self, name: str) -> bool:
+        said = condition("Valid", "False", "Invalid", self._rollouts.invalid[name])
+        return await self._say(name, [said])
+
+    async def _say_superfluous(self, name: str, placement: str) -> bool:
+        older = self._rollouts.of(placement)
+        text = f'rollout "{older}" has this placement already; delete one of them'
+        return await self._say(name, [condition("Superfluous", "True", "SecondRollout", text)])
+
+    async def _say(self, name: str, said: Sequence[Condition]) -> bool:
+        obj = self._rollouts.objects.get(name)
+        status = dict((obj or {}).get("status") or {})
+        now_ms = self._clock.now().wall_ms
+        status["conditions"] = merged(status.get("conditions"), said, now_ms, OWNED)
+        return await write_status(self._space, rollout_key(name), obj, status)
+
+    async def _write(self, name: str, known: _Known, said: Iterable[Condition]) -> bool:
+        """Write the state down, unless it says no more than other counts than a moment ago."""
+        obj, now, state = self._rollouts.objects[name], self._clock.now(), known.state
+        assert state is not None
+        revision = str((obj.get("metadata") or {}).get("resourceVersion", ""))
+        before = known.written if known.revision == revision else obj.get("status") or {}
+        before = before or {}
+        generation = int((obj.get("metadata") or {}).get("generation") or 0)
+        state = changed(state, observed_generation=generation)
+        status = state.to_mapping()
+        listed = merged(before.get("conditions"), said, now.wall_ms, OWNED)
+        status["conditions"] = listed
+        if status == before:
+            return True
+        due = known.written_at + _gap(before, status)
+        if due > now.seconds:
+            self._queue.add_later(name, due - now.seconds)
+            return True
+        if not await write_status(
+            self._space, rollout_key(name), {**obj, "status": before}, status
+        ):
+            return False
+        known.written_at, known.written, known.revision = now.seconds, status, revision
+        return True
+
+
+def _gap(before: Mapping[str, Any], status: Mapping[str, Any]) -> float:
+    """How long after another write this one may wait: what decides nothing later is no hurry."""
+    if _without(before, ()) == _without(status, ()):
+        return TIMES_SECONDS
+    if _without(before, _COUNTS) == _without(status, _COUNTS):
+        return COUNTS_SECONDS
+    return 0.0
+
+
+def _without(status: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
+    left_out = {*fields, *_TIMES}
+    listed = [
+        {field: value for field, value in wave.items() if field not in left_out}
+        for wave in status.get("waves") or ()
+    ]
+    spoken = ("message", "complete", "late", "conditions") if fields else ()
+    rest = {field: value for field, value in status.items() if field not in spoken}
+    return {**rest, "waves": listed}
+
+
+def _change(placement: Mapping[str, Any] | None) -> Change:
+    metadata = (placement or {}).get("metadata") or {}
+    cause = (metadata.get("annotations") or {}).get(_CHANGE_CAUSE) or ""
+    entries = [item for item in metadata.get("managedFields") or () if isinstance(item, Mapping)]
+    ours = [item for item in entries if not str(item.get("manager", "")).startswith("leafcast-")]
+    latest = max(ours, key=lambda item: str(item.get("time", "")), default={})
+    return Change(str(latest.get("manager", "")), str(cause))

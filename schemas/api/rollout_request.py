@@ -1,0 +1,61 @@
+"""What a person asks of a Rollout: its annotation leafcast.io/rollout-request, in JSON."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationError
+
+from schemas.api.shared import Value
+from schemas.faults import Fault, Faulty
+
+Action = Literal[
+    "pause",
+    "resume",
+    "promote",
+    "approve",
+    "abort",
+    "undo",
+    "pin",
+    "unpin",
+    "freeze",
+    "unfreeze",
+]
+REQUEST_MAX_CHARACTERS = 4096
+
+
+class RolloutRequest(Value):
+    """One request; `id` tells it from others: each is handled once.
+
+    Of approve `wave` (the present one if empty); of promote `all`; of abort `keep`; of undo
+    `revision` (the former one if 0) and `now`; of pin `path` and `revision`; of unpin, freeze and
+    unfreeze `path`.
+    """
+
+    id: Annotated[str, Field(min_length=1, max_length=64)]
+    action: Action
+    wave: str = ""
+    path: str = ""
+    user: str = ""
+    revision: Annotated[int, Field(ge=0)] = 0
+    all: bool = False
+    keep: bool = False
+    now: bool = False
+
+    def to_json(self) -> str:
+        """As the annotation has it."""
+        return self.model_dump_json(by_alias=True, exclude_defaults=True)
+
+
+def read_rollout_request(text: str) -> RolloutRequest:
+    """Read the annotation; raises Faulty."""
+    if len(text) > REQUEST_MAX_CHARACTERS:
+        raise Faulty(
+            Fault("", "it is too long", f"write at most {REQUEST_MAX_CHARACTERS} characters")
+        )
+    try:
+        return RolloutRequest.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        path = ".".join(map(str, first["loc"]))
+        raise Faulty(Fault(path, first["msg"].lower())) from None

@@ -1,0 +1,163 @@
+"""A rollout without I/O: destinations that take what the gates admit them to, and a clock."""
+
+import hashlib
+import json
+
+from controllers.core.rollout import layers
+from controllers.core.rollout.decide import begin_run, decide
+from controllers.core.rollout.facts import Facts
+from controllers.core.rollout.state import Change
+from relay.core.events import Instant
+from schemas.api import parse_kind
+from schemas.api.rollout_status import RolloutStatus
+from schemas.blobs import MANIFEST, Reference
+from schemas.identity import DestinationId, NodePath
+from schemas.records import BUCKETS, bucket
+from schemas.reports import Count, Summary, cell
+
+WAVES = (
+    {"name": "canary", "selector": {"matchLabels": {"ring": "canary"}}},
+    {"name": "tenth", "percent": 10},
+    {"name": "rest", "percent": 100},
+)
+
+
+def content(name):
+    return Reference(MANIFEST, hashlib.sha256(name.encode()).hexdigest(), 10)
+
+
+V1, V2, V3, V4, V5, V6 = (content(f"v{number}") for number in range(1, 7))
+
+
+def rollout(waves=WAVES, **spec):
+    said = {"placement": {"name": "shop"}, "waves": list(waves), **spec}
+    return parse_kind(
+        {
+            "apiVersion": "leafcast.io/v1alpha1",
+            "kind": "Rollout",
+            "metadata": {"name": "shop"},
+            "spec": said,
+        }
+    )
+
+
+class Fleet:
+    """Some destinations, the ledger's gates, and one rollout, which is decided at each `turn`.
+
+    Everyone takes at once what it is admitted to, and is healthy, but for those in `states` and
+    `health`.
+    """
+
+    def __init__(self, spec=None, size=100, canaries=10, before=V1):
+        self.spec = (spec or rollout()).spec
+        self.labels = {
+            DestinationId(f"{number:032x}"): {"ring": "canary" if number < canaries else "main"}
+            for number in range(size)
+        }
+        self.paths = {
+            each: NodePath.parse(f"/{'emea' if at % 2 else 'apac'}/s{at}")
+            for at, each in enumerate(self.labels)
+        }
+        self.gates = None
+        if before is not None:
+            self.gates = layers.gates_of(RolloutStatus(layers=(layers.base(1, before),)))
+        self.target = before
+        self.state = self.run = None
+        self.seconds, self.wall_ms = 1000.0, 1_700_000_000_000
+        self.states, self.health = {}, {}
+        self.broken = set()
+        self.exact = True
+        self.facts = {}
+        self.deltas = []
+        self.request = ""
+        self.wake = None
+        self._asked = 0
+
+    # Time.
+
+    def turn(self, seconds=0.0):
+        """Let time pass, decide, and issue what follows; then again until nothing changes."""
+        self.seconds += seconds
+        self.wall_ms += int(seconds * 1000)
+        for _ in range(200):
+            before = self.state, self.gates
+            self.decide()
+            self.issue()
+            if before == (self.state, self.gates):
+                return self.state
+        raise AssertionError("it does not come to rest")
+
+    def decide(self):
+        now = Instant(self.seconds, self.wall_ms)
+        if self.run is None:
+            self.run = begin_run(self.state, now)
+        decision = decide(self.spec, self.known(), self.state, self.run, now)
+        self.state, self.run, self.wake = decision.state, decision.run, decision.wake
+
+    def issue(self):
+        gates = layers.gates_of(self.state)
+        if gates and gates != self.gates:
+            self.gates = gates
+            self.deltas.append(gates)
+
+    def restart(self, *, status=True, ledger=True):
+        """The centre starts again; its monotonic clock is another one."""
+        self.run = None
+        self.seconds = 5.0
+        if not status:
+            self.state = None
+        if not ledger:
+            self.gates = None
+
+    def ask(self, action, **fields):
+        self._asked += 1
+        self.request = json.dumps({"id": f"r{self._asked}", "action": action, **fields})
+        self.turn()
+        return self.state.request
+
+    def want(self, target):
+        self.target = target
+        return self.turn()
+
+    # What there is.
+
+    def known(self):
+        return Facts(
+            target=self.target,
+            change=Change("jane", "because"),
+            gates=self.gates,
+            count=self.count() if self.gates is not None else None,
+            uid="uid-1",
+            request=self.request,
+            **self.facts,
+        )
+
+    def gate(self, destination):
+        labels, path = self.labels[destination], self.paths[destination]
+        for gate in self.gates:
+            if gate.selector is not None and not gate.selector.matches(labels):
+                continue
+            if gate.below < BUCKETS and bucket(destination, gate.salt) >= gate.below:
+                continue
+            if gate.path.holds(path):
+                return gate
+        raise AssertionError("no gate admits all")
+
+    def arm(self, destination):
+        return self.gate(destination).arm
+
+    def having(self, arm):
+        return {each for each in self.labels if self.arm(each) == arm}
+
+    def count(self):
+        cells = {}
+        for destination in self.labels:
+            gate = self.gate(destination)
+            if not gate.name:
+                continue
+            state = self.states.get(destination, "synced")
+            bad = gate.arm in self.broken
+            health = self.health.get(destination, "degraded" if bad else "healthy")
+            key = cell(gate.name, state, health)
+            cells[key] = cells.get(key, 0) + 1
+        return Count(Summary(cells=cells), exact=self.exact)

@@ -1,0 +1,142 @@
+"""The centre steers a placement by its Rollout: status first, then the delta, and so on again."""
+
+import json
+
+from schemas.objects import ObjectKey
+from schemas.reports import Summary, cell
+from tests.unit.centre_world import SHOP, Centre, condition, config, location, placement, target
+
+ROLLOUT = ObjectKey("leafcast.io", "rollouts", "", "shop")
+WAVES = ({"name": "tenth", "percent": 10}, {"name": "rest", "percent": 100})
+
+
+def rollout(waves=WAVES, name="shop", annotations=None, **spec):
+    return {
+        "apiVersion": "leafcast.io/v1alpha1",
+        "kind": "Rollout",
+        "metadata": {"name": name, "annotations": annotations or {}},
+        "spec": {"placement": {"name": "shop"}, "waves": list(waves), **spec},
+    }
+
+
+async def world(tmp_path):
+    centre = Centre(tmp_path)
+    for number in range(3):
+        await centre.inventory.apply(target(f"s{number}", f"/s{number}"), "user")
+    await centre.inventory.apply(location("all"), "user")
+    return centre
+
+
+def gates(relay):
+    return relay.body(relay.delta("shop")).gates
+
+
+async def answer(centre, health="healthy"):
+    """The tree says of the present delta that each of its named gates has one member."""
+    names = {gate.name for gate in gates(centre.relay) if gate.name}
+    cells = {cell(name, "synced", health): 1 for name in names}
+    key = centre.relay.delta("shop").source.key
+    await centre.relay.report(key, Summary(states={"synced": 3}, cells=cells))
+
+
+def phase(name):
+    return lambda obj: obj.get("status", {}).get("phase") == name
+
+
+async def test_a_change_goes_out_by_waves(tmp_path):
+    centre = await world(tmp_path)
+    async with centre.running():
+        await centre.apply(config("a"), placement())
+        await centre.relay.until(lambda relay: relay.delta("shop"))
+        await centre.apply(rollout())
+        await centre.until_status(ROLLOUT, phase("Complete"))
+        await centre.apply(config("a", value="2"))
+        await centre.relay.until(lambda relay: len(gates(relay)) == 2)
+        assert [gate.name for gate in gates(centre.relay)] == ["2.0", ""]
+        assert gates(centre.relay)[0].below == 1000
+        obj = await centre.until_status(ROLLOUT, phase("Progressing"))
+        assert obj["status"]["waves"][0]["name"] == "tenth"
+        await answer(centre)
+        await centre.relay.until(lambda relay: [g.name for g in gates(relay)] == ["2.0", "2.1"])
+        await answer(centre)
+        obj = await centre.until_status(ROLLOUT, phase("Complete"))
+        assert condition(obj, "RolledOut")["status"] == "True"
+        assert obj["status"]["history"][-1]["outcome"] == "Complete"
+        deltas = [each for each in centre.relay.deltas() if each.source.name == "shop"]
+    # The plain one, the one that says that a Rollout steers it, and one for each wave.
+    assert len(deltas) == 4
+
+
+async def test_a_centre_that_starts_again_goes_on_where_it_was(tmp_path):
+    centre = await world(tmp_path)
+    async with centre.running():
+        await centre.apply(config("a"), placement())
+        await centre.relay.until(lambda relay: relay.delta("shop"))
+        await centre.apply(rollout())
+        await centre.until_status(ROLLOUT, phase("Complete"))
+        await centre.apply(config("a", value="2"))
+        await centre.relay.until(lambda relay: len(gates(relay)) == 2)
+        before = centre.relay.delta("shop")
+    async with centre.running():
+        await centre.until_status(ROLLOUT, phase("Progressing"))
+        await answer(centre)
+        obj = await centre.until_status(ROLLOUT, lambda obj: obj["status"]["wave"] == 2)
+        assert obj["status"]["revision"] == 2
+        await answer(centre)
+        await centre.until_status(ROLLOUT, phase("Complete"))
+    assert centre.relay.delta("shop").steady == before.steady
+
+
+async def test_a_deleted_rollout_leaves_its_placement_where_it_is(tmp_path):
+    centre = await world(tmp_path)
+    async with centre.running():
+        await centre.apply(config("a"), placement())
+        await centre.relay.until(lambda relay: relay.delta("shop"))
+        await centre.apply(rollout())
+        await centre.until_status(ROLLOUT, phase("Complete"))
+        await centre.apply(config("a", value="2"))
+        await centre.relay.until(lambda relay: len(gates(relay)) == 2)
+        before = gates(centre.relay)
+        await centre.wds.delete(ROLLOUT)
+        await centre.apply(config("a", value="3"))
+        await centre.until_status(SHOP, lambda obj: condition(obj, "RolloutGone"))
+        assert gates(centre.relay) == before
+        released = placement()
+        released["metadata"]["annotations"] = {"leafcast.io/release-rollout": "true"}
+        await centre.apply(released)
+        await centre.relay.until(lambda relay: len(gates(relay)) == 1)
+
+
+async def test_a_request_is_done_once_and_a_wrong_one_is_refused(tmp_path):
+    centre = await world(tmp_path)
+    waves = ({"name": "tenth", "percent": 10, "approval": "before"}, WAVES[1])
+
+    def asking(**said):
+        return rollout(waves, annotations={"leafcast.io/rollout-request": json.dumps(said)})
+
+    async with centre.running():
+        await centre.apply(config("a"), placement())
+        await centre.relay.until(lambda relay: relay.delta("shop"))
+        await centre.apply(rollout(waves))
+        await centre.until_status(ROLLOUT, phase("Complete"))
+        await centre.apply(config("a", value="2"))
+        obj = await centre.until_status(ROLLOUT, phase("AwaitingApproval"))
+        assert obj["status"]["next"] == "leafcast rollout approve shop tenth"
+        assert len(gates(centre.relay)) == 1
+        await centre.apply(asking(id="1", action="approve", wave="rest"))
+        obj = await centre.until_status(ROLLOUT, lambda obj: obj["status"].get("request"))
+        assert obj["status"]["request"]["outcome"] == "Refused"
+        await centre.apply(asking(id="2", action="approve", wave="tenth"))
+        await centre.relay.until(lambda relay: len(gates(relay)) == 2)
+        await centre.apply(asking(id="3", action="abort"))
+        await centre.until_status(ROLLOUT, phase("Aborted"))
+        await centre.relay.until(lambda relay: len(gates(relay)) == 1)
+
+
+async def test_of_two_rollouts_of_a_placement_the_older_counts(tmp_path):
+    centre = await world(tmp_path)
+    async with centre.running():
+        await centre.apply(config("a"), placement(), rollout(name="a"))
+        await centre.apply(rollout(name="b"))
+        second = ObjectKey("leafcast.io", "rollouts", "", "b")
+        await centre.until_status(second, lambda obj: condition(obj, "Superfluous"))
