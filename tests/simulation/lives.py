@@ -13,6 +13,7 @@ from tests.simulation import (
     lives_customizing,
     lives_hostile,
     lives_moves,
+    lives_order,
     lives_rows,
     lives_schedules,
 )
@@ -26,6 +27,7 @@ from tests.simulation.sizes import SMALL
 ROOMS = (
     lives_centre,
     lives_moves,
+    lives_order,
     lives_hostile,
     lives_schedules,
     lives_customizing,

@@ -31,6 +31,7 @@ from schemas.records import (
     Alternative,
     DeltaBody,
     DeltaHead,
+    Dependency,
     Gate,
     KeyGrant,
     KeysRecord,
@@ -105,6 +106,7 @@ class Placed:
     below: int = 0
     salt: str = ""
     priority: int = 0
+    after: tuple[Dependency, ...] = ()
 
 
 @dataclass
@@ -229,7 +231,7 @@ def _body(placed: Placed) -> bytes:
     roots = dict.fromkeys(arm.root for arm in arms_of(placed))
     programs = programs_of(placed)
     collectors = () if programs is None else (programs.reference,)
-    return DeltaBody((*roots, *collectors), _gates(placed), collectors).encode()
+    return DeltaBody((*roots, *collectors), _gates(placed), collectors, after=placed.after).encode()
 
 
 def _head(name: str, placed: Placed, last_loss: int) -> DeltaHead:

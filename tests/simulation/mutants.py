@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.simulation import planted, planted_rows
+from tests.simulation import planted, planted_order, planted_rows
 from tests.simulation.lives import is_life, play
 from tests.simulation.ports import Ports
 from tests.simulation.run import Outcome, run
@@ -56,6 +56,10 @@ MUTANTS = (
     Mutant(planted_rows.NoBlankRow, ("absent_rows",)),
     Mutant(planted_rows.CutBeforeMerging),
     Mutant(planted_rows.SumsRounded),
+    Mutant(planted_order.OldContentCounts, ("awaited",)),
+    Mutant(planted_order.WaitForNothing, ("awaited",)),
+    Mutant(planted_order.WaitEverywhere, ("nowhere_near",)),
+    Mutant(planted_order.BreakBeforeMake, ("moved_softly",)),
     Mutant(planted.PruneAtOnce, ("moved_between",)),
     Mutant(planted.PruneNever),
     Mutant(planted.PruneBeforeRead, ("slept", "old_edge")),
