@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from schemas import names
 from schemas.durations import BadDuration, read_duration
@@ -29,6 +29,18 @@ def check_annotations(name: str, annotations: Mapping[str, str]) -> None:
             raise Faulty(Fault(path, fault, "name placements of the same kind: platform, crds"))
         if each == name:
             raise Faulty(Fault(path, "it names the placement itself", f"leave {name} out"))
+
+
+def reached(steps: Mapping[str, Iterable[str]], start: str) -> set[str]:
+    """All names that one step or more lead to."""
+    found: set[str] = set()
+    ahead = [start]
+    while ahead:
+        for other in steps.get(ahead.pop(), ()):
+            if other not in found:
+                found.add(other)
+                ahead.append(other)
+    return found
 
 
 def move_seconds(annotations: Mapping[str, str]) -> float | None:

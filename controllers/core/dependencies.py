@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 
 from schemas.placements import kind_of
-from schemas.placing import dependencies_of
+from schemas.placing import dependencies_of, reached
 
 
 class Dependencies:
@@ -79,16 +79,4 @@ class Dependencies:
     def _circle_through(self, name: str) -> set[str]:
         if name not in self._named or name not in self._waiting:
             return set()
-        return _reached(self._named, name) & _reached(self._waiting, name)
-
-
-def _reached(steps: Mapping[str, Iterable[str]], start: str) -> set[str]:
-    """All that one step or more lead to."""
-    found: set[str] = set()
-    ahead = [start]
-    while ahead:
-        for other in steps.get(ahead.pop(), ()):
-            if other not in found:
-                found.add(other)
-                ahead.append(other)
-    return found
+        return reached(self._named, name) & reached(self._waiting, name)

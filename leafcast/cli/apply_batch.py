@@ -10,6 +10,7 @@ from typing import Any
 
 from leafcast.ask.resource_names import ResourceKind, ResourceKinds
 from leafcast.ask.session import USER_MANAGER, CallFailed, Session
+from leafcast.cli.apply_circles import circles
 from leafcast.manifest_sources import BadManifests
 from relay.objects.expressions.programs import program_faults
 from relay.objects.merge import same, wish_of
@@ -83,7 +84,10 @@ async def judge(session: Session, wishes: Iterable[Wish]) -> list[Change]:
     listed = list(wishes)
     brought = _Brought.by(listed)
     changes: list[Change] = []
-    faults: list[str] = []
+    by_key = {wish.key: wish for wish in listed}
+    wished = {key: wish.object for key, wish in by_key.items()}
+    waiting = await circles(session.workloads, wished)
+    faults = [f"{by_key[key].place}: {by_key[key].title}: {said}" for key, said in waiting]
     for wish in listed:
         space = session.space_for(wish.key)
         try:

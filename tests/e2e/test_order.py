@@ -48,11 +48,11 @@ def tree(tmp_path_factory):
 
 @pytest.fixture
 def apply(tree, tmp_path):
-    def applied(name, tag, where="{}", **annotations):
+    def applied(name, tag, where="{}", code=0, **annotations):
         file = tmp_path / "manifests.yaml"
         said = json.dumps({f"leafcast.io/{k.replace('_', '-')}": v for k, v in annotations.items()})
         file.write_text(WORKLOAD.format(name=name, tag=tag, where=where, annotations=said))
-        did(tree, "apply", "-f", str(file))
+        return did(tree, "apply", "-f", str(file), code=code)
 
     return applied
 
@@ -77,6 +77,8 @@ def test_a_wave_waits_for_the_one_before_and_a_placement_for_another(tree, apply
     did(tree, "wait", "--for", "healthy", "platform", "shop")
     for name in ("platform", "shop"):
         assert all(is_at(tree, edge, "cm", "switch", name) for edge in EDGES)
+    bad = apply("platform", "1", depends_on="shop", code=1).stderr
+    assert "platform, shop would wait for each other; take one out of the circle" in bad
     apply("shop", "1", depends_on="shelf")
     until(lambda: "edgeplacement/shelf: not there" in said(tree, "shop", "DependencyMissing"))
 
