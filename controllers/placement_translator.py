@@ -314,8 +314,9 @@ class PlacementTranslator:
     async def _keep(self, work: Work) -> None:
         """Keep what a rollout lets nobody have yet: when it does, the objects may be others."""
         assert work.translation is not None
-        roots = [work.translation.root] if work.translation.root is not None else []
-        await self._relay.retain(f"target/{self.identity}/{work.name}", roots, work.unsent)
+        assert work.translation.root is not None
+        known = self._relay.kept_history().get(work.key, ())
+        await self._relay.keep_history(work.key, [*known, work.translation.root], work.unsent)
 
     async def _read_targets(self, names: Iterable[str]) -> None:
         """Read what steered placements wanted last: the ledger may not lead there."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
@@ -49,16 +49,19 @@ class CentreRelay(Protocol):
         """
         ...
 
-    async def retain(
+    def kept_history(self) -> Mapping[MailKey, tuple[Reference, ...]]:
+        """The former contents that are kept, by placement."""
+        ...
+
+    async def keep_history(
         self,
-        owner: str,
-        roots: Collection[Reference],
+        key: MailKey,
+        references: Sequence[Reference],
         blobs: Mapping[ContentHash, bytes] = MappingProxyType({}),
     ) -> None:
-        """Keep these blobs, and from now on all that these roots lead to, until told otherwise.
+        """Keep these blobs, and these contents of a placement, manifests whole, and no others.
 
-        What was said of this owner before is replaced. It lasts as long as the run: who starts says
-        it again, before anything is swept.
+        What a delta in force names is kept in any case. It holds over restarts.
         """
         ...
 

@@ -27,7 +27,6 @@ from relay.ports import Clock, Space
 from schemas.api import RolloutSpec, RolloutStatus
 from schemas.api.rollout_spec import REQUEST_ANNOTATION
 from schemas.api.shared import Condition
-from schemas.blobs import Reference
 from schemas.identity import NodePath
 from schemas.records import NodeRecord, Profile
 
@@ -70,7 +69,6 @@ class RolloutController:
         self._queue = queue
         self._translator = translator
         self._known: dict[str, _Known] = {}
-        self._roots: dict[str, frozenset[Reference]] = {}
 
     @property
     def _rollouts(self) -> Rollouts:
@@ -88,8 +86,6 @@ class RolloutController:
         spec = self._rollouts.specs.get(name)
         if spec is None:
             self._known.pop(name, None)
-            if self._roots.pop(name, None):
-                await self._relay.retain(self._owner(name), ())
             return name not in self._rollouts.invalid or await self._say_invalid(name)
         if not self._translator.known:
             return False
@@ -119,9 +115,7 @@ class RolloutController:
     async def _let_out(self, name: str, spec: RolloutSpec, state: RolloutStatus) -> None:
         """What is written down counts from now on."""
         rollouts, placement = self._rollouts, spec.placement.placement
-        if (roots := history.roots(state)) != self._roots.get(name):
-            await self._relay.retain(self._owner(name), roots)
-            self._roots[name] = roots
+        await self._keep_history(placement, state)
         before = rollouts.states.get(name)
         rollouts.states[name] = state
         if before is None or layers.gates_of(before) != layers.gates_of(state):
@@ -130,8 +124,13 @@ class RolloutController:
             # Others may have waited for it.
             self._queue.add(each for each, it in rollouts.states.items() if it.waiting_for)
 
-    def _owner(self, name: str) -> str:
-        return f"rollout/{self._translator.identity}/{name}"
+    async def _keep_history(self, placement: str, state: RolloutStatus) -> None:
+        """Keep all contents that the state names, and what the placement wants meanwhile."""
+        key, roots = self._translator.source(placement).key, history.roots(state)
+        if (target := self._rollouts.targets.get(placement)) is not None:
+            roots |= {target}
+        if roots != frozenset(self._relay.kept_history().get(key, ())):
+            await self._relay.keep_history(key, sorted(roots, key=lambda each: each.address))
 
     # What is known.
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 
 from relay.core.collecting.collecting import Result
 from relay.core.content.content import references_in
 from relay.core.effects import StoreOwn
-from relay.core.events import Event, Issued, OwnRecord, Retained, SnapshotIssued
+from relay.core.events import Event, HistoryKept, Issued, OwnRecord, SnapshotIssued
 from relay.core.node import Node
 from relay.core.records.accepted import read_record, to_keep
 from relay.counters import Counters
@@ -17,9 +18,12 @@ from relay.ports import Bus, Clock
 from schemas.blobs import Reference, open_value
 from schemas.carried import Carried
 from schemas.identity import SNAPSHOT_KEY, ContentHash, MailKey, TreeId
+from schemas.records import History
 from schemas.refusals import WireRefused
 from schemas.reports import Count, ObjectResult
 from schemas.signing import Envelope, decode_envelope
+from schemas.subjects import HISTORY_PREFIX
+from schemas.wire import decode, encode
 
 CARRIED_MAX_BYTES = 2048
 """Of the new content that travels along with one record."""
@@ -99,14 +103,27 @@ class CentrePublisher:
         issued = SnapshotIssued(data, tuple(dropped), frozenset(blobs))
         await self._keep(blobs, kept, [issued])
 
-    async def retain(
+    def kept_history(self) -> Mapping[MailKey, tuple[Reference, ...]]:
+        """The former contents that are kept, by placement; what cannot be read is left out."""
+        found = {}
+        for key, data in self._ledger.items():
+            if key.startswith(HISTORY_PREFIX):
+                with suppress(WireRefused):
+                    kept = decode(History, data).references
+                    found[MailKey(key.removeprefix(HISTORY_PREFIX))] = kept
+        return found
+
+    async def keep_history(
         self,
-        owner: str,
-        roots: Collection[Reference],
+        key: MailKey,
+        references: Sequence[Reference],
         blobs: Mapping[ContentHash, bytes] = MappingProxyType({}),
     ) -> None:
-        """Keep these blobs, and from now on all that these roots lead to."""
-        await self._keep(blobs, [], [Retained(owner, frozenset(roots), frozenset(blobs))])
+        """Keep these contents of a placement, and no others; raises BusBroken."""
+        kept = tuple(references)
+        data = encode(History(kept)) if kept else None
+        own = StoreOwn(f"{HISTORY_PREFIX}{key}", data)
+        await self._keep(blobs, [own], [HistoryKept(key, kept, frozenset(blobs))])
 
     async def load(self, reference: Reference) -> bytes | None:
         """The plain bytes of a blob kept earlier, checked; None if it is not there."""
@@ -155,7 +172,7 @@ class CentrePublisher:
 
     def handled(self, event: Event) -> None:
         """The node knows of the blobs that came with an event."""
-        if isinstance(event, Issued | SnapshotIssued | Retained) and event.blobs:
+        if isinstance(event, Issued | SnapshotIssued | HistoryKept) and event.blobs:
             self._coming.remove(event.blobs)
 
     async def drop_blobs(self, addresses: Sequence[ContentHash]) -> int:

@@ -170,6 +170,12 @@ class TakenArms(WireRecord, frozen=True):
     arms: Mapping[MailKey, str]
 
 
+class History(WireRecord, frozen=True):
+    """At the centre, in OWN: former contents of one placement that stay in the store."""
+
+    references: tuple[Reference, ...]
+
+
 class Profile(Record, frozen=True):
     """One destination: who it is, what is known of it, and where it hangs now."""
 

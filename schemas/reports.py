@@ -38,8 +38,9 @@ ARM_NOTHING = "nothing"
 ARM_OTHER = "other"
 """Arms beyond ARMS_MAX, and those that are none of the placement's, in one count."""
 CELLS_MAX = 512
-CELL_OTHER = "other"
-"""Cells beyond CELLS_MAX, in one count: whoever sees it knows that the others are incomplete."""
+CELL_OTHER, CELL_FORMER = "other", "former"
+"""Cells beyond CELLS_MAX, in one count; and destinations that have said nothing yet of the present
+step: whoever sees these knows that the waves are not counted whole."""
 ARM_WORDS = frozenset({ARM_OLDER, ARM_NOTHING, ARM_OTHER})
 
 

@@ -16,6 +16,8 @@ NODE_SELF = "self"
 PROGRESS_KEY = "_progress"
 CURSOR_KEY = "_cursor"
 TAKEN_KEY = "_taken"
+HISTORY_PREFIX = "_history_"
+"""Before a placement's mail key: the former contents that the centre keeps."""
 
 
 @dataclass(frozen=True, slots=True)

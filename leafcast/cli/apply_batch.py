@@ -11,6 +11,7 @@ from typing import Any
 from leafcast.ask.resource_names import ResourceKind, ResourceKinds
 from leafcast.ask.session import USER_MANAGER, CallFailed, Session
 from leafcast.cli.apply_circles import circles
+from leafcast.cli.apply_rollouts import ROLLOUTS, second_rollouts
 from leafcast.manifest_sources import BadManifests
 from relay.objects.expressions.programs import program_faults
 from relay.objects.merge import same, wish_of
@@ -86,8 +87,9 @@ async def judge(session: Session, wishes: Iterable[Wish]) -> list[Change]:
     changes: list[Change] = []
     by_key = {wish.key: wish for wish in listed}
     wished = {key: wish.object for key, wish in by_key.items()}
-    waiting = await circles(session.workloads, wished)
-    faults = [f"{by_key[key].place}: {by_key[key].title}: {said}" for key, said in waiting]
+    refused = await circles(session.workloads, wished)
+    refused += await second_rollouts(session.workloads, wished)
+    faults = [f"{by_key[key].place}: {by_key[key].title}: {said}" for key, said in refused]
     for wish in listed:
         space = session.space_for(wish.key)
         try:
@@ -191,5 +193,10 @@ def _wish(kinds: ResourceKinds, obj: Any, namespace: str, place: str) -> Wish:
 
 
 def _order(wish: Wish) -> tuple[bool, int]:
-    """What others lean on first; what sends objects out when they are there."""
-    return wish.key.group == GROUP, apply_order(wish.key.group, wish.key.resource)
+    """What others lean on first; what sends objects out when they are there.
+
+    How far they go is known before they change.
+    """
+    first = (wish.key.group, wish.key.resource) == ROLLOUTS
+    late = wish.key.group == GROUP
+    return late, -1 if first else apply_order(wish.key.group, wish.key.resource)

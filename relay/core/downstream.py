@@ -11,6 +11,7 @@ from relay.core.effects import DropReport, Noted, OpenCopies
 from relay.core.events import HelloArrived, ReportArrived
 from relay.core.gates import Candidate, GateNames, Waves, names_in, wave_of
 from relay.core.link.session import Presence
+from relay.core.link.target import mail_owner
 from relay.core.records.acceptance import Refuse
 from relay.core.records.accepted import Accepted, is_delta
 from relay.core.records.judge import VerifiedSnapshot
@@ -37,6 +38,7 @@ class Downstream:
         self._children = rooms.children
         self._reports = rooms.reports
         self._collecting = rooms.collecting
+        self._content = rooms.content
         self._joined = rooms.joined
         self._out = rooms.out
         self._intake = ReportIntake(path, self._sent_generation, self._named)
@@ -184,7 +186,10 @@ class Downstream:
             return None
         gates = held.body.gates
         return RolloutFacts(
-            held.record.steady, lambda: names_in(gates), lambda: self._waves(child, key, gates)
+            held.record.steady,
+            lambda: names_in(gates),
+            self._content.refused_since(mail_owner(key)) is not None,
+            lambda: self._waves(child, key, gates),
         )
 
     def _waves(self, child: str, key: MailKey, gates: Sequence[Gate]) -> Waves:

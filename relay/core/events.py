@@ -146,14 +146,11 @@ class SnapshotIssued:
 
 
 @dataclass(frozen=True, slots=True)
-class Retained:
-    """At the centre: what these roots lead to is kept, though no record may; `blobs` came with it.
+class HistoryKept:
+    """At the centre: former contents of a placement that stay in the store; in OWN already."""
 
-    It replaces what was said of the owner before.
-    """
-
-    owner: str
-    roots: frozenset[Reference]
+    key: MailKey
+    references: tuple[Reference, ...]
     blobs: frozenset[ContentHash] = frozenset()
 
 
@@ -241,7 +238,7 @@ Event = (
     | HelloArrived
     | Issued
     | SnapshotIssued
-    | Retained
+    | HistoryKept
     | MailWritten
     | ObjectObserved
     | UpsyncObserved

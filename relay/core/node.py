@@ -5,9 +5,9 @@ This module only wires the rooms together: records, audience, link, content, rep
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import TypeVar, assert_never
+from typing import assert_never
 
 from relay.core.audience import HERE, Audience
 from relay.core.collecting.collecting import CollectingRoom
@@ -31,6 +31,7 @@ from relay.core.events import (
     Ending,
     Event,
     HelloArrived,
+    HistoryKept,
     Instant,
     Issued,
     LinkChanged,
@@ -39,7 +40,6 @@ from relay.core.events import (
     ObjectObserved,
     Remembered,
     ReportArrived,
-    Retained,
     SnapshotIssued,
     Tick,
     UpsyncObserved,
@@ -47,6 +47,7 @@ from relay.core.events import (
 )
 from relay.core.link.children import Children
 from relay.core.link.target import Targets
+from relay.core.notes import Notes, is_note
 from relay.core.propagation import Propagation
 from relay.core.records.acceptance import Acceptance, Refuse
 from relay.core.records.accepted import Accepted, read_record
@@ -62,15 +63,11 @@ from relay.core.upstream import Upstream
 from relay.core.view import NodeView
 from schemas.blobs import Reference
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, MailKey
-from schemas.link import Cursor
 from schemas.objects import ObjectKey
-from schemas.records import LocationRecord, Profile, TakenArms
+from schemas.records import LocationRecord, Profile
 from schemas.refusals import RecordRefused
-from schemas.reports import Done, decode
-from schemas.subjects import CURSOR_KEY, TAKEN_KEY
-
-_NO_RECORDS = (CURSOR_KEY, SNAPSHOT_KEY, TAKEN_KEY)
-_N = TypeVar("_N", Cursor, TakenArms)
+from schemas.reports import Done
+from schemas.subjects import TAKEN_KEY
 
 
 class Node(NodeView):
@@ -89,7 +86,7 @@ class Node(NodeView):
         self._now = now
         self._out: list[Effect] = []
         path, is_root = config.path, config.path.is_root
-        cursor = self._read_cursor(remembered)
+        notes = Notes(remembered, self._out)
         self._trust = Trust(config.tree, config.roots)
         self._book = RecordBook(path)
         self._audience = Audience(path)
@@ -107,27 +104,27 @@ class Node(NodeView):
         self._throttle = ReportThrottle()
         # At the centre, placements whose count was not exact when it was said last.
         self._inexact: dict[MailKey, None] = {}
-        self._destination = self._attach(remembered, done) if config.attached else None
+        # At the centre, former contents of placements.
+        self._history = notes.history
+        self._destination = self._attach(remembered, done, notes) if config.attached else None
         rooms = self._rooms(set(remembered.heard))
         self._propagation = Propagation(path, rooms)
         self._downstream = Downstream(path, rooms)
         self._collecting.settle(self._surroundings())
         self._upstream: Upstream | None = None
         if not is_root:
-            self._upstream = Upstream(config, cursor, rooms, self._propagation)
-        # At the centre: what is kept though no record may lead there, by who says so.
-        self._retained: dict[str, frozenset[Reference]] = {}
+            self._upstream = Upstream(config, notes.cursor, rooms, self._propagation)
         self._sweeper = Sweeper(self._content, self._roots, self._knows_all, self._out, now.seconds)
         self._restore(remembered)
         self._after()
         self._started = self._take_out()
 
-    def _attach(self, remembered: Remembered, done: Iterable[Done]) -> Destination:
+    def _attach(self, remembered: Remembered, done: Iterable[Done], notes: Notes) -> Destination:
         return Destination(
             self.config.path,
             Inventory(self._audience.bears_on, self._locations),
             self._content,
-            Past(done, _last_loss(remembered), self.config.former, self._read_taken(remembered)),
+            Past(done, _last_loss(remembered), self.config.former, notes.taken),
             self.config.customize,
         )
 
@@ -197,7 +194,7 @@ class Node(NodeView):
     def _seconds(self) -> float:
         return self._now.seconds
 
-    def _dispatch(self, event: Event) -> None:  # noqa: C901, PLR0912, PLR0915 - one arm for each event
+    def _dispatch(self, event: Event) -> None:  # noqa: C901, PLR0912 - one arm for each event
         now, upstream = self._now.seconds, self._upstream
         match event:
             case MailArrived() if upstream is not None:
@@ -220,10 +217,11 @@ class Node(NodeView):
                 self._hello(event)
             case Issued():
                 self._issued(event)
-            case Retained():
-                self._retain(event)
             case SnapshotIssued():
                 self._snapshot_issued(event)
+            case HistoryKept(key, references, blobs):
+                self._content.keep(blobs)
+                self._history[key] = references
             case MailWritten():
                 self._children.written(event, now)
             case ObjectObserved():
@@ -231,14 +229,17 @@ class Node(NodeView):
             case UpsyncObserved():
                 self._upsync_observed(event)
             case Tick():
-                self._destination_tick(now)
-                self._content.retry(now)
-                self._sweeper.tick(now)
-                self._children.tick(now, self._now.wall_ms)
-                if upstream is not None:
-                    upstream.tick()
+                self._tick(now)
             case _:
                 assert_never(event)
+
+    def _tick(self, now: float) -> None:
+        self._destination_tick(now)
+        self._content.retry(now)
+        self._sweeper.tick(now)
+        self._children.tick(now, self._now.wall_ms)
+        if self._upstream is not None:
+            self._upstream.tick()
 
     def _after(self) -> None:
         """What every event may lead to."""
@@ -283,6 +284,9 @@ class Node(NodeView):
             key = owner.partition("/")[2]
             if key:
                 self._reports.touch(MailKey(key))
+            for name in self._audience.concerned(MailKey(key)) if key in self._book.gated else ():
+                # Whoever is not sent a step of a rollout is pending then.
+                self._reports.refresh(name, MailKey(key))
 
     def _hello(self, event: HelloArrived) -> None:
         shown = self._downstream.hello(event)
@@ -323,12 +327,6 @@ class Node(NodeView):
         self._children.reached(verified, ())
         if self._destination is not None:
             self._out.append(WantsChanged())
-
-    def _retain(self, event: Retained) -> None:
-        self._content.keep(event.blobs)
-        self._retained[event.owner] = event.roots
-        if not event.roots:
-            del self._retained[event.owner]
 
     def _observed(self, event: ObjectObserved) -> None:
         if self._destination is None:
@@ -477,11 +475,11 @@ class Node(NodeView):
                 yield wanted.reference
                 if wanted.form is not None and wanted.form.customizer is not None:
                     yield wanted.form.customizer
-        for roots in self._retained.values():
-            yield from roots
         for snapshot in (self._judge.reached, self._judge.newest):
             if snapshot is not None:
                 yield from snapshot.record.references
+        for kept in self._history.values():
+            yield from kept
 
     def _knows_all(self) -> bool:
         """Whether every record in force is here, and understood."""
@@ -490,22 +488,6 @@ class Node(NodeView):
         return known and not any(accepted.opaque for accepted in self._book.deltas())
 
     # What the streams held.
-
-    def _read_cursor(self, remembered: Remembered) -> Cursor | None:
-        try:
-            return _noted(remembered, CURSOR_KEY, Cursor)
-        except RecordRefused as error:
-            self._out.append(Noted("Unreadable", "own cursor", error.reason))
-        return None
-
-    def _read_taken(self, remembered: Remembered) -> Mapping[MailKey, str]:
-        """The arms that the former run took; without its note a closed window is closed."""
-        try:
-            note = _noted(remembered, TAKEN_KEY, TakenArms)
-        except RecordRefused as error:
-            self._out.append(Noted("Unreadable", "own note of arms", error.reason))
-            note = None
-        return note.arms if note is not None else {}
 
     def _restore(self, remembered: Remembered) -> None:
         """Take in what the streams hold: keys first, then records, then the children's mail."""
@@ -528,7 +510,7 @@ class Node(NodeView):
     def _restored_records(self, remembered: Remembered) -> list[Accepted]:
         found: list[Accepted] = []
         for own in sorted(remembered.own, key=lambda own: own.key != KEYS_KEY):
-            if own.key in _NO_RECORDS:
+            if is_note(own.key):
                 continue
             read = self._acceptance.read(own.data, own.hops)
             if isinstance(read, Refuse):
@@ -555,12 +537,6 @@ class Node(NodeView):
             self._upstream.restore_snapshot(verified)
 
 
-def _noted(remembered: Remembered, key: str, kind: type[_N]) -> _N | None:
-    """What a node noted in OWN for itself; raises RecordRefused."""
-    held = next((own.data for own in remembered.own if own.key == key), None)
-    return decode(kind, held) if held is not None else None
-
-
 def _last_loss(remembered: Remembered) -> int:
     """The newest generation by which something may have become unwanted before this run.
 
@@ -568,7 +544,7 @@ def _last_loss(remembered: Remembered) -> int:
     """
     newest = 0
     for own in remembered.own:
-        if own.key in _NO_RECORDS:
+        if is_note(own.key):
             continue
         with suppress(RecordRefused):
             newest = max(newest, read_record(own.data)[1].last_loss)

@@ -27,7 +27,7 @@ from relay.core.upstream import STALE, Upstream
 from schemas.identity import ContentHash, DestinationId, MailKey
 from schemas.objects import ObjectKey
 from schemas.records import LocationRecord, Profile, Record
-from schemas.reports import Count, ExceptionSample, ObjectResult, Summary
+from schemas.reports import CELL_FORMER, Count, ExceptionSample, ObjectResult, Summary
 from schemas.signing import Envelope
 from schemas.upsync import UpsyncClause
 
@@ -138,7 +138,8 @@ class NodeView:
             return isinstance(record, LocationRecord)
 
         waiting = [n for n in names if not self._children.has_answered(n, key, bears_on)]
-        exact = not waiting and counted == expected
+        # Some may be counted as they were before the present step of a rollout.
+        exact = not waiting and counted == expected and CELL_FORMER not in summary.cells
         held = self._book.by_key.get(key)
         generation = held.record.generation if held is not None else 0
         return Count(summary, exact, tuple(sorted(waiting)[:WAITING_FOR_MAX]), generation)

@@ -17,6 +17,7 @@ from schemas.api.shared import ListOf, Selector, Value, checked
 from schemas.durations import BadDuration, read_duration
 from schemas.faults import Fault, Faulty
 from schemas.placements import KINDS
+from schemas.windows import Window, window_fault
 
 WAVES_MAX = 20
 STEPS_MAX = 20
@@ -101,6 +102,19 @@ class RolloutWindow(Value):
     cron: str
     duration: Duration
     zone: str = OF_DESTINATION
+
+    @model_validator(mode="after")
+    def _opens(self) -> RolloutWindow:
+        if fault := window_fault(self.window):
+            said, _, remedy = fault.partition("; ")
+            raise Faulty(Fault("", said, remedy))
+        return self
+
+    @property
+    def window(self) -> Window:
+        """The window as gates have it."""
+        zone = "" if self.zone == OF_DESTINATION else self.zone
+        return Window(self.cron, int(read_duration(self.duration)), zone)
 
 
 class Rate(Value):

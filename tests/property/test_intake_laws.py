@@ -17,7 +17,7 @@ from schemas.reports import (
     ARM_OLDER,
     ARM_OTHER,
     ARMS_MAX,
-    CELL_OTHER,
+    CELL_FORMER,
     CELLS_MAX,
     COUNT_MAX,
     EXCEPTIONS_MAX,
@@ -113,9 +113,9 @@ def test_arms_that_are_none_of_the_placement_are_other_and_none_is_lost(summary,
 
 
 @given(summaries)
-def test_cells_of_other_waves_are_other_and_none_is_lost(summary):
+def test_cells_of_other_waves_are_of_a_former_step_and_none_is_lost(summary):
     cells = own_cells(summary.cells, WAVES)
-    assert {text.partition("/")[0] for text in cells} <= WAVES | {CELL_OTHER}
+    assert {text.partition("/")[0] for text in cells} <= WAVES | {CELL_FORMER}
     assert sum(cells.values()) == sum(summary.cells.values())
     assert own_cells(summary.cells, frozenset()) == {}
 

@@ -7,6 +7,7 @@ the ledger is issued, and what it does not say any more is held until people let
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from controllers.core.drafts import Draft, same, values_of
 from controllers.core.issuing import LedgerIssuer, Publication
@@ -20,6 +21,7 @@ from schemas.objects import ObjectKey
 from schemas.records import DeltaHead, Record
 from schemas.signing import Signer, decode_envelope
 from schemas.snapshots import encode, read_snapshot
+from schemas.subjects import CURSOR_KEY, TAKEN_KEY
 from tests.simulation.customizing import form_of, kind_of
 from tests.simulation.model import (
     ROOT_KEY,
@@ -47,7 +49,7 @@ from tests.simulation.model import (
 )
 from tests.simulation.world import World
 
-NOTES = ("_cursor",)
+NOTES = (CURSOR_KEY, TAKEN_KEY)
 """What a node keeps in OWN of its own."""
 
 
@@ -59,6 +61,10 @@ class Books:
         self.model, self.past = Model(), Past()
         self.issued: dict[bytes, None] = {}
         self.contents: dict[tuple[MailKey, ObjectKey, str], None] = {}
+        # The source revision of each content, in whatever form; and up to which one users did
+        # something that takes back what some destination had.
+        self.revisions: dict[tuple[ObjectKey, str], int] = {}
+        self.relapsed = 0
         # The newest of each key, deleted ones too.
         self.records: dict[MailKey, Record] = {}
         self.history: list[tuple[MailKey, bytes]] = []
@@ -170,6 +176,10 @@ class Centre(Books):
 
     # What users do.
 
+    def relapse(self) -> None:
+        """Users do something by which destinations may go back to what they had."""
+        self.relapsed = self._revision
+
     def put_node(self, path: NodePath, *, deleted: bool = False) -> None:
         nkey = f"nkey{path}"
         self.model.nodes.pop(path, None)
@@ -231,11 +241,12 @@ class Centre(Books):
 
     def put_together(self, placements: Mapping[str, Placed | None]) -> None:
         """The same of several, in this order, as one `apply` says them."""
-        for name, placed in placements.items():
+        for name, wanted in placements.items():
             key, before = placement_key(name), self.model.placements.pop(name, None)
-            if placed is None:
+            if wanted is None:
                 self._delete(key)
                 continue
+            placed = replace(wanted, steady=self._steady(key)) if wanted.wave else wanted
             self.model.placements[name] = placed
             self.past.placements.setdefault(key, []).append(placed)
             for arm in arms_of(placed):
@@ -243,12 +254,18 @@ class Centre(Books):
                     for tier in TIERS:
                         form = form_of(content.reference, tier)
                         self.contents[key, object_key, form] = None
+                        self.revisions[object_key, form] = content.revision
             held = self._issuer.ledger.records.get(key)
             last_loss = held.last_loss if isinstance(held, DeltaHead) else 0
             loses = bool(keys_of(before) - keys_of(placed, common=True)) or (
                 before is not None and before.alternatives != placed.alternatives
             )
             self._issue([placement_draft(name, placed, loses=loses, last_loss=last_loss)])
+
+    def _steady(self, key: MailKey) -> int:
+        """With which generation a placement's rollout began."""
+        held = self._issuer.ledger.records.get(key)
+        return (held.steady or held.generation) if isinstance(held, DeltaHead) else 1
 
     def hold(self, name: str) -> None:
         """An `apply` begins: nothing is settled before it is released, for 60 s at most."""

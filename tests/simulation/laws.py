@@ -18,4 +18,6 @@ MADE_FIRST = "No move leaves fewer healthy copies"
 
 CONTENT_FIRST = "Content before its delta"
 ONE_SESSION = "One run has a node's place"
+GATES = "Only through an open gate"
+NO_WAY_BACK = "Nobody goes back"
 NO_EXCEPTION = "No exception"

@@ -28,6 +28,7 @@ from schemas.records import (
     API_PLACEMENT,
     API_SYNC_TARGET,
     BUCKETS,
+    CENTRE,
     Alternative,
     DeltaBody,
     DeltaHead,
@@ -42,6 +43,7 @@ from schemas.records import (
 )
 from schemas.selectors import LabelSelector
 from schemas.signing import Signer
+from schemas.windows import Window
 from tests.simulation.collectors import programs_over
 from tests.simulation.signatures import public_key_of
 
@@ -97,8 +99,24 @@ class Arm:
 
 
 @dataclass(frozen=True)
+class Rung:
+    """One gate of a rollout: who gets an arm there, and in which wave that is."""
+
+    arm: Arm
+    wave: str = ""
+    below: int = BUCKETS
+    selector: LabelSelector | None = None
+    path: NodePath = CENTRE
+    windows: tuple[Window, ...] = ()
+
+
+@dataclass(frozen=True)
 class Placed:
-    """A placement in force: who is meant, and which arm for a bucket below `canary`, else `arm`."""
+    """A placement in force: who is meant, and which arm for a bucket below `canary`, else `arm`.
+
+    Under a rollout the first rung that admits a destination names its arm, `arm` is the oldest,
+    and `steady` the generation with which the rollout began.
+    """
 
     alternatives: tuple[Alternative, ...]
     arm: Arm
@@ -107,6 +125,10 @@ class Placed:
     salt: str = ""
     priority: int = 0
     after: tuple[Dependency, ...] = ()
+    rungs: tuple[Rung, ...] = ()
+    # In which wave they are whom no rung admits; without one it is under no rollout.
+    wave: str = ""
+    steady: int = 0
 
 
 @dataclass
@@ -200,7 +222,8 @@ def placement_key(name: str) -> MailKey:
 def arms_of(placed: Placed | None) -> list[Arm]:
     if placed is None:
         return []
-    return [placed.arm] if placed.canary is None else [placed.canary, placed.arm]
+    first = [rung.arm for rung in placed.rungs] + ([placed.canary] if placed.canary else [])
+    return [*first, placed.arm]
 
 
 def keys_of(placed: Placed | None, *, common: bool = False) -> set[ObjectKey]:
@@ -221,10 +244,24 @@ def _common(source: Source) -> tuple[Source, int, str, str, tuple[Reference, ...
 
 
 def _gates(placed: Placed) -> tuple[Gate, ...]:
-    last = Gate(placed.arm.root)
+    last = Gate(placed.arm.root, name=placed.wave)
+    if placed.wave:
+        return (*(_gate(rung, placed.salt) for rung in placed.rungs), last)
     if placed.canary is None:
         return (last,)
     return (Gate(placed.canary.root, below=min(placed.below, BUCKETS - 1), salt=placed.salt), last)
+
+
+def _gate(rung: Rung, salt: str) -> Gate:
+    return Gate(
+        rung.arm.root,
+        below=rung.below,
+        salt=salt,
+        selector=rung.selector,
+        name=rung.wave,
+        path=rung.path,
+        windows=rung.windows,
+    )
 
 
 def _body(placed: Placed) -> bytes:
@@ -241,4 +278,5 @@ def _head(name: str, placed: Placed, last_loss: int) -> DeltaHead:
         alternatives=placed.alternatives,
         last_loss=last_loss,
         priority=placed.priority,
+        steady=placed.steady,
     )

@@ -58,6 +58,7 @@ from tests.simulation.prescribed import (
     was_meant,
 )
 from tests.simulation.telling import differing, shortened
+from tests.simulation.waves import Waves, by_state, check_exact
 from tests.simulation.world import LawBroken, Watcher, World
 
 FAILURES_MAX, FAILURES_SECONDS = 40, 10.0
@@ -83,6 +84,7 @@ class Oracle(Watcher):
         self._not_wanted: dict[tuple[NodePath, ObjectKey], float] = {}
         self._settled_at: float | None = None
         self._places = Places()
+        self._waves = Waves(centre)
         # Whose cluster drifted, or disk was lost or put back, since all was as it should be.
         self._disturbed: dict[NodePath, None] = {}
         self._failures: dict[tuple[NodePath, int, int, str], deque[float]] = {}
@@ -293,6 +295,8 @@ class Oracle(Watcher):
         if states.get("synced", 0) > holding and not wiped:
             what = f"{name}: exactly {dict(states)}, though {holding} hold it"
             raise LawBroken(EXACTLY_ONCE, what)
+        holds = None if wiped else lambda t: self._holds(t.path, placed, t)
+        check_exact(name, placed, count.summary, meant, holds)
 
     def _holds(self, path: NodePath, placed: object, target: object) -> bool:
         """Whether the cluster at a path ever held what a placement brings this destination."""
@@ -376,6 +380,7 @@ class Oracle(Watcher):
         for placement in placements:
             said = (placement, key, address) in self.centre.contents
             if said and was_meant(self.centre, paths, placement):
+                self._waves.applying(paths, key, address, placements)
                 return
         raise LawBroken(ONLY_SIGNED, f"{host.path} applies {key} as no placement ever said there")
 
@@ -399,6 +404,7 @@ class Oracle(Watcher):
     def disk_lost(self, host: Host) -> None:
         """Without its record of what it did, an edge leaves what it no longer knows."""
         self._disturbed[host.path] = None
+        self._waves.forget(host.path)
         forget(self._highest, host.path)
         self._judged_by.pop(host.path, None)
         self._orphans.setdefault(host.path, {}).update(dict.fromkeys(host.space.objects))
@@ -406,6 +412,7 @@ class Oracle(Watcher):
     def disk_restored(self, host: Host) -> None:
         """A host knows what it knew once."""
         self._disturbed[host.path] = None
+        self._waves.forget(host.path)
         self._knows_what_it_keeps(host, host.path)
 
     def _knows_what_it_keeps(self, host: Host, at: NodePath) -> None:
@@ -497,6 +504,8 @@ class Oracle(Watcher):
                 faults.append(
                     f"{name}: arms {shortened(summary.arms)}, truly {shortened(expected.arms)}"
                 )
+            elif by_state(summary) != expected.waves:
+                faults.append(f"{name}: waves {by_state(summary)}, truly {expected.waves}")
             faults += self._untold(name, summary)
         for key, record in self.centre.records.items():
             gone = isinstance(record, DeltaHead) and key not in root.streams.own

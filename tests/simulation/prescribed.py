@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from schemas.identity import NodePath
 from schemas.objects import ObjectKey
-from schemas.records import bucket
+from schemas.records import BUCKETS, bucket
 from tests.simulation.centre import Centre
 from tests.simulation.customizing import form_of
-from tests.simulation.model import Arm, Content, Model, Placed, Target, placement_key
+from tests.simulation.model import Arm, Content, Model, Placed, Rung, Target, placement_key
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,8 @@ class Expected:
 
     states: dict[str, int]
     arms: dict[str, int]
+    # Under a rollout, by wave and state.
+    waves: dict[tuple[str, str], int]
 
 
 def is_meant(model: Model, placed: Placed, target: Target) -> bool:
@@ -59,7 +61,26 @@ def tier_of(model: Model, target: Target) -> str | None:
     return next((said["tier"] for said in (labels, *located) if "tier" in said), None)
 
 
+def rung_for(placed: Placed, target: Target) -> Rung | None:
+    """The first rung that admits a destination, whatever the hour."""
+    for rung in placed.rungs:
+        by_chance = rung.below >= BUCKETS or bucket(target.destination, placed.salt) < rung.below
+        by_label = rung.selector is None or rung.selector.matches(dict(target.labels))
+        if by_chance and by_label and rung.path.holds(target.path):
+            return rung
+    return None
+
+
+def wave_for(placed: Placed, target: Target) -> str:
+    """The wave in which a destination counts; "" in none."""
+    rung = rung_for(placed, target)
+    return placed.wave if rung is None else rung.wave
+
+
 def arm_for(placed: Placed, target: Target) -> Arm:
+    rung = rung_for(placed, target)
+    if rung is not None:
+        return rung.arm
     if placed.canary is not None and bucket(target.destination, placed.salt) < placed.below:
         return placed.canary
     return placed.arm
@@ -89,15 +110,18 @@ def _chosen(model: Model) -> dict[str, dict[ObjectKey, Content]]:
 
 def winners(model: Model, target: Target) -> dict[ObjectKey, Content]:
     """What a destination holds: one content per object."""
-    rivals: dict[ObjectKey, list[tuple[int, str, Content]]] = {}
+    rivals: dict[ObjectKey, list[tuple[int, str, Content, bool]]] = {}
     for name, arm in claims_at(model, target).items():
         for key, content in arm.contents:
-            priority = model.placements[name].priority
-            rivals.setdefault(key, []).append((-priority, placement_key(name), content))
+            placed = model.placements[name]
+            claim = (-placed.priority, placement_key(name), content, bool(placed.wave))
+            rivals.setdefault(key, []).append(claim)
     chosen = {}
     for key, claims in rivals.items():
         first = min(claims, key=lambda claim: claim[:2])[2].space
-        chosen[key] = max((c for _, _, c in claims if c.space == first), key=lambda c: c.revision)
+        same = [(gated, content) for _, _, content, gated in claims if content.space == first]
+        # What is under a rollout goes no further than its gates.
+        chosen[key] = max(same, key=lambda each: (each[0], each[1].revision))[1]
     return chosen
 
 
@@ -122,6 +146,7 @@ def expected_summary(
     chosen_by = _chosen(model)
     states: dict[str, int] = {}
     arms: dict[str, int] = {}
+    waves: dict[tuple[str, str], int] = {}
     for name_of_target, target in model.targets.items():
         if target.path not in model.nodes or not is_meant(model, placed, target):
             continue
@@ -131,4 +156,7 @@ def expected_summary(
         state = "failing" if lost or bad else "synced"
         states[state] = states.get(state, 0) + 1
         arms[arm.root.address] = arms.get(arm.root.address, 0) + 1
-    return Expected(states, arms)
+        wave = wave_for(placed, target)
+        if wave:
+            waves[wave, state] = waves.get((wave, state), 0) + 1
+    return Expected(states, arms, waves)

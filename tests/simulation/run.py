@@ -18,6 +18,7 @@ from tests.simulation.laws import NO_EXCEPTION
 from tests.simulation.model import ROOTS, TREE
 from tests.simulation.oracle import Oracle
 from tests.simulation.ports import HONEST, Ports
+from tests.simulation.rolling import Rolling
 from tests.simulation.signatures import REAL_EVERY, cheap_signatures
 from tests.simulation.sizes import WIDE, Size
 from tests.simulation.workload import Workload
@@ -73,7 +74,8 @@ class Run:
         self.centre = Centre(self.world)
         self.oracle = Oracle(self.world, self.centre)
         self.chaos = Chaos(self.world, self.centre, brief=size.brief)
-        self.workload = Workload(self.world, self.centre, self.oracle, size)
+        workload = Rolling if size.rolling else Workload
+        self.workload = workload(self.world, self.centre, self.oracle, size)
 
     def build(self) -> None:
         """Let the tree be as it is before anything changes."""

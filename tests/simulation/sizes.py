@@ -23,7 +23,8 @@ class Size:
     `depths` are tiers of relays between the centre and the edges. Each of `rounds` is a number of
     changes, `gap_seconds` apart on average, and up to `tail_seconds` of faults after them. The tree
     rests at the end of every `rest_every`-th seed, which takes long: nothing may move. A
-    `brief` life has faults that the seeds of the first sizes did not know.
+    `brief` life has faults that the seeds of the first sizes did not know. In a `rolling` one users
+    change things by rollouts.
     """
 
     name: str
@@ -43,6 +44,8 @@ class Size:
     draw: Callable[[Random], Faults]
     attached: float = 0.15
     brief: bool = True
+    # Whether placements come by rollouts.
+    rolling: bool = False
 
 
 TINY = Size(
@@ -98,7 +101,8 @@ WIDE = Size(
     brief=False,
 )
 DEEP = replace(WIDE, name="deep", depths=(2, 3), rounds=((4, 12), (0, 4)))
-SIZES = {size.name: size for size in (TINY, SMALL, WIDE, DEEP)}
+ROLLING = replace(SMALL, name="rolling", edges=(2, 3), edges_max=4, rounds=((3, 12),), rolling=True)
+SIZES = {size.name: size for size in (TINY, SMALL, WIDE, DEEP, ROLLING)}
 
 
 def seed_of(name: str) -> tuple[Size, int]:

@@ -22,6 +22,7 @@ class LedgerRelay:
         self.tree = tree
         self.blobs = {}
         self.records = {}
+        self.former = {}
         self.history = []
         self._bodies = {}
         self.snapshots = []
@@ -29,7 +30,6 @@ class LedgerRelay:
         self.counts = {}
         self.returned = {}
         self.rows = {}
-        self.retained = {}
         self._news = asyncio.Condition()
         self._changed = set()
         self._shown = asyncio.Queue()
@@ -63,9 +63,14 @@ class LedgerRelay:
         self.snapshots.append(snapshot)
         await self._tell()
 
-    async def retain(self, owner, roots, blobs=MappingProxyType({})):
+    def kept_history(self):
+        return dict(self.former)
+
+    async def keep_history(self, key, references, blobs=MappingProxyType({})):
         self._keep(blobs)
-        self.retained[owner] = frozenset(roots)
+        self.former[key] = tuple(references)
+        if not references:
+            del self.former[key]
 
     async def load(self, reference):
         value = self.blobs.get(reference.address)

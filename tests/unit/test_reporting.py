@@ -231,8 +231,10 @@ def test_what_changes_is_dirty_once():
 STEADY = RolloutFacts(
     5,
     lambda: GateNames(frozenset({"arm"}), frozenset({"2.0", "2.1"})),
+    False,
     lambda: {"2.0": 1, "2.1": 2, "": 1},
 )
+ALONE = STEADY._replace(expected=lambda: {"2.0": 1})
 
 
 @pytest.mark.parametrize(
@@ -253,26 +255,27 @@ def test_who_does_not_speak_is_counted_in_the_wave_that_the_signed_profiles_say(
 
 
 def test_a_step_makes_nothing_look_pending_that_did_not_change():
-    cells = {"2.0/synced/healthy": 1}
-    said = replace(DONE, cells=cells)
-    for generation in (5, 6, 7):
-        assert (
-            summary_of(facts(rollout=STEADY), report(generation=generation, summary=said)) == said
-        )
-    before = summary_of(facts(rollout=STEADY), report(generation=4, summary=said))
-    assert before == replace(counted("pending", "healthy"), cells={})
+    said = replace(DONE, cells={"2.0/synced/healthy": 1})
+    assert summary_of(facts(rollout=ALONE), report(summary=said)) == said
+    for generation in (5, 6):
+        counts = summary_of(facts(rollout=ALONE), report(generation=generation, summary=said))
+        assert counts == replace(DONE, cells={"former": 1})
 
 
-def test_of_a_former_step_what_has_no_name_any_more_is_older_and_in_no_wave():
-    said = Summary(
-        {"synced": 2}, {"healthy": 2}, {"arm": 1, "b" * 64: 1},
-        cells={"1.3/synced/healthy": 1, "2.0/synced/healthy": 1},
-    )  # fmt: skip
+@pytest.mark.parametrize(
+    ("generation", "rollout"), [(4, ALONE), (6, ALONE._replace(refused=True))], ids=str
+)
+def test_what_was_said_before_the_rollout_or_cannot_be_sent_is_pending(generation, rollout):
+    before = summary_of(facts(rollout=rollout), report(generation=generation))
+    assert before == replace(PENDING, cells={"2.0/pending/unknown": 1})
+
+
+def test_of_a_former_step_an_arm_that_has_no_name_any_more_is_older():
+    said = Summary({"synced": 2}, {"healthy": 2}, {"arm": 1, "b" * 64: 1})
     known = facts(expected=2, edge=False, rollout=STEADY)
     counts = summary_of(known, report(generation=6, summary=said))
     assert counts.arms == {"arm": 1, "older": 1}
-    assert counts.cells == {"2.0/synced/healthy": 1}
-    assert counts.states == {"synced": 2}
+    assert (counts.cells, counts.states) == ({"former": 2}, {"synced": 2})
 
 
 def test_who_is_not_meant_any_more_is_leaving_under_a_rollout_too():

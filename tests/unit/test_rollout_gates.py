@@ -199,3 +199,15 @@ def test_of_several_arms_an_edge_fetches_only_its_own(several):
     asked = {effect.reference for effect in edge.out}
     assert (hint in asked) is not several
     assert new not in asked
+
+
+def test_one_whose_gates_are_withheld_has_said_nothing_of_the_present_step():
+    edge = Edge()
+    edge.gates(*two(edge))
+    edge.applied()
+    head = DeltaHead(
+        Source(API_PLACEMENT, "s", "", "p0"), 3, "", "", (), b"h" * 32, (), 0, steady=2
+    )
+    edge.edge.evaluate(mail_key(1), head, None, cause=3, now=Instant(0, 0))
+    assert edge.said().cells == {"former": 1}
+    assert edge.revision == 2

@@ -8,14 +8,12 @@ from decimal import Decimal
 
 from controllers.core.rollout.state import changed
 from schemas.api.rollout_spec import (
-    OF_DESTINATION,
     STEPS_MAX,
     WAVES_MAX,
     Rate,
     RolloutSpec,
     RolloutWindow,
     Wave,
-    seconds_of,
     share_of,
 )
 from schemas.api.rollout_status import LayerGate, RolloutStep, StatusWindow, WaveStatus
@@ -114,8 +112,8 @@ def gate_of(
 
 
 def _window(window: RolloutWindow) -> StatusWindow:
-    zone = "" if window.zone == OF_DESTINATION else window.zone
-    return StatusWindow(cron=window.cron, duration=int(seconds_of(window.duration) or 0), zone=zone)
+    said = window.window
+    return StatusWindow(cron=said.cron, duration=said.duration, zone=said.zone)
 
 
 def steps_of(

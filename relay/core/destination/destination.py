@@ -52,6 +52,7 @@ from schemas.reports import (
     ARM_NOTHING,
     ARM_OLDER,
     AT_WORK,
+    CELL_FORMER,
     ExceptionSample,
     ObjectResult,
     State,
@@ -246,16 +247,14 @@ class Destination:
     def resolve(self) -> Resolution:
         """Choose again what is wanted, until nobody waits for what is well."""
         resolution, news = self._choose(), self._order.take_news()
-        while free := [key for key, it in self._order.held.items() if not self._waits(key, it)]:
+        held = self._order.held
+        while free := [p for p, it in held.items() if self._waits_for(p, it.assignment) is None]:
             for key in free:
-                self._take(key, self._order.held.pop(key))
+                self._take(key, held.pop(key))
             more = self._choose()
             resolution = Resolution({**resolution.touched, **more.touched}, wants_changed=True)
         # What is left of one placement may go once that of another is gone.
         return resolution._replace(wants_changed=resolution.wants_changed or news)
-
-    def _waits(self, key: MailKey, ready: Ready) -> bool:
-        return self._waits_for(key, ready.assignment) is not None
 
     def _waits_for(self, key: MailKey, ready: Assignment) -> Dependency | None:
         """What new content of a placement waits for."""
@@ -524,9 +523,12 @@ class Destination:
 
     def _in_its_wave(self, key: MailKey, summary: Summary) -> Summary:
         """The same, counted in the wave of the gate that admits it, or for which it waits."""
-        admission = self.admissions.of(key)
-        if admission is None or not summary.states or self.profile is None:
+        admission, assignment = self.admissions.of(key), self._assigned.get(key)
+        if assignment is None or not summary.states or self.profile is None:
             return summary
+        if admission is None:
+            # Its gates are withheld.
+            return replaced(summary, cells={CELL_FORMER: 1} if assignment.rank.gated else {})
         if admission.awaits:
             summary = replaced(summary, states={"waiting": 1})
             fault = zone_fault(admission.awaits, self.profile.labels)

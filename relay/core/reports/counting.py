@@ -44,6 +44,8 @@ class RolloutFacts(NamedTuple):
     steady: int
     # The names in force.
     names: Callable[[], GateNames]
+    # Whether its content cannot be had here, so that nobody is sent the present step.
+    refused: bool
     # The waves of those for whom it is meant at and below the child. Costs as much as there are.
     expected: Callable[[], Waves]
 
@@ -364,10 +366,12 @@ class ChildReports:
         rollout = facts.rollout
         if held.generation == facts.generation:
             return Counted(summary, dated=True)
-        if rollout is not None and facts.expected and held.generation >= rollout.steady:
-            summary = reduce.of_former_step(summary, *rollout.names())
-        else:
+        if rollout is None or not facts.expected:
             summary = reduce.older(summary, "pending" if facts.expected else "leaving")
+        elif held.generation >= rollout.steady and not rollout.refused:
+            summary = reduce.of_former_step(summary, rollout.names().arms)
+        else:
+            return self._expected(_PENDING, facts)
         return Counted(self._shapes.shared(summary), dated=True)
 
     def _expected(self, one: Summary, facts: Facts) -> Counted:

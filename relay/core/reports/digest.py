@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from schemas import codec
 from schemas.identity import MailKey
 from schemas.records import DIGEST_MODULUS, digest_term
 from schemas.reports import Report, ReportPart, encode, part_key
+from schemas.wire import replace
 
 PARTS_OF_CHILD_MAX, PARTS_BYTES_MAX = 4096, 64 * 1024 * 1024
 """So many later parts one child may have in all placements: what it can make its parent hold."""
@@ -40,12 +40,8 @@ def digest_bytes(total: int) -> bytes:
 
 def content_of(report: Report, results: object) -> bytes:
     """What makes a report another one; the revision and the oldest receipt alone do not."""
-    said = report.summary
-    counts = (said.states, said.health, said.arms)
-    fields: list[object] = [sorted(count.items()) for count in counts]
-    fields += [[encode(each) for each in said.exceptions], repr(results)]
-    fields += [report.generation, report.gone, [encode(each) for each in report.collected]]
-    return hashlib.sha256(codec.pack(fields)).digest()
+    same = replace(report, revision=0, summary=replace(report.summary, oldest_ms=0))
+    return hashlib.sha256(encode(same) + repr(results).encode()).digest()
 
 
 def size_of(part: ReportPart) -> int:

@@ -20,6 +20,7 @@ from schemas.reports import (
     ARM_OTHER,
     ARM_WORDS,
     ARMS_MAX,
+    CELL_FORMER,
     CELL_OTHER,
     CELLS_MAX,
     COUNT_MAX,
@@ -121,11 +122,12 @@ def own_arms(arms: Mapping[str, int], known: frozenset[str] | None) -> dict[str,
 
 
 def own_cells(cells: Mapping[str, int], waves: frozenset[str]) -> dict[str, int]:
-    """The cells of waves that a placement has; those of others are `other`."""
+    """The cells of waves that a placement has; those of others were said of a former step."""
     own: dict[str, int] = {}
     for text, count in cells.items():
         parsed = Cell.parse(text)
-        named = text if parsed is not None and parsed.gate in waves else CELL_OTHER
+        is_own = parsed is not None and parsed.gate in waves
+        named = text if is_own or text == CELL_OTHER else CELL_FORMER
         own[named] = min(own.get(named, 0) + count, COUNT_MAX)
     return fit_cells(own) if waves else {}
 
@@ -172,7 +174,7 @@ def _check_cells(summary: Summary) -> None:
     states: dict[str, int] = {}
     health: dict[str, int] = {}
     for text, count in summary.cells.items():
-        if text == CELL_OTHER:
+        if text in (CELL_OTHER, CELL_FORMER):
             continue
         parsed = Cell.parse(text)
         if parsed is None:

@@ -14,6 +14,7 @@ from schemas.reports import (
     ARM_OTHER,
     ARM_WORDS,
     ARMS_MAX,
+    CELL_FORMER,
     CELL_OTHER,
     CELLS_MAX,
     COUNT_MAX,
@@ -113,15 +114,16 @@ def older(summary: Summary, state: State) -> Summary:
     return replace(summary, states=states, arms=arms, cells={})
 
 
-def of_former_step(summary: Summary, arms: frozenset[str], waves: frozenset[str]) -> Summary:
-    """What counts of a summary of a former step of the same rollout: all that still has a name."""
+def of_former_step(summary: Summary, arms: frozenset[str]) -> Summary:
+    """What counts of a summary of a former step of the same rollout: all but the waves.
+
+    It may be that the present step was not even sent there yet.
+    """
     named: dict[str, int] = {}
     for arm, count in summary.arms.items():
         _add(named, {arm if arm in arms or arm in ARM_WORDS else ARM_OLDER: count})
-    parsed = ((text, Cell.parse(text)) for text in summary.cells)
-    known = {text for text, each in parsed if each is not None and each.gate in waves}
-    cells = {text: count for text, count in summary.cells.items() if text in known}
-    return replace(summary, arms=named, cells=cells)
+    total = min(summary.destinations, COUNT_MAX)
+    return replace(summary, arms=named, cells={CELL_FORMER: total} if total else {})
 
 
 def merge_results(results: Iterable[ObjectResult]) -> dict[ObjectKey, ObjectResult]:

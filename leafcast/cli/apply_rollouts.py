@@ -1,0 +1,47 @@
+"""A placement has one Rollout: a second one is refused before anything is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from relay.ports import Space, SpaceError
+from schemas.groups import DENATURED_GROUP
+from schemas.objects import ObjectKey
+
+ROLLOUTS = (DENATURED_GROUP, "rollouts")
+
+
+async def second_rollouts(
+    space: Space, wished: Mapping[ObjectKey, Mapping[str, Any]]
+) -> list[tuple[ObjectKey, str]]:
+    """Rollouts among these of a placement that has another one, and why they are refused."""
+    ours = {key: obj for key, obj in wished.items() if (key.group, key.resource) == ROLLOUTS}
+    if not ours:
+        return []
+    try:
+        listing = await space.list(*ROLLOUTS)
+    except SpaceError:
+        # The batch may bring the definition.
+        there: dict[ObjectKey, Mapping[str, Any]] = {}
+    else:
+        names = ((obj["metadata"]["name"], obj) for obj in listing.objects)
+        there = {ObjectKey(*ROLLOUTS, "", name): obj for name, obj in names}
+    return list(_second({**there, **ours}, ours))
+
+
+def _second(
+    known: Mapping[ObjectKey, Mapping[str, Any]], wished: Iterable[ObjectKey]
+) -> Iterator[tuple[ObjectKey, str]]:
+    for key in wished:
+        mine = _placement(known[key])
+        others = [each.name for each in known if each != key and _placement(known[each]) == mine]
+        if others:
+            kind, name = mine
+            said = f'spec.placement: {kind} "{name}" has Rollout "{min(others)}" already'
+            yield key, f"{said}; change that one, or delete it first"
+
+
+def _placement(obj: Mapping[str, Any]) -> tuple[str, str]:
+    placement = (obj.get("spec") or {}).get("placement") or {}
+    return str(placement.get("kind") or "EdgePlacement"), str(placement.get("name"))

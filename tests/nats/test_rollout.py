@@ -1,0 +1,151 @@
+"""A Rollout on real servers, six sites: canary, percentages, approval, failure, abort, undo."""
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+
+import pytest
+
+from leafcast.local.tree import LocalTree
+from leafcast.local.views import TreeShape
+from schemas.identity import NodePath
+from schemas.objects import ObjectKey
+from tests.awaiting import until_object
+
+pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
+
+SHAPE = TreeShape(2, 3, 3)
+ROLLOUT = ObjectKey("leafcast.io", "rollouts", "", "shop")
+TILL = ObjectKey("apps", "deployments", "shop", "till")
+CANARY = NodePath.parse("/region-1/site-1")
+WAIT_SECONDS = 60
+
+
+@asynccontextmanager
+async def running(folder):
+    tree = LocalTree(SHAPE, folder)
+    async with asyncio.TaskGroup() as group:
+        run = group.create_task(tree.run())
+        async with asyncio.timeout(WAIT_SECONDS):
+            await tree.up.wait()
+        try:
+            yield tree
+        finally:
+            run.cancel()
+
+
+def till(image):
+    labels = {"app": "till"}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "till", "namespace": "shop"},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"containers": [{"name": "main", "image": f"till:{image}"}]},
+            },
+        },
+    }
+
+
+NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
+PLACEMENT = {
+    "apiVersion": "edge.kubestellar.io/v2alpha1",
+    "kind": "EdgePlacement",
+    "metadata": {"name": "shop"},
+    "spec": {"locationSelectors": [{}], "downsync": [{"namespaces": ["shop"]}]},
+}
+WAVES = [
+    {"name": "canary", "selector": {"matchLabels": {"ring": "canary"}}, "soak": "1s"},
+    {"name": "half", "percent": 50, "maxConcurrent": "50%"},
+    {"name": "rest", "percent": 100, "approval": "before"},
+]
+
+
+def rollout(**request):
+    said = {"leafcast.io/rollout-request": json.dumps(request)} if request else {}
+    return {
+        "apiVersion": "leafcast.io/v1alpha1",
+        "kind": "Rollout",
+        "metadata": {"name": "shop", "annotations": said},
+        "spec": {"placement": {"name": "shop"}, "waves": WAVES},
+    }
+
+
+async def until(tree, predicate):
+    async with asyncio.timeout(WAIT_SECONDS):
+        obj = await until_object(
+            tree.workloads,
+            ROLLOUT,
+            lambda obj: obj is not None and predicate(obj.get("status", {})),
+        )
+    return obj["status"]
+
+
+def phase(name, revision=None):
+    return lambda status: status.get("phase") == name and revision in (None, status["revision"])
+
+
+async def images(tree):
+    """Which image each site runs."""
+    found = {}
+    for path, node in tree.nodes.items():
+        if len(path.names) == 2:
+            obj = await node.cluster.get(TILL)
+            containers = obj["spec"]["template"]["spec"]["containers"] if obj else [{"image": ""}]
+            found[path] = containers[0]["image"].partition(":")[2]
+    return found
+
+
+async def ask(tree, mark, action, **fields):
+    await tree.apply([rollout(id=mark, action=action, **fields)])
+    status = await until(tree, lambda status: (status.get("request") or {}).get("id") == mark)
+    assert status["request"]["outcome"] == "Done", status["request"]
+
+
+async def label_the_canary(tree):
+    target = ObjectKey("edge.kubestellar.io", "synctargets", "", "region-1-site-1")
+    obj = await tree.inventory.get(target)
+    metadata = {"name": target.name, "labels": {"ring": "canary"}}
+    said = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": metadata}
+    await tree.inventory.apply(said, "test")
+
+
+async def test_the_whole_story(tmp_path):
+    async with running(tmp_path) as tree:
+        await label_the_canary(tree)
+        await tree.apply([NAMESPACE, till("1"), PLACEMENT])
+        await tree.controllers.caught_up()
+        await tree.apply([rollout()])
+        await until(tree, phase("Complete", 1))
+        # Good: by waves, and the last one by approval.
+        await tree.apply([till("2")])
+        status = await until(tree, phase("AwaitingApproval", 2))
+        assert [wave["members"] for wave in status["waves"][:1]] == [1]
+        assert (await images(tree))[CANARY] == "2"
+        assert "1" in (await images(tree)).values()
+    async with running(tmp_path) as tree:
+        status = await until(tree, phase("AwaitingApproval", 2))
+        await ask(tree, "a", "approve", wave="rest")
+        status = await until(tree, phase("Complete", 2))
+        assert sum(wave["members"] for wave in status["waves"]) == 6
+        assert set((await images(tree)).values()) == {"2"}
+        # Bad: stopped at the canary, and taken back there.
+        await tree.apply([till("broken")])
+        status = await until(tree, phase("Paused", 3))
+        assert status["waveName"] == "canary"
+        found = await images(tree)
+        assert found.pop(CANARY) == "broken"
+        assert set(found.values()) == {"2"}
+        await ask(tree, "b", "abort")
+        async with asyncio.timeout(WAIT_SECONDS):
+            while (await images(tree))[CANARY] != "2":
+                await tree.changed()
+        # Back to the first, at once.
+        await ask(tree, "c", "undo", revision=1, now=True)
+        async with asyncio.timeout(WAIT_SECONDS):
+            while set((await images(tree)).values()) != {"1"}:
+                await tree.changed()

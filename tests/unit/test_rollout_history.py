@@ -1,0 +1,113 @@
+"""Former contents stay in the centre's store as long as its history names them, over restarts."""
+
+import asyncio
+
+from relay.adapters.clock import SystemClock
+from relay.adapters.memory.bus import MemoryBus, MemoryNetwork
+from relay.core.config import NodeConfig
+from relay.core.content.sweeping import SWEEP_EVERY_SECONDS
+from relay.core.effects import DropBlobs, LoadBlob, Noted
+from relay.core.events import (
+    BlobArrived,
+    HistoryKept,
+    Instant,
+    OwnRecord,
+    Remembered,
+    Tick,
+)
+from relay.core.node import Node
+from relay.driver import Driver
+from schemas import blobs
+from schemas.chunks import ManifestEntry, build_manifest
+from schemas.identity import NodePath, short_key
+from schemas.records import History
+from schemas.subjects import HISTORY_PREFIX
+from schemas.wire import encode
+from tests.unit.meeting import ROOT, TREE
+
+KEY = short_key(bytes(20))
+CONFIG = NodeConfig(NodePath(), TREE, {ROOT.key_id: ROOT.public_key}, "run")
+
+
+def content(text):
+    """A manifest of one object, and all values that it leads to."""
+    stored = blobs.store("object", text)
+    at = stored.reference
+    entry = ManifestEntry("", "x", "n", "o", at.address, at.size, "s", "u", 1)
+    manifest = build_manifest([entry])
+    values = {a: v for blob in (stored, *manifest) for a, v in blob.values.items()}
+    return manifest[0].reference, values
+
+
+OLD, OLD_VALUES = content(b"old")
+GONE, GONE_VALUES = content(b"gone")
+VALUES = OLD_VALUES | GONE_VALUES
+
+
+def centre(own=()):
+    remembered = Remembered(own=own, blobs=frozenset(VALUES))
+    return Node(CONFIG, remembered, [], Instant(0.0, 0))
+
+
+def swept(node):
+    """What two sweeps, an hour apart, take out of the store."""
+    dropped, now = set(), 0.0
+    for _ in range(3):
+        now += SWEEP_EVERY_SECONDS
+        effects = list(node.handle(Tick(), Instant(now, 0)))
+        for effect in effects:
+            match effect:
+                case LoadBlob(reference):
+                    value = VALUES[reference.address]
+                    event = BlobArrived(reference, value, local=True)
+                    effects += node.handle(event, Instant(now, 0))
+                case DropBlobs(addresses):
+                    dropped |= set(addresses)
+                case _:
+                    pass
+    return dropped
+
+
+def test_what_the_history_names_stays_with_all_that_it_leads_to():
+    node = centre()
+    node.handle(HistoryKept(KEY, (OLD,)), Instant(0.0, 0))
+    assert swept(node) == GONE_VALUES.keys()
+    node.handle(HistoryKept(KEY, ()), Instant(0.0, 0))
+    assert swept(centre()) == VALUES.keys()
+
+
+def test_the_history_holds_over_a_restart():
+    kept = OwnRecord(f"{HISTORY_PREFIX}{KEY}", encode(History((OLD,))), "", 0)
+    assert swept(centre([kept])) == GONE_VALUES.keys()
+
+
+def test_a_note_that_cannot_be_read_is_said():
+    node = centre([OwnRecord(f"{HISTORY_PREFIX}{KEY}", b"?", "", 0)])
+    assert "Unreadable" in [it.reason for it in node.start() if isinstance(it, Noted)]
+
+
+async def test_a_controller_finds_what_it_kept():
+    network = MemoryNetwork()
+
+    async def run(act):
+        driver = Driver(MemoryBus(network, NodePath()), CONFIG, SystemClock())
+        async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+            task = group.create_task(driver.run())
+            await driver.started.wait()
+            await act(driver.publisher)
+            task.cancel()
+        await driver._bus.close()
+
+    async def keep(publisher):
+        await publisher.keep_history(KEY, (OLD, GONE))
+        await publisher.keep_history(short_key(bytes(19) + b"x"), (GONE,))
+        await publisher.keep_history(KEY, (OLD,))
+        await publisher.keep_history(short_key(bytes(19) + b"x"), ())
+        assert publisher.kept_history() == {KEY: (OLD,)}
+        assert publisher.ledger() == {}
+
+    async def look(publisher):
+        assert publisher.kept_history() == {KEY: (OLD,)}
+
+    await run(keep)
+    await run(look)
