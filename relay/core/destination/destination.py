@@ -35,6 +35,7 @@ from relay.core.destination.order import Order, Ready, is_meant
 from relay.core.destination.removals import DROPPED, RemovalCauses
 from relay.core.destination.tally import Judged, Tally
 from relay.core.destination.upsync import UpsyncWishes
+from relay.core.destination.withheld import WITHHELD, Withheld
 from relay.core.events import Instant, ObjectObserved, UpsyncObserved
 from relay.core.gates import UNKNOWN, Candidate
 from schemas.blobs import Reference
@@ -63,8 +64,6 @@ from schemas.windows import zone_fault
 from schemas.wire import replace as replaced
 
 CONTENT_REFUSED = "ContentRefused: a blob of this placement is missing or damaged"
-WITHHELD = "Withheld: it is meant for this destination, and its parent sent no content"
-WITHHELD_AFTER_SECONDS = 60.0
 FROZEN, CLASH, NO_ZONE = "Frozen", "Clash", "NoZone"
 _OWNER = "edge/"
 
@@ -102,8 +101,7 @@ class Destination:
         self.admissions = Admissions(dict(past.taken))
         # Placements whose content is not all here, and since when only their head is.
         self._awaiting: dict[MailKey, None] = {}
-        self._withheld: dict[MailKey, float] = {}
-        self._withheld_unsaid: dict[MailKey, float] = {}
+        self._withheld = Withheld()
         # Placements of which some object cannot be customized: they stay as they were, and why.
         self._frozen: dict[MailKey, tuple[ExceptionSample, ...]] = {}
         self._customizing = Customizing(customize)
@@ -156,8 +154,7 @@ class Destination:
         if body is None:
             self._withhold(key, head, former, now.seconds)
             return
-        if self._withheld.pop(key, None) is not None:
-            self._withheld_unsaid.pop(key, None)
+        if self._withheld.end(key):
             self._changed[key] = None
         self._order.put(key, head, body.after)
         self._order.held.pop(key, None)
@@ -186,8 +183,7 @@ class Destination:
         """The placement is not meant for this destination any more, or not yet."""
         self._content.end(owner_of(key))
         self.upsync.put(key, ())
-        self._withheld.pop(key, None)
-        self._withheld_unsaid.pop(key, None)
+        self._withheld.end(key)
         self._frozen.pop(key, None)
         self._order.let_go(key)
         self.admissions.forget(key)
@@ -369,20 +365,12 @@ class Destination:
 
     def deadline(self) -> float | None:
         """When `tick` is due, in monotonic seconds."""
-        withheld = (at + WITHHELD_AFTER_SECONDS for at in self._withheld_unsaid.values())
-        opens = self.admissions.deadline()
+        withheld, opens = self._withheld.moments(), self.admissions.deadline()
         return min(withheld if opens is None else (opens, *withheld), default=None)
 
     def tick(self, now: float) -> list[MailKey]:
         """The placements whose content is withheld for long enough now to be told of."""
-        late = [
-            key
-            for key, since in self._withheld_unsaid.items()
-            if since + WITHHELD_AFTER_SECONDS <= now
-        ]
-        for key in late:
-            del self._withheld_unsaid[key]
-        return late
+        return self._withheld.tick(now)
 
     def summary(self, key: MailKey, now: Instant) -> Summary:
         """One destination's report on one placement; EMPTY if it has no part in it."""
@@ -396,7 +384,7 @@ class Destination:
         if assignment is None:
             return self._leaving(key, now_ms)
         if key in self._withheld:
-            samples = [] if key in self._withheld_unsaid else [self._sample(0, "", WITHHELD)]
+            samples = [self._sample(0, "", WITHHELD)] if self._withheld.is_told(key) else []
             return one("failing" if samples else "pending", "unknown", ARM_OLDER, samples, now_ms)
         arm = assignment.arm_name
         if key in self._frozen:
@@ -461,8 +449,7 @@ class Destination:
             assert self._ownership.of(key).keys() == {each.key for each in assignment.in_force}
         for tally in self._tallies.values():
             tally.check()
-        assert self._withheld.keys() <= self._assigned.keys()
-        assert self._withheld_unsaid.keys() <= self._withheld.keys()
+        assert set(self._withheld) <= self._assigned.keys()
 
     def _assign(self, key: MailKey, assignment: Assignment) -> None:
         self._assigned[key] = assignment
@@ -502,8 +489,7 @@ class Destination:
         self.admissions.forget(key)
         if self._order.held.pop(key, None) is not None:
             self._awaiting[key] = None
-        if key not in self._withheld:
-            self._withheld[key] = self._withheld_unsaid[key] = now
+        if self._withheld.begin(key, now):
             self._changed[key] = None
         if former is None:
             self._assign(key, Assignment(None, rank_of(head)))
