@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import replace
@@ -38,7 +38,7 @@ from schemas.identity import MailKey
 from schemas.objects import ObjectKey
 from schemas.placements import placement_of, title
 from schemas.placing import move_seconds
-from schemas.records import DeltaHead, Gate, Source
+from schemas.records import DeltaHead, Gate, Record, Source
 
 Note = Callable[[str, str, str], None]
 """Hears what no status can say: a reason, what it is about, and why."""
@@ -74,6 +74,7 @@ class PlacementTranslator:
         self._queues = queues
         self._queue = queues.translations
         self._note = note
+        issuer.listen(self._ledger_changed)
         self._placements = Placements("", {})
         self._interests = Interests()
         self._kinds: tuple[Kind, ...] = ()
@@ -123,7 +124,8 @@ class PlacementTranslator:
         """Reconcile until cancelled; raises BusBroken, and SpaceError if the space is another."""
         identity = await identity_of(self._space, self._clock)
         known = await self._read_ledger(Placements(identity, {}))
-        self._placements = Placements(identity, known, self._issuer.records)
+        holds = self._issuer.ledger.holds
+        self._placements = Placements(identity, known, self._issuer.records, holds)
         self._interests = Interests(_CONTROL)
         async with asyncio.TaskGroup() as group:
             self._informer = Informer(self._space, self._interests, self, self._clock)
@@ -253,6 +255,13 @@ class PlacementTranslator:
     def read_to(self, revision: str) -> None:
         """Note that all that the space held at this revision was told."""
         self._queue.read_to(revision)
+
+    def _ledger_changed(self, records: Sequence[Record]) -> None:
+        """Look again at what waits for placements that no snapshot lists any more."""
+        sources = [record.source for record in records if self._placements.is_ours(record)]
+        gone = [source for source in sources if not self._issuer.ledger.holds(source.key)]
+        names = [name for name in map(placement_of, gone) if name is not None]
+        self._queue.add(self.workloads.dependencies.waiting(names))
 
     def _look(self, names: Iterable[str], slices: frozenset[str]) -> None:
         if self._widen():

@@ -65,6 +65,10 @@ class Dependencies:
                 placed[current] = None
                 stack.pop()
 
+    def waiting(self, names: Iterable[str]) -> frozenset[str]:
+        """Those that name one of these."""
+        return frozenset(each for name in names for each in self._waiting.get(name, ()))
+
     def circle(self, name: str) -> tuple[str, ...]:
         """The placements that wait for each other, this one among them; empty if there are none."""
         return tuple(sorted(self._circle_through(name)))

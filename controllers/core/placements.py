@@ -6,7 +6,7 @@ that looks like blindness.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -79,7 +79,8 @@ class Work:
 class Placements:
     """The placements of the space of one identity; `issued` is what the ledger holds of them.
 
-    `ledger` says which destinations there are. `held` says by name why removals wait, `faults` what
+    `ledger` says which destinations there are, `is_kept` whether a snapshot lists a key, though it
+    may be deleted. `held` says by name why removals wait, `faults` what
     cannot be sent. `listed` and the changes
     after it return the placements to look at again.
     """
@@ -89,6 +90,7 @@ class Placements:
         identity: str,
         issued: Mapping[str, Issued],
         ledger: Mapping[MailKey, Record] = MappingProxyType({}),
+        is_kept: Callable[[MailKey], bool] = lambda _key: False,
     ) -> None:
         self.identity = identity
         self.workloads = Workloads()
@@ -103,6 +105,7 @@ class Placements:
         # What placements that are steered wanted last, whoever gets it.
         self._targets: dict[str, StoredArm] = {}
         self._ledger = ledger
+        self._is_kept = is_kept
         resolver = self.workloads.resolver
         self._cleaned = CleanObjects(resolver.customizers, self.workloads.transforms)
 
@@ -237,7 +240,7 @@ class Placements:
                 self.workloads.collecting(name),
                 clauses_of(placement.spec),
                 self._steering(name, before),
-                self._after(name),
+                self._after(name, before),
             ),
         )
         self.faults[name] = translation.faults + self.workloads.renatured.faults(selected)
@@ -246,12 +249,19 @@ class Placements:
             return None
         return Work(name, self.source(name).key, translation)
 
-    def _after(self, name: str) -> tuple[Dependency, ...]:
-        """What a placement waits for, of what is there."""
+    def _after(self, name: str, before: Issued | None) -> tuple[Dependency, ...]:
+        """What a placement waits for, of what is there.
+
+        What is deleted counts until no snapshot lists it: if both are, what waits goes first.
+        """
         found = []
+        said = {each.name: each for each in before.after} if before is not None else {}
         for other in self.workloads.dependencies.of(name):
             placement, issued = self.workloads.placements.get(other), self._issued.get(other)
-            if placement is not None:
+            former = said.get(bare_name(other))
+            if placement is None and former is not None and self._is_kept(self.source(other).key):
+                found.append(former)
+            elif placement is not None:
                 generation = issued.head.generation if issued is not None else 0
                 meant = self._alternatives(other, placement)
                 found.append(Dependency(bare_name(other), generation, meant))

@@ -14,6 +14,7 @@ from tests.unit.centre_world import (
     condition,
     config,
     holds,
+    lists,
     placement,
     placement_key,
 )
@@ -86,6 +87,12 @@ async def test_a_placement_names_what_it_waits_for_at_its_present_generation(cen
         await centre.relay.until(meant_everywhere)
         await centre.wds.delete(placement_key("platform"))
         await centre.relay.until(waits_for_nothing)
+        # Not as long as a snapshot lists it: were shop deleted, too, it would go first.
+        assert not await lists(centre.relay, key_of("platform", centre))
+
+
+def key_of(name, centre):
+    return next(head for head in centre.relay.history if head.source.name == name).source.key
 
 
 async def meant_everywhere(relay):
