@@ -85,6 +85,7 @@ async def test_a_placement_names_what_it_waits_for_at_its_present_generation(cen
         # Elsewhere meant, or gone: it is said at once.
         await centre.apply(of("platform", selectors=[{}]))
         await centre.relay.until(meant_everywhere)
+        await centre.relay.until(lambda relay: lists(relay, key_of("platform", centre)))
         await centre.wds.delete(placement_key("platform"))
         await centre.relay.until(waits_for_nothing)
         # Not as long as a snapshot lists it: were shop deleted, too, it would go first.
