@@ -246,7 +246,7 @@ class _Turn:
 
     def _failed(self, state: RolloutStatus, wave: WaveStatus, reason: str) -> RolloutStatus:
         state = with_wave(state, changed(wave, phase="Failed", reason=reason, soaked=0))
-        if self._spec.on_failure == "abort":
+        if self._spec.on_failure == "abort" and len(state.layers) > 1:
             return aborted(state, keep=False)
         return changed(state, phase="Paused")
 

@@ -46,10 +46,8 @@ def empty(revision: int, arm: Reference) -> Layer:
 def gates_of(state: RolloutStatus) -> tuple[Gate, ...]:
     """The gates of the placement's delta: pins, freezes, layers. None if nothing may go out."""
     found = [*_pinned(state), *_frozen(state.freezes)]
-    for layer in state.layers:
+    for layer in pruned(state.layers):
         for gate in layer.gates:
-            if gate.below == 0:
-                continue
             found.append(_gate(layer, gate, CENTRE))
             if found[-1].admits_all:
                 return tuple(found)
@@ -92,10 +90,13 @@ def _gate(layer: Layer, gate: LayerGate, path: NodePath) -> Gate:
 
 
 def opened(layers: Sequence[Layer], gate: LayerGate) -> tuple[Layer, ...]:
-    """The layers with this gate opened, or widened, in the newest one."""
+    """The layers with this gate opened, or widened, in the newest one.
+
+    Those below stay as they are, though nobody may reach them: an abort goes back to them.
+    """
     newest = layers[0]
     others = [each for each in newest.gates if each.name != gate.name]
-    return pruned((changed(newest, gates=(*others, gate)), *layers[1:]))
+    return (changed(newest, gates=(*others, gate)), *layers[1:])
 
 
 def pruned(layers: Sequence[Layer]) -> tuple[Layer, ...]:

@@ -172,6 +172,8 @@ class _Asked:
     def _abort(self) -> _Answer:
         self._demand_under_way()
         keep = self.request.keep
+        if not keep and len(self.state.layers) < 2:
+            raise Refused("what they had before is not known any more; undo to a kept revision")
         said = "who has it keeps it" if keep else "all go back to what they had"
         return aborted(self.state, keep=keep), said
 

@@ -56,7 +56,7 @@ def aborted(state: RolloutStatus, *, keep: bool) -> RolloutStatus:
     """The state in which the revision under way is given up; `keep`: not by who has it."""
     state = history.ended(state, state.revision, "Aborted")
     left = state.layers if keep else state.layers[1:]
-    return changed(state, phase="Aborted", paused=False, layers=layers.pruned(left))
+    return changed(state, phase="Aborted", paused=False, layers=left)
 
 
 def _left(state: RolloutStatus) -> tuple[Layer, ...]:
@@ -65,4 +65,4 @@ def _left(state: RolloutStatus) -> tuple[Layer, ...]:
         newest = state.layers[0]
         return (changed(newest, gates=(layers.ALL,)),)
     # What was superseded before its first gate opened nobody has.
-    return tuple(layer for layer in state.layers if layer.gates)
+    return layers.pruned([layer for layer in state.layers if layer.gates])
