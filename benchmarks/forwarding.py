@@ -121,7 +121,7 @@ async def stage(folder: Path) -> AsyncIterator[Stage]:
         child = await add_node(issuer, keys.tree, CHILD, dice.entropy(32), new_user_nkey)
         await issuer.issue([_profile()])
         await driver.until(lambda node: RELAY.name in node.children())
-        link = ParentLink(centre.server.leaf_url, made.seed)
+        link = ParentLink((centre.server.leaf_url,), made.seed)
         await _settle(world, folder / "relay", link)
         seeds = AccountSeeds(**json.loads((folder / "relay" / SEEDS_FILE).read_text()))
         children = {CHILD.name: child.nkey}

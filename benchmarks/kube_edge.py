@@ -77,7 +77,7 @@ class EdgeTree:
             tree=world.tree,
             path=EDGE,
             relay=False,
-            parents=(local.nodes[NodePath()].leaf_url,),
+            parents=local.nodes[NodePath()].leaf_urls,
             seed=made.seed,
             roots=world.roots,
             issued_ms=now_ms,

@@ -114,7 +114,7 @@ class Tree:
         sites = [f"site-{at + 1}" for at in range(self._shape.sites)]
         for region in range(self._shape.regions):
             path = CENTRE.child(f"region-{region + 1}")
-            await self._add(group, path, self._local.nodes[CENTRE].leaf_url, sites)
+            await self._add(group, path, self._local.nodes[CENTRE].server.leaf_url, sites)
             for name in sites:
                 above = self.members[path].leaf_url
                 self.edges.append(await self._add(group, path.child(name), above, []))

@@ -98,7 +98,7 @@ async def run(said: dict[str, str]) -> None:
     async with Guard() as guard, AsyncExitStack() as stack, asyncio.TaskGroup() as group:
         roots = {KeyId(said["root"]): bytes.fromhex(said["root_key"])}
         world = World(guard, SystemClock(), SystemDice(), TreeId(said["tree"]), roots)
-        link = ParentLink(said["leaf_url"], said["seed"])
+        link = ParentLink((said["leaf_url"],), said["seed"])
         attached = None if children else _attached(said["kubeconfig"])
         runtime = NodeRuntime(world, path, folder, parent=link, attached=attached)
         task = group.create_task(runtime.run())
@@ -112,7 +112,7 @@ async def run(said: dict[str, str]) -> None:
             await _stored(said["kubeconfig"], stack, group),
         )
         telling = None if children else group.create_task(_tell_applied(driver))
-        _say("ready", runtime.leaf_url)
+        _say("ready", runtime.server.leaf_url)
         await _obey({"open": raw.open, "serve": raw.serve})
         await raw.close()
         if telling is not None:

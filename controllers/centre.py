@@ -46,7 +46,7 @@ class Controllers:
         clock: Clock,
         note: Note,
     ) -> None:
-        self._relay = relay
+        self.relay = relay
         self.keys = keys
         self.issuer = issuer
         # The identities of the inventory spaces that are followed.
@@ -182,7 +182,7 @@ class Controllers:
 
     async def _follow_counts(self) -> None:
         while True:
-            keys: frozenset[MailKey] = await self._relay.counts_changed()
+            keys: frozenset[MailKey] = await self.relay.counts_changed()
             self._moves.counts_changed(keys)
             for one in self.workload_spaces:
                 one.counts_changed(keys)

@@ -46,7 +46,7 @@ def load_or_make_keys(folder: Path, dice: Dice) -> CentreKeys:
         return _read(path)
     tree = TreeId(random_id(dice.entropy(16)))
     keys = CentreKeys(_new_signer(tree, dice), _new_signer(tree, dice), path)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     _write(path, keys)
     return keys
 

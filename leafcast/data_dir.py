@@ -33,6 +33,42 @@ class DataDirUnusable(Exception):
         self.remedy = remedy
 
 
+def make_private(folder: Path) -> None:
+    """Make the folder, or keep others out of the one there is.
+
+    Raises DataDirUnusable for what another user owns or may write in, and OSError.
+    """
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    check_owner(folder)
+    found = folder.stat()
+    if found.st_uid == os.geteuid():
+        if found.st_mode & 0o077:
+            folder.chmod(0o700)
+        return
+    # The system's own, as volumes are: it may be lent to a group of ours, and to no one else.
+    ours = found.st_gid in {os.getegid(), *os.getgroups()}
+    if found.st_mode & 0o002 or (found.st_mode & 0o020 and not ours):
+        remedy = f"run chmod go-w on it, or name a folder in it, such as {folder / 'leafcast'}"
+        raise DataDirUnusable(folder, "other users may write in it", remedy)
+
+
+def check_owner(folder: Path) -> None:
+    """Refuse a folder of another user, who could give us his own; raises DataDirUnusable.
+
+    What is not there yet is nobody's.
+    """
+    try:
+        owner = folder.stat().st_uid
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except PermissionError as error:
+        remedy = "work as the user that it belongs to, or name another --data-dir"
+        raise DataDirUnusable(folder, "it belongs to another user", remedy) from error
+    if owner not in (os.geteuid(), 0):
+        remedy = "work as that user, or name another --data-dir"
+        raise DataDirUnusable(folder, f"it belongs to another user (uid {owner})", remedy)
+
+
 @dataclass(frozen=True, slots=True)
 class DataDir:
     """The places in a data directory. Nothing is made before it is written."""
@@ -114,6 +150,9 @@ class DataDir:
             descriptor = os.open(self.folder / LOCK_FILE, os.O_RDONLY)
         except (FileNotFoundError, NotADirectoryError):
             return False
+        except PermissionError as error:
+            remedy = "work as that user, or name another --data-dir"
+            raise DataDirUnusable(self.folder, "it belongs to another user", remedy) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -143,6 +182,9 @@ class DataDir:
             form = from_json(file.read_bytes())
         except (FileNotFoundError, NotADirectoryError):
             return None
+        except PermissionError as error:
+            remedy = "work as that user, or name another --data-dir"
+            raise DataDirUnusable(self.folder, "it belongs to another user", remedy) from error
         except ValueError as error:
             remedy = "restore it from a backup, or name another --data-dir"
             raise DataDirUnusable(self.folder, f"{name} is damaged", remedy) from error

@@ -19,7 +19,7 @@ from relay.driver import Driver
 from relay.objects.expressions.cel import ExpressionRefused
 from relay.objects.expressions.filters import DESTINATION, OBJECT, Filter
 from relay.ports import BusBroken, CopiesPage, Object, Space
-from schemas.asks import GET, NODE, ORPHANS, STATUS, UPSYNCED, AskFault
+from schemas.asks import GET, NODE, ORPHANS, REKEY, STATUS, UPSYNCED, AskFault
 from schemas.codec import from_json
 from schemas.identity import MailKey, NodePath
 from schemas.objects import ObjectKey
@@ -48,13 +48,22 @@ class AskedNode(Protocol):
     def objects_applied(self) -> int: ...
 
     @property
-    def leaf_url(self) -> str:
+    def leaf_urls(self) -> tuple[str, ...]:
         """Where servers of children dial in."""
+        ...
+
+    @property
+    def authorities(self) -> str:
+        """Whom those are to believe: PEM text, "" for their system's authorities."""
         ...
 
     @property
     def cluster(self) -> Space | None:
         """The workload execution cluster, at an edge."""
+        ...
+
+    async def rekey(self, arguments: Mapping[str, str]) -> Mapping[str, str]:
+        """Its key at its parent, and the one that is to take its place; raises AskFailed."""
         ...
 
     async def read_copies(self, child: str, first: int) -> CopiesPage:
@@ -79,7 +88,8 @@ def answerers(
             **said,
             "role": "centre" if runtime.path.is_root else role,
             "version": version("leafcast"),
-            "leafUrl": runtime.leaf_url,
+            "leafUrls": list(runtime.leaf_urls),
+            "authorities": runtime.authorities,
             "objectsApplied": runtime.objects_applied,
             "mailWritten": driver.counters.mail_written,
             "noted": dict(driver.counters.noted),
@@ -101,7 +111,11 @@ def answerers(
             raise AskFailed(AskFault("NotReady", f"{path} is starting", path))
         return orphans_answer(runtime.node, record.arguments)
 
+    async def rekey(record: AskRecord) -> object:
+        return await runtime.rekey(record.arguments)
+
     return {
+        REKEY: rekey,
         GET: get,
         STATUS: status,
         NODE: node,

@@ -33,7 +33,8 @@ _OWN_FIGURES = (
     "storeRemovals",
     "objectsApplied",
 )
-TEXT_MAX_CHARACTERS = 1000
+TEXT_MAX_CHARACTERS, TEXTS_MAX = 1000, 16
+AUTHORITIES_MAX_CHARACTERS = 32 * 1024
 IN_SESSION = ("up", CATCHING_UP, "stale")
 """The states of nodes that are there."""
 _COUNTS = ("destinations", "synced", "healthy")
@@ -90,7 +91,8 @@ def checked_answer(path: NodePath, answer: object) -> dict[str, Any] | AskFault:
     found = {name: _checked_child(child) for name, child in children.items() if _is_name(name)}
     return {
         **_figures(answer, _OWN_FIGURES),
-        "leafUrl": _text(answer, "leafUrl"),
+        "leafUrls": _texts(answer, "leafUrls"),
+        "authorities": _text(answer, "authorities", AUTHORITIES_MAX_CHARACTERS),
         "children": {name: child for name, child in found.items() if child is not None},
     }
 
@@ -125,9 +127,15 @@ def _figures(form: Mapping[Any, Any], names: Iterable[str]) -> dict[str, int]:
     return {name: form[name] for name in names if _is_count(form.get(name))}
 
 
-def _text(form: Mapping[Any, Any], name: str) -> str:
+def _text(form: Mapping[Any, Any], name: str, most: int = TEXT_MAX_CHARACTERS) -> str:
     text = form.get(name)
-    return text if isinstance(text, str) and len(text) <= TEXT_MAX_CHARACTERS else ""
+    return text if isinstance(text, str) and len(text) <= most else ""
+
+
+def _texts(form: Mapping[Any, Any], name: str) -> list[str]:
+    listed = form.get(name)
+    found = listed[:TEXTS_MAX] if isinstance(listed, list) else []
+    return [text for text in found if isinstance(text, str) and len(text) <= TEXT_MAX_CHARACTERS]
 
 
 def _is_count(value: object) -> bool:

@@ -10,8 +10,9 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
-from leafcast.data_dir import DataDir, DataDirUnusable
+from leafcast.data_dir import DataDir, DataDirUnusable, check_owner, make_private
 from leafcast.local.views import TreeShape
 from relay.ports import Clock
 
@@ -20,8 +21,18 @@ LOOK_SECONDS = 0.1
 STOP_SECONDS = 30.0
 STRANGE_SECONDS = 3.0
 LOG_LINES_SHOWN = 8
+OTHERS = 0o077
+"""What is taken from the rights of all that a program writes: nobody but its owner sees it."""
 _OURS = frozenset(
-    {"lock", "daemon.log", "daemon.json", "daemon.json.new", "tree.json.new", "joined"}
+    {
+        "listen.json",
+        "lock",
+        "daemon.log",
+        "daemon.json",
+        "daemon.json.new",
+        "tree.json.new",
+        "joined",
+    }
 )
 
 
@@ -49,7 +60,7 @@ def prepare_folder(place: DataDir) -> None:
     folder = place.folder
     remedy = "name another --data-dir"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private(folder)
         strangers = [item.name for item in folder.iterdir() if item.name not in _OURS]
     except (FileExistsError, NotADirectoryError) as error:
         raise DataDirUnusable(folder, "it is not a directory", remedy) from error
@@ -78,7 +89,7 @@ def start_daemon(
     paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
     wanted = [str(figure) for figure in (shape.regions, shape.sites, shape.depth)]
     wanted += [kube] if kube else []
-    with place.log.open("ab") as output:
+    with private_log(place.log) as output:
         return subprocess.Popen(  # noqa: S603 - our own program
             [sys.executable, "-P", "-m", "leafcast.daemon", str(place.folder), *wanted],
             stdin=subprocess.DEVNULL,
@@ -87,7 +98,15 @@ def start_daemon(
             cwd=place.folder,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
             start_new_session=True,
+            umask=OTHERS,
         )
+
+
+def private_log(file: Path) -> IO[bytes]:
+    """The file, to write at its end; its owner alone reads it, also one that others could read."""
+    descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    os.fchmod(descriptor, 0o600)
+    return os.fdopen(descriptor, "ab")
 
 
 async def until_ready(
@@ -124,8 +143,11 @@ async def until_ready(
 async def stop_daemon(place: DataDir, clock: Clock) -> bool:
     """Have the daemon stop its tree, and wait for it; False if none runs.
 
-    One that does not end in time is made to, and its guardian then ends the servers.
+    One that does not end in time is made to, and its guardian then ends the servers. Raises
+    DataDirUnusable.
     """
+    # Whose daemon it is that the folder names is for its owner to say: he could name anyone's.
+    check_owner(place.folder)
     if not place.in_use():
         return False
     until = clock.now().seconds + STOP_SECONDS

@@ -41,7 +41,8 @@ class Bundle:
     """What a node joins with; times are milliseconds since 1970.
 
     `roots` maps key ids to ed25519 public keys; `parents` are leaf URLs of its parent's servers.
-    `former` are the paths at which this very node hung before it was moved, the latest last.
+    `authorities` are the certificates (PEM) of those who may have signed its parent's, "" for the
+    system's own. `former` are the paths at which this very node hung before, the latest last.
     """
 
     tree: TreeId
@@ -54,6 +55,7 @@ class Bundle:
     expires_ms: int
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     former: tuple[NodePath, ...] = ()
+    authorities: str = field(default="", repr=False)
 
     def to_text(self) -> str:
         """The file's content, with its hash."""
@@ -131,6 +133,7 @@ def _bundle(form: Mapping[str, Any]) -> Bundle:
         expires_ms=int(form["expires_ms"]),
         labels={str(key): str(value) for key, value in form["labels"].items()},
         former=tuple(map(NodePath.parse, form.get("former", ()))),
+        authorities=str(form.get("authorities", "")),
     )
 
 

@@ -90,7 +90,7 @@ def place_backup(file: Path, place: DataDir, *, force: bool = False) -> Backup:
             remedy = "say --force to replace what its centre holds, or name another --data-dir"
             raise BackupUnusable(file, f"there is a tree in {place.folder}", remedy)
         try:
-            place.keys.mkdir(parents=True, exist_ok=True)
+            place.keys.mkdir(parents=True, exist_ok=True, mode=0o700)
             for member in tar.getmembers():
                 if member.name.startswith(f"{KEYS}/") or member.name in TREE_FILES:
                     _extract(tar, member, place.folder / _checked(file, member.name))

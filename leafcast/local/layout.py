@@ -20,7 +20,7 @@ from leafcast.local.views import TreeShape
 from leafcast.space_settings import CentreSpaces
 from relay.adapters.server.external_server import ExternalServer
 from relay.adapters.server.nats_config import ParentLink
-from relay.adapters.server.nkey_pairs import new_user_nkey
+from relay.adapters.server.nkey_pairs import entrance_pair, new_user_nkey
 from relay.ports import Dice
 from schemas.identity import NodePath, random_id
 
@@ -68,19 +68,20 @@ class Layout:
         self, path: NodePath, keys: CentreKeys, credentials: dict[NodePath, NodeCredentials]
     ) -> None:
         folder = self._place.node(path)
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         config = self._config(path, keys)
         known = KnownChildren(folder)
         for child in credentials.values():
             if child.path.parent == path:
                 known.put(child.path.name, child.nkey)
-        link = ParentLink(config.parent, credentials[path].seed) if config.parent else None
+        link = ParentLink((config.parent,), credentials[path].seed) if config.parent else None
         ExternalServer(
             config.server_place(folder),
             path,
             account_seeds(folder, self._dice),
             parent=link,
             children=known.nkeys,
+            entrance="" if self._is_edge(path) else entrance_pair(keys.tree)[1],
         ).write_config()
         if path.is_root:
             planned = (

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 from controllers.centre import Controllers
 from controllers.issuing import Issuer
@@ -24,8 +24,10 @@ from leafcast.ask.session import INVENTORY_BUCKET, NODE_MANAGER, USER_MANAGER, W
 from leafcast.data_dir import DataDir
 from leafcast.local.attached_cluster import attachment
 from leafcast.local.backup import RELAY, SPACE, CentreServer, restore_pending
-from leafcast.local.credentials import keep_credentials, load_credentials
+from leafcast.local.certificates import LocalListening, load_or_make_authority
+from leafcast.local.credentials import keep_credentials, keep_seed, load_credentials
 from leafcast.local.inventory import edge_objects
+from leafcast.local.listening import kept_listening
 from leafcast.local.node_runtime import NodeRuntime, World
 from leafcast.local.observation import observe_tree
 from leafcast.local.planned_nodes import forget_planned, planned_nodes
@@ -34,21 +36,34 @@ from leafcast.show.plurals import many
 from leafcast.space_settings import SIMULATED, SpaceSetting
 from leafcast.spaces import open_space
 from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.jetstream.entrance import Decide
 from relay.adapters.jetstream.request_reply import CannotConnect
-from relay.adapters.server.external_server import ServerPlace
+from relay.adapters.server.external_server import ExternalServer, ServerPlace
 from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_config import ParentLink
+from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import new_user_nkey
+from relay.adapters.server.reach import Reach
+from relay.adapters.tls.authority import Authority
 from relay.core.effects import Noted
 from relay.driver import Driver
 from relay.ports import BusBroken, Space, SpaceError
-from schemas.identity import NodePath
+from schemas.enrolment import NO_WAY_UP, plain_answer
+from schemas.identity import NodePath, TreeId
 from schemas.objects import BUILT_IN_KINDS
 
 VIEW_SECONDS = 0.1
 REGISTER_AGAIN_SECONDS = 0.25
 
 T = TypeVar("T")
+
+
+class Reached(TypedDict, total=False):
+    """What a node is told of how it is reached."""
+
+    reach: Reach
+    authorities: str
+
 
 log = logging.getLogger("leafcast")
 
@@ -88,8 +103,10 @@ class LocalTree:
         self.centre_up = asyncio.Event()
         # Whether the centre began without a ledger: nodes that it does not know were not removed.
         self._ledger_lost = False
+        self._listening: LocalListening | None = None
         self._changed = asyncio.Event()
         self.noted: Callable[[NodePath, Noted], None] = lambda _, __: None
+        self.decide: Decide = _no_one_decides
 
     async def run(self) -> None:
         """Start everything, run until cancelled, and stop the servers on the way out."""
@@ -100,7 +117,10 @@ class LocalTree:
             keys = load_or_make_keys(self._place.keys, self._dice)
             roots = {keys.root.key_id: keys.root.public_key}
             world = self.world = World(guard, self._clock, self._dice, keys.tree, roots)
+            self._listening = self._listens(keys.tree)
             async with asyncio.TaskGroup() as group:
+                if self._listening is not None:
+                    group.create_task(self._listening.renew(self._servers), name="certificates")
                 await self._start_centre(world, group)
                 await self._start_tiers(world, group)
                 self._progress("every node is in session with its parent")
@@ -151,6 +171,22 @@ class LocalTree:
             run.cancel()
             self._touch()
 
+    def _listens(self, tree: TreeId) -> LocalListening | None:
+        """How others get to the relays that run here; None if they keep to this machine."""
+        said = kept_listening(self._place.folder)
+        if said is None:
+            return None
+        tiers = self.shape.tiers()
+        relays = [NodePath(), *(path for tier in tiers[:-1] for path in tier)]
+
+        def authority() -> Authority:
+            return load_or_make_authority(self._place.folder, tree, self._clock.now().wall_ms)
+
+        return LocalListening(said, relays, self._place.node, authority, self._clock)
+
+    def _servers(self) -> dict[NodePath, EmbeddedServer | ExternalServer]:
+        return {path: node.server for path, node in self.nodes.items() if node.serves}
+
     async def _start_centre(self, world: World, group: asyncio.TaskGroup) -> None:
         folder = self._place.node(NodePath())
         runtime = NodeRuntime(
@@ -160,6 +196,8 @@ class LocalTree:
             beside=self._control,
             before=self._restore,
             external=self._external,
+            decide=self.decide,
+            **self._reached(NodePath()),
         )
         group.create_task(self._add(runtime).run(), name="centre")
         await self.centre_up.wait()
@@ -251,12 +289,30 @@ class LocalTree:
         if credentials is None:
             return
         await parent.until(lambda node: path.name in node.children())
-        link = ParentLink(parent.server.leaf_url, credentials.seed)
+        link = ParentLink((parent.server.leaf_url,), credentials.seed)
+        reached = self._reached(path)
         cluster = self._clusters.get(path, SIMULATED)
         attached = attachment(cluster) if edge else None
-        node = self._add(NodeRuntime(world, path, folder, parent=link, attached=attached))
+        node = self._add(
+            NodeRuntime(
+                world,
+                path,
+                folder,
+                parent=link,
+                attached=attached,
+                keep_seed=partial(keep_seed, folder, path),
+                **reached,
+            )
+        )
         self._runs[path] = group.create_task(node.run(), name=str(path))
         await node.until(lambda node: node.ready)
+
+    def _reached(self, path: NodePath) -> Reached:
+        """How children elsewhere get to a node that runs here."""
+        if self._listening is None:
+            return {}
+        reach = self._listening.reach(path)
+        return {"reach": reach, "authorities": self._listening.authorities()} if reach else {}
 
     async def _registered(self, work: Callable[[], Awaitable[T]]) -> T:
         """Do what writes to the centre; again, if its run or its server ends meanwhile."""
@@ -285,7 +341,7 @@ class LocalTree:
             await enrol_node(issuer, world.tree, path, kept.nkey)
             return kept
         if kept is not None:
-            return kept if record is not None and record.nkey == kept.nkey else None
+            return kept if record is not None and kept.nkey in record.nkey.split() else None
         fresh = await add_node(issuer, world.tree, path, self._dice.entropy(32), new_user_nkey)
         if edge:
             # Before the credentials: for who has them this is not done again, so what people change
@@ -313,6 +369,10 @@ def streams_of(centre: NodeRuntime) -> CentreServer:
     """Where the centre's streams are."""
     seeds = {RELAY: centre.relay_seed, SPACE: centre.space_seed}
     return CentreServer(centre.server.url, seeds)
+
+
+async def _no_one_decides(_request: bytes) -> bytes:
+    return plain_answer(NO_WAY_UP)
 
 
 def _title(obj: Mapping[str, Any]) -> str:

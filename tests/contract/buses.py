@@ -230,7 +230,7 @@ class NatsTree(Tree):
             self._gates[path] = await self.stack.enter_async_context(gate)
             seed, nkey = self._nkeys[path] = _nkey()
             await parent.add_child(node.name, nkey)
-            link = ParentLink(gate.url, seed)
+            link = ParentLink((gate.url,), seed)
         seeds = AccountSeeds(*(_nkey()[0] for _ in range(4)))
         server = await self._start_server(node, seeds, link)
         self._servers[path] = (await self.stack.enter_async_context(server), seeds)

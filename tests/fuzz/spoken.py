@@ -213,7 +213,12 @@ ORPHAN = {
     "term": "0" * 16,
 }
 ANSWERS = (
-    {"children": {"s1": CHILD}, "nowMs": 7, "objectsApplied": 3, "leafUrl": "nats://127.0.0.1:1"},
+    {
+        "children": {"s1": CHILD},
+        "nowMs": 7,
+        "objectsApplied": 3,
+        "leafUrls": ["nats://127.0.0.1:1"],
+    },
     {"children": [CHILD], "next": "s1", "known": True},
     {"orphans": [ORPHAN], "children": ["s1"], "next": "k"},
     {"objects": [{"kind": "Pod", "metadata": {"name": "a"}}], "next": ""},

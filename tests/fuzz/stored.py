@@ -77,7 +77,7 @@ def server(data: bytes) -> None:
     with suppress(BadIdentity, BadNkey, BadServerSettings):
         assert name in render(replace(SETTINGS, children={name: nkey}))
     with suppress(BadIdentity, BadNkey, BadServerSettings):
-        link = replace(PARENT, url=url)
+        link = replace(PARENT, urls=(url,))
         text = render(replace(SETTINGS, children={}, parent=link, host=host))
         assert text.count("\n") == nothing.count("\n")
 

@@ -3,7 +3,7 @@
 import json
 import os
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
@@ -18,6 +18,7 @@ from relay.adapters.server.guard import Guard
 from relay.adapters.server.nats_config import AccountSeeds, ParentLink
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import new_user_nkey
+from relay.adapters.server.reach import Reach
 from schemas.identity import NodePath
 from schemas.subjects import stream_subjects
 from tests.awaiting import eventually
@@ -68,15 +69,24 @@ class Grove:
             **options,
         )
 
-    async def plant(self, path="/", parent: Node | None = None) -> Node:
-        """Start a node; below a parent, after opening its account there."""
+    async def plant(
+        self,
+        path="/",
+        parent: Node | None = None,
+        link: ParentLink | None = None,
+        reach: Reach | None = None,
+    ) -> Node:
+        """Start a node; below a parent, after opening its account there.
+
+        `link` says how to get there, unless by the port on this machine; its seed is not used.
+        """
         seeds, (link_seed, link_nkey) = new_seeds(), new_nkey()
         node_path = NodePath.parse(path)
-        link = None
         if parent is not None:
             await parent.server.add_child(node_path.name, link_nkey)
-            link = ParentLink(parent.server.leaf_url, link_seed)
-        server = self.server(path, seeds, parent=link)
+            way = link or ParentLink((parent.server.leaf_url,), link_seed)
+            link = replace(way, seed=link_seed)
+        server = self.server(path, seeds, parent=link, reach=reach)
         await self._stack.enter_async_context(server)
         return Node(server, seeds, link_seed, node_path)
 

@@ -64,7 +64,7 @@ class DrivenTree:
             await self.inventory.apply(target(at.name, path), USER)
         seed, nkey = new_user_nkey(os.urandom(32))
         await enrol_node(self._controllers.issuer, self._keys.tree, at, nkey)
-        link = ParentLink(self.nodes[str(at.parent)].server.leaf_url, seed)
+        link = ParentLink((self.nodes[str(at.parent)].server.leaf_url,), seed)
         node = await self._start(at, link, attached=attached)
         await node.driver.until(lambda core: core.ready)
         return node

@@ -7,7 +7,9 @@ from relay.core.asks.answers import PAGE_BYTES_MAX, objects_answer, paged
 from relay.core.asks.asking import (
     ANSWER_SECONDS,
     ASKS_MAX,
+    CLOCK_TOLERANCE_MS,
     HOP_SECONDS,
+    REMEMBERED_MAX,
     AnswerArrived,
     AnswerHere,
     AskArrived,
@@ -107,6 +109,33 @@ def test_no_more_asks_are_under_way_than_the_bound():
     ask, arrived = asked(ASKS_MAX + 9)
     (end,) = ends(asking.ask(arrived, now), ask)
     assert end.fault.reason == "Busy"
+
+
+def test_a_captured_ask_is_answered_once_however_often_it_is_said():
+    asking = Asking(HERE, Believing())
+    ask, arrived = asked(1, "/emea")
+    asking.ask(arrived, Instant(0.0, 1000))
+    assert ends(asking.answered(ask, b"said"), ask)
+    for second in range(1, 60):
+        again = asking.ask(arrived, Instant(float(second), 1000 + second * 1000))
+        assert not any(isinstance(effect, SendAnswer | AnswerHere) for effect in again)
+        assert asking.answered(ask, b"again") == ()
+
+
+def test_what_it_remembers_is_bounded_and_forgotten_only_when_expired():
+    asking = Asking(HERE, Believing())
+    for number in range(REMEMBERED_MAX):
+        ask, arrived = asked(number, "/emea")
+        asking.ask(arrived, Instant(0.0, 1000))
+        asking.answered(ask, b"")
+    ask, arrived = asked(REMEMBERED_MAX, "/emea")
+    (end,) = ends(asking.ask(arrived, Instant(1.0, 2000)), ask)
+    assert end.fault.reason == "Busy"
+    asking.check()
+    # All of them have expired, and are not taken again.
+    later = Instant(100.0, 10_000 + CLOCK_TOLERANCE_MS + 1)
+    first, captured = asked(0, "/emea")
+    assert ends(asking.ask(captured, later), first)[0].fault.reason == "Expired"
 
 
 @given(st.integers(0, 3_000_000))

@@ -108,3 +108,8 @@ def draw_brief(random: Random) -> Faults:
         report_loss=some(0.15, 0.05, 0.3),
         restore_every=some(0.15, 0.2, 1.0),
     )
+
+
+def draw_rolling(random: Random) -> Faults:
+    """The same without moves: those have sizes of their own."""
+    return replace(draw_brief(random), moving=0.0)

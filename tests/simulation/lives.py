@@ -14,6 +14,7 @@ from tests.simulation import (
     lives_hostile,
     lives_moves,
     lives_order,
+    lives_rollouts,
     lives_rows,
     lives_schedules,
 )
@@ -32,6 +33,7 @@ ROOMS = (
     lives_schedules,
     lives_customizing,
     lives_rows,
+    lives_rollouts,
 )
 LIVES: dict[str, Callable[[Run], None]] = {
     life.__name__: life for room in ROOMS for life in room.LIVES

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.simulation import planted, planted_order, planted_rows
+from tests.simulation import planted, planted_order, planted_rollouts, planted_rows
 from tests.simulation.lives import is_life, play
 from tests.simulation.ports import Ports
 from tests.simulation.run import Outcome, run
-from tests.simulation.sizes import SMALL, TINY, Size, seed_of
+from tests.simulation.sizes import ROLLING, SMALL, TINY, Size, seed_of
 
 SEEDS_TO_KILL = 40
 """How many seeds of each size are tried."""
@@ -24,6 +24,7 @@ class Mutant:
 
     plant: type[Ports]
     lives: tuple[str, ...] = ()
+    sizes: tuple[Size, ...] = SIZES
 
     @property
     def name(self) -> str:
@@ -36,7 +37,10 @@ class Mutant:
 
 def kill(mutant: Mutant, seeds: int = SEEDS_TO_KILL) -> Outcome | None:
     """The first life or seed in which a law is broken; None if none of so many shows it."""
-    for name in (*mutant.lives, *(f"{size.name}:{n}" for n in range(seeds) for size in SIZES)):
+    for name in (
+        *mutant.lives,
+        *(f"{size.name}:{n}" for n in range(seeds) for size in mutant.sizes),
+    ):
         outcome = _run(name, mutant.plant())
         if outcome.law:
             return outcome
@@ -51,8 +55,20 @@ def _run(name: str, ports: Ports) -> Outcome:
 
 
 MUTANTS = (
-    Mutant(planted_rows.MovedRowTwice),
-    Mutant(planted_rows.LeavingRowKept),
+    Mutant(planted_rollouts.AllOpened, sizes=(ROLLING,)),
+    Mutant(planted_rollouts.SaltOfWave, sizes=(ROLLING,)),
+    Mutant(planted_rollouts.AbortLeavesGate, sizes=(ROLLING,)),
+    Mutant(planted_rollouts.WindowOfCentre, ("own_zone",)),
+    Mutant(planted_rollouts.PathsIgnored, ("aborted_while_away", "steady_step")),
+    Mutant(planted_rollouts.SharedPastGate, ("shared_object",)),
+    Mutant(planted_rollouts.TakenForgotten, ("closed_window",)),
+    Mutant(planted_rollouts.WaveMixed, sizes=(ROLLING,)),
+    Mutant(planted_rollouts.WaitingSynced, ("closed_window",)),
+    Mutant(planted_rollouts.FormerStepCounted, sizes=(ROLLING,)),
+    Mutant(planted_rollouts.UnreachableSynced, ("away_in_wave",)),
+    Mutant(planted_rollouts.CellLost, sizes=(ROLLING,)),
+    Mutant(planted_rows.MovedRowTwice, ("moved_and_gone",)),
+    Mutant(planted_rows.LeavingRowKept, ("moved_and_gone",)),
     Mutant(planted_rows.NoBlankRow, ("absent_rows",)),
     Mutant(planted_rows.CutBeforeMerging),
     Mutant(planted_rows.SumsRounded),
@@ -67,7 +83,7 @@ MUTANTS = (
     Mutant(planted.SettleNever),
     Mutant(planted.NoHold, ("slow_apply",)),
     Mutant(planted.KnowAllTerms, ("ledger_lost_twice",)),
-    Mutant(planted.ListOnlyWhatWas),
+    Mutant(planted.ListOnlyWhatWas, ("new_and_met_again",)),
     Mutant(planted.ExpireAtOnce, ("region_wiped",)),
     Mutant(planted.KeepOldSnapshot),
     Mutant(planted.NoSnapshot),

@@ -24,6 +24,7 @@ SWARM = {
     "small": (200, 50),
     "wide": (30, 10),
     "deep": (6, 6),
+    "rolling": (160, 80),
 }
 """Per size how many seeds, and how many of them a test."""
 CHUNKS = [

@@ -28,7 +28,7 @@ SETTINGS = ServerSettings(
     leaf_port=20002,
     store_dir=Path("/var/lib/leafcast/jetstream"),
     nkeys=SEEDS.public(),
-    parent=ParentLink("nats://127.0.0.1:20003", nkey(5)[0]),
+    parent=ParentLink(("nats://127.0.0.1:20003",), nkey(5)[0]),
     children={"rack-7": nkey(6)[1]},
 )
 
@@ -74,8 +74,8 @@ def test_no_secret_shows_in_a_representation():
         ({"children": {"a": nkey(7)[1], "b": nkey(7)[1]}}, BadServerSettings),
         ({"children": {"a": SETTINGS.nkeys.system}}, BadServerSettings),
         ({"store_dir": Path('/srv/"; evil')}, BadServerSettings),
-        ({"parent": ParentLink('nats://x", account: RELAY', nkey(5)[0])}, BadServerSettings),
-        ({"parent": ParentLink("nats://x", nkey(5)[1])}, BadNkey),
+        ({"parent": ParentLink(('nats://x", account: RELAY',), nkey(5)[0])}, BadServerSettings),
+        ({"parent": ParentLink(("nats://x",), nkey(5)[1])}, BadNkey),
     ],
 )
 def test_what_would_break_or_widen_the_file_is_refused(change, refusal):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -9,7 +10,8 @@ import click
 from leafcast.cli.health_options import health_options
 from leafcast.daemon.daemon import Daemon
 from leafcast.daemon.logs import log_format_option, set_up_logs
-from leafcast.data_dir import DataDir
+from leafcast.daemon.process import OTHERS
+from leafcast.data_dir import DataDir, make_private
 from leafcast.join.external_node import run_node
 from leafcast.local.health_endpoint import HealthAddress
 from leafcast.local.run_config import RunConfig, RunConfigRefused, read_run_config
@@ -41,6 +43,8 @@ def run(role: str, file: Path, log_format: str, health: HealthAddress | None) ->
     _check(file, config, role)
     set_up_logs(log_format)
     folder = file.absolute().parent
+    os.umask(OTHERS)
+    make_private(folder)
     asked = health or (config.health.address if config.health else None)
     try:
         if role == "center":

@@ -15,6 +15,7 @@ import click
 from rich.console import Console
 from rich.status import Status
 
+from leafcast.cli.listen_options import listen_options
 from leafcast.cli.options import data_dir_option
 from leafcast.cli.space_options import spaces_options
 from leafcast.daemon.process import (
@@ -26,6 +27,7 @@ from leafcast.daemon.process import (
 )
 from leafcast.data_dir import ENVIRONMENT, DataDir
 from leafcast.doctor.space_checks import SpacesUnusable, check_spaces
+from leafcast.local.listening import Listening, keep_listening, kept_listening
 from leafcast.local.tree_kube import CENTRE, CHOICES, binaries_for, contexts, kubeconfig
 from leafcast.local.views import (
     DEPTH_MAX,
@@ -70,6 +72,7 @@ SHOP = Path(__file__).resolve().parents[2] / "shop"
     help="Use a Kubernetes API server for the centre; --kube=all: one for each site, too.",
 )
 @spaces_options
+@listen_options
 @data_dir_option
 @click.option(
     "--timeout",
@@ -80,13 +83,14 @@ SHOP = Path(__file__).resolve().parents[2] / "shop"
     type=click.FloatRange(0, TIMEOUT_SECONDS_MAX, min_open=True),
     help="How long to wait until every node is in session.",
 )
-def up(
+def up(  # noqa: PLR0913 - its options
     *,
     regions: int | None,
     sites: int | None,
     depth: int | None,
     kube: str | None,
     spaces: CentreSpaces | None,
+    listens: Listening | None,
     data_dir: Path | None,
     timeout_seconds: float,
 ) -> None:
@@ -99,6 +103,11 @@ def up(
     etcd, kube-apiserver and kube-controller-manager, and 0.4 GB; with --kube=all kube-scheduler and
     kwok as well, and 0.6 GB for each site. They are looked for in $LEAFCAST_KUBE_ASSETS,
     $KUBEBUILDER_ASSETS, where `make kube` builds them, and in $PATH.
+
+    With --listen nodes join from elsewhere: relays of this machine take their links with TLS, by
+    certificates of the tree's own that are renewed in time, or by yours. The centre is at the port
+    named (7422), the relays below it at those that follow. Of wss://NAME/PATH a proxy is in front,
+    and passes WebSockets on to port 8422 of 127.0.0.1 and those that follow.
 
     With --workloads-kubeconfig they write into an API server of yours, prepared by `leafcast
     install`; the next `up` goes on with it.
@@ -113,8 +122,13 @@ def up(
         binaries_for(kube)
     if spaces is not None:
         _check_spaces(place, kube, spaces, running=running)
+    if running and listens is not None and kept_listening(place.folder) != listens:
+        said = f"the tree in {place.folder} runs with other addresses; run `leafcast down` first"
+        raise click.ClickException(said)
     if not running:
         prepare_folder(place)
+        if listens is not None:
+            keep_listening(place.folder, listens)
         if spaces is not None:
             place.write_spaces(spaces)
     elif (place.daemon() or {}).get("ready"):

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from relay.adapters.server.nkey_pairs import check_public_nkey, public_nkey
+from relay.adapters.server.reach import LOOPBACK, TlsFiles, is_loopback
 from relay.atomic_file import atomic_write
 from schemas.identity import NodePath
 
 _INSTALLED = Path(__file__).with_name("server_config")
 _CHECKOUT = Path(__file__).parents[3] / "nats"
 # Only the form in braces is a placeholder: NATS's own subjects begin with a bare dollar sign.
+TLS_SCHEMES = frozenset({"tls", "wss"})
 _PLACEHOLDER = re.compile(r"\$\{([a-z_]+)\}")
 
 
@@ -47,19 +50,31 @@ class AccountSeeds:
 
 @dataclass(frozen=True, slots=True)
 class ParentLink:
-    """Where the parent listens for leaf links (a nats, tls, ws or wss URL), and our seed there."""
+    """Where the parent listens for leaf links (nats, tls, ws or wss URLs), and our seed there.
 
-    url: str
+    `authorities` is a file with the certificates of those who may have signed the parent's; without
+    it a server on this machine is taken as it is, and any other by the system's authorities; all
+    are taken as they are if it is `unchecked`.
+    `proxy` is an HTTP proxy to go out through (CONNECT), for WebSockets only.
+    """
+
+    urls: tuple[str, ...]
     seed: str = field(repr=False)
     # This very server's, by which the parent's knows it again; by its path if empty.
     server_name: str = ""
+    authorities: Path | None = None
+    unchecked: bool = False
+    proxy: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
     """All that a server's configuration depends on; `children` maps names to public nkeys.
 
-    `host` is the address of this machine that it listens on; who comes in needs a key anyway.
+    `host` and `leaf_host` are the addresses of this machine that it listens on, for clients and for
+    children; beyond loopback it needs `tls`. Of a `websocket_port` a proxy on this machine knows.
+    A child may have two keys, with a space between, while one is replaced, and none (""), while it
+    is revoked. `entrance` is the public nkey with which strangers ask to be let in, "" without.
     """
 
     path: NodePath
@@ -69,9 +84,13 @@ class ServerSettings:
     nkeys: AccountNkeys
     parent: ParentLink | None = None
     children: Mapping[str, str] = field(default_factory=dict)
-    host: str = "127.0.0.1"
+    host: str = LOOPBACK
+    leaf_host: str = LOOPBACK
+    tls: TlsFiles | None = None
+    websocket_port: int = 0
     # Of this server alone, so that a second one with the same links cuts off neither; "": by path.
     name: str = ""
+    entrance: str = ""
 
 
 class BadServerSettings(ValueError):
@@ -88,8 +107,10 @@ def render(settings: ServerSettings) -> str:
 
     Raises BadIdentity, BadNkey or BadServerSettings.
     """
-    _check_users(settings)
+    _check_users(settings, settings.children)
+    _check_hosts(settings)
     prefix = settings.path.prefix
+    tls = "" if settings.tls is None else _tls(settings.tls)
     return _fill(
         "node",
         name=_quotable("name", settings.name or settings.path.domain),
@@ -97,7 +118,11 @@ def render(settings: ServerSettings) -> str:
         prefix=prefix,
         host=_quotable("host", settings.host),
         port=str(settings.port),
+        client_tls="" if is_loopback(settings.host) else tls,
+        leaf_host=_quotable("leaf_host", settings.leaf_host),
         leaf_port=str(settings.leaf_port),
+        leaf_tls=tls,
+        websocket=_websocket(settings.websocket_port),
         store_dir=_quotable("store_dir", str(settings.store_dir)),
         # `lc`, then the node's own names, then the child's; NATS counts from 1.
         child_position=str(len(settings.path.names) + 2),
@@ -107,9 +132,15 @@ def render(settings: ServerSettings) -> str:
         system_nkey=settings.nkeys.system,
         remote=_remote(settings.parent),
         children="".join(
-            _fill("child", name=settings.path.child(name).name, nkey=nkey, prefix=prefix)
-            for name, nkey in sorted(settings.children.items())
+            _fill(
+                "child",
+                name=settings.path.child(name).name,
+                users=",".join(_fill("user", nkey=nkey) for nkey in keys.split()),
+                prefix=prefix,
+            )
+            for name, keys in sorted(settings.children.items())
         ),
+        entrance=_fill("entrance", nkey=settings.entrance) if settings.entrance else "",
     )
 
 
@@ -121,27 +152,78 @@ def write_config(file: Path, settings: ServerSettings) -> None:
 def check_child(settings: ServerSettings, name: str, nkey: str) -> None:
     """Refuse, without the cost of rendering, a child that `render` would refuse; same errors."""
     settings.path.child(name)
-    check_public_nkey(nkey, name)
-    own = settings.nkeys
-    others = (child for child, key in settings.children.items() if key == nkey and child != name)
-    holder = "this server" if nkey in (own.relay, own.uplink, own.space, own.system) else None
-    if holder := holder or next(others, None):
-        raise BadServerSettings(f"nkey of {name}", f"{holder} has the same; make a new one")
+    others = {child: key for child, key in settings.children.items() if child != name}
+    _check_users(replace(settings, children={}), {name: nkey})
+    for key in nkey.split():
+        holder = next((child for child, keys in others.items() if key in keys.split()), None)
+        if holder is not None:
+            raise BadServerSettings(f"nkey of {name}", f"{holder} has the same; make a new one")
+
+
+def loses_key(before: str, after: str) -> bool:
+    """Whether a child's link may be one of a key that it has no more."""
+    return not set(before.split()) <= set(after.split())
 
 
 def _remote(parent: ParentLink | None) -> str:
     if parent is None:
         return ""
     public_nkey(parent.seed)
-    return _fill("remote", url=_quotable("parent url", parent.url), seed=parent.seed)
+    if not parent.urls:
+        raise BadServerSettings("parent urls", "there is none; name where the parent listens")
+    return _fill(
+        "remote",
+        urls=", ".join(f'"{_quotable("parent url", url)}"' for url in parent.urls),
+        seed=parent.seed,
+        tls=_remote_tls(parent),
+        proxy=f', proxy: {{ url: "{_quotable("proxy", parent.proxy)}" }}' if parent.proxy else "",
+    )
 
 
-def _check_users(settings: ServerSettings) -> None:
+def _remote_tls(parent: ParentLink) -> str:
+    schemes = {urlsplit(url).scheme for url in parent.urls}
+    if len(schemes) > 1:
+        raise BadServerSettings("parent urls", "a link has one way in: name URLs of one scheme")
+    if not schemes <= TLS_SCHEMES:
+        return ""
+    # Over WebSockets TLS always comes first.
+    said = ["handshake_first: true"] if "tls" in schemes else []
+    if parent.authorities is not None and not parent.unchecked:
+        said.append(f'ca_file: "{_quotable("authorities", str(parent.authorities))}"')
+    elif parent.unchecked or all(is_loopback(urlsplit(url).hostname or "") for url in parent.urls):
+        said.append("insecure: true")
+    return f", tls: {{ {', '.join([*said, 'timeout: 10'])} }}"
+
+
+def _check_hosts(settings: ServerSettings) -> None:
+    """What others reach is for those who can tell whom they reach, and unread on the way."""
+    for setting in ("host", "leaf_host"):
+        host = getattr(settings, setting)
+        if not is_loopback(host) and settings.tls is None:
+            rule = f"{host} is reached from elsewhere, which needs a certificate and a key"
+            raise BadServerSettings(setting, rule)
+
+
+def _tls(files: TlsFiles) -> str:
+    return _fill(
+        "tls",
+        certificate=_quotable("certificate", str(files.certificate)),
+        key=_quotable("key", str(files.key)),
+    )
+
+
+def _websocket(port: int) -> str:
+    return _fill("websocket", port=str(port)) if port else ""
+
+
+def _check_users(settings: ServerSettings, children: Mapping[str, str]) -> None:
     """A key opens one account; the server would refuse the whole file otherwise."""
     own = settings.nkeys
     users = {"RELAY": own.relay, "UPLINK": own.uplink, "SPACE": own.space, "SYS": own.system}
+    users |= {"ENROL": settings.entrance} if settings.entrance else {}
     holder: dict[str, str] = {}
-    for name, nkey in [*users.items(), *settings.children.items()]:
+    each = [(name, nkey) for name, keys in children.items() for nkey in keys.split()]
+    for name, nkey in [*users.items(), *each]:
         check_public_nkey(nkey, name)
         if nkey in holder:
             rule = f"{holder[nkey]} has the same; make a new one"

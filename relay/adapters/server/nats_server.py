@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -21,14 +22,17 @@ from relay.adapters.server.nats_config import (
     ParentLink,
     ServerSettings,
     check_child,
+    loses_key,
     write_config,
 )
 from relay.adapters.server.port_holder import Holder, stranger_on
 from relay.adapters.server.ports import PortTaken, ServerPorts, free_ports, keep_ports, kept_ports
 from relay.adapters.server.process import ServerFailed, ServerProcess, server_binary
+from relay.adapters.server.reach import LOOPBACK, Reach
 from relay.ports import Clock
 from schemas.identity import NodePath
 
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - with TLS, which the configuration insists on
 READY_SECONDS = 60.0
 """A store of a million subjects is back in two seconds; slow disks take their time."""
 CRASHES_MAX = 10
@@ -50,7 +54,7 @@ class EmbeddedServer:
     If it cannot be brought back the block is cancelled and ends with ServerFailed (in a group).
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what most servers do without is named
         self,
         folder: Path,
         path: NodePath,
@@ -60,8 +64,12 @@ class EmbeddedServer:
         clock: Clock,
         parent: ParentLink | None = None,
         children: Mapping[str, str] | None = None,
+        entrance: str = "",
+        reach: Reach | None = None,
     ) -> None:
         self.path = path
+        self._entrance = entrance
+        self._reach = reach
         self._name = parent.server_name if parent is not None else ""
         self._folder = folder
         self._config = folder / "nats.conf"
@@ -90,8 +98,19 @@ class EmbeddedServer:
 
     @property
     def leaf_url(self) -> str:
-        """Where the children's servers connect; the same for the life of the folder."""
-        return f"nats://127.0.0.1:{self._ports.leaf}"
+        """Where children's servers on this machine connect; the same for the life of the folder."""
+        scheme = "nats" if self._reach is None or self._reach.tls is None else "tls"
+        return f"{scheme}://{LOOPBACK}:{self._leaf_port}"
+
+    @property
+    def leaf_urls(self) -> tuple[str, ...]:
+        """Where children's servers connect, wherever they are."""
+        return self._reach.urls if self._reach is not None else (self.leaf_url,)
+
+    @property
+    def _leaf_port(self) -> int:
+        reach = self._reach
+        return reach.port if reach is not None and reach.tls is not None else self._ports.leaf
 
     @property
     def pid(self) -> int:
@@ -121,7 +140,7 @@ class EmbeddedServer:
         return self._starts
 
     async def __aenter__(self) -> Self:
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
             await self._first_start()
         except BaseException:
@@ -185,7 +204,7 @@ class EmbeddedServer:
 
         A folder that was removed is made again, with the same ports: children know them.
         """
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if shutil.disk_usage(self._folder).free < ROOM_BYTES_MIN:
             return False
         keep_ports(self._folder, self._ports)
@@ -194,10 +213,17 @@ class EmbeddedServer:
         await self.next_start(seen)
         return True
 
+    async def link_with(self, seed: str) -> None:
+        """Be known to the parent by another key: the link is made anew. Raises as `reload`."""
+        assert self._parent is not None
+        self._parent = replace(self._parent, seed=seed)
+        await self.reload()
+
     async def add_child(self, name: str, nkey: str) -> None:
         """Open an account for the child's public nkey; twice is harmless, another key replaces it.
 
-        Raises BadIdentity, BadNkey or BadServerSettings, and then nothing has changed.
+        Two keys, with a space between, are both good; with none ("") its link is cut. Raises
+        BadIdentity, BadNkey or BadServerSettings, and then nothing has changed.
         """
         old = self._children.get(name)
         if old == nkey:
@@ -205,8 +231,8 @@ class EmbeddedServer:
         check_child(self._settings(self._children), name, nkey)
         self._children[name] = nkey
         await self.reload()
-        if old is not None:
-            await self._cut_links(name)
+        if loses_key(old or "", nkey):
+            await self._cut_links(name, nkey.split())
 
     async def remove_child(self, name: str) -> None:
         """Close the child's account, cut its connections and its leaf link; twice is harmless."""
@@ -241,7 +267,8 @@ class EmbeddedServer:
 
     async def _stranger(self) -> Holder | None:
         """Another program that listens on one of the ports."""
-        for port in (self._ports.client, self._ports.leaf):
+        reach = self._reach.port if self._reach is not None else self._leaf_port
+        for port in (self._ports.client, self._leaf_port, reach):
             if found := await stranger_on(port, self._config, self._name or self.path.domain):
                 return found
         return None
@@ -301,21 +328,27 @@ class EmbeddedServer:
             await self._process.stop()
 
     def _settings(self, children: Mapping[str, str]) -> ServerSettings:
+        reach = self._reach
+        tls = reach.tls if reach is not None else None
         return ServerSettings(
             path=self.path,
             port=self._ports.client,
-            leaf_port=self._ports.leaf,
+            leaf_host=LOOPBACK if tls is None else EVERYWHERE,
+            leaf_port=self._leaf_port,
+            tls=tls,
+            websocket_port=reach.port if reach is not None and tls is None else 0,
             store_dir=self._store_dir,
             nkeys=self._nkeys,
             parent=self._parent,
             children=children,
             name=self._name,
+            entrance=self._entrance,
         )
 
     def _write_config(self) -> None:
         write_config(self._config, self._settings(self._children))
 
-    async def _cut_links(self, child: str) -> None:
+    async def _cut_links(self, child: str, keep: Collection[str] = ()) -> None:
         await self._up()
         async with system_connection(self.url, self._system_seed) as system:
-            await cut_links(system, child)
+            await cut_links(system, child, keep)

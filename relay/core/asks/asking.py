@@ -30,6 +30,8 @@ from schemas.signing import Envelope, decode_envelope
 
 ASKS_MAX = 64
 """Under way at one node."""
+REMEMBERED_MAX = 4096
+"""Asks that were for this node, each until nobody takes it any more: it is answered once."""
 RECEIPT_SECONDS = 3.0
 ANSWER_SECONDS = 10.0
 HOP_SECONDS = 1.0
@@ -133,6 +135,8 @@ class Asking:
         # When junk was last noted, by child: a flood of it would push out all other news.
         self._noted: dict[str, float] = {}
         self._underway: dict[str, _Underway] = {}
+        # Asks that were answered here, and until when (ms since 1970) someone could say them again.
+        self._remembered: dict[str, int] = {}
 
     def ask(self, event: AskArrived, now: Instant) -> tuple[AskEffect, ...]:
         """Check an ask, and pass it on, have it answered, or say why not."""
@@ -150,6 +154,9 @@ class Asking:
             self.refused += 1
             noted = Noted(refusal.reason, f"ask {event.verb} {record.path}", refusal.message)
             return (noted, self._fault(ask, refusal.reason, refusal.message))
+        if ask in self._remembered:
+            said = "the same question came again: someone kept it, and is given no answer"
+            return self._junk("AskedAgain", f"ask {event.verb} {record.path}", said, now)
         return self._begin(ask, event, record, now)
 
     def answer(self, event: AnswerArrived, now: Instant) -> tuple[AskEffect, ...]:
@@ -205,6 +212,7 @@ class Asking:
     def check(self) -> None:
         """Assert that there is a bound, and an end, to what is under way."""
         assert len(self._underway) <= ASKS_MAX
+        assert len(self._remembered) <= REMEMBERED_MAX
         assert all(1 <= under.next_part <= PARTS_MAX + 1 for under in self._underway.values())
 
     def _junk(self, reason: str, child: str, said: str, now: Instant) -> tuple[AskEffect, ...]:
@@ -235,6 +243,9 @@ class Asking:
             return (self._fault(ask, "Busy", message),)
         taken = SendAnswer(ask, encode(receipt(ask)))
         step = self._path.step_towards(record.path)
+        if step is None and not self._remember(ask, record, now):
+            message = f"{REMEMBERED_MAX} questions to {self._path} are not old enough to forget"
+            return (self._fault(ask, "Busy", f"{message}; ask again in a minute"),)
         if step is None:
             due = now.seconds + ANSWER_SECONDS
             self._underway[ask] = _Underway("", record.path, due, taken=True)
@@ -248,6 +259,16 @@ class Asking:
             return (self._unreachable(ask, child, heard),)
         self._underway[ask] = _Underway(step, record.path, now.seconds + RECEIPT_SECONDS)
         return (taken, PassAsk(step, event.verb, event.data))
+
+    def _remember(self, ask: str, record: AskRecord, now: Instant) -> bool:
+        """Keep the ask in mind until it is expired for certain; False if there is no room."""
+        if len(self._remembered) >= REMEMBERED_MAX:
+            left = {id_: until for id_, until in self._remembered.items() if until > now.wall_ms}
+            self._remembered = left
+        if len(self._remembered) >= REMEMBERED_MAX:
+            return False
+        self._remembered[ask] = record.expires_ms + CLOCK_TOLERANCE_MS
+        return True
 
     def _timed_out(self, ask: str) -> SendAnswer:
         under = self._underway[ask]

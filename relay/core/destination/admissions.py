@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from relay.core.destination.tally import SAMPLES_MAX
 from relay.core.events import Instant
 from relay.core.gates import UNKNOWN, Admission, Candidate, admit, arm_name
 from schemas.identity import MailKey
-from schemas.records import Gate, TakenArms
-from schemas.windows import next_opening
-from schemas.wire import encode
+from schemas.records import Gate, Profile, TakenArms
+from schemas.reports import CELL_FORMER, ExceptionSample, Summary, cell
+from schemas.windows import next_opening, zone_fault
+from schemas.wire import encode, replace
 
+NO_ZONE = "NoZone"
 LOOK_AGAIN_SECONDS = 60.0
 """A clock may be set: so often who waits for a window looks at it."""
 
@@ -81,3 +84,26 @@ class Admissions:
             return None
         self._noted = dict(self.taken)
         return encode(TakenArms(self._noted))
+
+
+def in_wave(
+    summary: Summary, admission: Admission | None, profile: Profile, *, gated: bool
+) -> Summary:
+    """What one destination says of a placement, with the wave in which it counts.
+
+    Who waits for a window is neither well nor ill with what is to come, whatever it has.
+    """
+    if admission is None:
+        # Its gates are withheld.
+        return replace(summary, cells={CELL_FORMER: 1} if gated else {})
+    if admission.awaits:
+        summary = replace(summary, states={"waiting": 1})
+        fault = zone_fault(admission.awaits, profile.labels)
+        if fault is not None:
+            sample = ExceptionSample(1, "", f"{NO_ZONE}: {fault}", 1, str(profile.path))
+            said = (sample, *summary.exceptions)[:SAMPLES_MAX]
+            summary = replace(summary, exceptions=said)
+    if not admission.wave:
+        return summary
+    [state], [health] = summary.states, summary.health
+    return replace(summary, cells={cell(admission.wave, state, health): 1})

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import NamedTuple
 
 from relay.core.content.content import Content, entries_of, upsync_of
-from relay.core.destination.admissions import Admissions
+from relay.core.destination.admissions import Admissions, in_wave
 from relay.core.destination.assignment import Assignment, Rank, following, rank_of
 from relay.core.destination.claim_history import ClaimHistory
 from relay.core.destination.claims import DesiredObject, ObjectOwnership
@@ -23,17 +24,10 @@ from relay.core.destination.customizing import (
     customizes_nothing,
 )
 from relay.core.destination.given import Inventory, OwnProfiles, Past
-from relay.core.destination.judging import (
-    SAMPLES_MAX,
-    WAITING,
-    judge,
-    one,
-    sample,
-    waiting_sample,
-)
+from relay.core.destination.judging import WAITING, judge, sample, waiting_sample
 from relay.core.destination.order import Order, Ready, is_meant
 from relay.core.destination.removals import DROPPED, RemovalCauses
-from relay.core.destination.tally import Judged, Tally
+from relay.core.destination.tally import SAMPLES_MAX, Judged, Said, Tally
 from relay.core.destination.upsync import UpsyncWishes
 from relay.core.destination.withheld import WITHHELD, Withheld
 from relay.core.events import Instant, ObjectObserved, UpsyncObserved
@@ -41,6 +35,7 @@ from relay.core.gates import UNKNOWN, Candidate
 from schemas.blobs import Reference
 from schemas.identity import MailKey, NodePath
 from schemas.objects import ObjectKey
+from schemas.placements import source_title
 from schemas.properties import properties_of
 from schemas.records import (
     HINTED,
@@ -53,18 +48,14 @@ from schemas.reports import (
     ARM_NOTHING,
     ARM_OLDER,
     AT_WORK,
-    CELL_FORMER,
     ExceptionSample,
     ObjectResult,
     State,
     Summary,
-    cell,
 )
-from schemas.windows import zone_fault
-from schemas.wire import replace as replaced
 
 CONTENT_REFUSED = "ContentRefused: a blob of this placement is missing or damaged"
-FROZEN, CLASH, NO_ZONE = "Frozen", "Clash", "NoZone"
+FROZEN, CLASH = "Frozen", "Clash"
 _OWNER = "edge/"
 
 
@@ -99,6 +90,8 @@ class Destination:
         self._content = content
         self._assigned: dict[MailKey, Assignment] = {}
         self.admissions = Admissions(dict(past.taken))
+        # What people call these placements.
+        self._titles: dict[MailKey, str] = {}
         # Placements whose content is not all here, and since when only their head is.
         self._awaiting: dict[MailKey, None] = {}
         self._withheld = Withheld()
@@ -151,6 +144,7 @@ class Destination:
         if self.profile is None or not self._inventory.selects(self.profile, key):
             self._let_go(key, cause)
             return
+        self._titles[key] = source_title(head.source)
         if body is None:
             self._withhold(key, head, former, now.seconds)
             return
@@ -187,6 +181,7 @@ class Destination:
         self._frozen.pop(key, None)
         self._order.let_go(key)
         self.admissions.forget(key)
+        self._titles.pop(key, None)
         if self._assigned.pop(key, None) is not None:
             self.admissions.end(key)
             self._awaiting.pop(key, None)
@@ -372,31 +367,37 @@ class Destination:
         """The placements whose content is withheld for long enough now to be told of."""
         return self._withheld.tick(now)
 
+    def is_pending(self, key: MailKey) -> bool:
+        """Whether something of a placement is still under way; what is wrong is not looked for."""
+        said = self._said(key)
+        return said is not None and said.state == "pending"
+
     def summary(self, key: MailKey, now: Instant) -> Summary:
         """One destination's report on one placement; EMPTY if it has no part in it."""
-        return self._in_its_wave(key, self._became(key, now))
+        said = self._said(key)
+        return Summary() if said is None else self._in_its_wave(key, said.summary(now.wall_ms))
 
-    def _became(self, key: MailKey, now: Instant) -> Summary:
+    def _said(self, key: MailKey) -> Said | None:
         if self.profile is not None and self.profile.path != self.path:
             # On the move: it counts where its record says that it hangs, and nowhere else.
-            return Summary()
-        assignment, now_ms = self._assigned.get(key), now.wall_ms
+            return None
+        assignment = self._assigned.get(key)
         if assignment is None:
-            return self._leaving(key, now_ms)
+            return self._leaving(key)
         if key in self._withheld:
             samples = [self._sample(0, "", WITHHELD)] if self._withheld.is_told(key) else []
-            return one("failing" if samples else "pending", "unknown", ARM_OLDER, samples, now_ms)
+            return Said("failing" if samples else "pending", "unknown", ARM_OLDER, samples)
         arm = assignment.arm_name
         if key in self._frozen:
-            return self._kept("frozen", key, self._frozen[key], now_ms)
+            return self._kept("frozen", key, self._frozen[key])
         if key in self._order.held:
-            return self._kept("waiting", key, self._waiting_samples(key), now_ms)
+            return self._kept("waiting", key, self._waiting_samples(key))
         if assignment.entries is None:
             samples = self._content_sample(key)
-            return one("failing" if samples else "pending", "unknown", arm, samples, now_ms)
+            return Said("failing" if samples else "pending", "unknown", arm, samples)
         left = self._left_samples(key)
         if not assignment.entries and self._history.left(key):
-            return self._leaving(key, now_ms)
+            return self._leaving(key)
         left += self.upsync.samples(key, str(self.path))
         tally = self._tally(key)
         state = tally.state
@@ -405,8 +406,8 @@ class Destination:
         elif state == "synced" and self._history.left(key):
             # What it lost is still to be pruned.
             state = "pending"
-        said = (*tally.worst(SAMPLES_MAX), *left, *self._clash_samples(assignment))
-        return one(state, tally.health, arm, said, now_ms)
+        said = chain(tally.worst(SAMPLES_MAX), left, self._clash_samples(assignment))
+        return Said(state, tally.health, arm, said)
 
     def results(self, key: MailKey) -> list[ObjectResult]:
         """The returned states of the objects that the placement wants back."""
@@ -469,13 +470,11 @@ class Destination:
         self._awaiting.pop(key, None)
         self._changed[key] = None
 
-    def _kept(
-        self, state: State, key: MailKey, why: Iterable[ExceptionSample], now_ms: int
-    ) -> Summary:
+    def _kept(self, state: State, key: MailKey, why: Iterable[ExceptionSample]) -> Said:
         """The report on a placement that stays as it was here."""
         tally = self._tally(key)
         health = tally.health if self._ownership.of(key) else "unknown"
-        return one(state, health, ARM_OLDER, [*why, *tally.worst(SAMPLES_MAX)], now_ms)
+        return Said(state, health, ARM_OLDER, chain(why, tally.worst(SAMPLES_MAX)))
 
     def _waiting_samples(self, key: MailKey) -> list[ExceptionSample]:
         awaited = self._waits_for(key, self._order.held[key].assignment)
@@ -509,22 +508,10 @@ class Destination:
 
     def _in_its_wave(self, key: MailKey, summary: Summary) -> Summary:
         """The same, counted in the wave of the gate that admits it, or for which it waits."""
-        admission, assignment = self.admissions.of(key), self._assigned.get(key)
+        assignment = self._assigned.get(key)
         if assignment is None or not summary.states or self.profile is None:
             return summary
-        if admission is None:
-            # Its gates are withheld.
-            return replaced(summary, cells={CELL_FORMER: 1} if assignment.rank.gated else {})
-        if admission.awaits:
-            summary = replaced(summary, states={"waiting": 1})
-            fault = zone_fault(admission.awaits, self.profile.labels)
-            if fault is not None:
-                said = (self._sample(1, "", f"{NO_ZONE}: {fault}"), *summary.exceptions)
-                summary = replaced(summary, exceptions=said[:SAMPLES_MAX])
-        if not admission.wave:
-            return summary
-        [state], [health] = summary.states, summary.health
-        return replaced(summary, cells={cell(admission.wave, state, health): 1})
+        return in_wave(summary, self.admissions.of(key), self.profile, gated=assignment.rank.gated)
 
     def _tally(self, key: MailKey) -> Tally:
         """The placement's objects as they are now."""
@@ -534,12 +521,13 @@ class Destination:
 
     def _judged(self, key: MailKey, obj: ObjectKey) -> Judged:
         winner = self._ownership.winner_over(key, obj)
-        return judge(obj, self._observed.get(obj), self.wanted.get(obj), winner, str(self.path))
+        title = self._titles[winner] if winner is not None else ""
+        return judge(obj, self._observed.get(obj), self.wanted.get(obj), title, str(self.path))
 
-    def _leaving(self, key: MailKey, now_ms: int) -> Summary:
+    def _leaving(self, key: MailKey) -> Said | None:
         if not self._history.left(key):
-            return Summary()
-        return one("leaving", "unknown", ARM_NOTHING, self._left_samples(key), now_ms)
+            return None
+        return Said("leaving", "unknown", ARM_NOTHING, self._left_samples(key))
 
     def _left_samples(self, key: MailKey) -> list[ExceptionSample]:
         """What keeps the placement's leftovers from being pruned."""

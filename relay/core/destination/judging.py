@@ -1,18 +1,14 @@
-"""What becomes of one object, and of one placement, in the words of reports."""
+"""What becomes of one object, in the words of reports."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable
 
 from relay.core.destination.claims import DesiredObject
 from relay.core.destination.tally import Judged
 from relay.core.events import ObjectObserved
-from schemas.identity import MailKey
 from schemas.objects import ObjectKey
-from schemas.reports import AT_WORK, NOT_WORKING, ExceptionSample, Health, State, Summary
+from schemas.reports import AT_WORK, NOT_WORKING, ExceptionSample, Health
 
 REASON_MAX_CHARACTERS = 200
-SAMPLES_MAX = 20
 WAITING = "Waiting"
 
 
@@ -20,14 +16,14 @@ def judge(
     key: ObjectKey,
     observed: ObjectObserved | None,
     wanted: DesiredObject | None,
-    winner: MailKey | None,
+    winner: str,
     path: str,
 ) -> Judged:
-    """What becomes of an object for a placement; `winner` is another that it lost the object to."""
+    """What becomes of an object for a placement; `winner` names who got it instead, if any."""
     present = observed is not None and observed.present
     health: Health = observed.health if observed and present else "progressing"
-    if winner is not None:
-        reason = f"Overridden: placement {winner[:8]} from another source has this object"
+    if winner:
+        reason = f"Overridden: {winner} says otherwise; say the same, or rename it"
         return "failing", health, sample(1, str(key), reason, path)
     if observed is not None and observed.error:
         return "failing", health, sample(0, str(key), observed.error, path)
@@ -52,11 +48,3 @@ def waiting_sample(observed: ObjectObserved, path: str) -> ExceptionSample | Non
 
 def sample(severity: int, obj: str, reason: str, path: str) -> ExceptionSample:
     return ExceptionSample(severity, obj, reason[:REASON_MAX_CHARACTERS], 1, path)
-
-
-def one(
-    state: State, health: Health, arm: str, samples: Iterable[ExceptionSample], now_ms: int
-) -> Summary:
-    """The report of one destination on one placement."""
-    worst = tuple(sorted(samples, key=lambda item: item.rank)[:SAMPLES_MAX])
-    return Summary({state: 1}, {health: 1}, {arm: 1}, worst, oldest_ms=now_ms)

@@ -1,0 +1,178 @@
+"""What a step of a rollout costs the centre, for a thousand destinations and for a million.
+
+The centre's node is real, and holds all signed profiles. Its regions are only as real as what they
+say: one report for each step, with the counts of their waves.
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import sys
+import time
+from collections.abc import Iterable
+
+from benchmarks.core_tree import CoreTree, Host
+from benchmarks.reduction import live_mb
+from benchmarks.report import Report, middle
+from controllers.core.drafts import Draft
+from relay.core import effects as fx
+from relay.core import events as ev
+from relay.core.reports.digest import digest_bytes, report_term, run_number
+from schemas import blobs
+from schemas.blobs import Reference
+from schemas.identity import ContentHash, Generation, NodePath
+from schemas.link import Hello, Progress
+from schemas.records import (
+    BUCKETS,
+    OVER_SYNC_TARGET,
+    Alternative,
+    DeltaBody,
+    DeltaHead,
+    Gate,
+)
+from schemas.reports import Report as WireReport
+from schemas.reports import Summary, encode
+from schemas.selectors import LabelSelector
+from schemas.subjects import PROGRESS_KEY
+
+REGIONS = 50
+SIZES = (1_000, 1_000_000)
+STEPS = 25
+STEP_GOAL, MEMORY_GOAL_MB = 1.2, 5.0
+OLD, NEW = (Reference(blobs.MANIFEST, ContentHash(letter * 64), 5) for letter in "12")
+RUN, HOME = "run of a region", "home"
+WINDOW_SECONDS, SILENT_SECONDS = 0.2, 100.0
+
+
+class Centre(CoreTree):
+    """A centre with `each` destinations below each of its regions."""
+
+    def __init__(self, each: int) -> None:
+        self.each = each
+        # Deltas written to regions.
+        self.written = 0
+        self._reported = 0
+        self._digest = 0
+        super().__init__(REGIONS, each)
+
+    def add_regions(self, paths: Iterable[NodePath]) -> None:
+        """The regions come into session, having read all their mail."""
+        self.regions = [path.name for path in paths]
+        self.greet(self.regions)
+        for name in self.regions:
+            self._progress_of(name)
+
+    def greet(self, names: Iterable[str]) -> None:
+        """The regions say hello."""
+        centre = self.centre
+        for name in names:
+            hello = Hello(RUN, HOME, centre.run, centre.ends[name], b"", self.reached, levels=1)
+            centre.tell(ev.HelloArrived(name, encode(hello)))
+
+    def step(self, gates: tuple[Gate, ...], steady: int) -> None:
+        """Issue the delta of a step."""
+        arms = tuple(dict.fromkeys(gate.arm for gate in gates if gate.arm is not None))
+        body = DeltaBody(arms, gates).encode()
+        head = DeltaHead(
+            self.source,
+            Generation(0),
+            "",
+            "",
+            (),
+            body_hash=hashlib.sha256(body).digest(),
+            alternatives=(Alternative(OVER_SYNC_TARGET, LabelSelector()),),
+            last_loss=0,
+            steady=steady,
+        )
+        self.issue(Draft("delta", head, body))
+        self.generations[self.key] = self.issuer.ledger.records[self.key].generation
+
+    def answer(self, below: int) -> None:
+        """Each region says that its part of the step is healthy."""
+        taken = self.each * below // BUCKETS
+        cells = {"2.0/synced/healthy": taken, "1.0/synced/healthy": self.each - taken}
+        arms = {NEW.address: taken, OLD.address: self.each - taken}
+        summary = Summary({"synced": self.each}, {"healthy": self.each}, arms, cells=cells)
+        former, self._reported = self._reported, self._reported + 1
+        generation, run = self.generations[self.key], run_number(RUN)
+        said = WireReport(self.key, 0, RUN, self._reported, generation, False, 0, summary)  # noqa: FBT003
+        self._digest += report_term(self.key, run, self._reported)
+        self._digest -= report_term(self.key, run, former) if former else 0
+        for name in self.regions:
+            self.centre.tell(ev.ReportArrived(name, str(self.key), encode(said)))
+            self._progress_of(name)
+        self.run(WINDOW_SECONDS)
+
+    def _progress_of(self, name: str) -> None:
+        through = self.centre.ends[name]
+        said = Progress(RUN, self.centre.run, through, digest_bytes(self._digest))
+        self.centre.tell(ev.ReportArrived(name, PROGRESS_KEY, encode(said)))
+
+    def _perform(self, host: Host, effect: fx.Effect) -> None:
+        self.written += isinstance(effect, fx.WriteMail) and effect.key == self.key
+        super()._perform(host, effect)
+
+
+def one_step(tree: Centre, number: int, steady: int) -> float:
+    """A step, what the regions answer, and the count that the next is decided by: CPU seconds."""
+    below = 1 + number * BUCKETS // (STEPS + 1)
+    gates = (Gate(NEW, below=below, salt="salt", name="2.0"), Gate(OLD, name="1.0"))
+    began = time.process_time()
+    tree.step(gates, steady)
+    tree.answer(below)
+    count = tree.count()
+    seconds = time.process_time() - began
+    assert count.exact, count
+    assert sum(count.summary.cells.values()) == tree.each * REGIONS, count
+    return seconds
+
+
+def silence(tree: Centre) -> float:
+    """A region falls silent: its waves are counted by the signed profiles; CPU seconds."""
+    silent, *others = tree.regions
+    tree.now += SILENT_SECONDS
+    tree.greet(others)
+    began = time.process_time()
+    tree.run(WINDOW_SECONDS)
+    cells = tree.count().summary.cells
+    seconds = time.process_time() - began
+    away = sum(count for each, count in cells.items() if "/unreachable/" in each)
+    assert away == tree.each, (silent, cells)
+    return seconds
+
+
+def measured(destinations: int, report: Report) -> float:
+    """CPU seconds of a step: the least, as others on the machine only add to it."""
+    tree, name = Centre(destinations // REGIONS), f"{destinations:,}"
+    tree.step((Gate(OLD),), 0)
+    tree.answer(0)
+    steady = tree.generations[tree.key]
+    one_step(tree, 0, steady)
+    before, tree.written = live_mb(), 0
+    gc.disable()
+    taken = [one_step(tree, number, steady) for number in range(1, STEPS + 1)]
+    gc.enable()
+    grown = live_mb() - before
+    report.row(f"{name}: one step, until it can be decided on", middle(taken) * 1e3, "ms")
+    report.row(f"{name}: deltas written, by step and region", tree.written / STEPS / REGIONS, "")
+    report.row(f"{name}: resident memory, more by {STEPS} steps", grown, "MB")
+    report.row(f"{name}: a region is silent, counted by profiles", silence(tree) * 1e3, "ms")
+    report.goal(f"{name}: deltas by step and region", tree.written / STEPS / REGIONS, 1.0)
+    report.goal(f"{name}: MB more by {STEPS} steps", grown, MEMORY_GOAL_MB)
+    return min(taken)
+
+
+def main(*sizes: int) -> None:
+    report = Report(
+        "rollout",
+        f"A step of a rollout at the centre's core, {REGIONS} regions (CPU seconds)",
+        ("destinations: what", "figure", "unit"),
+    )
+    steps = [measured(destinations, report) for destinations in sizes or SIZES]
+    report.goal("a step at the most to one at the least", steps[-1] / steps[0], STEP_GOAL)
+    report.finish()
+
+
+if __name__ == "__main__":
+    main(*(int(word) for word in sys.argv[1:]))

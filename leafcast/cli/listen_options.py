@@ -1,0 +1,69 @@
+"""Options that say where nodes elsewhere dial in, and what they are shown there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+from leafcast.local.listening import Listening, ListenRefused, listening
+from relay.adapters.clock import SystemClock
+
+_File = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+def listen_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """All of them, given to the command as `listens: Listening | None`, None if none is given."""
+
+    @click.option(
+        "--listen",
+        "listen",
+        multiple=True,
+        metavar="ADDRESS",
+        help="Where nodes elsewhere dial in: NAME[:PORT], or wss://NAME/PATH of a proxy.",
+    )
+    @click.option("--tls-cert", type=_File, help="A certificate of yours, its chain behind it.")
+    @click.option("--tls-key", type=_File, help="Its key.")
+    @click.option("--tls-ca", type=_File, help="Who signed it.  [default: who every system trusts]")
+    @wraps(command)
+    def run(
+        *given: Any,
+        listen: tuple[str, ...],
+        tls_cert: Path | None,
+        tls_key: Path | None,
+        tls_ca: Path | None,
+        **others: Any,
+    ) -> Any:
+        files = [str(file.absolute()) if file else "" for file in (tls_cert, tls_key, tls_ca)]
+        if not listen:
+            if any(files):
+                raise click.UsageError("--tls-cert, --tls-key and --tls-ca belong to --listen")
+            return command(*given, listens=None, **others)
+        try:
+            said = listening(listen, *files)
+        except ListenRefused as error:
+            raise click.BadParameter(str(error), param_hint="--listen") from error
+        _check(said)
+        return command(*given, listens=said, **others)
+
+    return run
+
+
+def _check(said: Listening) -> None:
+    """Raises CertificateUnusable for files that children would not take."""
+    if not (said.certificate or said.authorities):
+        return
+    # Here, because who brings no files does without the library.
+    from relay.adapters.tls.checking import check_authorities, check_pair  # noqa: PLC0415
+
+    trusted = said.authorities_text()
+    if trusted:
+        check_authorities(trusted, said.authorities)
+    if said.certificate:
+        certificate = Path(said.certificate).read_text(encoding="utf-8")
+        key = Path(said.key).read_text(encoding="utf-8")
+        now_ms = SystemClock().now().wall_ms
+        check_pair(certificate, key, trusted, said.hosts, now_ms, said.certificate)

@@ -1,0 +1,144 @@
+"""Where the servers of this machine are reached from elsewhere, and by which certificates."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from relay.adapters.server.reach import LOOPBACK, Reach, TlsFiles
+from relay.atomic_file import atomic_write
+from schemas.codec import from_json
+from schemas.identity import NodePath
+
+FILE = "listen.json"
+LEAF_PORT = 7422
+WEBSOCKET_PORT = 8422
+"""Of 127.0.0.1, where a proxy finds the centre; relays below it have those that follow."""
+URLS_MAX = 8
+
+
+class ListenRefused(ValueError):
+    """An address that nobody can be told; names it, and says what one looks like."""
+
+    def __init__(self, text: str, reason: str) -> None:
+        super().__init__(
+            f"{text!r}: {reason}; name a host as in centre.example or centre.example:7422, or what "
+            "a proxy serves, as in wss://centre.example/leaf"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """`urls` are of the centre, or of the one relay that joined; all tls, or all wss.
+
+    Behind a proxy (wss) its certificate is the proxy's affair. `certificate` and `key` are files of
+    the user's own, `authorities` those who signed what children are shown; "" without.
+    """
+
+    urls: tuple[str, ...]
+    certificate: str = ""
+    key: str = ""
+    authorities: str = ""
+
+    @property
+    def behind_proxy(self) -> bool:
+        return urlsplit(self.urls[0]).scheme == "wss"
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The names that children call."""
+        return tuple(dict.fromkeys(urlsplit(url).hostname or "" for url in self.urls))
+
+    @property
+    def served_names(self) -> tuple[str, ...]:
+        """What a certificate is made for: children on this machine call it by its address."""
+        return tuple(dict.fromkeys([*self.hosts, LOOPBACK]))
+
+    @property
+    def own_files(self) -> TlsFiles | None:
+        """The user's own certificate, if there is one."""
+        if not self.certificate:
+            return None
+        return TlsFiles(Path(self.certificate), Path(self.key))
+
+    def authorities_text(self) -> str:
+        """Who signed what children are shown, as the user says; "" for the system's authorities."""
+        return Path(self.authorities).read_text(encoding="utf-8") if self.authorities else ""
+
+    def reach(self, at: int, path: NodePath, tls: TlsFiles | None) -> Reach:
+        """How the relay at this place of those on this machine is reached; the centre is at 0."""
+        if self.behind_proxy:
+            urls = ["/".join([url.rstrip("/"), *path.names]) for url in self.urls]
+            return Reach(tuple(urls), WEBSOCKET_PORT + at)
+        ports = [(urlsplit(url).port or LEAF_PORT) + at for url in self.urls]
+        urls = [
+            f"tls://{_host(urlsplit(url).hostname or '')}:{port}"
+            for url, port in zip(self.urls, ports, strict=True)
+        ]
+        return Reach(tuple(urls), ports[0], tls)
+
+
+def listening(texts: Sequence[str], certificate: str, key: str, authorities: str) -> Listening:
+    """What the user said, judged; raises ListenRefused."""
+    urls = tuple(map(_url, texts))
+    if len(urls) > URLS_MAX:
+        raise ListenRefused(texts[URLS_MAX], f"{URLS_MAX} addresses are the most")
+    if len({urlsplit(url).scheme for url in urls}) > 1:
+        raise ListenRefused(texts[-1], "all addresses of a tree are of one kind")
+    found = Listening(urls, certificate, key, authorities)
+    if bool(certificate) is not bool(key):
+        raise ListenRefused(certificate or key, "a certificate and its key go together")
+    if found.behind_proxy and certificate:
+        raise ListenRefused(texts[0], "the proxy there has the certificate: give it to that")
+    return found
+
+
+def kept_listening(folder: Path) -> Listening | None:
+    """What the last start was told; None if it keeps to this machine. Raises ListenRefused."""
+    try:
+        form = from_json((folder / FILE).read_bytes())
+        return Listening(
+            tuple(map(str, form["urls"])),
+            str(form["certificate"]),
+            str(form["key"]),
+            str(form["authorities"]),
+        )
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise ListenRefused(str(folder / FILE), "it is damaged: say --listen again") from error
+
+
+def keep_listening(folder: Path, said: Listening) -> None:
+    """Remember it for the next start."""
+    form = {
+        "urls": list(said.urls),
+        "certificate": said.certificate,
+        "key": said.key,
+        "authorities": said.authorities,
+    }
+    atomic_write(folder / FILE, json.dumps(form, indent=2) + "\n")
+
+
+def _url(text: str) -> str:
+    whole = text if "://" in text else f"tls://{text}"
+    try:
+        parts = urlsplit(whole)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise ListenRefused(text, str(error)) from error
+    if parts.scheme not in ("tls", "wss"):
+        raise ListenRefused(text, f"{parts.scheme}:// is in clear, or no way to a server")
+    said = whole.strip() != whole or '"' in whole or parts.query or parts.fragment or parts.username
+    if not host or said or (parts.scheme == "tls" and parts.path not in ("", "/")):
+        raise ListenRefused(text, "it is no address")
+    if parts.scheme == "wss":
+        return whole
+    return f"tls://{_host(host)}:{port or LEAF_PORT}"
+
+
+def _host(name: str) -> str:
+    return f"[{name}]" if ":" in name else name

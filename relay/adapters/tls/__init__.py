@@ -1,0 +1,1 @@
+"""Certificates: the only importer of `cryptography`. Whoever comes here brings the time along."""
