@@ -92,7 +92,8 @@ async def test_negative_waves_and_kinds_within_a_wave(bench):
         assert bench.space.deleted == ["after", "amid", "before"]
 
 
-async def test_what_goes_waits_until_what_comes_is_healthy(bench, space):
+async def test_what_goes_waits_until_what_comes_is_healthy(any_space, clock, dice):
+    space, bench = any_space, Bench(any_space, clock, dice)
     blue, green = deployment("blue"), deployment("green")
     async with bench.running():
         bench.want(blue, in_wave(1, config_map("switch", to="blue")))
