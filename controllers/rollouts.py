@@ -45,6 +45,7 @@ class _Known:
 
     state: RolloutStatus | None
     run: Run
+    placement: str
     written_at: float = float("-inf")
     written: Mapping[str, Any] | None = None
     revision: str = ""
@@ -85,7 +86,7 @@ class RolloutController:
     async def _reconcile(self, name: str) -> bool:
         spec = self._rollouts.specs.get(name)
         if spec is None:
-            self._known.pop(name, None)
+            await self._forget(name)
             return name not in self._rollouts.invalid or await self._say_invalid(name)
         if not self._translator.known:
             return False
@@ -94,13 +95,23 @@ class RolloutController:
             return await self._say_superfluous(name, placement)
         return await self._go_on(name, spec)
 
+    async def _forget(self, name: str) -> None:
+        """Nobody goes back any more to contents of a Rollout that is gone."""
+        known = self._known.pop(name, None)
+        if known is not None and known.placement and self._rollouts.of(known.placement) is None:
+            key = self._translator.source(known.placement).key
+            if self._relay.kept_history().get(key):
+                await self._relay.keep_history(key, ())
+
     async def _go_on(self, name: str, spec: RolloutSpec) -> bool:
         """Decide, write down what was decided, and only then let it out."""
         now = self._clock.now()
         known = self._known.get(name)
         if known is None:
             stored = self._rollouts.stored_status(name)
-            known = self._known[name] = _Known(stored, begin_run(stored, now))
+            known = self._known[name] = _Known(
+                stored, begin_run(stored, now), spec.placement.placement
+            )
         facts = self._facts(name, spec)
         decision = decide(spec, facts, known.state, known.run, now)
         state = told(spec, facts, decision.state, name)

@@ -126,7 +126,7 @@ class Tree:
     ) -> AsyncIterator[Destination]:
         """What became of an EdgePlacement at each destination, relay by relay.
 
-        `filter` is CEL over `path`, `state`, `health`, `complete`, `object` and `reason`.
+        `filter` is CEL over `path`, `state`, `health`, `wave`, `complete`, `object`, `reason`.
         Raises CallFailed if there is no such placement, and Unreached after what could be had.
         """
         await self._session.call("status", placement=placement)

@@ -24,6 +24,8 @@ _STATUS: Texts = {
     "what it prescribes. Healthy: all of that works, everywhere.",
     "destinations": "How many destinations are meant.",
     "pending": "How many destinations have not applied all of it yet.",
+    "waiting": "How many destinations keep what they have until a window opens, or what they "
+    "depend on is healthy.",
     "synced": "How many destinations hold exactly what is prescribed.",
     "healthy": "At how many destinations all of it works.",
     "failing": "How many destinations cannot apply all of it; errors says why.",

@@ -129,6 +129,7 @@ def placement_status(
         "destinations": known.joined,
         "synced": states.get("synced", 0),
         "pending": states.get("pending", 0),
+        "waiting": states.get("waiting", 0),
         "failing": states.get("failing", 0),
         "frozen": states.get("frozen", 0),
         "unreachable": states.get("unreachable", 0),
@@ -343,6 +344,7 @@ def _valid(facts: PlacementFacts) -> Condition:
 def _synced(count: Count) -> Condition:
     summary = count.summary
     synced, whole = summary.states.get("synced", 0), summary.joined
+    pending = summary.states.get("pending", 0)
     message = f"{synced} of {_destinations(whole)} synced"
     if not count.exact:
         waiting = ", ".join(count.waiting_for) or "the first reports"
@@ -353,7 +355,8 @@ def _synced(count: Count) -> Condition:
         return condition(SYNCED, "False", *_nobody(summary))
     if synced == whole:
         return condition(SYNCED, "True", "Synced", message + _absent(summary))
-    reason = _if_silent(summary, "Pending")
+    word = "Waiting" if summary.states.get("waiting") and not pending else "Pending"
+    reason = _if_silent(summary, word)
     if summary.states.get("frozen"):
         reason = FROZEN
     if summary.states.get("failing"):

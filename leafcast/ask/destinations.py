@@ -133,6 +133,7 @@ def _node(path: NodePath, child: Form) -> Form:
         "never_joined": states.get(NEVER_JOINED, 0),
         "states": states,
         "health": health,
+        "wave": str(child.get("wave", "")) if child["destination"] else "",
         "complete": child["exact"] is True,
         "exceptions": [
             {**_counts({"count": item["count"]}), **{name: str(item[name]) for name in _WORDS}}
@@ -154,6 +155,7 @@ def _destination(node: Form) -> Form:
         "path": node["path"],
         "state": next(iter(node["states"]), ""),
         "health": next(iter(node["health"]), ""),
+        "wave": node["wave"],
         "complete": node["complete"],
         "silent_since_ms": node["silent_since_ms"],
         "left": node["state"] == "stopped",

@@ -26,6 +26,7 @@ from leafcast.daemon.logs import set_up_logs
 from leafcast.daemon.membership import Membership, register_membership
 from leafcast.daemon.node_keys import NodeKeys, register_node_keys
 from leafcast.daemon.orphans import register_orphans
+from leafcast.daemon.rollout_events import follow_rollouts
 from leafcast.daemon.running_centre import RunningCentre
 from leafcast.daemon.tree_facts import placement_of, reached
 from leafcast.daemon.tree_verbs import register_tree_verbs
@@ -141,6 +142,8 @@ class Daemon:
             group.create_task(serve(client, f"{API_PREFIX}*", self.api.answer), name="verbs")
             space = await self._workloads(stack)
             group.create_task(follow_conditions(space, self.events, self._clock), name="events")
+            rollouts = follow_rollouts(space, self.events, self._clock)
+            group.create_task(rollouts, name="rollout events")
 
     async def _workloads(self, stack: AsyncExitStack) -> Space:
         """A way of its own to where people write placements."""

@@ -134,7 +134,9 @@ def placement_view(form: Form, now_ms: int) -> RenderableType:
 
 def _destinations(form: Form, now_ms: int) -> Iterator[RenderableType]:
     """A row a destination, the worst first."""
-    table = _table("destination", "delivered", "working")
+    # Without a rollout nobody is in a wave.
+    waves = any(item.get("wave") for item in form["destinationList"])
+    table = _table("destination", *(["wave"] if waves else []), "delivered", "working")
     table.add_column("WHAT IS WRONG")
     for item in sorted(form["destinationList"], key=_destination_rank):
         wrong = ": ".join(filter(None, (item["object"], item["reason"])))
@@ -143,6 +145,7 @@ def _destinations(form: Form, now_ms: int) -> Iterator[RenderableType]:
             wrong = f"{word}since {_since_text(item['silent_since_ms'], now_ms)}"
         table.add_row(
             Text(item["path"], overflow="ellipsis"),
+            *([str(item.get("wave", ""))] if waves else []),
             Text(item["state"], style=_DELIVERED_STYLES.get(item["state"], "yellow")),
             Text(item["health"], style=_WORKING_STYLES.get(item["health"], "yellow")),
             _cut(wrong),

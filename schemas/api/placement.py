@@ -144,6 +144,7 @@ class PlacementStatus(Value):
     conditions: ListOf[Condition] = ()
     destinations: Count | None = None
     pending: Count | None = None
+    waiting: Count | None = None
     synced: Count | None = None
     healthy: Count | None = None
     failing: Count | None = None

@@ -45,7 +45,7 @@ STATUSES = (
     {"replicas": 3, "conditions": [{"type": "Progressing", "reason": "ProgressDeadlineExceeded"}]},
     {"ok": True, "phase": "a", "conditions": [{"type": "Ready", "status": "True"}], "in": {"n": 1}},
 )
-DONE = dict(zip(DESTINATION, ("/a", "synced", "healthy", True, "", ""), strict=True))
+DONE = dict(zip(DESTINATION, ("/a", "synced", "healthy", "2.0", True, "", ""), strict=True))
 FILTERS = ('health != "healthy" && path.startsWith("/a")', "complete ? object.size() > 3 : true")
 TEXTS = (
     "1 +",

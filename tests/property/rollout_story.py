@@ -128,11 +128,10 @@ class Story(Fleet):
         # Between what is written down and what is let out, or after.
         if number % 2:
             self.decide()
-        before = self.run
         self.restart()
         self.seconds = 5.0
         self.run = begin_run(self.state, Instant(self.seconds, self.wall_ms))
-        self.run = self.mutant.restarted(self, self.run if before is None else self.run)
+        self.run = self.mutant.restarted(self, self.run)
         self.was_good = False
         wave, revision = self.state.wave, self.state.revision
         self.turn()
@@ -312,7 +311,8 @@ class Story(Fleet):
             return
         opened = sum(wave.step for wave in state.waves) - sum(wave.step for wave in before.waves)
         asked = state.request != before.request and state.request.action in ("promote", "approve")
-        if opened <= 0 or state.wave == 0 or asked:
+        passed = state.wave > before.wave
+        if (opened <= 0 and not passed) or state.wave == 0 or asked:
             return
         wave = before.waves[before.wave - 1]
         if wave.step == 0:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from relay.core.asks.answers import destination_row
 from relay.core.effects import LoadBlob
 from relay.core.events import Instant, ObjectObserved
 from relay.core.gates import UNKNOWN, Candidate, admit, wave_of
@@ -9,6 +10,7 @@ from schemas.blobs import Reference
 from schemas.chunks import build_manifest
 from schemas.identity import NodePath
 from schemas.records import API_PLACEMENT, DeltaBody, DeltaHead, Gate, Source, TakenArms
+from schemas.reports import Summary
 from schemas.selectors import LabelSelector, Requirement
 from schemas.windows import Window
 from schemas.wire import decode
@@ -211,3 +213,12 @@ def test_one_whose_gates_are_withheld_has_said_nothing_of_the_present_step():
     edge.edge.evaluate(mail_key(1), head, None, cause=3, now=Instant(0, 0))
     assert edge.said().cells == {"former": 1}
     assert edge.revision == 2
+
+
+@pytest.mark.parametrize(
+    ("cells", "wave"),
+    [({"2.1/synced/healthy": 1}, "2.1"), ({}, ""), ({"former": 1}, "")],
+)
+def test_an_answer_names_the_wave_of_a_destination(cells, wave):
+    summary = Summary({"synced": 1}, {"healthy": 1}, {"arm": 1}, cells=cells)
+    assert destination_row("/r/e", summary, exact=True)["wave"] == wave

@@ -102,6 +102,13 @@ def test_who_never_joined_counts_apart_and_is_not_waited_for():
     assert nobody["Synced"] == nobody["Healthy"] == ("False", "NeverJoined")
 
 
+@pytest.mark.parametrize(("pending", "reason"), [(0, "Waiting"), (1, "Pending")])
+def test_who_waits_for_a_window_is_counted_apart(pending, reason):
+    said = status(Summary({"synced": 1, "waiting": 2, "pending": pending}, {"healthy": 3}))
+    assert said["waiting"] == 2
+    assert reasons(said)["Synced"] == ("False", reason)
+
+
 def test_what_is_not_synced_is_counted_by_what_it_is():
     said = status(Summary({"synced": 2, "unreachable": 3, "failing": 1}, {"healthy": 6}))
     (synced,) = [item for item in said["conditions"] if item["type"] == "Synced"]

@@ -155,6 +155,21 @@ def test_what_a_lost_space_said_is_named_with_what_to_do():
     assert "shop" in shown(placements_view([placement("shop")], NOW, lost))
 
 
+@pytest.mark.parametrize("wave", ["2.1", ""])
+def test_under_a_rollout_a_destination_says_its_wave(wave):
+    row = {
+        "path": "/emea/s1",
+        "state": "waiting",
+        "health": "healthy",
+        "wave": wave,
+        "silent_since_ms": None,
+        "object": "",
+        "reason": "",
+    }
+    text = shown(placement_view({**placement("shop"), "destinationList": [row]}, NOW))
+    assert ("WAVE" in text, "2.1" in text) == (bool(wave), bool(wave))
+
+
 def test_no_destination_is_not_delivered():
     text = shown(placement_view(placement("shop", whole=0), NOW))
     assert "no destination is selected" in text

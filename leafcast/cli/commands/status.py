@@ -39,7 +39,7 @@ from leafcast.show.tree_tables import placement_view, placements_view, worst_fir
     metavar="CEL",
     default="",
     help="With --destinations, only those of which this is true, such as "
-    "'health != \"healthy\"'; over path, state, health, complete, object, reason.",
+    "'health != \"healthy\"'; over path, state, health, wave, complete, object, reason.",
 )
 @click.option(
     "--limit",

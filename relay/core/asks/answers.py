@@ -15,7 +15,7 @@ from schemas import codec
 from schemas.asks import REDACTED
 from schemas.identity import MailKey, check_mail_key
 from schemas.refusals import BadIdentity
-from schemas.reports import Summary
+from schemas.reports import Cell, Summary
 
 PAGE_MAX = 1000
 PAGE_DIGITS = len(str(PAGE_MAX))
@@ -141,7 +141,7 @@ def status_answer(
     def said(child: tuple[str, Summary]) -> Json:
         name, summary = child
         found = {"name": name, "destination": node.destination_of(name) or "", "exact": exact(name)}
-        found |= _counts(summary)
+        found |= {**_counts(summary), "wave": _wave(summary)}
         standing = node.standing_of(name)
         if standing is None:
             return {**found, "silentSinceMs": None, "left": False}
@@ -176,6 +176,7 @@ def destination_row(path: str, summary: Summary, *, exact: bool) -> dict[str, ob
         "path": path,
         "state": next(iter(summary.states), ""),
         "health": next(iter(summary.health), ""),
+        "wave": _wave(summary),
         "complete": exact,
         "object": worst.object if worst else "",
         "reason": worst.reason if worst else "",
@@ -221,6 +222,12 @@ def redacted(obj: Mapping[str, Any]) -> Json:
     if isinstance(annotations, dict):
         annotations.pop(_LAST_APPLIED, None)
     return shown
+
+
+def _wave(summary: Summary) -> str:
+    """The wave of one destination, `<revision>.<place>`; "" in none, or if it is not said yet."""
+    cell = Cell.parse(next(iter(summary.cells), "")) if len(summary.cells) == 1 else None
+    return cell.gate if cell is not None else ""
 
 
 def _counts(summary: Summary) -> Json:

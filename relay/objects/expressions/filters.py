@@ -11,7 +11,7 @@ from schemas.refusals import CodecError
 
 OBJECT = ("returned",)
 """Of a filter of objects: the object."""
-DESTINATION = ("path", "state", "health", "complete", "object", "reason")
+DESTINATION = ("path", "state", "health", "wave", "complete", "object", "reason")
 """Of a filter of what became of a placement at destinations."""
 
 
