@@ -62,14 +62,25 @@ class Holding:
     def with_holds(self, drafts: Iterable[Draft], now_ms: int) -> list[Draft]:
         """The same drafts, with the holds that their records are to bear."""
         drafted = list(drafts)
+        if not any(self._is_relabelled(draft) for draft in drafted):
+            return drafted
         movers = [head for head in self._records.values() if _is_mover(head)]
-        return [self._with_holds(draft, movers, now_ms) for draft in drafted]
+        return [
+            self._with_holds(draft, movers, now_ms) if self._is_relabelled(draft) else draft
+            for draft in drafted
+        ]
+
+    def _is_relabelled(self, draft: Draft) -> bool:
+        """Whether a Location or destination in force gets other labels."""
+        record, before = draft.record, self._records.get(draft.slot)
+        if not isinstance(record, Profile | LocationRecord):
+            return False
+        return isinstance(before, Profile | LocationRecord) and before.labels != record.labels
 
     def _with_holds(self, draft: Draft, movers: Iterable[Record], now_ms: int) -> Draft:
         record, slot = draft.record, draft.slot
-        before = self._records.get(slot)
-        if not isinstance(record, Profile | LocationRecord) or type(before) is not type(record):
-            return draft
+        before = self._records[slot]
+        assert isinstance(record, Profile | LocationRecord)
         assert isinstance(before, Profile | LocationRecord)
         held, labels = holds_in(before), dict(record.labels)
         for head in movers:
