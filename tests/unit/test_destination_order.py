@@ -168,6 +168,22 @@ def test_a_head_alone_lets_nothing_go_on():
     assert bench.wants().keys() == {"x", "y"}
 
 
+def test_an_object_that_waits_for_another_names_it_as_what_is_left_does():
+    bench = Ordered()
+    bench.put_named(SHOP, 20, [X, Y])
+    bench.see(X, "progressing")
+    waits = "deployments.apps/shop/web of wave 0"
+    bench.edge.observe(
+        ObjectObserved(Y.key, False, "", "", "unknown", None, waits=f"{waits}: 0 of 2 available")
+    )
+    state, said = bench.said(SHOP)
+    assert (state, said) == ("pending", [f"Waiting: for {waits}: 0 of 2 available"])
+    bench.see(Y)
+    bench.put_named(SHOP, 21, [X])
+    bench.edge.observe(ObjectObserved(Y.key, True, Y.address, "", "healthy", None, waits=waits))
+    assert bench.said(SHOP)[1] == [f"Waiting: for {waits}"]
+
+
 # What is left.
 
 
