@@ -11,13 +11,15 @@ from leafcast.space_settings import EMBEDDED, IN_CLUSTER, SIMULATED, CentreSpace
 CENTRE = """\
 path: /
 tree: t1
-roots: {k1: "00ff"}
+roots:
+  kkkkkkkkkkkkkkkkkkkkkkkkkk: "00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff"
 server: {url: "nats://centre:4222", leaf_url: "nats://centre:7422"}
 """
 EDGE = """\
 path: /emea/store-1
 tree: t1
-roots: {k1: "00ff"}
+roots:
+  kkkkkkkkkkkkkkkkkkkkkkkkkk: "00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff"
 parent: nats://emea:7422
 edge: true
 server: {url: "nats://store:4222", leaf_url: "nats://store:7422"}
