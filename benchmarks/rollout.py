@@ -142,35 +142,42 @@ def silence(tree: Centre) -> float:
     return seconds
 
 
-def measured(destinations: int, report: Report) -> float:
-    """CPU seconds of a step: the least, as others on the machine only add to it."""
-    tree, name = Centre(destinations // REGIONS), f"{destinations:,}"
+def begun(destinations: int) -> tuple[Centre, int]:
+    """A centre with a rollout under way, and the generation with which that began."""
+    tree = Centre(destinations // REGIONS)
     tree.step((Gate(OLD),), 0)
     tree.answer(0)
     steady = tree.generations[tree.key]
     one_step(tree, 0, steady)
-    before, tree.written = live_mb(), 0
-    gc.disable()
-    taken = [one_step(tree, number, steady) for number in range(1, STEPS + 1)]
-    gc.enable()
-    grown = live_mb() - before
-    report.row(f"{name}: one step, until it can be decided on", middle(taken) * 1e3, "ms")
-    report.row(f"{name}: deltas written, by step and region", tree.written / STEPS / REGIONS, "")
-    report.row(f"{name}: resident memory, more by {STEPS} steps", grown, "MB")
-    report.row(f"{name}: a region is silent, counted by profiles", silence(tree) * 1e3, "ms")
-    report.goal(f"{name}: deltas by step and region", tree.written / STEPS / REGIONS, 1.0)
-    report.goal(f"{name}: MB more by {STEPS} steps", grown, MEMORY_GOAL_MB)
-    return min(taken)
+    tree.written = 0
+    return tree, steady
 
 
 def main(*sizes: int) -> None:
+    """The sizes take turns: what else the machine does then slows all alike."""
     report = Report(
         "rollout",
         f"A step of a rollout at the centre's core, {REGIONS} regions (CPU seconds)",
         ("destinations: what", "figure", "unit"),
     )
-    steps = [measured(destinations, report) for destinations in sizes or SIZES]
-    report.goal("a step at the most to one at the least", steps[-1] / steps[0], STEP_GOAL)
+    sizes = sizes or SIZES
+    trees = [begun(destinations) for destinations in sizes]
+    taken: list[list[float]] = [[] for _ in trees]
+    before = live_mb()
+    gc.disable()
+    for number in range(1, STEPS + 1):
+        for at, (tree, steady) in enumerate(trees):
+            taken[at].append(one_step(tree, number, steady))
+    gc.enable()
+    grown = live_mb() - before
+    for destinations, (tree, _), seconds in zip(sizes, trees, taken, strict=True):
+        name, written = f"{destinations:,}", tree.written / STEPS / REGIONS
+        report.row(f"{name}: one step, until it can be decided on", middle(seconds) * 1e3, "ms")
+        report.row(f"{name}: a region is silent, counted by profiles", silence(tree) * 1e3, "ms")
+        report.goal(f"{name}: deltas written, by step and region", written, 1.0)
+    report.goal(f"MB of resident memory more by {STEPS} steps of all", grown, MEMORY_GOAL_MB)
+    # The least of each, as others on the machine only add to it.
+    report.goal("a step at the most to one at the least", min(taken[-1]) / min(taken[0]), STEP_GOAL)
     report.finish()
 
 

@@ -166,9 +166,9 @@ class DeltaBody(WireRecord, frozen=True):
 
 
 class TakenArms(WireRecord, frozen=True):
-    """At an edge, in OWN: the arm that it took of each placement with windows, by its name."""
+    """At an edge, in OWN: the arms that it took of each placement with windows, by name."""
 
-    arms: Mapping[MailKey, str]
+    arms: Mapping[MailKey, tuple[str, ...]]
 
 
 class History(WireRecord, frozen=True):

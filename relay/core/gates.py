@@ -6,16 +6,13 @@ speak for destinations that do not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from schemas.blobs import Reference
 from schemas.records import BUCKETS, OVER_LOCATION, Gate, LocationRecord, Profile, bucket
 from schemas.reports import ARM_NOTHING
 from schemas.windows import Window, is_open
-
-UNKNOWN = ""
-"""The arm of a destination of which nothing is known yet."""
 
 
 class Admission(NamedTuple):
@@ -49,12 +46,12 @@ class Candidate(NamedTuple):
         return any(selector.matches(each.labels) for each in self.locations(profile))
 
 
-def admit(gates: Sequence[Gate], who: Candidate, present: str, now_ms: int) -> Admission:
-    """What a destination gets that has the arm `present`, by name, or UNKNOWN.
+def admit(gates: Sequence[Gate], who: Candidate, taken: Container[str], now_ms: int) -> Admission:
+    """What a destination gets that has, or had, the arms of these names.
 
-    A gate outside its windows admits only who has its arm: a window that closes stops nobody. Who
-    waits for one has what a later gate gives it, and counts where it waits. The last gate of a
-    delta admits all.
+    A gate outside its windows admits only who took its arm: a window that closes stops nobody, and
+    an abort takes back the newest alone. Who waits for one has what a later gate gives it, and
+    counts where it waits. The last gate of a delta admits all.
     """
     first: Gate | None = None
     for gate in gates:
@@ -62,7 +59,7 @@ def admit(gates: Sequence[Gate], who: Candidate, present: str, now_ms: int) -> A
             continue
         first = first or gate
         open_now = not gate.windows or is_open(gate.windows, who.profile.labels, now_ms)
-        if open_now or arm_name(gate.arm) == present:
+        if open_now or arm_name(gate.arm) in taken:
             break
     else:
         raise ValueError("the last gate does not admit all")

@@ -31,7 +31,7 @@ class Notes:
         return self._read(CURSOR_KEY, Cursor)
 
     @property
-    def taken(self) -> Mapping[MailKey, str]:
+    def taken(self) -> Mapping[MailKey, tuple[str, ...]]:
         """The arms that the destination took of placements with windows, by name."""
         note = self._read(TAKEN_KEY, TakenArms)
         return note.arms if note is not None else {}

@@ -40,6 +40,8 @@ async def test_what_was_stored_is_remembered_after_a_restart(tree):
             StoreOwn("_cursor", b"c2", 3, "inc", 8),
             StoreOwn("gone", None),
             StoreOwn("late", b"l", 4),
+            StoreOwn("_taken", b"t"),
+            StoreOwn(f"_history_{key(1)}", b"h"),
         ]
     )
     (written,) = await centre.write(mail=[letter("emea", 2, generation=5)])
@@ -54,6 +56,8 @@ async def test_what_was_stored_is_remembered_after_a_restart(tree):
     remembered = listener.remembered
     assert sorted(remembered.own, key=lambda record: record.key) == [
         OwnRecord("_cursor", b"c2", "inc", 8),
+        OwnRecord(f"_history_{key(1)}", b"h", "", 0),
+        OwnRecord("_taken", b"t", "", 0),
         OwnRecord("late", b"l", "", 0),
     ]
     slot = MailSlot("emea", key(2), written.sequence, 5, b"\2" * 32, has_body=True)

@@ -5,7 +5,7 @@ import pytest
 from relay.core.asks.answers import destination_row
 from relay.core.effects import LoadBlob
 from relay.core.events import Instant, ObjectObserved
-from relay.core.gates import UNKNOWN, Candidate, admit, wave_of
+from relay.core.gates import Candidate, admit, wave_of
 from schemas.blobs import Reference
 from schemas.chunks import build_manifest
 from schemas.identity import NodePath
@@ -27,8 +27,8 @@ CANARY = Gate(NEW, selector=HERE, name="2.0")
 LAST = Gate(OLD, name="1.0")
 
 
-def asks(gates, present=UNKNOWN, now_ms=OPEN, profile=None):
-    return admit(gates, Candidate(profile or mine(), lambda _profile: ()), present, now_ms)
+def asks(gates, taken=(), now_ms=OPEN, profile=None):
+    return admit(gates, Candidate(profile or mine(), lambda _profile: ()), taken, now_ms)
 
 
 def test_the_first_gate_that_admits_gives_content_and_wave():
@@ -45,19 +45,19 @@ def test_a_gate_with_a_path_admits_only_at_or_below_it():
 
 def test_who_waits_for_a_window_keeps_the_older_content_and_counts_where_it_waits():
     gates = (Gate(NEW, name="2.0", windows=(NIGHT,)), LAST)
-    assert asks(gates, OLD.address, CLOSED) == (OLD, "2.0", (NIGHT,))
-    assert asks(gates, UNKNOWN, CLOSED) == (OLD, "2.0", (NIGHT,))
-    assert asks(gates, OLD.address, OPEN) == (NEW, "2.0", ())
+    assert asks(gates, [OLD.address], CLOSED) == (OLD, "2.0", (NIGHT,))
+    assert asks(gates, (), CLOSED) == (OLD, "2.0", (NIGHT,))
+    assert asks(gates, [OLD.address], OPEN) == (NEW, "2.0", ())
 
 
 def test_a_window_that_closes_stops_nobody():
     gates = (Gate(NEW, name="2.0", windows=(NIGHT,)), LAST)
-    assert asks(gates, NEW.address, CLOSED) == (NEW, "2.0", ())
+    assert asks(gates, [NEW.address], CLOSED) == (NEW, "2.0", ())
 
 
 def test_a_later_gate_to_the_same_content_leaves_nobody_waiting():
     gates = (Gate(NEW, name="2.0", windows=(NIGHT,)), Gate(NEW, name="2.1"), LAST)
-    assert asks(gates, OLD.address, CLOSED) == (NEW, "2.0", ())
+    assert asks(gates, [OLD.address], CLOSED) == (NEW, "2.0", ())
 
 
 def test_in_which_wave_someone_counts_has_nothing_to_do_with_the_hour():
@@ -179,6 +179,21 @@ def test_windows_that_come_later_take_nothing_back():
     edge.gates(*two(edge, windows=()))
     edge.gates(*two(edge), generation=3, now_ms=CLOSED)
     assert edge.revision == 2
+
+
+def test_an_abort_takes_back_the_newest_alone_though_the_window_of_the_one_before_is_closed():
+    edge = Edge()
+    oldest, middle, newest = *edge.arms, edge.content_of(3)
+    before = (Gate(middle, name="2.0", windows=(NIGHT,)), Gate(oldest, name="1.0"))
+    edge.gates(*before)
+    edge.gates(Gate(newest, name="3.0", windows=(NIGHT,)), *before, generation=3)
+    assert edge.revision == 3
+    edge.gates(*before, generation=4, now_ms=CLOSED)
+    assert edge.revision == 2
+    # What no gate gives any more is not remembered: an undo to it waits for its window.
+    edge.gates(Gate(oldest, name="1.0"), generation=5, now_ms=CLOSED)
+    edge.gates(*before, generation=6, now_ms=CLOSED)
+    assert edge.revision == 1
 
 
 def test_a_destination_without_zone_waits_and_says_so():

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 
 from relay.core.destination.tally import SAMPLES_MAX
 from relay.core.events import Instant
-from relay.core.gates import UNKNOWN, Admission, Candidate, admit, arm_name
+from relay.core.gates import Admission, Candidate, admit, arm_name
 from schemas.identity import MailKey
 from schemas.records import Gate, Profile, TakenArms
 from schemas.reports import CELL_FORMER, ExceptionSample, Summary, cell
@@ -19,35 +18,34 @@ LOOK_AGAIN_SECONDS = 60.0
 """A clock may be set: so often who waits for a window looks at it."""
 
 
-@dataclass(slots=True)
 class Admissions:
-    """What the gates of placements in force said last.
+    """What the gates of placements in force said last, and which of their arms were taken.
 
-    The arm that was taken of a placement with windows is noted for the next run: a window that
-    closed meanwhile must not take it away.
+    Those of placements with windows are noted for the next run: a window that closed meanwhile must
+    not take them away.
     """
 
-    # Arms by placement, as the note of the former run has them.
-    taken: dict[MailKey, str] = field(default_factory=dict)
-    _admitted: dict[MailKey, Admission] = field(default_factory=dict)
-    # When to look at a placement again that waits for a window, in monotonic seconds.
-    _due: dict[MailKey, float] = field(default_factory=dict)
-    _noted: dict[MailKey, str] = field(init=False)
+    def __init__(self, noted: Mapping[MailKey, tuple[str, ...]]) -> None:
+        """`noted` is what the former run took."""
+        # By placement the names of arms, of those that its gates give.
+        self._taken = dict(noted)
+        self._noted = dict(noted)
+        # Placements with windows.
+        self._windowed: dict[MailKey, None] = dict.fromkeys(noted)
+        self._admitted: dict[MailKey, Admission] = {}
+        # When to look at a placement again that waits for a window, in monotonic seconds.
+        self._due: dict[MailKey, float] = {}
 
-    def __post_init__(self) -> None:
-        self._noted = dict(self.taken)
-
-    def judge(
-        self, key: MailKey, gates: Sequence[Gate], who: Candidate, present: str, now: Instant
-    ) -> Admission:
-        """Look at a placement's gates; `present` is the arm it has in this run, or UNKNOWN."""
-        held = self.taken.get(key, UNKNOWN) if present == UNKNOWN else present
-        admission = admit(gates, who, held, now.wall_ms)
+    def judge(self, key: MailKey, gates: Sequence[Gate], who: Candidate, now: Instant) -> Admission:
+        """Look at a placement's gates."""
+        admission = admit(gates, who, self._taken.get(key, ()), now.wall_ms)
         self._admitted[key] = admission
+        given = {arm_name(gate.arm) for gate in gates}
+        took = {*self._taken.get(key, ()), arm_name(admission.arm)}
+        self._taken[key] = tuple(sorted(took & given))
+        self._windowed.pop(key, None)
         if any(gate.windows for gate in gates):
-            self.taken[key] = arm_name(admission.arm)
-        else:
-            self.taken.pop(key, None)
+            self._windowed[key] = None
         self._due.pop(key, None)
         if admission.awaits:
             opens = next_opening(admission.awaits, who.profile.labels, now.wall_ms)
@@ -68,7 +66,8 @@ class Admissions:
     def end(self, key: MailKey) -> None:
         """The placement means nothing here any more."""
         self.forget(key)
-        self.taken.pop(key, None)
+        self._taken.pop(key, None)
+        self._windowed.pop(key, None)
 
     def deadline(self) -> float | None:
         """When a placement is to be looked at again, in monotonic seconds."""
@@ -80,10 +79,11 @@ class Admissions:
 
     def take_note(self) -> bytes | None:
         """What is to be kept for the next run, if it is another than before."""
-        if self.taken == self._noted:
+        taken = {key: self._taken[key] for key in self._windowed}
+        if taken == self._noted:
             return None
-        self._noted = dict(self.taken)
-        return encode(TakenArms(self._noted))
+        self._noted = taken
+        return encode(TakenArms(taken))
 
 
 def in_wave(

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 from relay.core.destination.customizing import Forms
 from relay.core.destination.removals import DROPPED
-from relay.core.gates import UNKNOWN, arm_name
 from schemas.blobs import Reference
 from schemas.chunks import ManifestEntry
 from schemas.records import DeltaHead
@@ -40,13 +39,6 @@ class Assignment:
     @property
     def in_force(self) -> tuple[ManifestEntry, ...]:
         return self.former if self.entries is None else self.entries
-
-    @property
-    def arm_name(self) -> str:
-        """What it has, or is about to get; UNKNOWN while the content is withheld."""
-        if self.arm is None and self.entries is None:
-            return UNKNOWN
-        return arm_name(self.arm)
 
 
 def rank_of(head: DeltaHead) -> Rank:

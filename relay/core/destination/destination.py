@@ -31,7 +31,7 @@ from relay.core.destination.tally import SAMPLES_MAX, Judged, Said, Tally
 from relay.core.destination.upsync import UpsyncWishes
 from relay.core.destination.withheld import WITHHELD, Withheld
 from relay.core.events import Instant, ObjectObserved, UpsyncObserved
-from relay.core.gates import UNKNOWN, Candidate
+from relay.core.gates import Candidate, arm_name
 from schemas.blobs import Reference
 from schemas.identity import MailKey, NodePath
 from schemas.objects import ObjectKey
@@ -89,7 +89,7 @@ class Destination:
         self._inventory = inventory
         self._content = content
         self._assigned: dict[MailKey, Assignment] = {}
-        self.admissions = Admissions(dict(past.taken))
+        self.admissions = Admissions(past.taken)
         # What people call these placements.
         self._titles: dict[MailKey, str] = {}
         # Placements whose content is not all here, and since when only their head is.
@@ -152,7 +152,7 @@ class Destination:
             self._changed[key] = None
         self._order.put(key, head, body.after)
         self._order.held.pop(key, None)
-        arm = self._admit(key, body, former, now)
+        arm = self._admit(key, body, now)
         assignment = following(former, arm, rank_of(head), cause)
         if arm is None:
             self.upsync.put(key, ())
@@ -387,7 +387,7 @@ class Destination:
         if key in self._withheld:
             samples = [self._sample(0, "", WITHHELD)] if self._withheld.is_told(key) else []
             return Said("failing" if samples else "pending", "unknown", ARM_OLDER, samples)
-        arm = assignment.arm_name
+        arm = arm_name(assignment.arm)
         if key in self._frozen:
             return self._kept("frozen", key, self._frozen[key])
         if key in self._order.held:
@@ -493,15 +493,12 @@ class Destination:
         if former is None:
             self._assign(key, Assignment(None, rank_of(head)))
 
-    def _admit(
-        self, key: MailKey, body: DeltaBody, former: Assignment | None, now: Instant
-    ) -> Reference | None:
+    def _admit(self, key: MailKey, body: DeltaBody, now: Instant) -> Reference | None:
         """The arm that the gates give this destination now."""
         assert self.profile is not None
         who = Candidate(self.profile, self._inventory.locations)
         before = self.admissions.of(key)
-        present = former.arm_name if former is not None else UNKNOWN
-        admission = self.admissions.judge(key, body.gates, who, present, now)
+        admission = self.admissions.judge(key, body.gates, who, now)
         if admission != before:
             self._changed[key] = None
         return admission.arm

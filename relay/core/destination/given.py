@@ -31,7 +31,7 @@ class Past(NamedTuple):
     # The other paths at which this very node hung.
     paths: Iterable[NodePath] = ()
     # The arms that it took of placements with windows.
-    taken: Mapping[MailKey, str] = MappingProxyType({})
+    taken: Mapping[MailKey, tuple[str, ...]] = MappingProxyType({})
 
 
 class OwnProfiles:
