@@ -257,6 +257,8 @@ class PlacementTranslator:
         if change.kind == "deleted":
             names = self._placements.deleted(change.key)
         else:
+            if (change.key.group, change.key.resource) == ROLLOUTS:
+                self.workloads.rollouts.came(change.key.name)
             names = self._placements.put(change.key, change.object)
             self.workloads.thin([change.key])
         self._look(names, slices_among([change.key]))

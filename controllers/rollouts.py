@@ -154,7 +154,7 @@ class RolloutController:
         gates = translator.gates(placement)
         count = self._relay.count(source)
         fresh = head is not None and count is not None and count.generation == head.generation
-        is_first = name in self._rollouts.found and self._issuer.is_new
+        is_first = name not in self._rollouts.fresh and self._issuer.is_new
         return Facts(
             target=self._rollouts.targets.get(placement),
             change=_change(translator.workloads.objects.get(placement)),

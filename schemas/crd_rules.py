@@ -17,6 +17,7 @@ Form = dict[str, Any]
 CLAUSES_MAX = 128
 LISTED_MAX = 256
 SELECTORS_MAX = 32
+WAVES_MAX = 20
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
@@ -204,9 +205,13 @@ RULES: Mapping[str, Mapping[str, Form]] = {
     },
     "EdgePlacementStatus": {"conditions": _CONDITIONS},
     "BindingPolicyStatus": {"conditions": _CONDITIONS},
-    "RolloutSpec": {"waves": {"maxItems": 20}},
-    "RolloutStatus": {"conditions": _CONDITIONS},
-    "Wave": {"selector": SELECTOR, "locationSelector": SELECTOR},
+    "RolloutSpec": {"waves": {"maxItems": WAVES_MAX}, "windows": {"maxItems": WAVES_MAX}},
+    "RolloutStatus": {"conditions": _CONDITIONS, "waves": {"maxItems": WAVES_MAX}},
+    "Wave": {
+        "selector": SELECTOR,
+        "locationSelector": SELECTOR,
+        "windows": {"maxItems": WAVES_MAX},
+    },
     "SyncTargetStatus": {"conditions": _CONDITIONS},
     "LocationSpec": {
         "availableSelectorLabels": {

@@ -121,8 +121,6 @@ class Workloads:
                 self._gone(key)
         gone = self._unlisted(objects) if kind in (None, DENATUREDS) else frozenset()
         self._unlist_control(objects, issued.keys(), kind)
-        new = {key.name for key in objects if _kind(key) == ROLLOUTS} - self.rollouts.objects.keys()
-        self.rollouts.found |= new
         for key, obj in objects.items():
             self.put(key, obj)
         self._accepted.clear()

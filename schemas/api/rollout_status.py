@@ -10,7 +10,8 @@ from schemas.api.placement import Int32
 from schemas.api.rollout_spec import Wave
 from schemas.api.shared import Condition, Count, ListOf, Selector, Value
 
-Number = Annotated[int, Field(ge=0, le=2**63 - 1)]
+Number = Annotated[int, Field(ge=0, le=2**53 - 1)]
+"""An API server checks its bound as a floating-point number, so it has no more bits."""
 
 Phase = Literal[
     "Waiting",

@@ -11,6 +11,7 @@ from dataclasses import replace
 from tests.simulation import (
     lives_centre,
     lives_customizing,
+    lives_decided,
     lives_hostile,
     lives_keys,
     lives_moves,
@@ -36,6 +37,7 @@ ROOMS = (
     lives_customizing,
     lives_rows,
     lives_rollouts,
+    lives_decided,
 )
 LIVES: dict[str, Callable[[Run], None]] = {
     life.__name__: life for room in ROOMS for life in room.LIVES

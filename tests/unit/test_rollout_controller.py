@@ -4,6 +4,7 @@ import json
 
 from schemas.objects import ObjectKey
 from schemas.reports import Summary, cell
+from tests.unit.centre_relay import LedgerRelay
 from tests.unit.centre_world import SHOP, Centre, condition, config, location, placement, target
 
 ROLLOUT = ObjectKey("leafcast.io", "rollouts", "", "shop")
@@ -87,6 +88,51 @@ async def test_a_centre_that_starts_again_goes_on_where_it_was(tmp_path):
     assert centre.relay.delta("shop").steady == before.steady
 
 
+async def in_first_wave(centre):
+    """A run that ends in the first wave of revision 2."""
+    async with centre.running():
+        await centre.apply(config("a"), placement())
+        await centre.relay.until(lambda relay: relay.delta("shop"))
+        await centre.apply(rollout())
+        await centre.until_status(ROLLOUT, phase("Complete"))
+        await centre.apply(config("a", value="2"))
+        await centre.relay.until(lambda relay: len(gates(relay)) == 2)
+    return gates(centre.relay)
+
+
+def lose_ledger(centre):
+    """The content is kept; what was said is forgotten."""
+    lost, centre.relay = centre.relay, LedgerRelay(centre.relay.tree)
+    centre.relay.blobs.update(lost.blobs)
+
+
+async def test_a_lost_ledger_gets_its_gates_back_from_the_status(tmp_path):
+    centre = await world(tmp_path)
+    before = await in_first_wave(centre)
+    lose_ledger(centre)
+    async with centre.running():
+        await centre.relay.until(lambda relay: relay.delta("shop"))
+        assert gates(centre.relay) == before
+        obj = await centre.until_status(ROLLOUT, phase("Progressing"))
+        assert (obj["status"]["revision"], obj["status"]["wave"]) == (2, 1)
+
+
+async def test_with_ledger_and_status_lost_nothing_goes_out_before_a_person_says_so(tmp_path):
+    centre = await world(tmp_path)
+    await in_first_wave(centre)
+    lose_ledger(centre)
+    await centre.wds.set_status(ROLLOUT, {})
+    async with centre.running() as controllers:
+        obj = await centre.until_status(ROLLOUT, phase("Held"))
+        assert condition(obj, "RolloutHeld")
+        await controllers.caught_up()
+        assert centre.relay.delta("shop") is None
+        said = {"leafcast.io/rollout-request": '{"id": "1", "action": "resume"}'}
+        await centre.apply(rollout(annotations=said))
+        await centre.relay.until(lambda relay: relay.delta("shop"))
+        assert len(gates(centre.relay)) == 1
+
+
 async def test_a_deleted_rollout_leaves_its_placement_where_it_is(tmp_path):
     centre = await world(tmp_path)
     async with centre.running():
@@ -131,6 +177,31 @@ async def test_a_request_is_done_once_and_a_wrong_one_is_refused(tmp_path):
         await centre.apply(asking(id="3", action="abort"))
         await centre.until_status(ROLLOUT, phase("Aborted"))
         await centre.relay.until(lambda relay: len(gates(relay)) == 1)
+
+
+async def test_of_two_rollouts_that_share_an_object_the_later_waits(tmp_path):
+    centre = await world(tmp_path)
+    other = placement("other")
+    second = rollout(name="z")
+    second["spec"]["placement"] = {"name": "other"}
+    key = ObjectKey("leafcast.io", "rollouts", "", "z")
+    async with centre.running():
+        await centre.apply(config("a"), placement(), other)
+        await centre.relay.until(lambda relay: relay.delta("shop") and relay.delta("other"))
+        await centre.apply(rollout())
+        await centre.until_status(ROLLOUT, phase("Complete"))
+        await centre.apply(second)
+        await centre.until_status(key, phase("Complete"))
+        await centre.apply(config("a", value="2"))
+        await centre.until_status(ROLLOUT, phase("Progressing"))
+        await centre.until_status(key, lambda obj: condition(obj, "Blocked"))
+        for names in (["2.0", ""], ["2.0", "2.1"]):
+            await centre.relay.until(
+                lambda relay, names=names: [gate.name for gate in gates(relay)] == names
+            )
+            await answer(centre)
+        await centre.until_status(ROLLOUT, phase("Complete"))
+        await centre.until_status(key, phase("Progressing"))
 
 
 async def test_of_two_rollouts_of_a_placement_the_older_counts(tmp_path):

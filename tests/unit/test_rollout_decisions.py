@@ -353,6 +353,8 @@ def test_groups_are_waves_in_order_and_too_many_go_together():
     state = fleet.want(V3)
     assert len(state.waves) == 20
     assert state.ungrouped == 11
+    fleet.facts = {"label_values": lambda _label: ("a.b", "a_b")}
+    assert [wave.name for wave in fleet.want(V4).waves] == ["by-a-b", "by-a-b-2", "rest"]
 
 
 def test_a_rollout_that_is_blocked_waits_and_says_so():

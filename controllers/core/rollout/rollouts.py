@@ -37,8 +37,8 @@ def is_released(placement: Object | None) -> bool:
 class Rollouts:
     """By name; `states` are those that were written, and only they let anything out.
 
-    `targets` are the contents that placements want and the centre keeps. `found` are those that a
-    list showed: they may be older than this run.
+    `targets` are the contents that placements want and the centre keeps. `fresh` are those that
+    came in this run: all others, which a list showed, may be older.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Rollouts:
         self.invalid: dict[str, str] = {}
         self.states: dict[str, RolloutStatus] = {}
         self.targets: dict[str, Reference] = {}
-        self.found: set[str] = set()
+        self.fresh: set[str] = set()
 
     def put(self, name: str, obj: Object) -> frozenset[str]:
         """Take the present state of one; the placements that it bears on."""
@@ -66,12 +66,17 @@ class Rollouts:
             self.states.pop(name, None)
         return frozenset(it.placement.placement for it in (before, read.spec) if it is not None)
 
+    def came(self, name: str) -> None:
+        """Take it that someone made this one just now, unless it was known before."""
+        if name not in self.objects:
+            self.fresh.add(name)
+
     def remove(self, name: str) -> frozenset[str]:
         """Take it that one is gone; the placement that it bore on."""
         self.objects.pop(name, None)
         self.invalid.pop(name, None)
         self.states.pop(name, None)
-        self.found.discard(name)
+        self.fresh.discard(name)
         spec = self.specs.pop(name, None)
         return frozenset({spec.placement.placement} if spec is not None else ())
 

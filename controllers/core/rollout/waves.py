@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 
 from controllers.core.rollout.state import changed
@@ -47,7 +47,18 @@ def expanded(spec: RolloutSpec, values: LabelValues) -> tuple[tuple[Wave, ...], 
         together += sum(len(each) - 1 for each in sets)
         room -= len(sets)
         found += [_of_group(wave, label, each) for each in sets]
-    return tuple(found), together
+    return tuple(_told_apart(found)), together
+
+
+def _told_apart(waves: Iterable[Wave]) -> Iterator[Wave]:
+    """Values that differ in what no name may have make names that are equal."""
+    known: set[str] = set()
+    for wave in waves:
+        name, number = wave.name, 2
+        while name in known:
+            name, number = f"{wave.name[: LABEL_MAX - 3]}-{number}", number + 1
+        known.add(name)
+        yield wave if name == wave.name else changed(wave, name=name)
 
 
 def _grouped(values: Sequence[str], most: int) -> list[Sequence[str]]:
@@ -128,7 +139,9 @@ def steps_of(
     begin = max((_end(each) for each in waves[:at] if _whom(each) == _whom(wave)), default=0)
     if wave.max_concurrent is None and wave.rate is None:
         return (RolloutStep(below=end),)
-    count = members(wave)
+    # A share of the members needs no number of them.
+    by_share = isinstance(wave.max_concurrent, str) and wave.rate is None
+    count = 0 if by_share else members(wave)
     times = _times(wave.rate, count)
     number = max(_by_number(wave.max_concurrent, count), len(times))
     shares = [Decimal(step) / number for step in range(1, number + 1)]
