@@ -251,6 +251,19 @@ def test_a_change_of_labels_may_let_go():
     assert bench.wants().keys() == {"x"}
 
 
+def test_what_is_seen_of_objects_tells_the_syncer_nothing_new_unless_something_is_gone():
+    bench = both()
+    bench.edge.resolve()
+    for health in ("degraded", "healthy"):
+        for entry in (X, Y):
+            Bench.see(bench, entry, health)
+            assert not bench.edge.is_stale or not bench.edge.resolve().wants_changed
+    bench.drop(SHOP)
+    bench.edge.resolve()
+    Bench.gone(bench, X.key)
+    assert bench.edge.resolve().wants_changed
+
+
 def test_an_error_of_the_other_is_no_health():
     bench = Ordered()
     bench.put_named(PLATFORM, 10, [Y])

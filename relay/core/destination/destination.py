@@ -343,7 +343,7 @@ class Destination:
                 if placement not in self._ownership.on(key):
                     self._history.remove(placement, key)
         self._look_at_left(key)
-        self._order.observed()
+        self._order.observed(claimers, gone=not stays)
         for placement in self._ownership.on(key):
             self._tallies[placement].stale((key,))
         return claimers

@@ -31,8 +31,8 @@ class Order:
     def __init__(self, done: Iterable[Done]) -> None:
         """`done` is what was applied before this run: that is no new content."""
         self.held: dict[MailKey, Ready] = {}
-        # Whether who is held may go on, or what is left may go.
-        self.is_stale = False
+        # Whether who is held may go on; whether what is left may go.
+        self._may_go_on = self._may_go = False
         self._after: dict[MailKey, dict[MailKey, Dependency]] = {}
         self._needed_by: dict[MailKey, dict[MailKey, None]] = {}
         self._generations: dict[MailKey, int] = {}
@@ -48,13 +48,14 @@ class Order:
                 self._after[key] = named
             for other in named:
                 self._needed_by.setdefault(other, {})[key] = None
-        self._look_again()
+            self._may_go = True
+        self._may_go_on = bool(self.held)
 
     def let_go(self, key: MailKey) -> None:
         """The placement is not in force here any more."""
         self._generations.pop(key, None)
         self.held.pop(key, None)
-        self._look_again()
+        self._may_go_on, self._may_go = bool(self.held), self._may_go or bool(self._after)
 
     def forget(self, key: MailKey) -> None:
         """Nothing is left of the placement."""
@@ -63,13 +64,20 @@ class Order:
             if not self._needed_by[other]:
                 del self._needed_by[other]
 
-    def observed(self) -> None:
-        """Something became of an object here."""
-        self._look_again()
+    def observed(self, claimers: Iterable[MailKey], *, gone: bool) -> None:
+        """Something became of an object here, or it is gone; who claimed it."""
+        self._may_go_on = bool(self.held)
+        if gone and self._after and any(key in self._after for key in claimers):
+            self._may_go = True
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether who is held may go on, or what is left may go."""
+        return self._may_go_on or self._may_go
 
     def take_news(self) -> bool:
-        """Whether something may have changed since this was asked last."""
-        news, self.is_stale = self.is_stale, False
+        """Whether what is left may go that might not when this was asked last."""
+        news, self._may_go_on, self._may_go = self._may_go, False, False
         return news
 
     def waits_for(
@@ -100,6 +108,7 @@ class Order:
 
     def took(self, ready: Assignment) -> None:
         """Content is in force: what was there before this run says nothing any more."""
+        self._may_go = self._may_go or bool(self._after)
         for entry in ready.entries or ():
             self._applied.pop(entry.key, None)
 
@@ -109,9 +118,6 @@ class Order:
         assert pairs == {(key, other) for other, keys in self._needed_by.items() for key in keys}
         assert all(self._needed_by.values())
         assert self.held.keys() <= self._generations.keys()
-
-    def _look_again(self) -> None:
-        self.is_stale = bool(self._after)
 
 
 def is_meant(alternatives: Iterable[Alternative], who: Candidate) -> bool:
