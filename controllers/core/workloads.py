@@ -277,7 +277,7 @@ class Workloads:
                 if key not in objects:
                     self.resolver.customizers.remove(key)
         for of, listed in ((TRANSFORMS, self.transforms), (ROLLOUTS, self.rollouts)):
-            self._unlist_named(of, listed, objects, kind)
+            self._forget_unlisted(of, listed, objects, kind)
         known = {*self.objects, *self.leaving, *issued, *self.unseen_placements}
         looked_at = {name for name in known if kind in (None, _kind(placement_key(name)))}
         unlisted = {name for name in looked_at if placement_key(name) not in objects}
@@ -285,7 +285,7 @@ class Workloads:
             self._forget(name)
         self.unseen_placements = (self.unseen_placements - looked_at) | (unlisted & issued)
 
-    def _unlist_named(
+    def _forget_unlisted(
         self,
         of: tuple[str, str],
         listed: Transforms | Rollouts,

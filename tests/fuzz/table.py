@@ -13,6 +13,7 @@ GROUPS = (
     "rows",
     "stored",
     "files",
+    "rolling",
     "spoken",
     "api_servers",
     "customizing",

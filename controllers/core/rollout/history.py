@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controllers.core.rollout.state import Change, changed, reference, timestamp
+from controllers.core.rollout.state import Change, changed, contents_of, reference, timestamp
 from schemas.api.rollout_status import Outcome, Revision, RolloutStatus
 from schemas.blobs import Reference
 
@@ -58,8 +58,4 @@ def former(state: RolloutStatus) -> Revision | None:
 
 def roots(state: RolloutStatus) -> frozenset[Reference]:
     """All contents that the state names: none of them may be swept."""
-    found = {(item.manifest, item.size) for item in state.history}
-    found |= {(layer.manifest, layer.size) for layer in state.layers}
-    found |= {(item.manifest, item.size) for it in state.freezes for item in it.layers}
-    found.add((state.target, state.target_size))
-    return frozenset(reference(*each) for each in found if each[0])
+    return frozenset(reference(*each) for each in contents_of(state))

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from controllers.core.rollout import layers
+from controllers.core.rollout.state import is_sound
 from schemas.api import Rollout, RolloutSpec, RolloutStatus, parse_kind
 from schemas.api.rollout_spec import RELEASE_ANNOTATION
 from schemas.blobs import Reference
@@ -99,7 +100,8 @@ class Rollouts:
     def gates(self, placement: str) -> tuple[Gate, ...]:
         """Who gets what of a placement that is steered; nothing is known yet if there are none."""
         state = self.states.get(self.of(placement) or "")
-        return layers.gates_of(state) if state is not None else ()
+        # Before its first revision there is nothing to be said of it.
+        return layers.gates_of(state) if state is not None and state.revision else ()
 
     def wants(self, placement: str, target: Reference) -> bool:
         """Take what a placement wants and the centre keeps; whether that is news."""
@@ -113,9 +115,11 @@ class Rollouts:
         if not isinstance(status, Mapping) or not status.get("phase"):
             return None
         try:
-            return RolloutStatus.model_validate(status, by_alias=True, by_name=False)
+            state = RolloutStatus.model_validate(status, by_alias=True, by_name=False)
+            sound = is_sound(state) and bool(layers.gates_of(state) or state.phase == "Held")
         except ValueError:
             return None
+        return state if sound else None
 
     def _age(self, name: str) -> tuple[str, str]:
         metadata = self.objects[name].get("metadata") or {}

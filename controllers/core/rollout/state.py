@@ -10,7 +10,7 @@ from typing import TypeVar
 from schemas.api.rollout_status import Layer, RolloutStatus, WaveStatus
 from schemas.api.shared import Value
 from schemas.blobs import MANIFEST, Reference
-from schemas.identity import ContentHash
+from schemas.identity import ContentHash, NodePath
 
 V = TypeVar("V", bound=Value)
 
@@ -27,6 +27,32 @@ def changed(value: V, **fields: object) -> V:
 def is_under_way(state: RolloutStatus) -> bool:
     """Whether a revision goes out now, or waits to."""
     return state.revision > 0 and state.phase in UNDER_WAY and bool(state.waves)
+
+
+def is_sound(state: RolloutStatus) -> bool:
+    """Whether a status that lay where others write can be gone on from.
+
+    Raises ValueError if it names what cannot be: a content, a place.
+    """
+    for manifest, size in contents_of(state):
+        reference(manifest, size)
+    for path in (*(pin.path for pin in state.pins), *(each.path for each in state.freezes)):
+        NodePath.parse(path)
+    known = {item.number for item in state.history}
+    steps = all(wave.step <= len(wave.steps) for wave in state.waves)
+    present = bool(state.wave) == bool(state.waves) and state.wave <= len(state.waves)
+    listed = present and all(pin.revision in known for pin in state.pins)
+    layered = bool(state.layers) or state.phase == "Held"
+    return steps and listed and layered
+
+
+def contents_of(state: RolloutStatus) -> frozenset[tuple[str, int]]:
+    """The addresses and sizes of all contents that the state names."""
+    found = {(item.manifest, item.size) for item in state.history}
+    found |= {(layer.manifest, layer.size) for layer in state.layers}
+    found |= {(item.manifest, item.size) for it in state.freezes for item in it.layers}
+    found.add((state.target, state.target_size))
+    return frozenset(each for each in found if each[0])
 
 
 def arm_of(layer: Layer) -> Reference | None:
