@@ -7,9 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from controllers.core.holding import Holds
 from controllers.issuing import Issuer, open_issuer
 from controllers.keys import CentreKeys, KeysUnusable, load_or_make_keys
 from controllers.mailbox_controller import InventoryKey, MailboxController
+from controllers.moves import Moves
 from controllers.placement_translator import Note
 from controllers.ports import CentreRelay, FinalizingSpace
 from controllers.work_queue import PlacementQueues, WorkQueue
@@ -55,11 +57,14 @@ class Controllers:
             MailboxController(issuer, space, clock, queue, spaces, slices, statuses)
             for space, queue in inventory
         ]
-        together = Inventories(self.inventories)
+        holds = Holds(issuer.records)
+        together = Inventories(self.inventories, holds)
         self.workload_spaces = [
             WorkloadSpace(relay, issuer, clock, space, queues, together, note)
             for space, queues in wds
         ]
+        self._moves = Moves(relay, holds, self.inventories, self._move_seconds, clock)
+        issuer.listen(self._moves.ledger_changed)
         self.translator = self.workload_spaces[0].translator
         self.mailboxes = self.inventories[0]
 
@@ -164,14 +169,21 @@ class Controllers:
         async with asyncio.TaskGroup() as group:
             group.create_task(self.issuer.run(), name="issuer")
             group.create_task(self._follow_counts(), name="counts")
+            group.create_task(self._moves.run(), name="moves")
             for mailboxes in self.inventories:
                 group.create_task(mailboxes.run(), name="mailbox controller")
             for one in self.workload_spaces:
                 group.create_task(one.run(), name="workload space")
 
+    def _move_seconds(self, key: MailKey) -> float | None:
+        """How long the move of a placement may take; raises LookupError while nobody knows."""
+        found = [one.translator.move_seconds(key) for one in self.workload_spaces]
+        return next((seconds for seconds in found if seconds is not None), None)
+
     async def _follow_counts(self) -> None:
         while True:
             keys: frozenset[MailKey] = await self.relay.counts_changed()
+            self._moves.counts_changed(keys)
             for one in self.workload_spaces:
                 one.counts_changed(keys)
 

@@ -58,7 +58,7 @@ class Issuer:
         self._core = core
         self._keys = keys
         self._clock = clock
-        self._on_change = on_change
+        self._listeners = [on_change]
         self._lock = asyncio.Lock()
         # The next snapshot may be due earlier than was thought.
         self._changed = asyncio.Event()
@@ -84,6 +84,10 @@ class Issuer:
     def lost(self) -> frozenset[MailKey]:
         """What the last snapshot lists and the ledger lost: it stays in force in the tree."""
         return frozenset(self._core.lost)
+
+    def listen(self, on_change: OnChange) -> None:
+        """Tell this one, too, as `on_change` is told from now on."""
+        self._listeners.append(on_change)
 
     async def issue(self, drafts: Sequence[Draft], delete: Iterable[MailKey] = ()) -> list[Record]:
         """Stamp, sign and publish these records, in order; raises BusBroken.
@@ -292,7 +296,8 @@ class Issuer:
     def _told(self, records: Sequence[Record]) -> None:
         self._changed.set()
         if records:
-            self._on_change(records)
+            for listener in self._listeners:
+                listener(records)
 
 
 async def open_issuer(

@@ -16,7 +16,7 @@ from controllers.status_writing import write_status
 from controllers.work_queue import ALL, WorkQueue
 from relay.ports import Change, Clock, Interest, Interests, Kind, Object, Space, Unserved
 from schemas.api import GROUP, Condition, Destination, Location, SyncTarget
-from schemas.identity import NodePath
+from schemas.identity import MailKey, NodePath
 from schemas.objects import ObjectKey
 from schemas.properties import PROPERTIES_NAMESPACE
 from schemas.selectors import LabelSelector
@@ -149,6 +149,10 @@ class MailboxController:
         """Let held removals pass."""
         self._queue.add(self._registry.accept())
 
+    def release(self, slot: MailKey, placement: MailKey) -> None:
+        """Let go of what the record in this slot holds for a placement, if it is of this space."""
+        self._queue.add(self._registry.release(slot, placement))
+
     def look_at_all(self) -> None:
         """Look again at every SyncTarget: places may have become free."""
         self._queue.add(self._registry.all_targets())
@@ -157,7 +161,7 @@ class MailboxController:
         """Register these, and say in conditions what is wrong; those to be tried again."""
         objects = {key for key in keys if isinstance(key, ObjectKey)}
         objects |= self._registry.targets_at(key for key in keys if isinstance(key, NodePath))
-        work = self._registry.next(objects)
+        work = self._registry.next(objects, self._clock.now().wall_ms)
         if work.drafts or work.deleted:
             await self._issuer.issue(work.drafts, work.deleted)
         self._note_unplaced(objects, work.conditions)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import replace
@@ -37,7 +37,8 @@ from schemas.faults import Fault
 from schemas.identity import MailKey
 from schemas.objects import ObjectKey
 from schemas.placements import placement_of, title
-from schemas.records import DeltaHead, Gate, Source
+from schemas.placing import move_seconds
+from schemas.records import DeltaHead, Gate, Record, Source
 
 Note = Callable[[str, str, str], None]
 """Hears what no status can say: a reason, what it is about, and why."""
@@ -73,6 +74,7 @@ class PlacementTranslator:
         self._queues = queues
         self._queue = queues.translations
         self._note = note
+        issuer.listen(self._ledger_changed)
         self._placements = Placements("", {})
         self._interests = Interests()
         self._kinds: tuple[Kind, ...] = ()
@@ -127,7 +129,8 @@ class PlacementTranslator:
         """Reconcile until cancelled; raises BusBroken, and SpaceError if the space is another."""
         identity = await identity_of(self._space, self._clock)
         known = await self._read_ledger(Placements(identity, {}))
-        self._placements = Placements(identity, known, self._issuer.records)
+        holds = self._issuer.ledger.holds
+        self._placements = Placements(identity, known, self._issuer.records, holds)
         self._interests = Interests(_CONTROL)
         async with asyncio.TaskGroup() as group:
             self._informer = Informer(self._space, self._interests, self, self._clock)
@@ -143,6 +146,17 @@ class PlacementTranslator:
         record = self._issuer.records.get(key)
         ours = record is not None and self._placements.is_ours(record)
         return placement_of(record.source) if record is not None and ours else None
+
+    def move_seconds(self, key: MailKey) -> float | None:
+        """How long the move of a placement of this space may take; None of one that just moves.
+
+        Raises LookupError while the space was not listed.
+        """
+        if not self.known:
+            raise LookupError(key)
+        name = self.name_of(key)
+        placement = self.workloads.placements.get(name) if name is not None else None
+        return move_seconds(placement.metadata.annotations) if placement is not None else None
 
     def acts(self, name: str) -> str:
         """What a placement selects that acts on its own API server; "" if nothing does."""
@@ -262,6 +276,13 @@ class PlacementTranslator:
         """Note that all that the space held at this revision was told."""
         self._queue.read_to(revision)
 
+    def _ledger_changed(self, records: Sequence[Record]) -> None:
+        """Look again at what waits for placements that no snapshot lists any more."""
+        sources = [record.source for record in records if self._placements.is_ours(record)]
+        gone = [source for source in sources if not self._issuer.ledger.holds(source.key)]
+        names = [name for name in map(placement_of, gone) if name is not None]
+        self._queue.add(self.workloads.dependencies.waiting(names))
+
     def _look(self, names: Iterable[str], slices: frozenset[str]) -> None:
         if self._widen():
             self._deferred.update(names)
@@ -299,14 +320,17 @@ class PlacementTranslator:
         again = frozenset[str]() if await self._complete(names) else names
         generations = self.workloads.generations(names)
         await self._read_targets(names)
-        works = self._placements.next(names)
-        for work in works:
-            if work.unsent:
-                await self._keep(work)
-        drafts = [work.draft for work in works if work.draft is not None]
-        deleted = [work.key for work in works if work.translation is None]
-        if works:
-            self._placements.issued(works, await self._issuer.issue(drafts, deleted))
+        todo = names
+        while todo:
+            works = self._placements.next(todo)
+            todo = self._placements.deferred
+            for work in works:
+                if work.unsent:
+                    await self._keep(work)
+            drafts = [work.draft for work in works if work.draft is not None]
+            deleted = [work.key for work in works if work.translation is None]
+            if works:
+                self._placements.issued(works, await self._issuer.issue(drafts, deleted))
         self.observed.update(generations)
         for name in names - generations.keys():
             self.observed.pop(name, None)

@@ -8,6 +8,7 @@ from typing import Any
 from controllers.combined_statuses import CombinedStatuses
 from controllers.core.aggregated_status import aggregated
 from controllers.core.cleaning import EXECUTING_COUNT_LABEL
+from controllers.core.holding import Holds
 from controllers.core.pacing import QUIET_SECONDS, Pacing
 from controllers.core.status import PlacementFacts, placement_status, singleton
 from controllers.placement_translator import PlacementTranslator
@@ -35,6 +36,7 @@ class StatusSummarizer:
         queue: WorkQueue[str],
         translator: PlacementTranslator,
         locations: Callable[[], Iterable[Location]],
+        holds: Holds,
     ) -> None:
         self._relay = relay
         self._space = space
@@ -42,6 +44,7 @@ class StatusSummarizer:
         self._queue = queue
         self._translator = translator
         self._locations = locations
+        self._holds = holds
         self._combined = CombinedStatuses(relay, space, clock, queue, translator)
         # Objects whose singleton status cannot be returned, with how many destinations have them.
         self._ambiguous: dict[ObjectKey, int] = {}
@@ -135,6 +138,9 @@ class StatusSummarizer:
             differing=workloads.resolver.differing(name),
             is_gone=name in self._translator.gone,
             is_policy=kind_of(name) is BINDING_POLICIES,
+            absent=workloads.dependencies.absent(name, workloads.placements),
+            circle=workloads.dependencies.circle(name),
+            keeping=len(self._holds.of(self._translator.source(name).key)),
         )
 
     def _concerned(self, names: Iterable[str]) -> set[ObjectKey]:

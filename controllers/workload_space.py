@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from controllers.core.collectors import COLLECTORS
+from controllers.core.holding import Holds
 from controllers.core.transforms import TRANSFORMS
 from controllers.finalizers import Finalizers
 from controllers.issuing import Issuer
@@ -28,8 +29,9 @@ from schemas.selectors import LabelSelector
 class Inventories:
     """All inventory spaces of a centre, as one who resolves placements sees them."""
 
-    def __init__(self, listed: Sequence[MailboxController]) -> None:
+    def __init__(self, listed: Sequence[MailboxController], holds: Holds) -> None:
         self._listed = tuple(listed)
+        self.holds = holds
 
     @property
     def known(self) -> bool:
@@ -68,7 +70,13 @@ class WorkloadSpace:
         self._queues = queues
         self.translator = PlacementTranslator(issuer, relay, space, clock, queues, note)
         self.summarizer = StatusSummarizer(
-            relay, space, clock, queues.statuses, self.translator, lambda: inventories.locations
+            relay,
+            space,
+            clock,
+            queues.statuses,
+            self.translator,
+            lambda: inventories.locations,
+            inventories.holds,
         )
         self._collectors = OwnStatuses(
             space,

@@ -14,6 +14,7 @@ from typing import Any
 
 from schemas import names
 from schemas.faults import Fault, InvalidObject
+from schemas.order import wave_fault
 from schemas.wire import WireRecord
 
 DEFAULT_NAMESPACE = "default"
@@ -144,6 +145,8 @@ def object_faults(obj: Mapping[str, Any]) -> Iterator[Fault]:
             yield Fault("metadata.namespace", fault, f"use {names.DNS_LABEL_RULE}")
     yield from _map_faults("labels", metadata.get("labels"))
     yield from _map_faults("annotations", metadata.get("annotations"))
+    if wave := wave_fault(obj):
+        yield wave
 
 
 def _type_faults(obj: Mapping[str, Any]) -> Iterator[Fault]:

@@ -30,6 +30,7 @@ API_KEYS = "leafcast.io/Keys"
 API_ASK = "leafcast.io/Ask"
 
 BUCKETS = 10_000
+DEPENDENCIES_MAX = 16
 GATE_NAME_MAX_BYTES = 32
 WINDOWS_MAX = 20
 CENTRE = NodePath()
@@ -132,6 +133,17 @@ class Gate(WireRecord, frozen=True):
         return self.below >= BUCKETS and not bound
 
 
+class Dependency(WireRecord, frozen=True):
+    """A placement of one's own kind and space that is waited for, and for whom it is meant.
+
+    Older content of it than that of this generation does not count.
+    """
+
+    name: str
+    generation: Natural
+    alternatives: tuple[Alternative, ...]
+
+
 class DeltaBody(WireRecord, frozen=True):
     """Which content each destination gets: gates in order, and collectors' programs."""
 
@@ -142,6 +154,12 @@ class DeltaBody(WireRecord, frozen=True):
     collectors: tuple[Reference, ...] = ()
     # Reserved for sealing: ignored.
     key: bytes = b""
+    # New content waits at each destination until what these have for it is healthy there.
+    after: tuple[Dependency, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.after) > DEPENDENCIES_MAX:
+            raise ValueError(f"it waits for {len(self.after)}, at most {DEPENDENCIES_MAX}")
 
     def encode(self) -> bytes:
         return encode(self)

@@ -6,11 +6,12 @@ that looks like blindness.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from controllers.core.drafts import Draft
+from controllers.core.holding import hold_alternatives
 from controllers.core.reach import count_destinations
 from controllers.core.reading import Reading
 from controllers.core.removal import (
@@ -35,15 +36,18 @@ from controllers.core.translate import (
     bare_head,
     translate,
 )
-from controllers.core.workloads import Object, Workloads
+from controllers.core.workloads import Object, Placement, Workloads
 from schemas.blobs import Reference
 from schemas.chunks import read_manifest_chunk, read_root
 from schemas.faults import Fault
 from schemas.identity import ContentHash, MailKey
 from schemas.objects import ObjectKey
 from schemas.placements import bare_name, kind_of, placement_of
+from schemas.placing import move_seconds
 from schemas.records import (
+    Alternative,
     DeltaHead,
+    Dependency,
     Gate,
     Record,
     Source,
@@ -75,7 +79,8 @@ class Work:
 class Placements:
     """The placements of the space of one identity; `issued` is what the ledger holds of them.
 
-    `ledger` says which destinations there are. `held` says by name why removals wait, `faults` what
+    `ledger` says which destinations there are, `is_kept` whether a snapshot lists a key, though it
+    may be deleted. `held` says by name why removals wait, `faults` what
     cannot be sent. `listed` and the changes
     after it return the placements to look at again.
     """
@@ -85,6 +90,7 @@ class Placements:
         identity: str,
         issued: Mapping[str, Issued],
         ledger: Mapping[MailKey, Record] = MappingProxyType({}),
+        is_kept: Callable[[MailKey], bool] = lambda _key: False,
     ) -> None:
         self.identity = identity
         self.workloads = Workloads()
@@ -93,10 +99,13 @@ class Placements:
         # Placements that stay as they are, as the Rollout is gone that steered them.
         self.gone: set[str] = set()
         self.known = False
+        # What waits until that which it waits for is in the ledger.
+        self.deferred: frozenset[str] = frozenset()
         self._issued = dict(issued)
         # What placements that are steered wanted last, whoever gets it.
         self._targets: dict[str, StoredArm] = {}
         self._ledger = ledger
+        self._is_kept = is_kept
         resolver = self.workloads.resolver
         self._cleaned = CleanObjects(resolver.customizers, self.workloads.transforms)
 
@@ -144,10 +153,24 @@ class Placements:
     # What is issued.
 
     def next(self, names: Iterable[str]) -> list[Work]:
-        """What to issue and delete for these, all of one moment."""
+        """What to issue and delete for these, all of one moment.
+
+        Those that wait for one of these are `deferred`: they are to be asked for once that is in
+        the ledger, and then name its generation.
+        """
+        self.deferred = frozenset()
         if not self.known:
             return []
-        return [work for name in sorted(names) if (work := self._next(name)) is not None]
+        works, busy, deferred = list[Work](), set[str](), set[str]()
+        for name in self.workloads.dependencies.ordered(names):
+            if not busy.isdisjoint(self.workloads.dependencies.of(name)):
+                deferred.add(name)
+                busy.add(name)
+            elif (work := self._next(name)) is not None:
+                works.append(work)
+                busy.add(name)
+        self.deferred = frozenset(deferred)
+        return works
 
     def issued(self, works: Sequence[Work], records: Iterable[Record]) -> None:
         """Take what is in the ledger now: a record for each of these that has a draft, in order."""
@@ -220,7 +243,7 @@ class Placements:
         if self.workloads.frozen(name) or self._is_gone(name, before):
             return None
         translation = translate(
-            bare_head(self.source(name), alternatives_of(placement.spec)),
+            bare_head(self.source(name), self._alternatives(name, placement)),
             selected,
             resolver.objects,
             self._cleaned,
@@ -230,6 +253,7 @@ class Placements:
                 self.workloads.collecting(name),
                 clauses_of(placement.spec),
                 self._steering(name, before),
+                self._after(name, before),
             ),
         )
         self.faults[name] = translation.faults + self.workloads.renatured.faults(selected)
@@ -237,6 +261,30 @@ class Placements:
         if translation.draft is None and not news:
             return None
         return Work(name, self.source(name).key, translation)
+
+    def _after(self, name: str, before: Issued | None) -> tuple[Dependency, ...]:
+        """What a placement waits for, of what is there.
+
+        What is deleted counts until no snapshot lists it: if both are, what waits goes first.
+        """
+        found = []
+        said = {each.name: each for each in before.after} if before is not None else {}
+        for other in self.workloads.dependencies.of(name):
+            placement, issued = self.workloads.placements.get(other), self._issued.get(other)
+            former = said.get(bare_name(other))
+            if placement is None and former is not None and self._is_kept(self.source(other).key):
+                found.append(former)
+            elif placement is not None:
+                generation = issued.head.generation if issued is not None else 0
+                meant = self._alternatives(other, placement)
+                found.append(Dependency(bare_name(other), generation, meant))
+        return tuple(found)
+
+    def _alternatives(self, name: str, placement: Placement) -> tuple[Alternative, ...]:
+        """For whom it is meant, and who keeps it while it moves."""
+        meant = alternatives_of(placement.spec)
+        moves = move_seconds(placement.metadata.annotations) is not None
+        return meant + hold_alternatives(self.source(name).key) if moves and meant else meant
 
     def _steering(self, name: str, before: Issued | None) -> Steering | None:
         """What a Rollout makes of the placement; before it is known nothing changes."""
@@ -315,10 +363,11 @@ def read_issued(head: DeltaHead, body: bytes) -> Reading[Issued]:
         decoded = decode_body(head, body)
     except RecordRefused:
         return Issued(head, (), None)
-    gates, collectors = decoded.gates, decoded.collectors
+    gates = decoded.gates
+    issued = Issued(head, gates, None, collectors=decoded.collectors, after=decoded.after)
     root = target_of(gates)
     if root is None:
-        return Issued(head, gates, {}, collectors=collectors)
+        return replace(issued, entries={})
     others: dict[ContentHash, Entries] = {}
     for arm in dict.fromkeys(gate.arm for gate in gates if gate.arm not in (None, root)):
         assert arm is not None
@@ -327,8 +376,8 @@ def read_issued(head: DeltaHead, body: bytes) -> Reading[Issued]:
             others[arm.address] = read.entries
     target = yield from read_arm(root)
     if target is None:
-        return Issued(head, gates, None, collectors=collectors, others=others)
-    return Issued(head, gates, target.entries, target.kept, collectors=collectors, others=others)
+        return replace(issued, others=others)
+    return replace(issued, entries=target.entries, kept=target.kept, others=others)
 
 
 def read_arm(root: Reference) -> Reading[StoredArm | None]:

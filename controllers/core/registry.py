@@ -18,6 +18,7 @@ from controllers.core.destination_properties import (
     is_properties,
 )
 from controllers.core.drafts import Draft, same
+from controllers.core.holding import Holding
 from controllers.core.inventory import REGISTERED, location_draft, register
 from controllers.core.moving import left_nodes
 from controllers.core.reach import hold_destinations
@@ -76,6 +77,7 @@ class Registry:
         self.known = False
         self._tree = tree
         self._records = records
+        self._holding = Holding(records)
         self._spaces = spaces
         self._targets: dict[str, SyncTarget] = {}
         self._hanging: dict[NodePath, set[str]] = defaultdict(set)
@@ -88,6 +90,8 @@ class Registry:
         """The same of its own, to try a change on; `objects` are all that the space shows now."""
         trial = Registry(self.identity, self._tree, ledger, self._spaces)
         trial.listed(objects)
+        # Who keeps a placement for a while, as it moves, loses it in the end.
+        trial._holding = Holding({})
         trial._unseen = {*self._unseen}
         return trial
 
@@ -145,12 +149,23 @@ class Registry:
 
     # What is issued.
 
-    def next(self, keys: Iterable[ObjectKey]) -> RegistryWork:
+    def release(self, slot: MailKey, placement: MailKey) -> Keys:
+        """Let go of what the record in this slot holds for a placement."""
+        record = self._records.get(slot)
+        if record is None or record.source.space != self.identity:
+            return frozenset()
+        resource = next((it for it, api in _APIS.items() if api == record.source.api), None)
+        if resource is None:
+            return frozenset()
+        self._holding.release(slot, placement)
+        return frozenset([ObjectKey(_GROUP, resource, "", record.source.name)])
+
+    def next(self, keys: Iterable[ObjectKey], now_ms: int) -> RegistryWork:
         """What to issue and delete for these, all of one moment."""
         if not self.known:
             return RegistryWork()
         looked_at = frozenset(keys)
-        drafts, left, conditions = self._wanted(looked_at)
+        drafts, left, conditions = self._wanted(looked_at, now_ms)
         return RegistryWork(tuple(drafts), (*left, *self._gone(looked_at)), conditions)
 
     def all_targets(self) -> Keys:
@@ -159,7 +174,9 @@ class Registry:
 
     # Deciding.
 
-    def _wanted(self, keys: Keys) -> tuple[list[Draft], list[MailKey], dict[str, Condition]]:
+    def _wanted(
+        self, keys: Keys, now_ms: int
+    ) -> tuple[list[Draft], list[MailKey], dict[str, Condition]]:
         named = sorted(key.name for key in keys if key.resource == _TARGETS)
         changed = [self._targets[name] for name in named if name in self._targets]
         rivals = {name for item in changed if item.path for name in self._hanging[item.path]}
@@ -181,6 +198,7 @@ class Registry:
             if message := self.errors.get(f"synctarget/{name}"):
                 said = f"{message}; its last good state stays in force"
                 conditions[name] = condition(REGISTERED, "False", "Invalid", said)
+        drafts = self._holding.with_holds(drafts, now_ms)
         news = [draft for draft in drafts if not same(draft.record, self._records.get(draft.slot))]
         left = left_nodes(self._records, self._node_at, [draft.record for draft in news])
         return news, left, conditions

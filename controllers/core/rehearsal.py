@@ -5,7 +5,7 @@ Placements and inventory go through the very parts that issue records; nothing i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
@@ -80,7 +80,7 @@ def rehearse(
     touched: set[str] = set()
     for key, obj in workloads.items():
         touched |= trial.deleted(key) if obj is None else trial.put(key, later(key, obj))
-    works = {work.name: work for work in trial.next(touched)}
+    works = {work.name: work for work in _works(trial, touched)}
     changes = [_Change(trial, name, works.get(name), before, workloads) for name in sorted(touched)]
     placements = {**before.placements}
     for change in changes:
@@ -107,6 +107,13 @@ def rehearse(
         {title(change.name): change.action for change in changes if change.action},
         (*(note for change in changes for note in change.notes()), *notes),
     )
+
+
+def _works(trial: Placements, names: Collection[str]) -> Iterator[Work]:
+    """What is issued and deleted, also of what waits for others of these to be issued first."""
+    while names:
+        listed, names = trial.next(names), trial.deferred
+        yield from (work for work in listed if work.draft is not None or work.translation is None)
 
 
 def later(key: ObjectKey, obj: Object) -> Object:
@@ -227,7 +234,7 @@ def _with_inventory(stage: Stage, written: Written, state: State) -> tuple[State
     looked_at: frozenset[ObjectKey] = frozenset()
     for key, obj in written.items():
         looked_at |= trial.deleted(key) if obj is None else trial.put(key, later(key, obj))
-    work = trial.next(looked_at)
+    work = trial.next(looked_at, 0)
     records = {**stage.ledger, **{draft.slot: draft.record for draft in work.drafts}}
     touched = [*(stage.ledger[slot] for slot in work.deleted), *(it.record for it in work.drafts)]
     for slot in work.deleted:

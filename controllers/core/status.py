@@ -19,6 +19,7 @@ from schemas.api.rollout_spec import RELEASE_ANNOTATION
 from schemas.faults import Fault
 from schemas.objects import ObjectKey
 from schemas.placements import title
+from schemas.placing import MOVE_DEADLINE
 from schemas.refusals import CodecError
 from schemas.reports import (
     AT_WORK,
@@ -40,6 +41,8 @@ COLLECTORS_AVAILABLE = "StatusCollectorsAvailable"
 ROLLOUT_GONE = "RolloutGone"
 READY, WIDE_SELECTION, POLICIES_DIFFER = "Ready", "WideSelection", "PoliciesDiffer"
 CUSTOMIZED = "Customized"
+DEPENDENCY_MISSING, DEPENDENCY_CIRCLE = "DependencyMissing", "DependencyCircle"
+MOVING = "Moving"
 SINGLETONS_NAMED_MAX = 4
 OBJECTS_NAMED_MAX = 4
 _OWNED = (
@@ -56,6 +59,9 @@ _OWNED = (
     WIDE_SELECTION,
     POLICIES_DIFFER,
     CUSTOMIZED,
+    DEPENDENCY_MISSING,
+    DEPENDENCY_CIRCLE,
+    MOVING,
     ROLLOUT_GONE,
 )
 
@@ -96,6 +102,12 @@ class PlacementFacts:
     """Whether the Rollout is gone that steered it."""
     is_policy: bool = False
     """Whether it is a BindingPolicy."""
+    absent: tuple[str, ...] = ()
+    """Placements that it is to wait for, and that are not there."""
+    circle: tuple[str, ...] = ()
+    """Placements that are to wait for each other, this one among them."""
+    keeping: int = 0
+    """How many Locations and SyncTargets keep it until who gains it is healthy."""
 
 
 def placement_status(
@@ -213,6 +225,7 @@ def _conditions(facts: PlacementFacts, count: Count) -> list[Condition]:
         message = _ambiguous_text(facts)
         listed.append(condition(SINGLETON_REPORTED, "False", "NotOneDestination", message))
     listed += _asked_for(facts)
+    listed += _waited_for(facts)
     if facts.acts:
         listed.append(condition(ACTS_AT_CENTRE, "True", "NotDenatured", facts.acts))
     if facts.wide:
@@ -238,6 +251,24 @@ def _asked_for(facts: PlacementFacts) -> Iterator[Condition]:
             f'it with {RELEASE_ANNOTATION}: "true" to give everyone what it wants now'
         )
         yield condition(ROLLOUT_GONE, "True", "Frozen", message)
+
+
+def _waited_for(facts: PlacementFacts) -> Iterator[Condition]:
+    """What it cannot wait for."""
+    if facts.absent:
+        named = ", ".join(map(title, facts.absent))
+        message = f"{named}: not there, so nothing waits for it; apply it, or do not name it"
+        yield condition(DEPENDENCY_MISSING, "True", DEPENDENCY_MISSING, message)
+    if facts.circle:
+        named = ", ".join(map(title, facts.circle))
+        message = f"{named} wait for each other, so none of them does; take one out of the circle"
+        yield condition(DEPENDENCY_CIRCLE, "True", DEPENDENCY_CIRCLE, message)
+    if facts.keeping:
+        who = "1 Location or SyncTarget that loses it keeps it"
+        if facts.keeping > 1:
+            who = f"{facts.keeping} Locations and SyncTargets that lose it keep it"
+        message = f"{who} until all who gain it are healthy, or {MOVE_DEADLINE} is over"
+        yield condition(MOVING, "True", "MakeBeforeBreak", message)
 
 
 def _collectors(missing: Sequence[str]) -> Condition:

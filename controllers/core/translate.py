@@ -27,12 +27,14 @@ from schemas.collectors import Program, program_set
 from schemas.faults import Fault
 from schemas.identity import ContentHash
 from schemas.objects import ObjectKey, apply_order
+from schemas.order import order_of, wave_fault
 from schemas.records import (
     OVER_LOCATION,
     OVER_SYNC_TARGET,
     Alternative,
     DeltaBody,
     DeltaHead,
+    Dependency,
     Gate,
     Source,
 )
@@ -72,6 +74,8 @@ class Issued:
     others: Others = field(default_factory=dict)
     # Whether a gate gives anyone the target.
     aimed: bool = True
+    # What it waits for.
+    after: tuple[Dependency, ...] = ()
 
     @property
     def in_force(self) -> list[Entries]:
@@ -102,6 +106,7 @@ class Translation:
     collectors: tuple[Reference, ...] = ()
     others: Others = field(default_factory=dict)
     aimed: bool = True
+    after: tuple[Dependency, ...] = ()
     # The target, and what of it the store lacks though no draft brings it.
     root: Reference | None = None
     unsent: Mapping[ContentHash, bytes] = field(default_factory=dict)
@@ -117,6 +122,7 @@ class Translation:
             self.collectors,
             self.others,
             self.aimed,
+            self.after,
         )
 
 
@@ -219,12 +225,13 @@ class DeltaRules:
     """What a delta says beside objects.
 
     What destinations send back beside counts: rows of collectors, and objects of their own. And who
-    gets the content when: all at once, unless it is steered.
+    gets the content when: all at once, unless it is steered, and not before what it waits for.
     """
 
     collectors: Mapping[ObjectKey, tuple[Program, ...]] = field(default_factory=dict)
     upsync: tuple[UpsyncClause, ...] = ()
     steering: Steering | None = None
+    after: tuple[Dependency, ...] = ()
 
 
 PLAIN_RULES = DeltaRules()
@@ -268,6 +275,7 @@ def translate(
         before.lost if before else frozenset(),
         others=_others(gates, manifest[0].reference, before, rules.steering),
         aimed=any(gate.arm == manifest[0].reference for gate in gates),
+        after=rules.after,
         root=manifest[0].reference,
     )
     return _drafted(head, target, manifest, _Shown(objects, shown, cleaned), before, rules)
@@ -312,7 +320,8 @@ def _drafted(
     again = target.lost & addressed if target.aimed else frozenset[ContentHash]()
     there = rules.steering.target if rules.steering is not None else None
     known = (before.kept if before else frozenset()) | (there.kept if there else frozenset())
-    says = before is not None and not again and _says(before, head, target.gates, collectors)
+    body = DeltaBody((), target.gates, collectors, after=rules.after)
+    says = before is not None and not again and _says(before, head, body)
     if says and (target.aimed or manifest[0].reference.address in known):
         return target
     stored = [b for b in (*programs, *manifest) if b.reference.address not in known]
@@ -324,7 +333,7 @@ def _drafted(
         # Nobody gets it yet; but its revision may begin when its objects are others already.
         return dataclasses.replace(target, unsent=values_of(*stored))
     loses = before is not None and _loses(before, target, head)
-    draft = _draft(head, target.gates, collectors, stored, before, loses=loses)
+    draft = _draft(head, body, stored, before, loses=loses)
     return dataclasses.replace(target, draft=draft, lost=target.lost - again)
 
 
@@ -400,6 +409,8 @@ def _entry(
     cleaned: CleanObjects,
     casting: Casting,
 ) -> ManifestEntry:
+    if fault := wave_fault(obj):
+        raise ObjectRefused(key, f"{fault.path}: {fault.message}", fault.remedy)
     kind = blobs.TEMPLATE if casting.template else blobs.OBJECT
     reference = cleaned.reference(key, obj, kind)
     by = casting.customizer
@@ -416,7 +427,7 @@ def _entry(
         uid=uid,
         revision=max(int(version) if version.isdecimal() else 0, casting.revision),
         flags=flags | TEMPLATE if casting.template else flags,
-        order=apply_order(key.group, key.resource),
+        order=order_of(apply_order(key.group, key.resource), obj),
         customizer=by.reference if by is not None else None,
     )
 
@@ -428,42 +439,47 @@ def _settled(entry: ManifestEntry, known: ManifestEntry | None) -> ManifestEntry
     return replace(entry, revision=known.revision)
 
 
-def _says(
-    before: Issued, head: DeltaHead, gates: tuple[Gate, ...], collectors: tuple[Reference, ...]
-) -> bool:
-    """Whether the ledger says this already, whatever content it named beside the manifest."""
-    if before.entries is None or (before.gates, before.collectors) != (gates, collectors):
+def _says(before: Issued, head: DeltaHead, body: DeltaBody) -> bool:
+    """Whether the ledger says this already, whatever content it named beside the manifest.
+
+    That what it waits for is at a newer generation is no news: it only lets new content wait.
+    """
+    if before.entries is None or (before.gates, before.collectors) != (body.gates, body.collectors):
+        return False
+    if _whom(before.after) != _whom(body.after):
         return False
     return same(replace(head, body_hash=before.head.body_hash), before.head)
 
 
 def _draft(
     head: DeltaHead,
-    gates: tuple[Gate, ...],
-    collectors: tuple[Reference, ...],
+    body: DeltaBody,
     stored: Iterable[StoredBlob],
     before: Issued | None,
     *,
     loses: bool,
 ) -> Draft:
     blobs_stored = tuple(stored)
-    body = DeltaBody(_content(gates, collectors, blobs_stored), gates, collectors).encode()
+    encoded = replace(body, content=_content(body, blobs_stored)).encode()
     full = replace(
         head,
-        body_hash=hashlib.sha256(body).digest(),
+        body_hash=hashlib.sha256(encoded).digest(),
         last_loss=before.head.last_loss if before else 0,
     )
-    return Draft("delta", full, body, values_of(*blobs_stored), loses)
+    return Draft("delta", full, encoded, values_of(*blobs_stored), loses)
 
 
-def _content(
-    gates: tuple[Gate, ...], collectors: tuple[Reference, ...], stored: Iterable[StoredBlob]
-) -> tuple[Reference, ...]:
+def _whom(after: Iterable[Dependency]) -> list[tuple[str, tuple[Alternative, ...]]]:
+    return [(each.name, each.alternatives) for each in after]
+
+
+def _content(body: DeltaBody, stored: Iterable[StoredBlob]) -> tuple[Reference, ...]:
     """The manifests and the collectors, and beside them what is new: all is fetched at once.
 
     The manifest leads there in any case, one step after the other; so a large change names nothing.
     """
-    arms = tuple(dict.fromkeys((*(g.arm for g in gates if g.arm is not None), *collectors)))
+    arms = (*(g.arm for g in body.gates if g.arm is not None), *body.collectors)
+    arms = tuple(dict.fromkeys(arms))
     hints = tuple(
         blob.reference
         for blob in stored

@@ -12,6 +12,7 @@ from typing import Any
 
 from controllers.core.collectors import COLLECTORS, COMBINED, Collectors
 from controllers.core.customizers import CUSTOMIZERS, faults_text, is_customizer
+from controllers.core.dependencies import Dependencies
 from controllers.core.missing import Lack, Missing
 from controllers.core.renature import DENATUREDS, Renatured, is_denatured
 from controllers.core.rollout.rollouts import ROLLOUTS, Rollouts
@@ -82,6 +83,7 @@ class Workloads:
         self.renatured = Renatured()
         self.collectors = Collectors()
         self.transforms = Transforms()
+        self.dependencies = Dependencies()
         self.rollouts = Rollouts()
         self.placements: dict[str, Placement] = {}
         self.objects: dict[str, Object] = {}
@@ -151,8 +153,7 @@ class Workloads:
         self._seen(key)
         if (placement := placement_at(key)) is not None:
             rivals = self.resolver.differing(placement).keys()
-            self._forget(placement)
-            return frozenset({placement, *rivals})
+            return frozenset({placement, *rivals, *self._forget(placement)})
         if is_denatured(key):
             return self._now(self.renatured.remove(key.name))
         if _kind(key) == TRANSFORMS:
@@ -184,13 +185,13 @@ class Workloads:
             return self._shown(key, obj)
         rivals = self.resolver.differing(name).keys()
         if obj.get("metadata", {}).get("deletionTimestamp"):
-            self._forget(name)
+            waiting = self._forget(name)
             self.leaving[name] = obj
         else:
             self.leaving.pop(name, None)
             self.objects[name] = obj
-            self._read(name, obj)
-        return frozenset({name, *rivals, *self.resolver.differing(name)})
+            waiting = self._read(name, obj)
+        return frozenset({name, *rivals, *waiting, *self.resolver.differing(name)})
 
     def keep_kinds(self, kinds: AbstractSet[tuple[str, str]]) -> None:
         """Forget the objects of all other kinds: nothing is told of them any more."""
@@ -324,22 +325,26 @@ class Workloads:
     def _definitions(self) -> Iterable[Object]:
         return (self.resolver.objects[key] for key in self.resolver.of_kind(DEFINITIONS))
 
-    def _read(self, name: str, obj: Object) -> None:
+    def _read(self, name: str, obj: Object) -> frozenset[str]:
+        """Take what a placement says, if that is valid; the others that it touches."""
         try:
             said = {field: value for field, value in obj.items() if field != "status"}
             placement = parse_kind(said)
         except InvalidObject as error:
             self.invalid[name] = "; ".join(str(fault) for fault in error.faults)
-            return
+            return frozenset()
         self.invalid.pop(name, None)
         if isinstance(placement, EdgePlacement | BindingPolicy):
-            self._take(name, placement)
+            return self._take(name, placement)
+        return frozenset()
 
-    def _take(self, name: str, placement: Placement) -> None:
+    def _take(self, name: str, placement: Placement) -> frozenset[str]:
+        """Take what a placement says; the others that it touches."""
         self.placements[name] = placement
         self.resolver.put_placement(name, rules_of(placement.spec))
         self.missing.put(name, placement.spec)
         self.collectors.put_placement(name, placement.spec)
+        return self.dependencies.put(name, placement.metadata.annotations)
 
     def _shown(self, key: ObjectKey, obj: Object) -> frozenset[str]:
         touched = self.resolver.put(key, obj) | self._namespace_of(key)
@@ -378,7 +383,8 @@ class Workloads:
         if (placement := placement_at(key)) is not None:
             self.unseen_placements.discard(placement)
 
-    def _forget(self, name: str) -> None:
+    def _forget(self, name: str) -> frozenset[str]:
+        """Take it that a placement is gone; the others that this touches."""
         self.objects.pop(name, None)
         self.leaving.pop(name, None)
         self.placements.pop(name, None)
@@ -386,6 +392,7 @@ class Workloads:
         self.resolver.remove_placement(name)
         self.missing.remove(name)
         self.collectors.remove_placement(name)
+        return self.dependencies.remove(name)
 
 
 def _kind(key: ObjectKey) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from leafcast.ask.resource_names import ResourceKind, ResourceKinds
 from leafcast.ask.session import USER_MANAGER, CallFailed, Session
+from leafcast.cli.apply_circles import circles
 from leafcast.cli.apply_rollouts import ROLLOUTS, second_rollouts
 from leafcast.manifest_sources import BadManifests
 from relay.objects.expressions.programs import program_faults
@@ -86,8 +87,9 @@ async def judge(session: Session, wishes: Iterable[Wish]) -> list[Change]:
     changes: list[Change] = []
     by_key = {wish.key: wish for wish in listed}
     wished = {key: wish.object for key, wish in by_key.items()}
-    second = await second_rollouts(session.workloads, wished)
-    faults = [f"{by_key[key].place}: {by_key[key].title}: {said}" for key, said in second]
+    refused = await circles(session.workloads, wished)
+    refused += await second_rollouts(session.workloads, wished)
+    faults = [f"{by_key[key].place}: {by_key[key].title}: {said}" for key, said in refused]
     for wish in listed:
         space = session.space_for(wish.key)
         try:

@@ -170,7 +170,8 @@ class ObjectObserved:
 
     `address` is the content applied ("" if none is), `error` why the wanted one could not be;
     `reason` says in a few words why the health is what it is; `status` are the canonical bytes of
-    the object's status. Gone objects have `present` false.
+    the object's status; `waits` names what has to be healthy, or gone, before anything is done to
+    it. Gone objects have `present` false.
     """
 
     key: ObjectKey
@@ -180,6 +181,7 @@ class ObjectObserved:
     health: Health
     status: bytes | None
     reason: str = ""
+    waits: str = ""
 
 
 @dataclass(frozen=True, slots=True)

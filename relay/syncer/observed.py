@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from relay.core.destination.destination import REASON_MAX_CHARACTERS
+from relay.core.destination.judging import REASON_MAX_CHARACTERS
 from relay.core.events import ObjectObserved
 from relay.objects.health import assess, terminating
 from relay.objects.merge import SERVER_METADATA
@@ -77,11 +77,16 @@ class Observations:
         else:
             self._sights[key] = sight
 
-    def news(self, key: ObjectKey, address: str, error: str, reason: str) -> ObjectObserved | None:
-        """The last word on the object, unless it was said already; `reason` is of its health."""
-        sight, error = self._sights.get(key), shortened(error)
+    def news(
+        self, key: ObjectKey, address: str, error: str, reason: str, waits: str = ""
+    ) -> ObjectObserved | None:
+        """The last word on the object, unless it was said already.
+
+        `reason` is of its health, `waits` names what it waits for.
+        """
+        sight, error, waits = self._sights.get(key), shortened(error), shortened(waits)
         if sight is None:
-            said = _absent(key, error=error)
+            said = replace(_absent(key, error=error), waits=waits)
         else:
             said = ObjectObserved(
                 key,
@@ -91,6 +96,7 @@ class Observations:
                 health=sight.health,
                 status=sight.status,
                 reason=shortened(reason),
+                waits=waits,
             )
         return self._tell(key, said)
 

@@ -10,6 +10,7 @@ from schemas import blobs, codec
 from schemas.blobs import Reference
 from schemas.chunks import CREATE_ONLY
 from schemas.objects import ObjectKey, apply_order
+from schemas.order import place_of
 from schemas.reports import Done
 
 NAMESPACES = ("", "namespaces")
@@ -81,18 +82,24 @@ def action_for(
         return Prune(done) if done and may_prune else None
     if done is None or not done.uid or drifted:
         return Apply(want)
-    same_content = want.create_only or done.address == want.address
     same_claim = (done.placements, done.order) == (want.placements, want.order)
-    return None if same_content and same_claim else Apply(want)
+    return None if is_applied(want, done) and same_claim else Apply(want)
+
+
+def is_applied(want: DesiredObject | None, done: Done | None) -> bool:
+    """Whether the record says that the object was made with the content that is wanted."""
+    if want is None or done is None or not done.uid:
+        return False
+    return want.create_only or done.address == want.address
 
 
 def rank(action: Action) -> tuple[int, int, ObjectKey]:
     """Sorts actions into the order in which they are carried out."""
     match action:
         case Apply(wanted):
-            return (0, wanted.order, wanted.key)
+            return (0, place_of(wanted.order), wanted.key)
         case Prune(done):
-            return (1, -done.order, done.key)
+            return (1, -place_of(done.order), done.key)
         case Look(key):
             return (2, 0, key)
 

@@ -48,6 +48,7 @@ from relay.syncer.plan import (
 )
 from relay.syncer.prune import StillHolds, holders, take_back
 from relay.syncer.record import DoneStore, Record
+from relay.syncer.turns import Turns
 from relay.syncer.wish import PolicyUnknown, tree_of
 from schemas.objects import ObjectKey
 from schemas.refusals import BlobRefused, CodecError
@@ -90,6 +91,7 @@ class Syncer:
         self._observed = Observations()
         self._lasting = Lasting(space, clock, self._tell)
         self._pending = Pending()
+        self._turns = Turns(clock, self._tell)
         self._busy: set[ObjectKey] = set()
         self._seen_meanwhile: dict[ObjectKey, Object | None] = {}
         self._unwanted: dict[ObjectKey, None] = {}
@@ -110,13 +112,16 @@ class Syncer:
         self._may_prune = may_prune
         # What is being done now may yet come to be, and is to be taken back then.
         self._followed.want(self._wanted.keys() | self._done.keys() | self._busy)
-        for key in former.keys() | self._wanted.keys() | self._done.keys():
+        keys = former.keys() | self._wanted.keys() | self._done.keys()
+        for key in keys:
             if former.get(key) != self._wanted.get(key):
                 self._errors.pop(key, None)
             if self._followed.begun and key in self._done and key not in former:
                 # No one looked after it meanwhile; applying what is there already writes nothing.
                 self._drift.drifted.add(key)
-            self._reconsider(key)
+            self._stand(key)
+        for key in keys:
+            self._decide(key)
         self._unwanted |= dict.fromkeys(former.keys() - self._wanted.keys())
         self._wake.set()
         self._told_wants.set()
@@ -129,7 +134,8 @@ class Syncer:
     @property
     def idle(self) -> bool:
         """Whether the space was read, nothing is left to do or to try again, and all is kept."""
-        return self._followed.synced and not self._pending and self._record.kept
+        at_work = self._pending or self._turns
+        return self._followed.synced and not at_work and self._record.kept
 
     @property
     def unready(self) -> str:
@@ -148,14 +154,25 @@ class Syncer:
             group.create_task(self._work(group), name="syncer:work")
             group.create_task(self._look_at_what_is_left(), name="syncer:left")
             group.create_task(self._lasting.run(), name="syncer:lasting")
+            group.create_task(self._turns.run(), name="syncer:turns")
 
     # What is to be done.
 
     def _reconsider(self, key: ObjectKey) -> None:
-        if not self._followed.may_act(key):
+        for other in self._stand(key):
+            self._decide(other)
+        self._decide(key)
+
+    def _stand(self, key: ObjectKey) -> list[ObjectKey]:
+        """Say how the object stands; the others whose turn may have come or gone by it."""
+        sight = None if self._drift.doubts(key) else self._observed.sight(key)
+        return self._turns.stand(key, self._wanted.get(key), self._done.get(key), sight)
+
+    def _decide(self, key: ObjectKey) -> None:
+        wanted, done = self._wanted.get(key), self._done.get(key)
+        if self._turns.waits(key, wanted, done) or not self._followed.may_act(key):
             self._pending.put(key, None)
             return
-        wanted, done = self._wanted.get(key), self._done.get(key)
         drifted = key in self._drift.drifted
         may_prune = wanted is None and done is not None and self._may_prune(key)
         action: Action | None = action_for(wanted, done, may_prune=may_prune, drifted=drifted)
@@ -380,6 +397,8 @@ class Syncer:
     def _see(self, key: ObjectKey, sight: Sight | None) -> None:
         self._observed.see(key, sight)
         self._lasting.see(key, sight)
+        for other in self._stand(key):
+            self._decide(other)
 
     async def _tell(self, key: ObjectKey) -> None:
         wanted, done = self._wanted.get(key), self._done.get(key)
@@ -392,7 +411,18 @@ class Syncer:
             error = self._errors.get(key) or self._followed.trouble(key)
             sight = self._observed.sight(key)
             reason = self._lasting.reason(key, sight) if sight else ""
-            await self._say(self._observed.news(key, address, error, reason))
+            waits = self._waits(key)
+            await self._say(self._observed.news(key, address, error, reason, waits))
+
+    def _waits(self, key: ObjectKey) -> str:
+        """What the object waits for, and what is the matter there; "" if for nothing for long."""
+        found = self._turns.waits_for(key)
+        if found is None:
+            return ""
+        other, named = found
+        sight = self._observed.sight(other)
+        why = self._errors.get(other) or (sight.reason if sight is not None else "")
+        return f"{named}: {why}" if why else named
 
     def _now_text(self) -> str:
         seconds = self._clock.now().wall_ms // 1000

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from schemas import names
 from schemas.api.shared import (
@@ -21,6 +21,7 @@ from schemas.api.shared import (
     Count,
     ListOf,
     NamedObject,
+    ObjectMeta,
     Selector,
     Value,
     checked,
@@ -29,6 +30,7 @@ from schemas.api.shared import (
     resource_fault,
 )
 from schemas.faults import Fault, Faulty
+from schemas.placing import check_annotations
 
 INT32_MAX = 2**31 - 1
 
@@ -167,6 +169,12 @@ class EdgePlacement(NamedObject):
     kind: Literal["EdgePlacement"]
     spec: EdgePlacementSpec = EdgePlacementSpec()
     status: EdgePlacementStatus | None = None
+
+    @field_validator("metadata")
+    @classmethod
+    def _can_be_placed(cls, metadata: ObjectMeta) -> ObjectMeta:
+        check_annotations(metadata.name, metadata.annotations)
+        return metadata
 
 
 class Destination(Value):

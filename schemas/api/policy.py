@@ -14,6 +14,7 @@ from schemas.api.placement import DownsyncClause, PlacementStatus
 from schemas.api.shared import ControlObject, ListOf, ObjectMeta, Selector, Value
 from schemas.faults import Fault, Faulty
 from schemas.names import LABEL_MAX
+from schemas.placing import check_annotations
 
 
 class PolicyClause(DownsyncClause):
@@ -46,6 +47,7 @@ class BindingPolicy(ControlObject):
         if len(metadata.name) > LABEL_MAX:
             said = f"{len(metadata.name)} characters; objects that tell of it carry it as a label"
             raise Faulty(Fault("name", said, f"shorten it to at most {LABEL_MAX}"))
+        check_annotations(metadata.name, metadata.annotations)
         return metadata
 
 

@@ -10,6 +10,7 @@ from relay.syncer.syncer import Syncer
 from schemas import blobs, codec
 from schemas.blobs import Reference
 from schemas.objects import BUILT_IN_KINDS, apply_order
+from schemas.order import order_of
 from tests.awaiting import eventually
 
 TREE = "a-tree"
@@ -135,7 +136,7 @@ class Bench:
             address = codec.address(blobs.OBJECT, plain)
             if obj["metadata"]["name"] not in lost:
                 self.blobs[address] = plain
-            order = apply_order(key.group, key.resource)
+            order = order_of(apply_order(key.group, key.resource), obj)
             reference = Reference(blobs.OBJECT, address, len(plain))
             self.wanted[key] = DesiredObject(key, reference, order, flags, ("p",))
         self.syncer.set_wants(self.wanted, may_prune=lambda _key: may_prune)

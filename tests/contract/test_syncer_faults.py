@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from relay.core.destination.destination import REASON_MAX_CHARACTERS
+from relay.core.destination.judging import REASON_MAX_CHARACTERS
 from relay.ports import Interest, Listed, SpaceError, Unserved
 from relay.syncer import pending
 from relay.syncer.wish import ours

@@ -229,7 +229,7 @@ class Fleet:
         self.placements.issued(works, records)
 
     def _issue_inventory(self, keys: set[ObjectKey]) -> None:
-        work = self.registry.next(keys)
+        work = self.registry.next(keys, 0)
         for slot in work.deleted:
             del self.ledger[slot]
             self.gone.add(slot)

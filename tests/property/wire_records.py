@@ -14,6 +14,7 @@ from schemas.records import (
     AskRecord,
     DeltaBody,
     DeltaHead,
+    Dependency,
     Gate,
     KeyGrant,
     KeysRecord,
@@ -101,12 +102,16 @@ gates = st.builds(
     paths,
     several(windows),
 )
+dependencies = st.builds(Dependency, texts, numbers, several(alternatives))
 bodies = st.builds(
-    lambda content, some, last, collectors: DeltaBody(content, (*some, Gate(last)), collectors),
+    lambda content, some, last, collectors, after: DeltaBody(
+        content, (*some, Gate(last)), collectors, after=after
+    ),
     several(references),
     several(gates),
     st.none() | references,
     several(references),
+    several(dependencies),
 )
 
 samples = st.builds(ExceptionSample, st.integers(0, 3), texts, texts, numbers, texts)

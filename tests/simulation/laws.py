@@ -13,6 +13,9 @@ LEAST_PRIVILEGE = "Least privilege"
 NO_IGNORANCE = "No deletion from ignorance"
 WITHHOLDING = "Withholding is seen"
 
+WAITED = "New content waits for what it depends on"
+MADE_FIRST = "No move leaves fewer healthy copies"
+
 CONTENT_FIRST = "Content before its delta"
 ONE_SESSION = "One run has a node's place"
 GATES = "Only through an open gate"

@@ -15,6 +15,7 @@ from tests.simulation import (
     lives_hostile,
     lives_keys,
     lives_moves,
+    lives_order,
     lives_rollouts,
     lives_rows,
     lives_schedules,
@@ -29,6 +30,7 @@ from tests.simulation.sizes import SMALL
 ROOMS = (
     lives_centre,
     lives_moves,
+    lives_order,
     lives_hostile,
     lives_keys,
     lives_schedules,

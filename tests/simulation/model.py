@@ -31,6 +31,7 @@ from schemas.records import (
     Alternative,
     DeltaBody,
     DeltaHead,
+    Dependency,
     Gate,
     KeyGrant,
     LocationRecord,
@@ -125,6 +126,7 @@ class Placed:
     below: int = 0
     salt: str = ""
     priority: int = 0
+    after: tuple[Dependency, ...] = ()
     rungs: tuple[Rung, ...] = ()
     # In which wave they are whom no rung admits; without one it is under no rollout.
     wave: str = ""
@@ -257,7 +259,7 @@ def _body(placed: Placed) -> bytes:
     roots = dict.fromkeys(arm.root for arm in arms_of(placed))
     programs = programs_of(placed)
     collectors = () if programs is None else (programs.reference,)
-    return DeltaBody((*roots, *collectors), _gates(placed), collectors).encode()
+    return DeltaBody((*roots, *collectors), _gates(placed), collectors, after=placed.after).encode()
 
 
 def _head(name: str, placed: Placed, last_loss: int) -> DeltaHead:

@@ -7,7 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.simulation import planted, planted_keys, planted_rollouts, planted_rows
+from tests.simulation import (
+    planted,
+    planted_keys,
+    planted_order,
+    planted_rollouts,
+    planted_rows,
+)
 from tests.simulation.lives import is_life, play
 from tests.simulation.ports import Ports
 from tests.simulation.run import Outcome, run
@@ -72,6 +78,10 @@ MUTANTS = (
     Mutant(planted_rows.NoBlankRow, ("absent_rows",)),
     Mutant(planted_rows.CutBeforeMerging),
     Mutant(planted_rows.SumsRounded),
+    Mutant(planted_order.OldContentCounts, ("awaited",)),
+    Mutant(planted_order.WaitForNothing, ("awaited",)),
+    Mutant(planted_order.WaitEverywhere, ("nowhere_near",)),
+    Mutant(planted_order.BreakBeforeMake, ("moved_softly",)),
     Mutant(planted_keys.NoForerunners, ("keys_away",)),
     Mutant(planted_keys.RevokedBelieved, ("key_revoked",)),
     Mutant(planted_keys.NeverEnds, ("key_ended",)),

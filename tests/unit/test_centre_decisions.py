@@ -42,7 +42,7 @@ def test_nothing_is_decided_before_the_space_was_listed_whole():
     (work,) = seen.next(["shop"])
     assert work.draft is None
     registry = Registry("space", TREE, {})
-    assert registry.next([target_key("s1")]) == RegistryWork()
+    assert registry.next([target_key("s1")], 0) == RegistryWork()
 
 
 def test_of_what_is_gone_nothing_is_remembered():

@@ -90,9 +90,9 @@ def test_the_inventory_holds_a_location_that_a_list_lacks_until_someone_accepts(
     shown = [ObjectKey(group, "synctargets", "", record.source.name) for record in EVERY]
     shown += [ObjectKey(group, LOCATIONS, "", "all")]
     registry.listed({key: {} for key in shown})
-    assert not registry.next([ObjectKey(group, LOCATIONS, "", "prod")]).deleted
+    assert not registry.next([ObjectKey(group, LOCATIONS, "", "prod")], 0).deleted
     assert "20 of its 20 destinations" in registry.errors["locations/RemovalHeld"]
-    assert registry.next(registry.accept()).deleted == (PLACES[0].source.key,)
+    assert registry.next(registry.accept(), 0).deleted == (PLACES[0].source.key,)
 
 
 @pytest.mark.parametrize(("head", "goes"), [(BY_PLACE, []), (delta("shop"), ["shop"])])

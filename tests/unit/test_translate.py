@@ -17,6 +17,7 @@ from schemas.blobs import OBJECT_MAX_BYTES
 from schemas.chunks import CREATE_ONLY
 from schemas.identity import Generation
 from schemas.objects import ObjectKey
+from schemas.order import ARGO_WAVE
 from schemas.records import API_PLACEMENT, Source, decode_body
 from schemas.selectors import LabelSelector
 
@@ -118,6 +119,18 @@ def test_an_object_over_the_limit_is_named_and_holds_up_no_other():
     assert set(translation.entries) == {key("a")}
     assert fault.path == "configmaps/shop/big"
     assert str(OBJECT_MAX_BYTES) in fault.message
+
+
+def test_a_wave_that_is_none_is_named_and_the_object_stays_as_it_was():
+    first = say(objects(config("a")))
+    bad = config("a", version="2", value="2")
+    bad["metadata"]["annotations"] = {ARGO_WAVE: "last"}
+    second = say(objects(bad, config("b")), issued(first))
+    (fault,) = second.faults
+    assert str(fault).startswith(f'configmaps/shop/a: metadata.annotations[{ARGO_WAVE}]: "last"')
+    assert "write an integer in quotes" in str(fault)
+    assert second.entries[key("a")] == first.entries[key("a")]
+    assert key("b") in second.entries
 
 
 def test_an_object_that_grew_over_the_limit_keeps_its_last_good_content():

@@ -7,10 +7,9 @@ was until its new place is told, and leaves nothing behind unmeant.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
-from types import MappingProxyType
 from typing import NamedTuple
 
 from relay.core.content.content import Content, entries_of, upsync_of
@@ -24,14 +23,17 @@ from relay.core.destination.customizing import (
     Customizing,
     customizes_nothing,
 )
+from relay.core.destination.given import Inventory, OwnProfiles, Past
+from relay.core.destination.judging import WAITING, judge, sample, waiting_sample
+from relay.core.destination.order import Order, Ready, is_meant
 from relay.core.destination.removals import DROPPED, RemovalCauses
 from relay.core.destination.tally import SAMPLES_MAX, Judged, Said, Tally
 from relay.core.destination.upsync import UpsyncWishes
+from relay.core.destination.withheld import WITHHELD, Withheld
 from relay.core.events import Instant, ObjectObserved, UpsyncObserved
 from relay.core.gates import Candidate, arm_name
 from schemas.blobs import Reference
 from schemas.identity import MailKey, NodePath
-from schemas.moves import former_paths
 from schemas.objects import ObjectKey
 from schemas.placements import source_title
 from schemas.properties import properties_of
@@ -39,50 +41,22 @@ from schemas.records import (
     HINTED,
     DeltaBody,
     DeltaHead,
-    LocationRecord,
+    Dependency,
     Profile,
 )
 from schemas.reports import (
     ARM_NOTHING,
     ARM_OLDER,
     AT_WORK,
-    NOT_WORKING,
-    Done,
     ExceptionSample,
-    Health,
     ObjectResult,
     State,
     Summary,
 )
 
-REASON_MAX_CHARACTERS = 200
 CONTENT_REFUSED = "ContentRefused: a blob of this placement is missing or damaged"
-WITHHELD = "Withheld: it is meant for this destination, and its parent sent no content"
-WITHHELD_AFTER_SECONDS = 60.0
 FROZEN, CLASH = "Frozen", "Clash"
 _OWNER = "edge/"
-
-
-class Inventory(NamedTuple):
-    """What the signed inventory says of a destination, whether or not its profile is in force."""
-
-    # Whether a placement in force is meant for it.
-    selects: Callable[[Profile, MailKey], bool]
-    # The Locations that it belongs to.
-    locations: Callable[[Profile], Iterable[LocationRecord]]
-
-
-class Past(NamedTuple):
-    """What is known of a destination from before this run."""
-
-    # What its syncer applied.
-    done: Iterable[Done] = ()
-    # The newest generation by which something may have become unwanted.
-    last_loss: int = 0
-    # The other paths at which this very node hung.
-    paths: Iterable[NodePath] = ()
-    # The arms that it took of placements with windows.
-    taken: Mapping[MailKey, tuple[str, ...]] = MappingProxyType({})
 
 
 class Resolution(NamedTuple):
@@ -111,10 +85,7 @@ class Destination:
     ) -> None:
         self.path = path
         self.profile: Profile | None = None
-        self._former = frozenset(past.paths)
-        # Profiles that name this path, and those that this node may still be.
-        self._profiles: dict[MailKey, Profile] = {}
-        self._on_the_move: dict[MailKey, Profile] = {}
+        self._profiles = OwnProfiles(path, past.paths)
         self._inventory = inventory
         self._content = content
         self._assigned: dict[MailKey, Assignment] = {}
@@ -123,8 +94,7 @@ class Destination:
         self._titles: dict[MailKey, str] = {}
         # Placements whose content is not all here, and since when only their head is.
         self._awaiting: dict[MailKey, None] = {}
-        self._withheld: dict[MailKey, float] = {}
-        self._withheld_unsaid: dict[MailKey, float] = {}
+        self._withheld = Withheld()
         # Placements of which some object cannot be customized: they stay as they were, and why.
         self._frozen: dict[MailKey, tuple[ExceptionSample, ...]] = {}
         self._customizing = Customizing(customize)
@@ -136,7 +106,9 @@ class Destination:
         self._history = ClaimHistory()
         self._causes = RemovalCauses(past.last_loss)
         self.upsync = UpsyncWishes()
-        for item in past.done:
+        done = list(past.done)
+        self._order = Order(done)
+        for item in done:
             self._causes.lost([item.key], past.last_loss)
             for placement in item.placements:
                 self._history.add(MailKey(placement), item.key)
@@ -148,22 +120,8 @@ class Destination:
     # What is meant.
 
     def put_profile(self, key: MailKey, profile: Profile | None) -> bool:
-        """Take a profile in force, None if it is none any more; whether who hangs here is another.
-
-        One of another path counts while none has this one, if this very node hung there, or if it
-        says that what hung here was moved with all it has: it takes nothing away.
-        """
-        before = self.profile
-        self._profiles.pop(key, None)
-        self._on_the_move.pop(key, None)
-        if profile is not None and profile.path == self.path:
-            self._profiles[key] = profile
-        elif profile is not None and (
-            profile.path in self._former or self.path in former_paths(profile.annotations)
-        ):
-            self._on_the_move[key] = profile
-        mine = self._profiles or self._on_the_move
-        self.profile = max(mine.values(), key=lambda each: each.generation, default=None)
+        """Take a profile, None if it is in force no more; whether who hangs here is another."""
+        before, self.profile = self.profile, self._profiles.put(key, profile)
         return self.profile != before
 
     def read_properties(self) -> None:
@@ -190,9 +148,10 @@ class Destination:
         if body is None:
             self._withhold(key, head, former, now.seconds)
             return
-        if self._withheld.pop(key, None) is not None:
-            self._withheld_unsaid.pop(key, None)
+        if self._withheld.end(key):
             self._changed[key] = None
+        self._order.put(key, head, body.after)
+        self._order.held.pop(key, None)
         arm = self._admit(key, body, now)
         assignment = following(former, arm, rank_of(head), cause)
         if arm is None:
@@ -218,9 +177,9 @@ class Destination:
         """The placement is not meant for this destination any more, or not yet."""
         self._content.end(owner_of(key))
         self.upsync.put(key, ())
-        self._withheld.pop(key, None)
-        self._withheld_unsaid.pop(key, None)
+        self._withheld.end(key)
         self._frozen.pop(key, None)
+        self._order.let_go(key)
         self.admissions.forget(key)
         self._titles.pop(key, None)
         if self._assigned.pop(key, None) is not None:
@@ -247,7 +206,20 @@ class Destination:
             self._freeze(key, failed)
             return
         self._frozen.pop(key, None)
-        self.upsync.put(key, clauses)
+        ready = replace(assignment, entries=entries, former=(), forms=forms)
+        if self._waits_for(key, ready) is None:
+            self._take(key, Ready(ready, clauses))
+        else:
+            self._order.held[key] = Ready(ready, clauses)
+            self._awaiting.pop(key, None)
+            self._changed[key] = None
+
+    def _take(self, key: MailKey, ready: Ready) -> None:
+        """Put content in force that is all here."""
+        assignment = self._assigned[key]
+        entries = ready.assignment.entries or ()
+        self._order.took(ready.assignment)
+        self.upsync.put(key, ready.clauses)
         for entry in entries:
             self._history.add(key, entry.key)
             self._look_at_left(entry.key)
@@ -256,15 +228,60 @@ class Destination:
             listed = {entry.key for entry in entries}
             gone = [obj for obj in self._history.objects(key) if obj not in listed]
             self._causes.lost(gone, assignment.cause)
-        self._assign(key, replace(assignment, entries=entries, former=(), forms=forms))
+        self._assign(key, ready.assignment)
 
     @property
     def is_stale(self) -> bool:
         """Whether `resolve` is due."""
-        return bool(self._changed) or self.upsync.is_news
+        return bool(self._changed) or self.upsync.is_news or self._order.is_stale
 
     def resolve(self) -> Resolution:
-        """Choose again what is wanted."""
+        """Choose again what is wanted, until nobody waits for what is well."""
+        resolution, news = self._choose(), self._order.take_news()
+        held = self._order.held
+        while free := [p for p, it in held.items() if self._waits_for(p, it.assignment) is None]:
+            for key in free:
+                self._take(key, held.pop(key))
+            more = self._choose()
+            resolution = Resolution({**resolution.touched, **more.touched}, wants_changed=True)
+        # What is left of one placement may go once that of another is gone.
+        return resolution._replace(wants_changed=resolution.wants_changed or news)
+
+    def _waits_for(self, key: MailKey, ready: Assignment) -> Dependency | None:
+        """What new content of a placement waits for."""
+        if self.profile is None or not self._order.is_new(ready, self._ownership.of(key)):
+            return None
+        who = Candidate(self.profile, self._inventory.locations)
+        return self._order.waits_for(key, who, self._is_well)
+
+    def _is_well(self, key: MailKey) -> bool:
+        """Whether a placement is healthy here in the content that it has for here."""
+        assignment, admission = self._assigned.get(key), self.admissions.of(key)
+        if assignment is None or assignment.entries is None or key in self._withheld:
+            return False
+        if admission is not None and admission.awaits:
+            return False
+        tally = self._tally(key)
+        return (tally.state, tally.health) == ("synced", "healthy")
+
+    def _is_needed(self, key: MailKey, claimers: Iterable[MailKey]) -> bool:
+        """Whether an object that a placement left has to stay for others that wait for that."""
+        needing = self._order.needed_by(key)
+        return any(self._needs(p, key, each) for p, each in needing if p not in claimers)
+
+    def _needs(self, key: MailKey, other: MailKey, dependency: Dependency) -> bool:
+        assignment = self._assigned.get(key)
+        if self._history.left(key):
+            return True
+        if assignment is None:
+            self._order.forget(key)
+            return False
+        assert self.profile is not None
+        who = Candidate(self.profile, self._inventory.locations)
+        behind = assignment.entries is None or other not in self._assigned
+        return behind and is_meant(dependency.alternatives, who)
+
+    def _choose(self) -> Resolution:
         delta = self._ownership.resolve()
         touched, self._changed = self._changed, {}
         for key in touched:
@@ -292,7 +309,7 @@ class Destination:
     @property
     def awaits_content(self) -> bool:
         """Whether some placement meant for this destination is not all here yet."""
-        return bool(self._awaiting)
+        return bool(self._awaiting or self._order.held)
 
     def may_prune(self, key: ObjectKey, settled: int) -> bool:
         """Whether what made the object unwanted is settled; `settled` is a reached snapshot's.
@@ -301,8 +318,11 @@ class Destination:
         """
         if key in self.wanted:
             return False
-        unknown = (self._awaiting, self._withheld, self._frozen)
-        if any(p in each for p in self._history.placements(key) for each in unknown):
+        unknown = (self._awaiting, self._withheld, self._frozen, self._order.held)
+        claimers = self._history.placements(key)
+        if any(p in each for p in claimers for each in unknown):
+            return False
+        if any(self._is_needed(p, claimers) for p in claimers):
             return False
         return self._causes.of(key) <= settled
 
@@ -323,6 +343,7 @@ class Destination:
                 if placement not in self._ownership.on(key):
                     self._history.remove(placement, key)
         self._look_at_left(key)
+        self._order.observed(claimers, gone=not stays)
         for placement in self._ownership.on(key):
             self._tallies[placement].stale((key,))
         return claimers
@@ -339,20 +360,12 @@ class Destination:
 
     def deadline(self) -> float | None:
         """When `tick` is due, in monotonic seconds."""
-        withheld = (at + WITHHELD_AFTER_SECONDS for at in self._withheld_unsaid.values())
-        opens = self.admissions.deadline()
+        withheld, opens = self._withheld.moments(), self.admissions.deadline()
         return min(withheld if opens is None else (opens, *withheld), default=None)
 
     def tick(self, now: float) -> list[MailKey]:
         """The placements whose content is withheld for long enough now to be told of."""
-        late = [
-            key
-            for key, since in self._withheld_unsaid.items()
-            if since + WITHHELD_AFTER_SECONDS <= now
-        ]
-        for key in late:
-            del self._withheld_unsaid[key]
-        return late
+        return self._withheld.tick(now)
 
     def is_pending(self, key: MailKey) -> bool:
         """Whether something of a placement is still under way; what is wrong is not looked for."""
@@ -372,11 +385,13 @@ class Destination:
         if assignment is None:
             return self._leaving(key)
         if key in self._withheld:
-            samples = [] if key in self._withheld_unsaid else [self._sample(0, "", WITHHELD)]
+            samples = [self._sample(0, "", WITHHELD)] if self._withheld.is_told(key) else []
             return Said("failing" if samples else "pending", "unknown", ARM_OLDER, samples)
         arm = arm_name(assignment.arm)
         if key in self._frozen:
-            return self._frozen_here(key)
+            return self._kept("frozen", key, self._frozen[key])
+        if key in self._order.held:
+            return self._kept("waiting", key, self._waiting_samples(key))
         if assignment.entries is None:
             samples = self._content_sample(key)
             return Said("failing" if samples else "pending", "unknown", arm, samples)
@@ -384,7 +399,7 @@ class Destination:
         if not assignment.entries and self._history.left(key):
             return self._leaving(key)
         left += self.upsync.samples(key, str(self.path))
-        tally = self._refreshed(key)
+        tally = self._tally(key)
         state = tally.state
         if any(sample.severity == 0 for sample in left):
             state = "failing"
@@ -425,16 +440,17 @@ class Destination:
     def check(self) -> None:
         """Assert that what is derived agrees with what it is derived from."""
         self._ownership.check()
+        self._order.check()
         self._history.check([key for key in self._observed if key not in self.wanted])
         assert self._tallies.keys() == self._assigned.keys()
         for key, assignment in self._assigned.items():
             assert assignment.entries is None or key not in self._awaiting
-            assert (assignment.entries is None) == (key in self._awaiting or key in self._frozen)
+            unready = (self._awaiting, self._frozen, self._order.held)
+            assert (assignment.entries is None) == any(key in each for each in unready)
             assert self._ownership.of(key).keys() == {each.key for each in assignment.in_force}
         for tally in self._tallies.values():
             tally.check()
-        assert self._withheld.keys() <= self._assigned.keys()
-        assert self._withheld_unsaid.keys() <= self._withheld.keys()
+        assert set(self._withheld) <= self._assigned.keys()
 
     def _assign(self, key: MailKey, assignment: Assignment) -> None:
         self._assigned[key] = assignment
@@ -449,32 +465,30 @@ class Destination:
 
     def _freeze(self, key: MailKey, failed: Mapping[ObjectKey, str]) -> None:
         """All of the placement stays as it is here: nothing comes, changes or goes."""
-        samples = [
-            self._sample(0, str(obj), f"{FROZEN}: {why}"[:REASON_MAX_CHARACTERS])
-            for obj, why in failed.items()
-        ]
+        samples = [self._sample(0, str(obj), f"{FROZEN}: {why}") for obj, why in failed.items()]
         self._frozen[key] = tuple(sorted(samples, key=lambda sample: sample.rank)[:SAMPLES_MAX])
         self._awaiting.pop(key, None)
         self._changed[key] = None
 
-    def _frozen_here(self, key: MailKey) -> Said:
-        tally = self._refreshed(key)
+    def _kept(self, state: State, key: MailKey, why: Iterable[ExceptionSample]) -> Said:
+        """The report on a placement that stays as it was here."""
+        tally = self._tally(key)
         health = tally.health if self._ownership.of(key) else "unknown"
-        samples = chain(self._frozen[key], tally.worst(SAMPLES_MAX))
-        return Said("frozen", health, ARM_OLDER, samples)
+        return Said(state, health, ARM_OLDER, chain(why, tally.worst(SAMPLES_MAX)))
 
-    def _refreshed(self, key: MailKey) -> Tally:
-        tally, claims = self._tallies[key], self._ownership.of(key)
-        tally.refresh(lambda obj: self._judged(key, obj) if obj in claims else None)
-        return tally
+    def _waiting_samples(self, key: MailKey) -> list[ExceptionSample]:
+        awaited = self._waits_for(key, self._order.held[key].assignment)
+        named = f"the placement {awaited.name} to be healthy here" if awaited else "nothing"
+        return [self._sample(AT_WORK, "", f"{WAITING}: for {named}")]
 
     def _withhold(
         self, key: MailKey, head: DeltaHead, former: Assignment | None, now: float
     ) -> None:
         """Its head alone takes nothing away: what was held stays, and the content is waited for."""
         self.admissions.forget(key)
-        if key not in self._withheld:
-            self._withheld[key] = self._withheld_unsaid[key] = now
+        if self._order.held.pop(key, None) is not None:
+            self._awaiting[key] = None
+        if self._withheld.begin(key, now):
             self._changed[key] = None
         if former is None:
             self._assign(key, Assignment(None, rank_of(head)))
@@ -496,37 +510,16 @@ class Destination:
             return summary
         return in_wave(summary, self.admissions.of(key), self.profile, gated=assignment.rank.gated)
 
-    def _judged(self, key: MailKey, obj: ObjectKey) -> Judged:
-        observed = self._observed.get(obj)
-        present = observed is not None and observed.present
-        health: Health = observed.health if observed and present else "progressing"
-        state, sample = self._state_of(key, obj)
-        return state, health, sample
+    def _tally(self, key: MailKey) -> Tally:
+        """The placement's objects as they are now."""
+        tally, claims = self._tallies[key], self._ownership.of(key)
+        tally.refresh(lambda obj: self._judged(key, obj) if obj in claims else None)
+        return tally
 
-    def _state_of(self, key: MailKey, obj: ObjectKey) -> tuple[State, ExceptionSample | None]:
+    def _judged(self, key: MailKey, obj: ObjectKey) -> Judged:
         winner = self._ownership.winner_over(key, obj)
-        if winner is not None:
-            reason = (
-                f"Overridden: {self._titles[winner]} says otherwise; say the same, or rename it"
-            )
-            return "failing", self._sample(1, str(obj), reason)
-        observed = self._observed.get(obj)
-        if observed is not None and observed.error:
-            reason = observed.error[:REASON_MAX_CHARACTERS]
-            return "failing", self._sample(0, str(obj), reason)
-        wanted = self.wanted.get(obj)
-        if observed is None or wanted is None or not observed.present:
-            return "pending", None
-        same = observed.address == wanted.address
-        if not same and not (wanted.create_only and observed.address):
-            return "pending", None
-        if observed.health == "degraded":
-            reason = (observed.reason or "Degraded")[:REASON_MAX_CHARACTERS]
-            return "synced", self._sample(NOT_WORKING, str(obj), reason)
-        if observed.health == "progressing" and observed.reason:
-            reason = observed.reason[:REASON_MAX_CHARACTERS]
-            return "synced", self._sample(AT_WORK, str(obj), reason)
-        return "synced", None
+        title = self._titles[winner] if winner is not None else ""
+        return judge(obj, self._observed.get(obj), self.wanted.get(obj), title, str(self.path))
 
     def _leaving(self, key: MailKey) -> Said | None:
         if not self._history.left(key):
@@ -535,14 +528,14 @@ class Destination:
 
     def _left_samples(self, key: MailKey) -> list[ExceptionSample]:
         """What keeps the placement's leftovers from being pruned."""
-        seen = (self._observed[obj] for obj in self._history.left(key))
-        return [
-            self._sample(0, str(s.key), s.error[:REASON_MAX_CHARACTERS]) for s in seen if s.error
-        ]
+        seen = [self._observed[obj] for obj in self._history.left(key)]
+        failed = [self._sample(0, str(s.key), s.error) for s in seen if s.error]
+        waiting = (waiting_sample(each, str(self.path)) for each in seen)
+        return [*failed, *filter(None, waiting)]
 
     def _clash_samples(self, assignment: Assignment) -> Iterator[ExceptionSample]:
         for obj, why in self._customizing.clashes(assignment.forms):
-            yield self._sample(2, str(obj), f"{CLASH}: {why}"[:REASON_MAX_CHARACTERS])
+            yield self._sample(2, str(obj), f"{CLASH}: {why}")
 
     def _content_sample(self, key: MailKey) -> list[ExceptionSample]:
         if self._content.refused_since(owner_of(key)) is None:
@@ -550,7 +543,7 @@ class Destination:
         return [self._sample(0, "", CONTENT_REFUSED)]
 
     def _sample(self, severity: int, obj: str, reason: str) -> ExceptionSample:
-        return ExceptionSample(severity, obj, reason, 1, str(self.path))
+        return sample(severity, obj, reason, str(self.path))
 
     def _look_at_left(self, key: ObjectKey) -> None:
         self._history.set_left(key, is_left=key in self._observed and key not in self.wanted)

@@ -1,0 +1,99 @@
+"""Moves that make before they break: lets go of who loses a placement once who gains it is well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from controllers.core.holding import GATHER_SECONDS, Holds, Unwell
+from controllers.mailbox_controller import MailboxController
+from controllers.ports import CentreRelay
+from controllers.work_queue import WorkQueue
+from relay.ports import Clock
+from schemas.identity import MailKey
+from schemas.records import DeltaHead, Record
+
+
+class Moves:
+    """The reconciler of placements that move so, by mail key; what it decides is in `Unwell`."""
+
+    def __init__(
+        self,
+        relay: CentreRelay,
+        holds: Holds,
+        inventories: Sequence[MailboxController],
+        deadline_of: Callable[[MailKey], float | None],
+        clock: Clock,
+    ) -> None:
+        """`deadline_of` says how long a placement's move may take; None of what does not move so.
+
+        It raises LookupError while nobody knows.
+        """
+        self._relay = relay
+        self._holds = holds
+        self._inventories = inventories
+        self._deadline_of = deadline_of
+        self._clock = clock
+        self._queue: WorkQueue[MailKey] = WorkQueue(clock)
+        self._unwell: dict[MailKey, Unwell] = {}
+
+    def ledger_changed(self, records: Sequence[Record]) -> None:
+        """Take records that came into force, or left it."""
+        self._queue.add(self._holds.changed(records))
+        heads = (record for record in records if isinstance(record, DeltaHead))
+        self._queue.add(head.source.key for head in heads if head.source.key in self._holds)
+
+    def counts_changed(self, keys: Iterable[MailKey]) -> None:
+        """Look again at those of these placements that move so."""
+        self._queue.add(key for key in keys if key in self._holds or self._moves(key))
+
+    async def run(self) -> None:
+        """Reconcile until cancelled."""
+        self._queue.add(self._holds.placements())
+        await self._queue.work(self.reconcile)
+
+    async def reconcile(self, keys: frozenset[MailKey]) -> frozenset[MailKey]:
+        """Let go of what is held for these and need not be any more."""
+        for key in keys:
+            try:
+                deadline = self._deadline_of(key)
+            except LookupError:
+                self._queue.add_later(key, GATHER_SECONDS)
+                continue
+            self._look(key, deadline)
+        return frozenset()
+
+    def _look(self, key: MailKey, deadline: float | None) -> None:
+        now, count = self._clock.now(), self._relay.count(key)
+        held = self._holds.of(key)
+        unwell = None
+        if count is not None and count.exact:
+            summary = count.summary
+            unwell = summary.destinations - summary.health.get("healthy", 0)
+        if deadline is None:
+            self._unwell.pop(key, None)
+            self._release(key, held)
+            return
+        usual = self._unwell.get(key)
+        if not held:
+            if unwell is not None:
+                usual = usual or Unwell(unwell, now.seconds)
+                self._unwell[key] = usual.seen(unwell, now.seconds, deadline)
+            return
+        late = [slot for slot, since in held.items() if now.wall_ms >= since + deadline * 1000]
+        gathered = now.wall_ms >= max(held.values()) + GATHER_SECONDS * 1000
+        if gathered and unwell is not None and unwell <= (usual.least if usual else 0):
+            late = list(held)
+        self._release(key, late)
+        if len(late) < len(held):
+            self._queue.add_later(key, GATHER_SECONDS)
+
+    def _release(self, key: MailKey, slots: Iterable[MailKey]) -> None:
+        for slot in slots:
+            for mailboxes in self._inventories:
+                mailboxes.release(slot, key)
+
+    def _moves(self, key: MailKey) -> bool:
+        try:
+            return self._deadline_of(key) is not None
+        except LookupError:
+            return False

@@ -1,0 +1,52 @@
+"""Placements that would wait for each other: refused before anything is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from relay.ports import Space, SpaceError
+from schemas.objects import ObjectKey
+from schemas.placements import KINDS, PlacementKind
+from schemas.placing import DEPENDS_ON, dependencies_of, reached
+
+Objects = Mapping[ObjectKey, Mapping[str, Any]]
+
+
+async def circles(space: Space, wished: Objects) -> list[tuple[ObjectKey, str]]:
+    """Placements among these that would wait for themselves by way of others, and why not."""
+    found = []
+    for kind in KINDS:
+        ours = {k: obj for k, obj in wished.items() if (k.group, k.resource) == _name(kind)}
+        if any(_waits_for(obj) for obj in ours.values()):
+            known = await _known(space, _name(kind)) | ours
+            named = {key.name: _waits_for(obj) for key, obj in known.items()}
+            found += [(key, said) for key in ours if (said := _circle(key.name, named))]
+    return found
+
+
+async def _known(space: Space, kind: tuple[str, str]) -> dict[ObjectKey, Mapping[str, Any]]:
+    try:
+        listing = await space.list(*kind)
+    except SpaceError:
+        # What does not serve the kind has no such placement; else its writing says why.
+        return {}
+    return {ObjectKey(*kind, "", obj["metadata"]["name"]): obj for obj in listing.objects}
+
+
+def _circle(name: str, named: Mapping[str, tuple[str, ...]]) -> str:
+    ahead = reached(named, name)
+    if name not in ahead:
+        return ""
+    members = sorted(other for other in ahead if name in reached(named, other))
+    path = f"metadata.annotations[{DEPENDS_ON}]"
+    return f"{path}: {', '.join(members)} would wait for each other; take one out of the circle"
+
+
+def _waits_for(obj: Mapping[str, Any]) -> tuple[str, ...]:
+    annotations = (obj.get("metadata") or {}).get("annotations") or {}
+    return dependencies_of({DEPENDS_ON: str(annotations.get(DEPENDS_ON) or "")})
+
+
+def _name(kind: PlacementKind) -> tuple[str, str]:
+    return kind.group, kind.resource
