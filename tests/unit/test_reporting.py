@@ -263,7 +263,9 @@ def test_a_step_makes_nothing_look_pending_that_did_not_change():
 
 
 @pytest.mark.parametrize(
-    ("generation", "rollout"), [(4, ALONE), (6, ALONE._replace(refused=True))], ids=str
+    ("generation", "rollout"),
+    [(4, ALONE), (6, ALONE._replace(refused=True))],
+    ids=["before it", "refused"],
 )
 def test_what_was_said_before_the_rollout_or_cannot_be_sent_is_pending(generation, rollout):
     before = summary_of(facts(rollout=rollout), report(generation=generation))
