@@ -11,14 +11,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from controllers.core.conditions import condition, merged
+from controllers.core.placements import read_arm
 from controllers.core.rollout import history, layers
 from controllers.core.rollout.decide import Run, begin_run, decide
 from controllers.core.rollout.estimates import label_values, members
 from controllers.core.rollout.facts import Facts
+from controllers.core.rollout.requests import is_news
 from controllers.core.rollout.rollouts import Rollouts, rollout_key
 from controllers.core.rollout.state import Change, changed, is_under_way
 from controllers.core.rollout.telling import OWNED, conditions, told
-from controllers.issuing import Issuer
+from controllers.issuing import Issuer, read_all
 from controllers.placement_translator import PlacementTranslator
 from controllers.ports import CentreRelay
 from controllers.status_writing import write_status
@@ -27,6 +29,7 @@ from relay.ports import Clock, Space
 from schemas.api import RolloutSpec, RolloutStatus
 from schemas.api.rollout_spec import REQUEST_ANNOTATION
 from schemas.api.shared import Condition
+from schemas.blobs import Reference
 from schemas.identity import NodePath
 from schemas.records import NodeRecord, Profile
 
@@ -112,7 +115,7 @@ class RolloutController:
             known = self._known[name] = _Known(
                 stored, begin_run(stored, now), spec.placement.placement
             )
-        facts = self._facts(name, spec)
+        facts = self._facts(name, spec, await self._lost(name, known.state))
         decision = decide(spec, facts, known.state, known.run, now)
         state = told(spec, facts, decision.state, name)
         known.state, known.run = state, decision.run
@@ -145,7 +148,7 @@ class RolloutController:
 
     # What is known.
 
-    def _facts(self, name: str, spec: RolloutSpec) -> Facts:
+    def _facts(self, name: str, spec: RolloutSpec, lost: frozenset[Reference]) -> Facts:
         translator, placement = self._translator, spec.placement.placement
         obj = self._rollouts.objects[name]
         metadata = obj.get("metadata") or {}
@@ -162,13 +165,27 @@ class RolloutController:
             count=count if fresh else None,
             is_lost=gates is None and (is_first or source in self._issuer.lost),
             uid=str(metadata.get("uid") or name),
-            request=str((metadata.get("annotations") or {}).get(REQUEST_ANNOTATION) or ""),
+            request=_request(obj),
             members=lambda wave: members(self._issuer.records, source, wave),
             label_values=lambda label: label_values(self._issuer.records.values(), label),
             blocked=lambda: self._blocked(name, placement),
-            lacks=lambda arm: bool(self._relay.lacks([arm.address])),
+            lacks=lambda arm: arm in lost,
             is_place=self._is_place,
         )
+
+    async def _lost(self, name: str, state: RolloutStatus | None) -> frozenset[Reference]:
+        """Former contents of which something is not kept; looked for when a request comes."""
+        text = _request(self._rollouts.objects[name])
+        if state is None or not is_news(state, text):
+            return frozenset()
+        found = set()
+        for root in sorted(history.roots(state), key=lambda each: each.address):
+            read = await read_all(self._relay, read_arm(root))
+            entries = read.entries.values() if read is not None else ()
+            needed = [it.address for entry in entries for it in entry.references]
+            if read is None or self._relay.lacks(needed):
+                found.add(root)
+        return frozenset(found)
 
     def _blocked(self, name: str, placement: str) -> str:
         """Why an older rollout keeps this one from beginning; "" if none does."""
@@ -251,6 +268,11 @@ def _without(status: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]
     spoken = ("message", "complete", "late", "conditions") if fields else ()
     rest = {field: value for field, value in status.items() if field not in spoken}
     return {**rest, "waves": listed}
+
+
+def _request(obj: Mapping[str, Any]) -> str:
+    metadata = obj.get("metadata") or {}
+    return str((metadata.get("annotations") or {}).get(REQUEST_ANNOTATION) or "")
 
 
 def _change(placement: Mapping[str, Any] | None) -> Change:

@@ -204,6 +204,22 @@ async def test_of_two_rollouts_that_share_an_object_the_later_waits(tmp_path):
         await centre.until_status(key, phase("Progressing"))
 
 
+async def test_an_undo_to_a_content_of_which_an_object_is_lost_changes_nothing(tmp_path):
+    centre = await world(tmp_path)
+    await in_first_wave(centre)
+    async with centre.running():
+        await centre.until_status(ROLLOUT, phase("Progressing"))
+        before = gates(centre.relay)
+        first = await centre.relay.entries(centre.relay.deltas()[0])
+        del centre.relay.blobs[first["a"].address]
+        said = {"leafcast.io/rollout-request": '{"id": "1", "action": "undo"}'}
+        await centre.apply(rollout(annotations=said))
+        obj = await centre.until_status(ROLLOUT, lambda obj: obj["status"].get("request"))
+        assert obj["status"]["request"]["outcome"] == "Refused"
+        assert "is lost" in obj["status"]["request"]["message"]
+        assert gates(centre.relay) == before
+
+
 async def test_of_two_rollouts_of_a_placement_the_older_counts(tmp_path):
     centre = await world(tmp_path)
     async with centre.running():

@@ -55,6 +55,15 @@ def handle(spec: RolloutSpec, facts: Facts, state: RolloutStatus, now_ms: int) -
     return _told(done, request.id, request.action, "Done", message)
 
 
+def is_news(state: RolloutStatus, text: str) -> bool:
+    """Whether the annotation holds a request that was not handled yet."""
+    known = state.request.id if state.request is not None else ""
+    try:
+        return bool(text) and read_rollout_request(text).id != known
+    except Faulty:
+        return False
+
+
 def ignored(state: RolloutStatus, text: str) -> RolloutStatus:
     """The state that takes a request for one that was handled: it was made of a state now lost."""
     if not text:
