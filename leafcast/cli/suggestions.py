@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 ALIKE = 0.75
-"""How like a word must be to one that there is to be taken for it: `aply`, but not `rollout`."""
+"""How like a word must be to one that there is to be taken for it: `aply`, but not `autoscale`."""
 
 _APPLY = "change your file, then leafcast apply -f FILE"
 _THERE = "Pods run at the edges: use kubectl there"
@@ -17,8 +17,8 @@ _INSTEAD = {
     **dict.fromkeys(("scale", "set"), _APPLY),
     **dict.fromkeys(("attach", "cp", "debug", "exec", "logs", "port-forward", "top"), _THERE),
     **dict.fromkeys(
-        ("rollout", "pause", "resume", "undo"),
-        "leafcast status NAME shows how far a change is, leafcast wait NAME --for healthy waits",
+        ("pause", "resume", "undo"),
+        "leafcast rollout steers how far a change goes: see leafcast rollout --help",
     ),
     **dict.fromkeys(
         ("api-resources", "api-versions", "explain"),

@@ -402,5 +402,5 @@ def test_the_last_state_says_how_far_it_is_and_what_is_wrong():
 def test_click_is_told_of_bad_durations():
     with pytest.raises(click.BadParameter, match="60s"):
         wait.make_context("wait", ["shop", "--for", "synced", "--timeout", "soon"])
-    with pytest.raises(click.BadParameter, match="synced or healthy"):
+    with pytest.raises(click.BadParameter, match="synced, healthy or rolled-out"):
         wait.make_context("wait", ["shop", "--for", "gone"])
