@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from controllers.core.drafts import Draft
-from controllers.core.moving import move_fault, nodes_below
+from controllers.core.moving import move_fault, node_in, nodes_below
 from controllers.issuing import Issuer
 from schemas.identity import MailKey, NodePath, TreeId
 from schemas.records import API_NODE, NodeRecord, Source
@@ -93,11 +93,7 @@ async def enrol_lost_nodes(issuer: Issuer, tree: TreeId, nkeys: Mapping[NodePath
 
 def check_move(issuer: Issuer, tree: TreeId, old: NodePath, new: NodePath) -> None:
     """Raises NodeRefused unless a node without others below it can move to the path."""
-
-    def node_at(path: NodePath) -> NodeRecord | None:
-        return node_record(issuer, tree, path)
-
-    if fault := move_fault(issuer.records, node_at, old, new):
+    if fault := move_fault(issuer.records, tree, old, new):
         raise NodeRefused(*fault)
 
 
@@ -126,8 +122,7 @@ def nodes(issuer: Issuer) -> list[NodeRecord]:
 
 def node_record(issuer: Issuer, tree: TreeId, path: NodePath) -> NodeRecord | None:
     """The record of a node in force."""
-    record = issuer.records.get(_source(tree, path).key)
-    return record if isinstance(record, NodeRecord) else None
+    return node_in(issuer.records, tree, path)
 
 
 def _source(tree: TreeId, path: NodePath) -> Source:

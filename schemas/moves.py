@@ -15,7 +15,8 @@ FORMER_MAX = 8
 def former_paths(annotations: Mapping[str, str]) -> tuple[NodePath, ...]:
     """The paths at which a destination hung before, the latest last; what is no path is none."""
     found = []
-    for text in annotations.get(MOVED_ANNOTATION, "").split(",")[-FORMER_MAX:]:
+    said = annotations.get(MOVED_ANNOTATION)
+    for text in said.split(",")[-FORMER_MAX:] if said else ():
         try:
             path = NodePath.parse(text.strip())
         except BadIdentity:

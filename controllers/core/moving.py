@@ -2,43 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 
-from schemas.identity import MailKey, NodePath
+from schemas.identity import MailKey, NodePath, TreeId
 from schemas.moves import former_paths
-from schemas.records import NodeRecord, Profile, Record
+from schemas.records import API_NODE, NodeRecord, Profile, Record, Source
+from schemas.snapshots import EntryKey, path_entry_key
 
-NodeAt = Callable[[NodePath], NodeRecord | None]
-"""The record in force of a node."""
+Records = Mapping[MailKey, Record]
+"""What is in force."""
+
+
+def node_in(records: Records, tree: TreeId, path: NodePath) -> NodeRecord | None:
+    """The record of a node in force."""
+    record = records.get(Source(API_NODE, tree, "", str(path)).key)
+    return record if isinstance(record, NodeRecord) else None
 
 
 def left_nodes(
-    records: Mapping[MailKey, Record], node_at: NodeAt, news: Iterable[Record]
+    records: Records, tree: TreeId, moved: Iterable[tuple[NodePath, Profile]]
 ) -> list[MailKey]:
-    """The nodes that moved away with destinations, whose new profiles these are.
+    """The nodes that moved away with destinations: where each hung, and its new profile.
 
     They are deleted together with what the new profiles replace: one snapshot drops both.
     """
     found = []
-    for profile in news:
-        former = records.get(profile.source.key)
-        if not isinstance(profile, Profile) or not isinstance(former, Profile):
+    for old, profile in moved:
+        if old == profile.path or old not in former_paths(profile.annotations):
             continue
-        if former.path == profile.path or former.path not in former_paths(profile.annotations):
-            continue
-        left = node_at(former.path)
-        if left and node_at(profile.path) and not nodes_below(records, former.path):
+        left = node_in(records, tree, old)
+        if left and node_in(records, tree, profile.path) and not nodes_below(records, old):
             found.append(left.source.key)
     return found
 
 
+def still_left(records: Records, tree: TreeId, listed: Container[EntryKey]) -> list[MailKey]:
+    """The nodes that moved away when the last snapshot still listed their destinations there.
+
+    Who begins on this ledger drops the old profile, and the node with it. A node that is newer
+    than the move came after it.
+    """
+    moved = [
+        (old, profile)
+        for profile in records.values()
+        if isinstance(profile, Profile)
+        for old in former_paths(profile.annotations)
+        if path_entry_key(old, profile.source.key) in listed
+        and (node := node_in(records, tree, old)) is not None
+        and node.generation < profile.generation
+    ]
+    return left_nodes(records, tree, moved)
+
+
 def move_fault(
-    records: Mapping[MailKey, Record], node_at: NodeAt, old: NodePath, new: NodePath
+    records: Records, tree: TreeId, old: NodePath, new: NodePath
 ) -> tuple[NodePath, str, str] | None:
     """Why a node cannot move to a path: of which path it is said, the reason, and what to do."""
     if old.is_root or new.is_root:
         return NodePath(), "the centre is no child", "name a path such as /emea/store-1"
-    if node_at(old) is None:
+    if node_in(records, tree, old) is None:
         return old, "there is no such node", "`leafcast node list` shows the nodes there are"
     if new == old:
         return old, "it hangs there already", "name another path for it"
@@ -50,15 +72,15 @@ def move_fault(
             f"there are nodes below it ({', '.join(map(str, below))}), and only a leaf can move"
         )
         return old, reason, "move or remove these first"
-    if node_at(new) is not None:
+    if node_in(records, tree, new) is not None:
         remedy = f"name another path, or free this one with `leafcast node remove {new}`"
         return new, "there is such a node already", remedy
-    if not new.parent.is_root and node_at(new.parent) is None:
+    if not new.parent.is_root and node_in(records, tree, new.parent) is None:
         return new, f"its parent {new.parent} is no node", f"add {new.parent} first, as a relay"
     return None
 
 
-def nodes_below(records: Mapping[MailKey, Record], path: NodePath) -> list[NodePath]:
+def nodes_below(records: Records, path: NodePath) -> list[NodePath]:
     """The nodes in force below a path."""
     found = (item for item in records.values() if isinstance(item, NodeRecord))
     return sorted(item.path for item in found if item.path != path and path.holds(item.path))

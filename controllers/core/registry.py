@@ -20,7 +20,7 @@ from controllers.core.destination_properties import (
 from controllers.core.drafts import Draft, same
 from controllers.core.holding import Holding
 from controllers.core.inventory import REGISTERED, location_draft, register
-from controllers.core.moving import left_nodes
+from controllers.core.moving import left_nodes, node_in
 from controllers.core.reach import hold_destinations
 from controllers.core.removal import Held, hold_records
 from controllers.core.where import Inventory
@@ -31,9 +31,7 @@ from schemas.identity import MailKey, NodePath, TreeId
 from schemas.objects import ObjectKey
 from schemas.records import (
     API_LOCATION,
-    API_NODE,
     API_SYNC_TARGET,
-    NodeRecord,
     Profile,
     Record,
     Source,
@@ -200,8 +198,13 @@ class Registry:
                 conditions[name] = condition(REGISTERED, "False", "Invalid", said)
         drafts = self._holding.with_holds(drafts, now_ms)
         news = [draft for draft in drafts if not same(draft.record, self._records.get(draft.slot))]
-        left = left_nodes(self._records, self._node_at, [draft.record for draft in news])
-        return news, left, conditions
+        moved = [
+            (former.path, draft.record)
+            for draft in news
+            if isinstance(draft.record, Profile)
+            and isinstance(former := self._records.get(draft.slot), Profile)
+        ]
+        return news, left_nodes(self._records, self._tree, moved), conditions
 
     def _others_profiles(self) -> list[Profile]:
         """Destinations in force that a space said which nobody follows."""
@@ -284,11 +287,7 @@ class Registry:
         return self._properties.of(name, held.properties if isinstance(held, Profile) else {})
 
     def _is_node(self, path: NodePath) -> bool:
-        return self._node_at(path) is not None
-
-    def _node_at(self, path: NodePath) -> NodeRecord | None:
-        record = self._records.get(Source(API_NODE, self._tree, "", str(path)).key)
-        return record if isinstance(record, NodeRecord) else None
+        return node_in(self._records, self._tree, path) is not None
 
     def _in_ledger(self) -> set[ObjectKey]:
         resources = {api: resource for resource, api in _APIS.items()}

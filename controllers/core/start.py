@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from controllers.core.drafts import slot_of
 from controllers.core.issuing import LedgerIssuer
 from controllers.core.ledger import Ledger, entry_key_of
+from controllers.core.moving import still_left
 from controllers.core.reading import Reading
 from controllers.core.snapshots import SnapshotIssuer, judge_own_ledger, known_terms
 from relay.core.events import Instant
@@ -102,7 +103,9 @@ class StoredLedger:
         ledger.forgotten |= lost.keys()
         vouched = last is not None or not held
         unlisted -= lost.keys()
-        return LedgerIssuer(ledger, snapshots, signer, unlisted, lost, is_vouched=vouched)
+        issuer = LedgerIssuer(ledger, snapshots, signer, unlisted, lost, is_vouched=vouched)
+        issuer.delete(still_left(ledger.records, signer.tree, self.listed), now)
+        return issuer
 
     def _may_lose(self, entry: EntryKey, record: Record) -> bool:
         """Whether a record may have taken something that no snapshot settled yet."""

@@ -101,16 +101,9 @@ WIDE = Size(
     brief=False,
 )
 DEEP = replace(WIDE, name="deep", depths=(2, 3), rounds=((4, 12), (0, 4)))
-ROLLING = replace(
-    SMALL,
-    name="rolling",
-    edges=(2, 3),
-    edges_max=4,
-    rounds=((3, 12),),
-    draw=faults.draw_rolling,
-    rolling=True,
-)
-SIZES = {size.name: size for size in (TINY, SMALL, WIDE, DEEP, ROLLING)}
+BUSY = replace(SMALL, name="busy", edges=(2, 3), edges_max=4, rounds=((3, 12),))
+ROLLING = replace(BUSY, name="rolling", draw=faults.draw_rolling, rolling=True)
+SIZES = {size.name: size for size in (TINY, SMALL, WIDE, DEEP, BUSY, ROLLING)}
 
 
 def seed_of(name: str) -> tuple[Size, int]:

@@ -15,6 +15,7 @@ from relay.core.records.snapshot import Interest, SnapshotView
 from relay.core.records.verdict import HeldRecord, Standing, judge
 from schemas.blobs import open_value
 from schemas.identity import SNAPSHOT_KEY, KeyId, NodePath, TreeId, random_id
+from schemas.moves import MOVED_ANNOTATION
 from schemas.records import (
     API_LOCATION,
     API_NODE,
@@ -129,9 +130,10 @@ def location(name, **labels):
     return LocationRecord(source, 0, "", "", (), labels, {}, LabelSelector())
 
 
-def profile(name, path):
+def profile(name, path, former=""):
     source = Source(API_SYNC_TARGET, "space", "", name)
-    return Profile(source, 0, "", "", (), f"space-mb-{name}", NodePath.parse(path), {}, {}, {})
+    said = {MOVED_ANNOTATION: former} if former else {}
+    return Profile(source, 0, "", "", (), f"space-mb-{name}", NodePath.parse(path), {}, said, {})
 
 
 def node(path):
@@ -211,6 +213,19 @@ def test_a_move_drops_profile_and_node_at_the_old_place_in_one_snapshot(centre):
     assert publication.dropped == (old_node.source.key,)
     assert centre.standing(old) is centre.standing(old_node) is Standing.DROPPED
     assert centre.standing(new) is Standing.IN_FORCE
+
+
+def test_a_start_after_a_move_drops_profile_and_node_at_the_old_place_in_one_snapshot(centre):
+    (old_node,) = centre.issue(node("/a"))
+    (old,) = centre.issue(profile("s", "/a"))
+    centre.issue(node("/b"))
+    centre.sign()
+    centre.issue(profile("s", "/b", former="/a"), delete=[old_node.source.key])
+    centre.start()
+    centre.sign()
+    assert centre.standing(old) is centre.standing(old_node) is Standing.IN_FORCE
+    centre.sign()
+    assert centre.standing(old) is centre.standing(old_node) is Standing.DROPPED
 
 
 def test_who_moved_twice_around_starts_is_listed_at_the_last_place_only(centre):

@@ -5,17 +5,18 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
-from controllers.core.moving import left_nodes, move_fault
+from controllers.core.moving import left_nodes, move_fault, still_left
 from leafcast.cli.commands.node import move
 from leafcast.daemon.relocation import moved_objects, name_for
 from leafcast.data_dir import DataDirUnusable
 from leafcast.join.bundle import read_bundle, write_bundle
 from leafcast.join.folder import JoinedFolder, default_folder, joined_folder
 from relay.adapters.clock import SystemClock, SystemDice
-from schemas import subjects
+from schemas import subjects, wire
 from schemas.identity import NodePath
 from schemas.moves import FORMER_MAX, MOVED_ANNOTATION, after_move, former_paths
 from schemas.records import API_NODE, API_SYNC_TARGET, NodeRecord, Profile, Source
+from schemas.snapshots import path_entry_key
 from tests.unit.test_bundle import BUNDLE
 
 OLD, NEW, FAR = map(NodePath.parse, ("/r1/s1", "/r2/s1", "/r3/s1"))
@@ -34,13 +35,6 @@ def node(path):
 
 def ledger(*records):
     return {record.source.key: record for record in records}
-
-
-def node_at(records):
-    def found(path):
-        return records.get(Source(API_NODE, TREE, "", str(path)).key)
-
-    return found
 
 
 # What the centre says.
@@ -64,18 +58,27 @@ def test_former_places_are_kept_in_order_and_few():
 def test_a_node_leaves_its_place_together_with_the_destination_that_says_so():
     records = ledger(profile(OLD), node(OLD), node(NEW))
     moved = profile(NEW, former=(OLD,))
-    assert left_nodes(records, node_at(records), [moved]) == [node(OLD).source.key]
-    for news, held in (
-        (profile(NEW), records),
-        (profile(OLD, former=(OLD,)), records),
-        (profile(NEW, former=(FAR,)), records),
-        (moved, ledger(profile(NEW), node(OLD), node(NEW))),
-        (moved, ledger(profile(OLD), node(OLD))),
-        (moved, ledger(profile(OLD), node(NEW))),
-        (moved, ledger(profile(OLD), node(OLD), node(NEW), node(OLD.child("below")))),
-        (moved, ledger(node(OLD), node(NEW))),
+    assert left_nodes(records, TREE, [(OLD, moved)]) == [node(OLD).source.key]
+    for old, news, held in (
+        (OLD, profile(NEW), records),
+        (OLD, profile(OLD, former=(OLD,)), records),
+        (OLD, profile(NEW, former=(FAR,)), records),
+        (NEW, moved, ledger(profile(NEW), node(OLD), node(NEW))),
+        (OLD, moved, ledger(profile(OLD), node(OLD))),
+        (OLD, moved, ledger(profile(OLD), node(NEW))),
+        (OLD, moved, ledger(profile(OLD), node(OLD), node(NEW), node(OLD.child("below")))),
     ):
-        assert left_nodes(held, node_at(held), [news]) == []
+        assert left_nodes(held, TREE, [(old, news)]) == []
+
+
+def test_a_node_is_still_left_if_the_last_snapshot_lists_its_destination_there():
+    moved = profile(NEW, 5, former=(FAR, OLD))
+    at_old, at_far = (path_entry_key(path, moved.source.key) for path in (OLD, FAR))
+    records = ledger(moved, node(OLD), node(NEW))
+    assert still_left(records, TREE, [at_old]) == [node(OLD).source.key]
+    assert still_left(records, TREE, [at_far]) == []
+    came_after = wire.replace(node(OLD), generation=6)
+    assert still_left(ledger(moved, came_after, node(NEW)), TREE, [at_old]) == []
 
 
 @pytest.mark.parametrize(
@@ -93,7 +96,7 @@ def test_a_node_leaves_its_place_together_with_the_destination_that_says_so():
 )
 def test_a_move_without_sense_names_the_node_the_reason_and_the_remedy(old, new, of, said):
     records = ledger(node(NodePath.parse("/r1")), node(OLD), node(NodePath.parse("/r2")))
-    fault = move_fault(records, node_at(records), NodePath.parse(old), NodePath.parse(new))
+    fault = move_fault(records, TREE, NodePath.parse(old), NodePath.parse(new))
     assert fault is not None
     assert str(fault[0]) == of
     assert said in fault[1]
@@ -103,7 +106,7 @@ def test_a_move_without_sense_names_the_node_the_reason_and_the_remedy(old, new,
 def test_a_leaf_moves_below_any_node_and_below_the_centre():
     records = ledger(node(NodePath.parse("/r1")), node(OLD), node(NodePath.parse("/r2")))
     for new in (NEW, NodePath.parse("/s1"), NodePath.parse("/r1/s2")):
-        assert move_fault(records, node_at(records), OLD, new) is None
+        assert move_fault(records, TREE, OLD, new) is None
 
 
 def test_a_name_outlives_a_move_and_another_takes_the_next():
