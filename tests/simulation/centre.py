@@ -22,6 +22,8 @@ from controllers.core.keys import (
 )
 from controllers.core.start import read_stored_ledger
 from relay.core.events import Instant, Issued, OwnRecord, SnapshotIssued
+from relay.core.records.reading import SnapshotReading
+from relay.core.records.snapshot import Interest, SnapshotView
 from schemas import blobs, codec, wire
 from schemas.blobs import Reference
 from schemas.chunks import build_manifest
@@ -38,7 +40,7 @@ from schemas.objects import ObjectKey
 from schemas.records import DeltaHead, KeysRecord, Record
 from schemas.roots import bare_keys
 from schemas.signing import Envelope, Signer, decode_envelope
-from schemas.snapshots import encode, read_snapshot
+from schemas.snapshots import EntryKey, SnapshotRecord, encode, read_snapshot
 from schemas.subjects import CURSOR_KEY, TAKEN_KEY
 from tests.simulation.customizing import form_of, kind_of
 from tests.simulation.model import (
@@ -88,8 +90,8 @@ class Books:
         # The newest of each key, deleted ones too.
         self.records: dict[MailKey, Record] = {}
         self.history: list[tuple[MailKey, bytes]] = []
-        # What each snapshot lists, by mail key.
-        self.listings: dict[int, dict[MailKey, int]] = {}
+        # What each snapshot lists: a profile or node that moves for a while at both places.
+        self.listings: dict[int, dict[EntryKey, int]] = {}
 
     @property
     def ready(self) -> bool:
@@ -101,8 +103,8 @@ class Books:
         """Whether something is deleted that snapshots still list."""
         return False
 
-    def is_superseded(self, key: MailKey, generation: int, snapshot: int) -> bool:
-        """Whether by a snapshot this generation of the key is not in force."""
+    def is_superseded(self, key: EntryKey, generation: int, snapshot: int) -> bool:
+        """Whether by a snapshot this generation is not in force at its place."""
         return generation <= snapshot and self.listings[snapshot].get(key) != generation
 
 
@@ -446,7 +448,7 @@ class Centre(Books):
         honest = read_snapshot(publication.envelope.payload)
         said = self.world.ports.snapshot(honest, self._keep)
         data = self._issuer.signer.seal("snapshot", encode(said)).encode()
-        self._enter_snapshot(publication.generation, data, publication.dropped)
+        self._enter_snapshot(honest, data)
         root = self.world.root
         root.streams.own.pop(SNAPSHOT_KEY, None)
         root.streams.own[SNAPSHOT_KEY] = OwnRecord(SNAPSHOT_KEY, data, "", 0)
@@ -457,22 +459,19 @@ class Centre(Books):
         root.tell(SnapshotIssued(data, publication.dropped, frozenset(self._fresh)))
         self._fresh.clear()
 
-    def _enter_snapshot(self, generation: int, data: bytes, dropped: Iterable[MailKey]) -> None:
-        ledger = self._issuer.ledger
-        listing = {
-            key: record.generation
-            for key, record in {**ledger.deleted, **ledger.records}.items()
-            if key != KEYS_KEY
-        }
-        for key in set(dropped) - ledger.records.keys():
-            listing.pop(key, None)
-        # What the ledger lost goes on being listed as it was before.
-        former = self.listings[max(self.listings)] if self.listings else {}
-        lost = {key: former[key] for key in self._issuer.lost if key in former}
-        self.listings[generation] = {**lost, **listing}
+    def _enter_snapshot(self, snapshot: SnapshotRecord, data: bytes) -> None:
+        """What it lists is what is signed: a node judges by nothing else."""
+        nodes: dict[ContentHash, bytes] = {}
+        reading = SnapshotReading(snapshot, Interest.everything(), nodes)
+        while missing := reading.missing():
+            for address, plain in self._plain(missing).items():
+                reading.take(address, plain)
+        entries = SnapshotView(snapshot, nodes).listed(Interest.everything())
+        listing = {entry.key: entry.generation for entry in entries}
+        self.listings[snapshot.generation] = listing
         self.issued[data] = None
         self.history.append((SNAPSHOT_KEY, data))
-        self.world.note("centre", f"snapshot {generation}: {len(listing)} listed")
+        self.world.note("centre", f"snapshot {snapshot.generation}: {len(listing)} listed")
 
 
 def change_keys(centre: Centre, what: str, crash: str = "") -> None:

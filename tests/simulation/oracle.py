@@ -171,8 +171,9 @@ class Oracle(Watcher):
         _, record = read_record(data)
         highest, generation = self._highest.get((host.path, key), 0), record.generation
         newest = self._judged_by.get(host.path, 0)
-        listed = newest and self.centre.listings[newest].get(MailKey(key)) == generation
-        if generation < highest and not (newest > highest and listed):
+        anew = newest > highest and key != KEYS_KEY
+        listed = anew and self.centre.listings[newest].get(record.entry_key) == generation
+        if generation < highest and not listed:
             what = f"{host.path} goes back from {highest} to {generation} under {key}"
             raise LawBroken(NO_RESURRECTION, what)
         self._highest[host.path, key] = generation
@@ -180,7 +181,7 @@ class Oracle(Watcher):
             return
         if not newest:
             raise LawBroken(NO_RESURRECTION, f"{host.path} takes {key} before any snapshot")
-        if self.centre.is_superseded(MailKey(key), generation, newest):
+        if self.centre.is_superseded(record.entry_key, generation, newest):
             what = f"{host.path} takes {key} of {generation}, which snapshot {newest} does not list"
             raise LawBroken(NO_RESURRECTION, what)
 
