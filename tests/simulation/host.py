@@ -98,6 +98,7 @@ class Host:
         self.node = node
         self._tick_at, self._busy, self._reports_read = None, False, 0
         self.linked = False
+        self.world.watcher.started(self)
         self._perform(list(node.start()))
         if self.node is not node:
             return
@@ -174,7 +175,6 @@ class Host:
             event = inbox.popleft()
             if world.traced:
                 world.note(self.path, told_event(event))
-            world.watcher.event(self, event)
             new = node.handle(event, world.instant(self.skew_ms))
             made.extend(new)
             if fx.ResetMail in map(type, new):
@@ -197,6 +197,7 @@ class Host:
     def _perform(self, made: list[fx.Effect]) -> None:
         ports, run = self.world.ports, self.run
         doomed = self.world.random if self.armed is not None else None
+        self.world.watcher.decided(self, made)
         said = [effect for honest in made for effect in ports.said(self, honest)]
         todo = ports.ordered(self, staged(said, doomed) if len(said) > 1 else said)
         cut = None

@@ -80,6 +80,20 @@ def old_relay(one: Run) -> None:
     one.settle()
 
 
+def old_view(one: Run) -> None:
+    """A relay is put back and cut off, and an edge of it starts again: that knows better."""
+    edge, region = edges_of(one)[0], region_of(one)
+    copy = region.streams.copy()
+    put(one, "p2", None)
+    one.settle()
+    one.world.cut(region.path)
+    edge.stop()
+    put_back(region, copy)
+    edge.start()
+    one.world.run(2 * MINUTE)
+    require(C not in edge.space.objects, NO_RESURRECTION, f"p2 is back at {edge.path}")
+
+
 def old_edge(one: Run) -> None:
     """An edge is put back to an old copy of its disk, beside a cluster of today."""
     edge, copy = edges_of(one)[0], edges_of(one)[0].streams.copy()
@@ -291,6 +305,7 @@ LIVES = (
     month_away,
     region_wiped,
     old_relay,
+    old_view,
     old_edge,
     slept,
     to_and_fro,

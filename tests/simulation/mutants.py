@@ -111,7 +111,7 @@ MUTANTS = (
     Mutant(planted.AddNobody),
     Mutant(planted.StoreAltered),
     Mutant(planted.KeepAltered),
-    Mutant(planted.ForgetSnapshot, ("slept",)),
+    Mutant(planted.ForgetSnapshot, ("old_view",)),
     Mutant(planted.KeepDropped, ("node_removed",)),
     Mutant(planted.SweepInForce, ("content_swept",)),
     Mutant(planted.NoSweep, ("content_swept",)),

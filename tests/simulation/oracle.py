@@ -19,9 +19,9 @@ Judged by what the centre's spaces say and by what is in the clusters, never by 
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Sequence
 
 from relay.core import effects as fx
-from relay.core.events import Welcomed
 from relay.core.node import Node
 from relay.core.records.accepted import read_record
 from schemas.identity import KEYS_KEY, SNAPSHOT_KEY, ContentHash, MailKey, NodePath
@@ -75,8 +75,11 @@ class Oracle(Watcher):
         self.quiet = False
         # The highest generation that each node kept of each key, while its disk lasts.
         self._highest: dict[tuple[NodePath, str], int] = {}
-        # The newest snapshot that each node kept, or was welcomed with in this run.
+        # The newest snapshot that each node verified; and of those the one that no crash took.
         self._judged_by: dict[NodePath, int] = {}
+        self._keeps: dict[NodePath, int] = {}
+        # By which one each record was taken that is kept in this batch.
+        self._taken_under: dict[tuple[str, bytes], int] = {}
         # Objects in clusters whose edges do not know any more that they made them.
         self._orphans: dict[NodePath, dict[ObjectKey, None]] = {}
         # What was wanted when all was last as it should be, and when it was not wanted since.
@@ -95,9 +98,24 @@ class Oracle(Watcher):
 
     # At every step.
 
-    def event(self, host: Host, event: object) -> None:
-        if isinstance(event, Welcomed) and event.message.snapshot:
-            self._judges_by(host, event.message.snapshot)
+    def started(self, host: Host) -> None:
+        """Of what it verified it knows what was kept before the crash, or just then."""
+        self._judged_by[host.path] = self._keeps.get(host.path, 0)
+        kept = host.streams.own.get(SNAPSHOT_KEY)
+        if kept is not None and _generation_of(kept.data) > self._judged_by[host.path]:
+            self._judges_by(host, kept.data)
+
+    def decided(self, host: Host, effects: Sequence[object]) -> None:
+        """It judged in this order, in whichever it is kept."""
+        self._taken_under.clear()
+        for effect in effects:
+            if not isinstance(effect, fx.StoreOwn) or effect.data is None:
+                continue
+            if effect.key == SNAPSHOT_KEY:
+                self._judges_by(host, effect.data)
+            else:
+                newest = self._judged_by.get(host.path, 0)
+                self._taken_under[effect.key, effect.data] = newest
 
     def effect(self, host: Host, effect: object) -> None:  # noqa: C901 - one arm for each
         match effect:
@@ -133,7 +151,7 @@ class Oracle(Watcher):
                 self._counted(placement_key(name))
             return
         node, now = host.node, self.world.now
-        newest = self._judged_by.get(host.path, 0)
+        newest = self._keeps[host.path] = self._judged_by[host.path]
         known = self._shown.get(host.path)
         if node is None or known is None or known[:2] != (node, newest):
             if node is not known_node(known):
@@ -145,10 +163,12 @@ class Oracle(Watcher):
             raise LawBroken(WITHHOLDING, f"{what}, and is silent")
 
     def _judges_by(self, host: Host, data: bytes) -> None:
-        """A snapshot that the centre signed is shown to a node."""
+        """A node verified a snapshot, and keeps it."""
+        former, snapshot = self._judged_by[host.path], _generation_of(data)
+        if snapshot < former:
+            raise LawBroken(NO_RESURRECTION, f"{host.path} goes back to an older snapshot")
         if data in self.centre.issued:
-            snapshot = read_snapshot(decode_envelope(data).payload).generation
-            self._judged_by[host.path] = max(self._judged_by.get(host.path, 0), snapshot)
+            self._judged_by[host.path] = snapshot
 
     def _let_go(self, host: Host, key: str) -> None:
         """Who let go of a head that no snapshot listed yet may be shown what was before it.
@@ -163,14 +183,11 @@ class Oracle(Watcher):
         if data not in self.centre.issued:
             raise LawBroken(ONLY_SIGNED, f"{host.path} keeps under {key} what no one issued")
         if key == SNAPSHOT_KEY:
-            former = self._judged_by.get(host.path, 0)
-            self._judges_by(host, data)
-            if self._judged_by[host.path] < former:
-                raise LawBroken(NO_RESURRECTION, f"{host.path} goes back to an older snapshot")
             return
         _, record = read_record(data)
         highest, generation = self._highest.get((host.path, key), 0), record.generation
-        newest = self._judged_by.get(host.path, 0)
+        judged_by = self._judged_by.get(host.path, 0)
+        newest = self._taken_under.get((key, data), judged_by)
         anew = newest > highest and key != KEYS_KEY
         listed = anew and self.centre.listings[newest].get(record.entry_key) == generation
         if generation < highest and not listed:
@@ -407,23 +424,20 @@ class Oracle(Watcher):
         self._disturbed[host.path] = None
         self._waves.forget(host.path)
         forget(self._highest, host.path)
-        self._judged_by.pop(host.path, None)
+        self._keeps.pop(host.path, None)
         self._orphans.setdefault(host.path, {}).update(dict.fromkeys(host.space.objects))
 
     def disk_restored(self, host: Host) -> None:
         """A host knows what it knew once."""
         self._disturbed[host.path] = None
         self._waves.forget(host.path)
-        self._knows_what_it_keeps(host, host.path)
-
-    def _knows_what_it_keeps(self, host: Host, at: NodePath) -> None:
-        forget(self._highest, at)
-        self._judged_by.pop(at, None)
+        forget(self._highest, host.path)
+        self._keeps.pop(host.path, None)
         for key, kept in host.streams.own.items():
             if key == SNAPSHOT_KEY:
-                self._judges_by(host, kept.data)
+                self._keeps[host.path] = _generation_of(kept.data)
             elif key not in NOTES:
-                self._highest[at, key] = read_record(kept.data)[1].generation
+                self._highest[host.path, key] = read_record(kept.data)[1].generation
 
     def said_elsewhere(self, old: NodePath, new: NodePath) -> None:
         """A destination is about to be said to have moved; its machine is where it is."""
@@ -436,7 +450,7 @@ class Oracle(Watcher):
         self._places.arrive(old, host.path)
         rename(self._orphans, old, host.path)
         rename(self._highest, old, host.path)
-        rename(self._judged_by, old, host.path)
+        rename(self._keeps, old, host.path)
         if not keeps:
             self.disk_lost(host)
 
@@ -545,6 +559,10 @@ class Oracle(Watcher):
             for host in self.world.hosts.values()
             if host.path in self._stale
         ]
+
+
+def _generation_of(snapshot: bytes) -> int:
+    return read_snapshot(decode_envelope(snapshot).payload).generation
 
 
 def known_node(known: tuple[Node, int, float] | None) -> Node | None:

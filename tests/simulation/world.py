@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from math import log
 from random import Random
@@ -42,8 +42,11 @@ class Watcher:
     def effect(self, host: Host, effect: object) -> None:
         """An effect is about to be carried out."""
 
-    def event(self, host: Host, event: object) -> None:
-        """The node is about to be told something."""
+    def started(self, host: Host) -> None:
+        """A process is about to run on what the disk holds."""
+
+    def decided(self, host: Host, effects: Sequence[object]) -> None:
+        """A node said all of this at once; a crash may keep any part of it."""
 
     def handled(self, host: Host) -> None:
         """A batch was carried out."""
