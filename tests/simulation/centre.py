@@ -199,8 +199,7 @@ class Centre(Books):
         if ring is not None:
             self.ring = ring
             self._publish_keys()
-        for draft in drafts:
-            self._issue([draft])
+        self._issue_anew(drafts)
 
     # What users do.
 
@@ -342,6 +341,13 @@ class Centre(Books):
             self.held.pop(key, None)
         self._snapshot_soon()
 
+    def _issue_anew(self, drafts: Iterable[Draft]) -> None:
+        """What is in force, as it is: what is held stays so."""
+        held = dict(self.held)
+        for draft in drafts:
+            self._issue([draft])
+        self.held = held
+
     def _store(self, publication: Publication) -> None:
         published = zip(publication.drafts, publication.records, publication.envelopes, strict=True)
         for draft, record, envelope in published:
@@ -416,8 +422,7 @@ class Centre(Books):
         own = self.world.root.streams.own
         signed = {MailKey(k): decode_envelope(it.data) for k, it in own.items() if k not in NOTES}
         ledger = self._issuer.ledger
-        for draft in self._issuer.again(unbelieved(self._keys, ledger.records, signed)):
-            self._issue([draft])
+        self._issue_anew(self._issuer.again(unbelieved(self._keys, ledger.records, signed)))
 
     def _delete(self, key: MailKey) -> None:
         self._issuer.delete([key], self._now())
