@@ -353,13 +353,14 @@ class Oracle(Watcher):
         return prescribed(self.centre).get(path, {}).get(key, address) != address
 
     def _in_flight(self) -> bool:
-        """Whether the root's node has not been told yet of all that was issued."""
+        """Whether the root's node has not been told yet of all that was issued, or dropped."""
         root, own = self.world.root.node, self.world.root.streams.own
         assert root is not None
         return any(
             key not in root.records or root.records[key].generation < record.generation
-            for key, record in self.centre.records.items()
             if key in own
+            else key in root.records
+            for key, record in self.centre.records.items()
         )
 
     def _rests(self, host: Host, effect: object) -> None:
