@@ -38,7 +38,6 @@ from schemas.identity import (
 )
 from schemas.objects import ObjectKey
 from schemas.records import DeltaHead, KeysRecord, Record
-from schemas.roots import bare_keys
 from schemas.signing import Envelope, Signer, decode_envelope
 from schemas.snapshots import EntryKey, SnapshotRecord, encode, read_snapshot
 from schemas.subjects import CURSOR_KEY, TAKEN_KEY
@@ -361,7 +360,8 @@ class Centre(Books):
         self.records[key] = record
         self.issued[data] = None
         if key == KEYS_KEY:
-            self.issued[bare_keys(envelope).encode()] = None
+            # What stands beside the payload nobody signs: it vouches for itself.
+            self.issued[envelope.bare().encode()] = None
         self.history.append((key, data))
         what = f"issue {envelope.kind} {record.source.name} {record.generation}"
         self.world.note("centre", what)
