@@ -191,8 +191,10 @@ class LedgerIssuer:
         generation = self.ledger.next_generation(now.wall_ms)
         issued = self._snapshots.sign(generation, now=now.seconds, now_ms=now.wall_ms)
         dropped = {mail_key_of(entry) for entry in issued.dropped} | self._unlisted
-        # A record that moved is listed elsewhere.
-        gone = tuple(sorted(dropped - self.ledger.records.keys()))
+        # A record that moved is listed elsewhere, also if it was deleted there meanwhile.
+        deleted = self.ledger.deleted.items()
+        listed = {key for key, it in deleted if entry_key_of(it) not in issued.dropped}
+        gone = tuple(sorted(dropped - self.ledger.records.keys() - listed))
         envelope = self.signer.seal("snapshot", encode(issued.record))
         return SnapshotPublication(values_of(*issued.blobs), envelope, gone, generation)
 

@@ -228,6 +228,20 @@ def test_a_start_after_a_move_drops_profile_and_node_at_the_old_place_in_one_sna
     assert centre.standing(old) is centre.standing(old_node) is Standing.DROPPED
 
 
+def test_who_moved_and_is_deleted_at_once_is_kept_while_a_snapshot_lists_it(centre):
+    centre.issue(profile("s", "/a"))
+    centre.sign()
+    (moved,) = centre.issue(profile("s", "/b"))
+    centre.now += SETTLING_SECONDS / 2
+    centre.delete(moved.source.key)
+    centre.now += SETTLING_SECONDS / 2
+    assert centre.sign().dropped == ()
+    assert centre.standing(moved) is Standing.IN_FORCE
+    centre.start()
+    assert not centre.issuer.lost
+    assert moved.source.key in centre.issuer.ledger.records
+
+
 def test_who_moved_twice_around_starts_is_listed_at_the_last_place_only(centre):
     for path in ("/a", "/b", "/c"):
         (profiled,) = centre.issue(profile("s", path))
