@@ -28,7 +28,8 @@ BLOCK = re.compile(r"^```(console|yaml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# ([a-z0-9-]+/)?[a-z0-9-]+\.yaml\n")
 END = "end of command"
 LOOKS = re.compile(
-    r"\bleafcast (status|tree|get|events|doctor|node list|node requests)\b[^|&;]*$|^docker compose down\b"
+    r"\bleafcast (status|tree|get|events|doctor|node list|node requests)\b[^|&;]*$"
+    r"|^docker compose down\b"
 )
 WAIT_SECONDS, PAUSE_SECONDS = 60, 0.2
 # What differs from run to run, and is no part of what is shown: times, process ids, sizes.
